@@ -1,7 +1,11 @@
 package cluster
 
 import (
+	"encoding/json"
+	"flag"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,93 +15,57 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func TestFixtureUnderKV(t *testing.T) {
-	c := ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom")
-	near(t, 2, c.Queued, "queued")
-	near(t, 60, c.Inflight, "inflight")
-	near(t, 64, c.BatchLimit, "batch limit")
-	near(t, 202688.0/577118, c.KV.HitRatio, "hit ratio")
-	require.Equal(t, "frontend", c.KV.Source)
-	near(t, 89.48405485336156/123, c.KV.PredictedRatio, "predicted")
-	near(t, 441504.0/589236, c.KV.AchievableRatio, "achievable")
-	require.Equal(t, "meta-llama/Llama-3.1-70B-Instruct", c.Model)
-	require.Equal(t, "trtllm", c.Engine)
-	near(t, 1, c.Speculation.TokensPerStep, "tokens per step")
-	require.Nil(t, c.Speculation.AcceptanceRatio)
-	w := c.Workers[0]
-	require.Equal(t, trtllmWorker, w.ID)
-	require.Equal(t, "worker:8081", w.Name)
-	near(t, 16, w.Inflight, "the second endpoint's zero is not added")
-	near(t, 38, w.Routed, "the second endpoint's request is not added")
-	near(t, 1, w.Waiting, "waiting")
-	near(t, 0.12734958179692418, w.CacheUse, "cache use")
-	require.Nil(t, w.QueueSeconds, "the mock reports no queue time")
-	require.Empty(t, w.GPUs)
+var update = flag.Bool("update", false, "rewrite the clusters in testdata")
+
+// The clusters of recorded pages, and of engines without Dynamo, are as those in testdata, number by number.
+//
+//   - Of a worker's two endpoints only generate counts.
+//   - A mock tells no queue time, and SGLang's no token_usage; SGLang tells the frontend of no cached tokens, so that
+//     its sum of zero over nothing is no hit ratio, while the router goes on predicting one.
+//   - Under round-robin the router predicts nothing and looks for no best worker.
+//   - Without Dynamo the engine's own figures serve: hit rates over the window, in-flight requests that run or wait.
+//     Without speculation SGLang's zero is no rate of acceptance.
+func TestClustersOfPages(t *testing.T) {
+	vllm, idle := plainVLLM("90", "200", "4", "20"), plainSGLang("90", "200", "4", "20", "0", "0")
+	for name, c := range map[string]api.Cluster{
+		"kv":                ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom"),
+		"round-robin":       ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom"),
+		"sglang":            ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom"),
+		"vllm-alone":        watched(t, api.SpeculationOff, plainVLLM("10", "100", "1", "10"), vllm),
+		"sglang-alone":      watched(t, api.SpeculationNotRecorded, plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
+		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
+		"frontend-alone":    watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.MarshalIndent(c, "", "  ")
+			require.NoError(t, err)
+			file := filepath.Join("testdata", "clusters", name+".json")
+			if *update {
+				require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o600))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.JSONEq(t, string(want), string(got), "go test ./sidecar/loadgen/cluster -run TestClusters -update rewrites it")
+		})
+	}
 }
 
-func TestFixtureUnderRoundRobin(t *testing.T) {
-	c := ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom")
-	near(t, 0, c.Queued, "queued")
-	require.Equal(t, "vllm", c.Engine)
-	require.NotNil(t, c.KV.HitRatio)
-	require.Nil(t, c.KV.PredictedRatio, "the router predicts nothing")
-	require.Nil(t, c.KV.AchievableRatio, "the router looks for no best worker")
-	require.Equal(t, vllmWorker, c.Workers[0].ID)
-	near(t, 20, c.Workers[0].Inflight, "inflight")
-	near(t, 0.19246335102077525, c.Workers[0].CacheUse, "cache use")
+func plainVLLM(hits, queries, waited, requests string) scene {
+	return scene{"frontend:8000": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n" +
+		"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 2\n" +
+		"vllm:prefix_cache_hits_total " + hits + "\nvllm:prefix_cache_queries_total " + queries +
+		"\nvllm:request_queue_time_seconds_sum " + waited + "\nvllm:request_queue_time_seconds_count " + requests + "\n"}
 }
 
-// SGLang's mock tells the frontend of no cached tokens: its sum of zero over nothing
-// is no hit ratio, while the router goes on predicting one.
-func TestFixtureOfSGLang(t *testing.T) {
-	c := ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom")
-	require.Equal(t, "sglang", c.Engine)
-	require.Nil(t, c.KV.HitRatio, "nobody told of cached tokens")
-	require.Empty(t, c.KV.Source)
-	near(t, 23.55/36, c.KV.PredictedRatio, "predicted")
-	near(t, 60288.0/91150, c.KV.AchievableRatio, "achievable")
-	w := c.Workers[0]
-	require.Equal(t, sglangWorker, w.ID)
-	near(t, 4, w.Inflight, "inflight")
-	near(t, 0, w.Waiting, "waiting")
-	near(t, 12, w.Routed, "routed")
-	near(t, 0.9890453834115805, w.HitRatio, "the engine's own figure")
-	require.Nil(t, w.CacheUse, "the mock tells no token_usage")
-	require.Equal(t, []string{"queue_seconds", "cache_use"}, w.NotReported)
-}
-
-// SGLang itself, with the names of its own documentation that its mock lacks.
-func TestPlainSGLang(t *testing.T) {
-	const gauges = `sglang:num_running_reqs{model_name="m",tp_rank="0"} 5
+// plainSGLang has the names of SGLang's own documentation that its mock lacks.
+func plainSGLang(cached, prompt, waited, requests, length, rate string) scene {
+	return scene{"frontend:8000": `sglang:num_running_reqs{model_name="m",tp_rank="0"} 5
 sglang:num_queue_reqs{model_name="m",tp_rank="0"} 2
 sglang:token_usage{model_name="m",tp_rank="0"} 0.28
 sglang:cache_hit_rate{model_name="m",tp_rank="0"} 0.9
-`
-	page := func(cached, prompt, waited, requests, length, rate string) scene {
-		return scene{"frontend:8000": gauges +
-			"sglang:cached_tokens_total{cache_source=\"device\"} " + cached + "\nsglang:prompt_tokens_total " + prompt +
-			"\nsglang:queue_time_seconds_sum " + waited + "\nsglang:queue_time_seconds_count " + requests +
-			"\nsglang:spec_accept_length " + length + "\nsglang:spec_accept_rate " + rate + "\n"}
-	}
-	c := watched(t, api.SpeculationNotRecorded, page("10", "100", "1", "10", "0", "0"), page("90", "200", "4", "20", "2.4", "0.7"))
-	require.Equal(t, "sglang", c.Engine)
-	require.Equal(t, "m", c.Model)
-	near(t, 7, c.Inflight, "running and waiting")
-	near(t, 0.8, c.KV.HitRatio, "cached over prompt tokens, over the window")
-	require.Equal(t, "engine", c.KV.Source)
-	near(t, 2.4, c.Speculation.TokensPerStep, "of the latest batch")
-	near(t, 0.7, c.Speculation.AcceptanceRatio, "of the latest batch")
-	w := c.Workers[0]
-	near(t, 0.28, w.CacheUse, "token usage")
-	near(t, 0.3, w.QueueSeconds, "mean queue time")
-	near(t, 0.9, w.HitRatio, "of the latest prefill")
-	require.Equal(t, []string{"routed"}, w.NotReported, "which Dynamo would count")
-
-	c = watched(t, api.SpeculationNotRecorded, page("90", "200", "4", "20", "0", "0"), page("90", "200", "4", "20", "0", "0"))
-	require.Nil(t, c.KV.HitRatio, "nothing was asked")
-	require.Nil(t, c.Workers[0].QueueSeconds, "nothing was scheduled")
-	require.Equal(t, []string{"routed"}, c.Workers[0].NotReported, "but both are reported")
-	require.Equal(t, api.SpeculativeUse{}, c.Speculation, "zero without speculation is no rate of acceptance")
+sglang:cached_tokens_total{cache_source="device"} ` + cached + "\nsglang:prompt_tokens_total " + prompt +
+		"\nsglang:queue_time_seconds_sum " + waited + "\nsglang:queue_time_seconds_count " + requests +
+		"\nsglang:spec_accept_length " + length + "\nsglang:spec_accept_rate " + rate + "\n"}
 }
 
 // Both sources must give the same cluster, number by number.
@@ -260,29 +228,4 @@ func TestSpeculation(t *testing.T) {
 			}
 		})
 	}
-}
-
-// vLLM without Dynamo: its workers' own figures, and a word on the rest.
-func TestPlainVLLM(t *testing.T) {
-	page := func(hits, queries, waited, requests string) string {
-		return "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n" +
-			"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 2\n" +
-			"vllm:prefix_cache_hits_total " + hits + "\nvllm:prefix_cache_queries_total " + queries +
-			"\nvllm:request_queue_time_seconds_sum " + waited + "\nvllm:request_queue_time_seconds_count " + requests + "\n"
-	}
-	c := watched(t, api.SpeculationOff,
-		scene{"frontend:8000": page("10", "100", "1", "10")}, scene{"frontend:8000": page("90", "200", "4", "20")})
-
-	require.True(t, c.Available)
-	require.Contains(t, c.Problem, "no Dynamo frontend")
-	require.Equal(t, "vllm", c.Engine)
-	require.Equal(t, "m", c.Model)
-	require.Nil(t, c.Queued)
-	near(t, 7, c.Inflight, "running and waiting")
-	near(t, 0.8, c.KV.HitRatio, "tokens found over tokens looked up")
-	require.Equal(t, "engine", c.KV.Source)
-	require.Len(t, c.Workers, 1)
-	require.Empty(t, c.Workers[0].ID)
-	require.Equal(t, "frontend:8000", c.Workers[0].Name)
-	near(t, 0.3, c.Workers[0].QueueSeconds, "mean queue time")
 }

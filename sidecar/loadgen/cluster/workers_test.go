@@ -33,19 +33,6 @@ func TestWorkerID(t *testing.T) {
 	}
 }
 
-func TestWorkersThatOnlyTheFrontendKnows(t *testing.T) {
-	c := watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")})
-	require.Len(t, c.Workers, 3)
-	ids := map[string]string{}
-	for _, w := range c.Workers {
-		ids[w.ID] = w.Name
-		require.Nil(t, w.Inflight)
-	}
-	require.Equal(t, "536882", ids[trtllmWorker], "named by the id's tail")
-	require.Contains(t, c.Problem, "no workers' metrics")
-	require.Nil(t, c.Spread)
-}
-
 func TestEngineMetricsJoinByPage(t *testing.T) {
 	c := watched(t, api.SpeculationOff, scene{
 		"one:8081": workerPage("a", 4, "trtllm_num_requests_waiting 3", "trtllm_kv_cache_utilization 0.5"),
