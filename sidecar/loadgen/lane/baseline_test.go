@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// rows are those stored for this target, as "concurrency mode" with their turns.
+// rows returns the stored rows of this target.
 func (b *booth) rows() map[level]api.BaselineRow {
 	b.t.Helper()
 	own, _ := b.store.own(b.t.(*testing.T))
@@ -23,12 +23,15 @@ func (b *booth) rows() map[level]api.BaselineRow {
 	return rows
 }
 
+// recorded is a built-in baseline.
+const recorded = "h200x3-tp1-llama70b-fp8"
+
 type level struct {
 	concurrency int
 	mode        api.Mode
 }
 
-// column is one mode of the comparison.
+// column returns one mode of a comparison.
 func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 	t.Helper()
 	i := slices.IndexFunc(c.Columns, func(o api.Column) bool { return o.Mode == m })
@@ -36,19 +39,18 @@ func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 	return c.Columns[i]
 }
 
-// A step is kept once 60 s of counted turns exist, with what they measured, and
-// again each minute and at its end.
+// A step becomes a row once 60 s of counted turns exist, and again each minute and at its end.
 func TestRowIsKept(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		kept := level{3, api.ModeKV}
 		b.start(3)
 		pass(59 * time.Second)
 		assert.Empty(t, b.rows(), "not settled")
-		state := b.lane.State()
-		assert.True(t, state.Settling)
+		assert.True(t, b.lane.State().Settling)
 		assert.InDelta(t, 1, b.snapshot().Baseline.SettlingFor, .5)
 		pass(3 * time.Second)
 		assert.False(t, b.lane.State().Settling)
-		row := b.rows()[level{3, api.ModeKV}]
+		row := b.rows()[kept]
 		assert.Equal(t, api.SpeculationOff, row.Speculation)
 		// three turns of 400 ms at a time, each of 6 tokens
 		assert.InDelta(t, .2, *row.TTFT.P50, 1e-9)
@@ -63,14 +65,13 @@ func TestRowIsKept(t *testing.T) {
 		assert.WithinDuration(t, time.Now(), *row.Measured, 2*time.Second)
 
 		pass(50 * time.Second)
-		assert.Equal(t, row.Measured, b.rows()[level{3, api.ModeKV}].Measured, "not before a minute has passed")
+		assert.Equal(t, row.Measured, b.rows()[kept].Measured, "not before a minute has passed")
 		pass(11 * time.Second)
-		next := b.rows()[level{3, api.ModeKV}]
-		assert.WithinDuration(t, row.Measured.Add(time.Minute), *next.Measured, 2*time.Second)
+		assert.WithinDuration(t, row.Measured.Add(time.Minute), *b.rows()[kept].Measured, 2*time.Second)
 		pass(10 * time.Second)
 		b.stop()
 		synctest.Wait()
-		assert.Equal(t, time.Now(), b.rows()[level{3, api.ModeKV}].Measured.Local(), "at the end of the step")
+		assert.Equal(t, time.Now(), b.rows()[kept].Measured.Local(), "at the end of the step")
 		own, _ := b.store.own(t)
 		assert.Equal(t, &api.TargetID{URL: "http://gpu.example:8000", Model: "test-model"}, own.Target)
 		assert.Equal(t, "measured", own.Kind)
@@ -79,8 +80,8 @@ func TestRowIsKept(t *testing.T) {
 	})
 }
 
-// Tokens count as they arrive, corrected by what usage says of the answer: the
-// rate by chunks and the rate by whole turns come to the same.
+// Tokens count as they arrive, corrected by the usage of the answer. The rate by chunks and the rate by whole turns
+// agree.
 func TestOutputTokens(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.set(func(f *fake) { f.perChunk = 2 })
@@ -92,15 +93,13 @@ func TestOutputTokens(t *testing.T) {
 	})
 }
 
-// A row stands under the settings and the mode that it was measured with, not
-// under those that ended its step.
+// A row has the settings and the mode of its step, not those that ended the step.
 func TestRowOfItsOwnStep(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)
 		pass(65 * time.Second)
 		b.start(6)
 		pass(20 * time.Second)
-		assert.Contains(t, b.rows(), level{3, api.ModeKV})
 		assert.NotContains(t, b.rows(), level{6, api.ModeKV})
 		assert.InDelta(t, 7.5, *b.rows()[level{3, api.ModeKV}].RequestsPerSecond, .3)
 		pass(60 * time.Second)
@@ -116,58 +115,58 @@ func TestRowOfItsOwnStep(t *testing.T) {
 	})
 }
 
-// What must not become a row.
+// Each case is 200 s of a lane at 3 conversations with what spoils it, and the number of its rows.
 func TestRowIsNotKept(t *testing.T) {
+	const late = 12 * time.Millisecond // TTFT is 200 ms
 	for name, row := range map[string]struct {
 		spoil func(b *booth, f *fake)
-		want  int // rows
+		want  int
 	}{
-		"the client was late": {func(b *booth, _ *fake) {
-			b.delay(12 * time.Millisecond) // TTFT is 200 ms
-			pass(100 * time.Second)
-			b.stop()
-		}, 0},
+		"the client was late": {func(b *booth, _ *fake) { b.delay(late) }, 0},
 		"ended before it had settled": {func(b *booth, _ *fake) {
 			pass(55 * time.Second)
 			b.stop()
 		}, 0},
 		"never reached its concurrency": {func(b *booth, _ *fake) {
 			b.patch(api.WorkloadPatch{Concurrency: new(200), StartRate: new(.01)})
-			pass(200 * time.Second)
-			b.stop()
 		}, 0},
 		"the verdict is not known yet": {func(b *booth, _ *fake) {
 			b.judge(api.VerdictUnknown)
 			b.delay(-1)
-			pass(70 * time.Second)
-			b.stop()
 		}, 1},
 		"the client recovered": {func(b *booth, _ *fake) {
-			b.delay(12 * time.Millisecond)
+			b.delay(late)
 			pass(70 * time.Second)
 			b.delay(0)
-			pass(70 * time.Second)
 		}, 1},
 		"the verdict of the moment is no verdict on the minute": {func(b *booth, _ *fake) {
 			b.judge(api.VerdictBottleneck)
-			pass(70 * time.Second)
+		}, 1},
+		"the target fails after the row": {func(b *booth, f *fake) {
+			pass(65 * time.Second)
+			f.set(func(f *fake) { f.ill = broken })
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *booth, f *fake) {
 				b.start(3)
 				row.spoil(b, f)
+				pass(200 * time.Second)
+				b.stop()
 				synctest.Wait()
 				assert.Len(t, b.rows(), row.want)
+				for _, kept := range b.rows() {
+					assert.Positive(t, kept.N)
+					assert.NotNil(t, kept.TTFT.P95)
+				}
 			})
 		})
 	}
 }
 
-// A row tells how long it was measured, how well its values are known, and how late
-// the load generator was, by which a latency may be lower. What is as small as the
-// lag is not in it.
-func TestRowKnowsItsErrors(t *testing.T) {
+// A row has its span, its intervals and the lag of the load generator, which lowers the intervals of latencies. A
+// metric as small as the lag is left out.
+func TestRowHasItsErrors(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.delay(5 * time.Millisecond)
 		b.start(3)
@@ -182,16 +181,16 @@ func TestRowKnowsItsErrors(t *testing.T) {
 		assert.InDelta(t, .039, row.Intervals.TPOT.P95[0], 1e-9, "five gaps share it")
 		assert.Nil(t, row.ITL.P50, "5 ms of 40 ms")
 		assert.Nil(t, row.Intervals.ITL.P50)
-		for _, in := range []*[2]float64{row.Intervals.OutputTokensPerSecond, row.Intervals.RequestsPerSecond, row.Intervals.KVHitRatio} {
-			require.NotNil(t, in)
-			assert.LessOrEqual(t, in[0], in[1])
+		in := row.Intervals
+		for _, of := range []*[2]float64{in.OutputTokensPerSecond, in.RequestsPerSecond, in.KVHitRatio} {
+			require.NotNil(t, of)
+			assert.LessOrEqual(t, of[0], of[1])
 		}
 		pass(5 * time.Minute)
 		row = b.rows()[level{3, api.ModeKV}]
 		assert.InDelta(t, 300, row.Seconds, 1)
 		assert.InDelta(t, 2250, row.N, 20)
-		b.setMode(roundRobin)
-		b.driver.called(t).answer(true, nil)
+		b.switched(roundRobin, true, nil)
 		pass(65 * time.Second)
 		was := column(t, b.snapshot().Baseline, api.ModeKV)
 		assert.Equal(t, .005, *was.LagSeconds)
@@ -199,9 +198,9 @@ func TestRowKnowsItsErrors(t *testing.T) {
 	})
 }
 
-// Where a row is not kept, the comparison with this target's own rows says which and
-// why, until a row of that level and mode is there.
-func TestNotKeptIsTold(t *testing.T) {
+// The comparison with this target's own rows names the latest row that was not kept, with the reason, until a row of
+// that level and mode exists.
+func TestNotKeptIsReported(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		notKept := func() *api.NotKept { return b.snapshot().Baseline.NotKept }
 		b.start(3)
@@ -211,8 +210,7 @@ func TestNotKeptIsTold(t *testing.T) {
 		synctest.Wait()
 		n := notKept()
 		require.NotNil(t, n)
-		assert.Equal(t, 3, n.Concurrency)
-		assert.Equal(t, api.ModeKV, n.Mode)
+		assert.Equal(t, level{3, api.ModeKV}, level{n.Concurrency, n.Mode})
 		assert.WithinDuration(t, time.Now(), n.Time, time.Second)
 		assert.Regexp(t, `^the step ended after (29|30) s of counted turns; a row takes 60 s$`, n.Reason)
 
@@ -221,10 +219,11 @@ func TestNotKeptIsTold(t *testing.T) {
 		n = notKept()
 		require.NotNil(t, n)
 		assert.Equal(t, 4, n.Concurrency)
-		assert.Regexp(t, `^the load generator itself was 45.0 ms late \(p95 of these 6\d s\), too much for a TTFT p50 of 200.0 ms`, n.Reason)
-		chosen, err := b.lane.Comparison("h200x3-tp1-llama70b-fp8")
+		assert.Regexp(t, `^the load generator itself was 45.0 ms late \(p95 of these 6\d s\), `+
+			`too much for a TTFT p50 of 200.0 ms`, n.Reason)
+		chosen, err := b.lane.Comparison(recorded)
 		require.NoError(t, err)
-		assert.Nil(t, chosen.NotKept, "no matter of a recorded table")
+		assert.Nil(t, chosen.NotKept, "a recorded table has no rows of this target")
 
 		b.delay(0)
 		pass(65 * time.Second)
@@ -233,44 +232,7 @@ func TestNotKeptIsTold(t *testing.T) {
 	})
 }
 
-// While the load generator is the bottleneck no figure is better or worse; the
-// comparison says why.
-func TestBottleneckWithholds(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.start(3)
-		pass(65 * time.Second)
-		b.switched(roundRobin, false, nil)
-		b.judge(api.VerdictBottleneck)
-		pass(30 * time.Second)
-		assert.Empty(t, b.snapshot().Baseline.Withheld, "nothing to withhold while it settles")
-		pass(35 * time.Second)
-		c := b.snapshot().Baseline
-		assert.Equal(t, b.verdict().Reason, c.Withheld)
-		assert.Nil(t, column(t, c, api.ModeKV).TTFT.P50.Improvement)
-		b.judge(api.VerdictFine)
-		c = b.snapshot().Baseline
-		assert.Empty(t, c.Withheld)
-		assert.NotNil(t, column(t, c, api.ModeKV).TTFT.P50.Improvement)
-	})
-}
-
-// A target that fails takes nothing away from what was measured before.
-func TestRowOutlivesTheTarget(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		b.start(3)
-		pass(65 * time.Second)
-		require.Len(t, b.rows(), 1)
-		f.set(func(f *fake) { f.ill = broken })
-		pass(5 * time.Minute)
-		b.stop()
-		synctest.Wait()
-		row := b.rows()[level{3, api.ModeKV}]
-		assert.Positive(t, row.N)
-		assert.NotNil(t, row.TTFT.P95)
-	})
-}
-
-// A lane that drains is at no concurrency: what it measures then is in no row.
+// A draining lane is at no concurrency, and its figures are in no row.
 func TestDrainIsNotInTheRow(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
@@ -285,26 +247,12 @@ func TestDrainIsNotInTheRow(t *testing.T) {
 		assert.WithinDuration(t, before, *row.Measured, 0)
 		assert.InDelta(t, 7.5, *row.RequestsPerSecond, .3)
 		assert.InDelta(t, .2, *row.TTFT.P95, 1e-9)
-		for _, turn := range b.store.allTurns() {
-			assert.False(t, turn.Counted && turn.Ended.After(before))
-		}
 	})
 }
 
-// The end of the process keeps the step in progress.
-func TestRowAtEndOfProcess(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.start(3)
-		pass(110 * time.Second)
-		b.end()
-		assert.WithinDuration(t, time.Now(), *b.rows()[level{3, api.ModeKV}].Measured, 0)
-	})
-}
-
-// The rows of another target, model or workload are neither shown as this
-// target's nor mixed with its own; those of the same are there after a restart.
-func TestOtherTarget(t *testing.T) {
-	t.Parallel()
+// Rows of another target, model or workload are neither shown as this target's nor mixed with its own. Rows of the
+// same one are there after a restart.
+func TestRowsOfAnotherTarget(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*options)
 		shown  bool // before anything new is measured
@@ -324,15 +272,12 @@ func TestOtherTarget(t *testing.T) {
 		"another URL":      {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
 		"another model":    {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
 		"another workload": {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named
-		"another cluster's word for the model": {func(o *options) {
+		"another name of the model in the cluster": {func(o *options) {
 			o.Cluster = func() api.Cluster { return api.Cluster{Model: "models/test"} }
 		}, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				first := newBooth(t, newFake())
-				pass(time.Second)
+			virtual(t, func(t *testing.T, first *booth, _ *fake) {
 				first.start(3)
 				pass(65 * time.Second)
 				first.stop()
@@ -352,14 +297,9 @@ func TestOtherTarget(t *testing.T) {
 	}
 }
 
-// The other mode, measured here before, is what the live step is compared with:
-// not while it settles, then column by column with the improvement.
+// The live step is compared with the other mode that was measured here before, once it has settled.
 func TestComparison(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		empty := b.snapshot().Baseline
-		assert.Equal(t, api.ThisTarget, empty.Name)
-		assert.Empty(t, empty.Columns)
-		assert.Empty(t, empty.Differences, "there is nothing to differ from")
 		b.start(3)
 		pass(65 * time.Second)
 		f.set(func(f *fake) { f.ttft = 600 * time.Millisecond })
@@ -370,9 +310,16 @@ func TestComparison(t *testing.T) {
 		assert.InDelta(t, 30, c.SettlingFor, 1)
 		assert.Positive(t, c.N)
 		assert.Nil(t, column(t, c, api.ModeKV).TTFT.P95.Improvement)
+		b.judge(api.VerdictBottleneck)
+		assert.Empty(t, b.snapshot().Baseline.Withheld, "nothing to withhold while it settles")
 
 		pass(32 * time.Second)
 		c = b.snapshot().Baseline
+		assert.Equal(t, b.verdict().Reason, c.Withheld, "the load generator is the bottleneck")
+		assert.Nil(t, column(t, c, api.ModeKV).TTFT.P95.Improvement)
+		b.judge(api.VerdictFine)
+		c = b.snapshot().Baseline
+		assert.Empty(t, c.Withheld)
 		assert.False(t, c.Settling)
 		assert.Zero(t, c.SettlingFor)
 		assert.Equal(t, 3, c.Concurrency)
@@ -385,7 +332,7 @@ func TestComparison(t *testing.T) {
 		assert.Equal(t, api.OutcomeWorse, was.TTFT.P95.Improvement.Outcome)
 		assert.InDelta(t, -50, was.RequestsPerSecond.Improvement.Percent, 2)
 		assert.NotNil(t, was.Measured)
-		assert.NotNil(t, column(t, c, api.ModeRoundRobin), "its own row is there as well")
+		column(t, c, api.ModeRoundRobin) // its own row is there as well
 		assert.Empty(t, c.Differences)
 
 		b.start(4)
@@ -397,52 +344,36 @@ func TestComparison(t *testing.T) {
 	})
 }
 
-// Without a choice the baseline is the recorded one of this deployment, and this
-// target's own where there is none; an administrator's choice goes first.
+// The default baseline is the recorded one of the deployment as the configuration and the cluster report it.
 func TestDefaultBaseline(t *testing.T) {
-	recorded := api.Deployment{Model: "nvidia/Llama-3.1-70B-Instruct-FP8", GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1}
-	for name, row := range map[string]struct {
-		change func(*options)
-		want   string
-	}{
-		"unknown deployment": {func(*options) {}, api.ThisTarget},
-		"recorded one":       {func(o *options) { o.Deployment = recorded }, "h200x3-tp1-llama70b-fp8"},
-		"recorded one, as the cluster tells": {func(o *options) {
-			o.Deployment = api.Deployment{TensorParallel: 1, Model: recorded.Model}
-			o.Cluster = func() api.Cluster { return api.Cluster{GPU: "H200", Workers: make([]api.Worker, 3)} }
-		}, "h200x3-tp1-llama70b-fp8"},
-		"one worker less": {func(o *options) { o.Deployment = recorded; o.Deployment.Workers = 2 }, api.ThisTarget},
-		"chosen":          {func(o *options) { o.configured.DefaultBaseline = "h100x8-tp2-llama70b-fp8" }, "h100x8-tp2-llama70b-fp8"},
-		"chosen: its own": {func(o *options) {
-			o.Deployment = recorded
-			o.configured.DefaultBaseline = api.ThisTarget
-		}, api.ThisTarget},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *booth, _ *fake) {
-				b.start(100)
-				c := b.snapshot().Baseline
-				assert.Equal(t, row.want, c.Name)
-				assert.NotEmpty(t, c.Title)
-				assert.Equal(t, row.want != api.ThisTarget, len(c.Columns) > 0)
-			}, row.change)
-		})
-	}
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		c := b.snapshot().Baseline
+		assert.Equal(t, recorded, c.Name)
+		assert.NotEmpty(t, c.Title)
+		assert.NotEmpty(t, c.Columns)
+		_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(api.ThisTarget)})
+		require.NoError(t, err)
+		assert.Equal(t, api.ThisTarget, b.snapshot().Baseline.Name)
+	}, func(o *options) {
+		o.Settings.Concurrency = 100
+		o.Deployment = api.Deployment{TensorParallel: 1, Model: "nvidia/Llama-3.1-70B-Instruct-FP8"}
+		o.Cluster = func() api.Cluster { return api.Cluster{GPU: "H200", Workers: make([]api.Worker, 3)} }
+	})
 }
 
-// A baseline chosen by its name holds the same live step as the default one does.
-// This target's own is there to be chosen before it has a row.
+// A baseline that is chosen by name is compared with the same live step as the default one. This target's own can be
+// chosen before it has a row.
 func TestChosenComparison(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		recorded := "h200x3-tp1-llama70b-fp8"
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		empty, err := b.lane.Comparison(api.ThisTarget)
 		require.NoError(t, err)
 		assert.Equal(t, api.ThisTarget, empty.Name)
 		assert.NotEmpty(t, empty.Title)
 		assert.Empty(t, empty.Columns)
-		assert.Empty(t, empty.Differences)
+		assert.Empty(t, empty.Differences, "nothing to differ from")
+		f.takes(5 * time.Second)
 		b.start(100)
-		pass(65 * time.Second)
+		pass(75 * time.Second)
 		byDefault, err := b.lane.Comparison("")
 		require.NoError(t, err)
 		assert.Equal(t, b.snapshot().Baseline, byDefault)
@@ -457,21 +388,21 @@ func TestChosenComparison(t *testing.T) {
 		assert.NotNil(t, column(t, chosen, api.ModeRoundRobin).TTFT.P95.Improvement)
 		assert.NotEmpty(t, chosen.Differences, "another deployment than the recorded one")
 
-		_, err = b.lane.Comparison("nobody's")
+		_, err = b.lane.Comparison("none")
 		require.ErrorIs(t, err, api.ErrNotFound)
 	})
 }
 
-// After a change of the shape a step settles only when the conversations of the
-// former shape have gone, so that no figure mixes the two.
-func TestShapeChange(t *testing.T) {
+// After a change of the shape a step settles only when the conversations of the former shape have ended, so that no
+// figure mixes the two.
+func TestStepSettlesAfterShapeChange(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.patch(api.WorkloadPatch{Turns: &api.Range{Min: 5, Max: 5}})
 		f.set(func(f *fake) { f.ttft = 5 * time.Second })
 		b.start(3)
 		pass(7 * time.Second)
 		b.patch(api.WorkloadPatch{MaxTokens: new(17)})
-		b.start(4) // in a step of its own, which is as mixed
+		b.start(4) // in a step of its own, which is mixed too
 		pass(10 * time.Second)
 		assert.Equal(t, 4, b.lane.State().Concurrency.Actual)
 		assert.Nil(t, b.lane.State().Step.Settled)
@@ -493,6 +424,6 @@ func TestShapeChange(t *testing.T) {
 
 		b.patch(api.WorkloadPatch{StartRate: new(5.0)})
 		synctest.Wait()
-		assert.NotNil(t, b.lane.State().Step.Settled, "what shapes no conversation mixes nothing")
+		assert.NotNil(t, b.lane.State().Step.Settled, "the start rate shapes no conversation")
 	})
 }

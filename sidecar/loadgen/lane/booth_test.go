@@ -2,31 +2,29 @@ package lane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 )
-
-// limit is how long, in virtual time, a test waits for what must come.
-const limit = 20 * time.Second
 
 var (
 	kv         = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 )
 
-// ann is who does things in most tests.
+// ann is the operator in most tests.
 const ann = "ann"
 
 // booth is a process with one lane, running.
@@ -34,7 +32,7 @@ type booth struct {
 	t         testing.TB
 	catalogue *Catalogue
 	lane      *Lane
-	twin      *Lane // nil: there is one lane
+	twin      *Lane // nil with one lane
 	view      *View
 	store     *memory
 	driver    *script
@@ -42,31 +40,34 @@ type booth struct {
 
 	mu     sync.Mutex
 	health api.ClientHealth
-	lag    time.Duration   // of any span; below 0: not known
-	modes  []api.ModeState // that ModeChanged was told
+	lag    time.Duration   // of any span; below 0 where unknown
+	modes  []api.ModeState // calls of ModeChanged
 }
 
-// options are what a test changes of a booth before it is made.
+// options are the options of a booth that a test changes.
 type options struct {
 	Options
 	configured api.Settings
 	config     map[string]string
 	store      *memory
-	twin       func(Options) Options // makes a second lane of the first's options; nil: there is none
+	twin       func(Options) Options // makes a second lane of the first's options; nil for one lane
 }
 
-// newBooth makes a booth against a target. It ends with the test.
+// newBooth returns a running booth against a target. It ends with the test.
 func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	t.Helper()
 	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine, Reason: "as a test says"}}
 	o := &options{
-		store:      newMemory(),
-		configured: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200, Vendor: api.VendorNeutral},
+		store: newMemory(),
+		configured: api.Settings{
+			SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1},
+			MaxConcurrency: 200, Vendor: api.VendorNeutral,
+		},
 		Options: Options{
 			Name: api.DefaultLane, Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
 			Settings: workload.Settings{Concurrency: 1, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 64, StartRate: 1000},
 			Seed:     7, Driver: b.driver, Mode: kv, Cluster: func() api.Cluster { return api.Cluster{} },
-			ModeChanged: b.modeChanged,
+			ModeChanged: func(m api.ModeState) { b.locked(func() { b.modes = append(b.modes, m) }) },
 		},
 	}
 	for _, c := range change {
@@ -77,7 +78,7 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	return b
 }
 
-// run starts the process; its end is a cleanup of the test at the latest.
+// run starts the process and registers its end as a cleanup.
 func (b *booth) run(o *options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
@@ -108,56 +109,47 @@ func (b *booth) run(o *options) {
 func smallCorpus() *corpus.Corpus {
 	c := &corpus.Corpus{Name: "small"}
 	for _, id := range []string{"rivers", "bridges"} {
-		c.Starters = append(c.Starters, corpus.Starter{ID: id, Topic: "The " + id, Text: "# The " + id + "\n\nAll there is to know about " + id + "."})
+		text := "# The " + id + "\n\nAll there is to know about " + id + "."
+		c.Starters = append(c.Starters, corpus.Starter{ID: id, Topic: "The " + id, Text: text})
 	}
 	return c
 }
 
-func (b *booth) verdict() api.ClientHealth {
+func (b *booth) locked(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.health
+	f()
 }
 
-func (b *booth) late() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lag
+func (b *booth) verdict() (h api.ClientHealth) {
+	b.locked(func() { h = b.health })
+	return h
 }
 
-// delay makes the load generator late by so much.
-func (b *booth) delay(lag time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lag = lag
+func (b *booth) late() (lag time.Duration) {
+	b.locked(func() { lag = b.lag })
+	return lag
 }
 
-func (b *booth) judge(v api.Verdict) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.health.Verdict = v
+// delay sets the lag of the load generator.
+func (b *booth) delay(lag time.Duration) { b.locked(func() { b.lag = lag }) }
+
+func (b *booth) judge(v api.Verdict) { b.locked(func() { b.health.Verdict = v }) }
+
+// told returns the calls of ModeChanged.
+func (b *booth) told() (modes []api.ModeState) {
+	b.locked(func() { modes = b.modes })
+	return modes
 }
 
-func (b *booth) modeChanged(m api.ModeState) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.modes = append(b.modes, m)
-}
-
-func (b *booth) told() []api.ModeState {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.modes
-}
-
-// ok is the state after a call that was to go well.
+// ok returns the state after a successful call.
 func (b *booth) ok(s api.State, err error) api.State {
 	b.t.Helper()
 	require.NoError(b.t, err)
 	return s
 }
 
-// start starts at a concurrency, or sets it.
+// start starts at a concurrency or sets it.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
 	return b.ok(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
@@ -187,55 +179,67 @@ func (b *booth) snapshot() api.LaneSnapshot { return b.view.Snapshot().Lanes[0] 
 
 func (b *booth) totals() api.Totals { return b.snapshot().Totals }
 
-// eventually waits until the condition holds, and says how things stood if it never does.
-func (b *booth) eventually(what string, holds func() bool) {
+// agrees waits until the lane has settled at n conversations.
+func (b *booth) agrees(n int) {
 	b.t.Helper()
-	for begun := time.Now(); !holds(); pass(2 * time.Millisecond) {
-		if time.Since(begun) > limit {
-			s, _ := json.Marshal(b.view.Snapshot())
-			b.t.Fatalf("%s: not within %s; %s\nready: %v\nevents: %q", what, limit, s, b.view.Ready(), b.store.told())
-		}
+	agree(b.t, n, b.lane)
+}
+
+// agree waits until each lane has settled at n conversations.
+func agree(t testing.TB, n int, lanes ...*Lane) {
+	t.Helper()
+	for _, l := range lanes {
+		wait.Eventually(t, fmt.Sprintf("%d conversations on lane %s", n, l.Name()), func() (any, bool) {
+			s := l.State()
+			return s, s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
+		})
 	}
 }
 
-// agrees waits until as many conversations are in progress as are asked for.
-func (b *booth) agrees(n int) {
+// phase waits for a phase of each lane, or of the booth's own where none is given.
+func (b *booth) phase(p api.Phase, lanes ...*Lane) {
 	b.t.Helper()
-	b.eventually(fmt.Sprintf("%d conversations", n), func() bool {
-		s := b.lane.State()
-		return s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
-	})
+	if lanes == nil {
+		lanes = []*Lane{b.lane}
+	}
+	for _, l := range lanes {
+		wait.Eventually(b.t, l.Name()+" "+string(p), func() (any, bool) {
+			s := l.State()
+			return s, s.Phase == p
+		})
+	}
 }
 
-// phase waits for a phase.
-func (b *booth) phase(p api.Phase) {
-	b.t.Helper()
-	b.eventually("phase "+string(p), func() bool { return b.lane.State().Phase == p })
+// mode returns the mode of the lane.
+func (b *booth) mode() api.ModeState {
+	s := b.lane.State()
+	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// events waits for as many events as are given, and compares.
+// events compares all events so far.
 func (b *booth) events(want ...string) {
 	b.t.Helper()
-	b.eventually(fmt.Sprintf("%d events", len(want)), func() bool { return len(b.store.told()) >= len(want) })
+	synctest.Wait()
 	assert.Equal(b.t, want, b.store.told())
 }
 
-func refuses(t testing.TB, err error, field string) *api.FieldError {
+// refuses expects an [api.FieldError] of a field and returns what is allowed.
+func refuses(t testing.TB, err error, field string) (allowed string) {
 	t.Helper()
 	var e *api.FieldError
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, field, e.Field)
 	assert.NotEmpty(t, e.Allowed)
-	return e
+	return e.Allowed
 }
 
-// script is a driver that does what the test tells it.
+// script is a driver whose switches end as the test says.
 type script struct {
 	offers []api.ModeState
 	calls  chan *switching // each call of Switch
 }
 
-// switching is a switch under way, which ends when the test answers.
+// switching is a switch in progress. It ends when the test answers.
 type switching struct {
 	from, to api.ModeState
 	report   func(phase, message string)
@@ -277,13 +281,7 @@ func (d *script) Switch(ctx context.Context, from, to api.ModeState, report func
 // called waits for the next switch.
 func (d *script) called(t testing.TB) *switching {
 	t.Helper()
-	select {
-	case s := <-d.calls:
-		return s
-	case <-time.After(limit):
-		t.Fatal("the driver was not called")
-		return nil
-	}
+	return wait.Receive(t, "a call of the driver", d.calls)
 }
 
 func (s *switching) answer(cold bool, err error) { s.answers <- switched{cold, err} }

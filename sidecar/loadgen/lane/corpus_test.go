@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,16 +11,18 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// other is a corpus that is not the small one.
+// other returns a corpus that shares one id with the small one.
 func other() *corpus.Corpus {
-	return &corpus.Corpus{Name: "other", Starters: []corpus.Starter{{ID: "tunnels", Topic: "The tunnels", Text: "All about tunnels."}}}
+	return &corpus.Corpus{Name: "other", Starters: []corpus.Starter{
+		{ID: "tunnels", Topic: "The tunnels", Text: "All about tunnels."},
+		{ID: "rivers", Topic: "Anew", Text: "Another text."},
+	}}
 }
 
-// Other texts are another workload: what was measured on the old ones is kept
-// under their name, and the new step settles when the last conversation on them has
-// ended.
+// Other texts are another workload. What the old ones measured is kept under their name, and the new step settles
+// when the last conversation on them has ended.
 func TestCorpusChanges(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		pass(70 * time.Second)
 		assert.False(t, b.lane.State().Settling)
@@ -36,123 +37,101 @@ func TestCorpusChanges(t *testing.T) {
 		assert.Nil(t, state.Step.Settled, "conversations on the old texts are in progress")
 		own, _ := b.store.own(t)
 		assert.Equal(t, "small", own.Workload.Corpus)
-		assert.Equal(t, api.CorpusStatus{Name: "other", Starters: 1, Followup: "built-in questioner"}, b.view.Status().Lanes[0].Corpus)
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
 		for _, c := range b.lane.run.workload.(here).Conversations() {
-			assert.Equal(t, "tunnels", c.Starter)
+			assert.Contains(t, []string{"tunnels", "rivers"}, c.Starter)
 		}
 		pass(65 * time.Second)
 		own, _ = b.store.own(t)
 		assert.Equal(t, "other", own.Workload.Corpus)
-		b.events("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 1 starters")
-	})
-}
+		b.events("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 2 starters")
 
-// A lane that is stopped takes the new texts for its next start.
-func TestCorpusChangesWhileStopped(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.lane.SetCorpus(other())
-		assert.Zero(t, b.lane.State().Step.ID)
-		b.start(2)
-		pass(time.Second)
-		for _, c := range b.lane.run.workload.(here).Conversations() {
-			assert.Equal(t, "tunnels", c.Starter)
+		b.stop()
+		b.lane.SetCorpus(smallCorpus())
+		assert.EqualValues(t, 2, b.lane.State().Step.ID, "a stopped lane takes them for its next start")
+		b.start(1)
+		for _, r := range f.turns() {
+			assert.Contains(t, r.first, "All there is to know about")
 		}
 	})
 }
 
-// A starter is that of the corpus in force: one that another corpus had is there no
-// more, and one of the same id is what the new corpus has under it.
+// A starter is one of the corpus in force, whatever another corpus had under its id.
 func TestStarterOfTheCorpusInForce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		first := smallCorpus().Starters[0]
-		got, err := b.lane.Starter(first.ID)
-		require.NoError(t, err)
-		assert.Equal(t, api.Starter{ID: first.ID, Topic: first.Topic, Text: first.Text}, got)
-
-		for _, unknown := range []string{"tunnels", "", first.Topic} {
-			_, err = b.lane.Starter(unknown)
-			require.ErrorIs(t, err, api.ErrNotFound, unknown)
+		for _, row := range []struct {
+			corpus   *corpus.Corpus
+			id, want string
+		}{
+			{nil, "rivers", smallCorpus().Starters[0].Text},
+			{nil, "tunnels", ""},
+			{nil, "", ""},
+			{other(), "rivers", "Another text."},
+			{other(), "tunnels", "All about tunnels."},
+			{other(), "bridges", ""},
+		} {
+			if row.corpus != nil {
+				b.lane.SetCorpus(row.corpus)
+			}
+			got, err := b.lane.Starter(row.id)
+			assert.Equal(t, row.want, got.Text)
+			if row.want == "" {
+				require.ErrorIs(t, err, api.ErrNotFound)
+			}
 		}
-
-		next := other()
-		next.Starters = append(next.Starters, corpus.Starter{ID: first.ID, Topic: "Anew", Text: "Another text."})
-		b.lane.SetCorpus(next)
-		got, err = b.lane.Starter("tunnels")
-		require.NoError(t, err)
-		assert.Equal(t, "All about tunnels.", got.Text)
-		got, err = b.lane.Starter(first.ID)
-		require.NoError(t, err)
-		assert.Equal(t, "Another text.", got.Text)
-		_, err = b.lane.Starter(smallCorpus().Starters[1].ID)
-		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err := b.lane.Starter("bridges")
 		require.ErrorContains(t, err, "the corpus in use, other, has no starter")
 	})
 }
 
-// reporter is a questioner that counts.
+// reporter is a questioner with counters.
 type reporter struct{ corpus.BuiltinQuestioner }
 
 func (reporter) Kind() api.QuestionerKind { return api.QuestionerModel }
 
 func (reporter) Report() api.FollowupStatus {
-	return api.FollowupStatus{Name: "a model", URL: "http://asker", ByModel: 7, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 2}}
+	return api.FollowupStatus{
+		Name: "a model", URL: "http://asker", ByModel: 7,
+		Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 2},
+	}
 }
 
-// What was read, and who asks, stand in the status and in the metrics.
+// The status and the metrics have the state of the corpus and of the questioner.
 func TestStatusOfCorpusAndQuestioner(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		l := b.view.Status().Lanes[0]
 		assert.Equal(t, api.QuestionerModel, l.State.Questioner)
 		assert.Equal(t, reporter{}.Report(), l.Followup)
-		assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}, l.Corpus)
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(b.lane.Collector())
-		assert.Contains(t, scrape(t, registry), "loadgen_followup_total cause=timeout,source=built_in")
+		assert.Equal(t, api.CorpusStatus{
+			Name: "small", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost",
+		}, l.Corpus)
+		assert.Contains(t, b.scraped(), "loadgen_followup_total cause=timeout,source=built_in")
 	}, func(o *options) {
 		o.Questioner = reporter{}
 		o.CorpusStatus = func() api.CorpusStatus { return api.CorpusStatus{Cut: 3, Problem: "lost"} }
 	})
 }
 
-// redirected is a client that goes to another address than the target's.
-type redirected struct{ *fake }
-
-func (redirected) Endpoint() string { return "http://rr.example:8000" }
-
-// simulator is a driver that knows that its cluster is simulated.
+// simulator is a driver of a simulated cluster.
 type simulator struct{ *script }
 
 func (simulator) Simulation() *api.Simulation { return nil }
 
-// What is behind the target is a value: as configured, as the driver knows it, or
-// not known.
+// The kind of the target is what the driver knows, else what is configured, else unknown.
 func TestTargetKind(t *testing.T) {
-	for name, row := range map[string]struct {
-		change func(*options)
-		want   api.TargetKind
-	}{
-		"not known":                 {func(o *options) { o.Deployment.Engine = "simulated trtllm" }, api.TargetUnknown},
-		"configured":                {func(o *options) { o.Target = api.TargetMocked }, api.TargetMocked},
-		"known to the driver":       {func(o *options) { o.Driver = simulator{o.Driver.(*script)} }, api.TargetSimulated},
-		"the driver against a user": {func(o *options) { o.Driver, o.Target = simulator{o.Driver.(*script)}, api.TargetReal }, api.TargetSimulated},
+	simulated := func(o *options) { o.Driver, o.Target = simulator{o.Driver.(*script)}, api.TargetReal }
+	for want, change := range map[api.TargetKind]func(*options){
+		api.TargetUnknown:   func(o *options) { o.Deployment.Engine = "simulated trtllm" },
+		api.TargetMocked:    func(o *options) { o.Target = api.TargetMocked },
+		api.TargetSimulated: simulated,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(string(want), func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *booth, _ *fake) {
-				assert.Equal(t, row.want, b.snapshot().Target.Kind)
-				assert.Equal(t, row.want, b.view.Status().Lanes[0].Target.Kind)
-			}, row.change)
+				assert.Equal(t, want, b.snapshot().Target.Kind)
+				assert.Equal(t, want, b.view.Status().Lanes[0].Target.Kind)
+			}, change)
 		})
 	}
-}
-
-// The address in use is told; the target's own stands for both.
-func TestEndpointInUse(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		target := b.snapshot().Target
-		assert.Equal(t, "http://rr.example:8000", target.Endpoint)
-		assert.Equal(t, "http://gpu.example:8000", target.URL)
-	}, func(o *options) { o.Client = redirected{newFake()} })
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 )
 
-// logged makes failures whose lines, without their times, take gives and forgets.
+// logged returns failures, and take, which returns and forgets their log lines without times.
 func logged() (f *failures, take func() []string) {
 	var text bytes.Buffer
 	untimed := func(_ []string, a slog.Attr) slog.Attr {
@@ -23,16 +22,16 @@ func logged() (f *failures, take func() []string) {
 		}
 		return a
 	}
-	f = &failures{lane: "main", log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: untimed}))}
-	return f, func() []string {
+	handler := slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: untimed})
+	return &failures{lane: "main", log: slog.New(handler)}, func() []string {
 		defer text.Reset()
 		return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	}
 }
 
-// Where every turn fails, each class is told of at once, and then after 10 s, 30 s,
-// 1 min and every 5 min, with how many there were since; then that turns succeed again.
-func TestTotalFailureInTheLog(t *testing.T) {
+// Where every turn fails, each class is logged at once, and then after 10 s, 30 s, 1 min and every 5 min with its
+// count. Later the log has that turns succeed again.
+func TestLogOfTotalFailure(t *testing.T) {
 	f, take := logged()
 	for n := range 1000 {
 		f.turnFailed(at(float64(n)), api.ErrorConnect, "connection refused")
@@ -40,27 +39,31 @@ func TestTotalFailureInTheLog(t *testing.T) {
 			f.turnFailed(at(float64(n)), api.ErrorHTTP5xx, "503 starting")
 		}
 	}
-	const level = "level=ERROR msg=\"turns still fail\" lane=main class=connect turns="
+	const warn = "level=WARN msg=\"turns fail\" lane=main class="
+	const still = "level=ERROR msg=\"turns still fail\" lane=main class=connect turns="
 	const rest = " ended_well_meanwhile=0 first_message=\"connection refused\""
 	assert.Equal(t, []string{
-		"level=WARN msg=\"turns fail\" lane=main class=connect turns=1 first_message=\"connection refused\"",
-		"level=WARN msg=\"turns fail\" lane=main class=http_5xx turns=1 first_message=\"503 starting\"",
-		level + "10 within=10s" + rest, level + "30 within=30s" + rest, level + "60 within=1m0s" + rest,
-		level + "300 within=5m0s" + rest, level + "300 within=5m0s" + rest,
+		warn + "connect turns=1 first_message=\"connection refused\"",
+		warn + "http_5xx turns=1 first_message=\"503 starting\"",
+		still + "10 within=10s" + rest, still + "30 within=30s" + rest, still + "60 within=1m0s" + rest,
+		still + "300 within=5m0s" + rest, still + "300 within=5m0s" + rest,
 	}, take())
 	f.turnWell(at(1010))
-	assert.Equal(t, []string{"level=INFO msg=\"turns succeed again\" lane=main after=16m50s failed_meanwhile=1001"}, take())
+	const info = "level=INFO msg="
+	assert.Equal(t, []string{info + "\"turns succeed again\" lane=main after=16m50s failed_meanwhile=1001"}, take())
 	f.turnFailed(at(1012), api.ErrorHTTP5xx, "one more")
 	f.turnWell(at(1021))
 	assert.Contains(t, take()[0], "turns still fail", "no new beginning within a minute")
 	f.turnWell(at(1072))
-	assert.Equal(t, []string{"level=INFO msg=\"no turn has failed for a minute\" lane=main failed_before=1002 within=16m52s"}, take())
+	assert.Equal(t, []string{
+		info + "\"no turn has failed for a minute\" lane=main failed_before=1002 within=16m52s",
+	}, take())
 	f.turnFailed(at(2000), api.ErrorConnect, "again")
-	assert.Equal(t, []string{"level=WARN msg=\"turns fail\" lane=main class=connect turns=1 first_message=again"}, take())
+	assert.Equal(t, []string{warn + "connect turns=1 first_message=again"}, take())
 }
 
-// One turn in a hundred that fails is a warning, in as few lines.
-func TestSomeFailuresInTheLog(t *testing.T) {
+// One failed turn in a hundred is a warning, in as few lines.
+func TestLogOfSomeFailures(t *testing.T) {
 	f, take := logged()
 	for n := range 100 {
 		f.turnFailed(at(float64(n)), api.ErrorStall, "silent")
@@ -68,31 +71,30 @@ func TestSomeFailuresInTheLog(t *testing.T) {
 			f.turnWell(at(float64(n)))
 		}
 	}
+	const still = "level=WARN msg=\"turns still fail\" lane=main class=stall turns="
 	lines := take()
 	require.Len(t, lines, 3)
-	assert.Equal(t, "level=WARN msg=\"turns still fail\" lane=main class=stall turns=10 within=10s ended_well_meanwhile=990 first_message=silent", lines[1])
+	assert.Equal(t, still+"10 within=10s ended_well_meanwhile=990 first_message=silent", lines[1])
 	f.stopped(at(100))
-	assert.Equal(t, []string{"level=WARN msg=\"turns still fail\" lane=main class=stall turns=59 within=1m0s ended_well_meanwhile=5940 first_message=silent"}, take(),
-		"what was not told of yet, at the end")
+	assert.Equal(t, []string{still + "59 within=1m0s ended_well_meanwhile=5940 first_message=silent"}, take(),
+		"the rest, at the end")
 	f.turnWell(at(500))
 	assert.Equal(t, []string{""}, take())
 }
 
-// The turns of a lane are what is told of.
+// The failed turns of a lane are logged.
 func TestFailedTurnsAreLogged(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		log, take := logged()
 		b.lane.failures.log = log.log
-		f.set(func(f *fake) {
-			f.ill = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
-		})
+		f.set(func(f *fake) { f.ill = broken })
 		b.start(3)
 		pass(30 * time.Second)
 		f.set(func(f *fake) { f.ill = nil })
 		pass(10 * time.Second)
 		b.stop()
 		text := strings.Join(take(), "\n")
-		assert.Contains(t, text, `level=WARN msg="turns fail" lane=main class=http_5xx turns=1 first_message="the server failed (500)"`)
+		assert.Contains(t, text, `class=http_5xx turns=1 first_message="the server failed (500)"`)
 		assert.Contains(t, text, `level=ERROR msg="turns still fail" lane=main class=http_5xx`)
 		assert.Contains(t, text, `level=INFO msg="turns succeed again" lane=main after=3`)
 	})

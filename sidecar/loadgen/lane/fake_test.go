@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// fake is a Client that sends nothing, for tests in virtual time. Its answers
-// have as many chunks as it has words.
+// fake is a Client that sends nothing, for tests in virtual time. An answer has one chunk per word.
 type fake struct {
-	silentCache bool // usage tells no cached tokens; set before the start
+	silentCache bool // usage has no cached tokens; set before the start
 
 	url, model string
 	extensions map[string]bool
@@ -27,10 +27,10 @@ type fake struct {
 	ttft, gap time.Duration
 	words     int
 	perChunk  int           // tokens, as usage says at the end
-	ill       *chat.Error   // of every turn
-	dark      *chat.Error   // of every probe
-	gone      *chat.Error   // of every list of models
-	slow      time.Duration // how long a probe takes
+	ill       *chat.Error   // result of every turn
+	dark      *chat.Error   // result of every probe
+	gone      *chat.Error   // result of every list of models
+	slow      time.Duration // duration of a probe
 	probes    int
 	asked     int // lists of models
 	requests  []request
@@ -48,7 +48,10 @@ func (r *request) run() string { return strings.Join(strings.Split(r.id, "-")[:2
 var _ Client = (*fake)(nil)
 
 func newFake() *fake {
-	return &fake{url: "http://gpu.example:8000", model: "test-model", ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1}
+	return &fake{
+		url: "http://gpu.example:8000", model: "test-model",
+		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1,
+	}
 }
 
 func (f *fake) set(change func(*fake)) {
@@ -87,9 +90,9 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now(), Worker: 16549284283275536882}
-	wait := ttft
+	next := ttft
 	for range words {
-		if !pause(ctx, wait) {
+		if !pause(ctx, next) {
 			r.Cancelled = true
 			break
 		}
@@ -99,7 +102,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		}
 		r.Chunks = append(r.Chunks, chat.Chunk{At: time.Since(r.Sent), Tokens: 1})
 		req.OnChunk(1)
-		wait = gap
+		next = gap
 	}
 	if r.OK() {
 		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk}
@@ -112,7 +115,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	return r
 }
 
-// pause waits; false says that ctx ended first.
+// pause reports false where ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -131,20 +134,20 @@ func virtual(t *testing.T, test func(t *testing.T, b *booth, f *fake), change ..
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		b := newBooth(t, f, change...)
-		// What is sampled each second never falls on the instant at which turns end: in
-		// virtual time many end at the same one, with the next conversations not begun yet.
+		// Samples of each second are taken off the instants at which turns end. In virtual time many turns
+		// end at one instant, before the next conversations begin.
 		pass(time.Second + 500*time.Microsecond)
 		test(t, b, f)
 	})
 }
 
-// pass lets virtual time pass, and everything happen that is due then.
+// pass advances virtual time and returns when everything that is due has happened.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	wait.Advance(d)
 	synctest.Wait()
 }
 
-// held makes the n turns of a lane that runs go on without end.
+// held makes the n turns of a running lane endless.
 func (f *fake) held(b *booth, n int) {
 	b.t.Helper()
 	f.set(func(f *fake) { f.words = 1e6 })
@@ -152,10 +155,10 @@ func (f *fake) held(b *booth, n int) {
 	require.Equal(b.t, n, b.lane.underway(time.Now()).Turns)
 }
 
-// flows ends that, for turns that begin from now on.
+// flows makes the turns that begin from now on end again.
 func (f *fake) flows() { f.set(func(f *fake) { f.words = 6 }) }
 
-// turns are those of the next seconds.
+// turns returns the requests of the next 5 s.
 func (f *fake) turns() []request {
 	f.set(func(f *fake) { f.requests = nil })
 	pass(5 * time.Second)

@@ -13,42 +13,34 @@ import (
 
 var broken = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
 
-// One failed turn among good ones is no problem of the target's; only failures
-// are, and a whole turn ends the problem.
-func TestFailedTurns(t *testing.T) {
+// Failed turns among good ones are no problem of the target. Only failures are, and a whole turn ends the problem.
+func TestProblemBeginsAndEndsWithTurns(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		pass(10 * time.Second)
 		f.set(func(f *fake) { f.ill = broken })
 		pass(2 * time.Second)
 		f.set(func(f *fake) { f.ill = nil })
-		assert.NoError(t, b.view.Ready())
+		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().Errors)
 		pass(10 * time.Second)
-		assert.NoError(t, b.view.Ready())
-		probes := f.probes
-		assert.Equal(t, 1, probes, "once for a target that was never lost")
+		require.NoError(t, b.view.Ready())
+		assert.Equal(t, 1, f.probes, "once for a target that was never lost")
 
 		f.set(func(f *fake) { f.ill = broken })
+		pass(10 * time.Second)
 		for range 20 {
-			pass(time.Second)
-			if b.view.Ready() != nil {
-				break
-			}
-		}
-		for range 20 { // a probe that succeeds meanwhile is no turn
-			require.ErrorContains(t, b.view.Ready(), broken.Message)
+			require.ErrorContains(t, b.view.Ready(), broken.Message, "a successful probe is no turn")
 			pass(time.Second)
 		}
-		assert.Greater(t, f.probes, probes, "another server may be there, with other extensions")
+		assert.Greater(t, f.probes, 1, "another server may answer, with other extensions")
 		f.set(func(f *fake) { f.ill = nil })
 		pass(10 * time.Second)
-		assert.NoError(t, b.view.Ready())
+		require.NoError(t, b.view.Ready())
 	})
 }
 
-// A problem of turns does not outlive them: when nothing is sent any more a
-// probe is what there is.
+// A problem of turns ends with them. A stopped lane asks the target for its models.
 func TestProblemOfAStoppedLane(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.set(func(f *fake) { f.ill = broken })
@@ -57,10 +49,10 @@ func TestProblemOfAStoppedLane(t *testing.T) {
 		require.ErrorContains(t, b.view.Ready(), broken.Message)
 		b.stop()
 		pass(10 * time.Second)
-		assert.NoError(t, b.view.Ready())
+		require.NoError(t, b.view.Ready())
 		f.set(func(f *fake) { f.dark = broken })
 		pass(10 * time.Second)
-		assert.NoError(t, b.view.Ready(), "asked for its models alone while nothing is wrong")
+		require.NoError(t, b.view.Ready(), "a target without a problem is not probed again")
 		assert.Positive(t, f.asked)
 
 		f.set(func(f *fake) { f.gone = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"} })
@@ -68,16 +60,16 @@ func TestProblemOfAStoppedLane(t *testing.T) {
 		require.ErrorContains(t, b.view.Ready(), "connection refused")
 		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
 		pass(3 * time.Second)
-		assert.NoError(t, b.view.Ready())
+		require.NoError(t, b.view.Ready())
 		f.set(func(f *fake) {
 			f.gone = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
 		})
 		pass(20 * time.Second)
-		assert.NoError(t, b.view.Ready(), "a server that lists no models may serve")
+		require.NoError(t, b.view.Ready(), "a server without a list of models may serve")
 	})
 }
 
-// hangs makes the probe of a fake client fail after a time.
+// hangs makes the probe of a fake client fail after d.
 func hangs(d time.Duration) func(*options) {
 	return func(o *options) {
 		o.Client.(*fake).slow = d
@@ -85,8 +77,8 @@ func hangs(d time.Duration) func(*options) {
 	}
 }
 
-// Against a server that accepts and says nothing, the turns that wait for a
-// probe fail with it, and do not queue for one each.
+// Against a server that accepts and does not answer, the turns that wait for a probe fail with it. They do not queue
+// for one probe each.
 func TestProbeIsShared(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		require.ErrorContains(t, b.view.Ready(), "lane main: the target has not answered yet")
@@ -100,14 +92,14 @@ func TestProbeIsShared(t *testing.T) {
 		assert.LessOrEqual(t, f.probes, 4)
 		f.set(func(f *fake) { f.dark, f.slow = nil, 0 })
 		pass(2*time.Minute + 10*time.Second)
-		assert.NoError(t, b.view.Ready())
+		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().OK)
 	}, hangs(2*time.Minute))
 }
 
-// A turn that is stopped while it waits for a probe is cancelled, and no error.
+// A turn that is stopped while it waits for a probe is canceled. It is no error.
 func TestStopDuringProbe(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)
 		pass(5 * time.Second)
 		b.stop()

@@ -12,26 +12,19 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// takes makes every turn take so long.
+// takes sets the duration of every turn.
 func (f *fake) takes(d time.Duration) {
 	f.set(func(f *fake) { f.ttft = d - time.Duration(f.words-1)*f.gap })
 }
 
-// told says whether an event's text has these words.
-func (b *booth) heard(words string) bool {
-	b.store.mu.Lock()
-	defer b.store.mu.Unlock()
-	for _, e := range b.store.events {
-		if strings.Contains(e.Text, words) {
-			return true
-		}
-	}
-	return false
+// reported expects an event whose text contains words.
+func (b *booth) reported(words string) {
+	b.t.Helper()
+	assert.Contains(b.t, strings.Join(b.store.told(), "\n"), words)
 }
 
-// A thousand conversations that a cap of 25 requests a second allows some 52 of (25 a
-// second of 2 s each): the step settles there, says so, and its figures are those of
-// what was in progress. Without the cap the next step comes to its target.
+// A cap of 25 requests a second allows some 52 of a thousand conversations (25 a second of 2 s each). The step
+// settles there, and its figures are those of what was in progress. Without the cap the next step reaches its target.
 func TestHeldByTheCap(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.takes(2 * time.Second)
@@ -39,7 +32,7 @@ func TestHeldByTheCap(t *testing.T) {
 		b.start(1000)
 		pass(20 * time.Second)
 		s := b.lane.State()
-		assert.Equal(t, api.LimitedByTargetRPS, s.Concurrency.LimitedBy, "it says at once what it waits for")
+		assert.Equal(t, api.LimitedByTargetRPS, s.Concurrency.LimitedBy, "the limit is shown at once")
 		assert.Nil(t, s.Step.Held, "not before half a minute")
 		assert.Nil(t, s.Step.Settled)
 		pass(40 * time.Second)
@@ -50,14 +43,13 @@ func TestHeldByTheCap(t *testing.T) {
 		assert.InDelta(t, s.Step.Held.At, s.Concurrency.Actual, 5)
 		assert.NotNil(t, s.Step.Settled)
 		assert.True(t, s.Settling, "60 s of counted turns are still to come")
-		assert.True(t, b.heard("of 1000 conversations by the cap of 25 requests/s"))
+		b.reported("of 1000 conversations by the cap of 25 requests/s")
 		pass(70 * time.Second)
 		at, id := s.Step.Held.At, s.Step.ID
 		s = b.lane.State()
 		assert.False(t, s.Settling)
 		assert.Equal(t, id, s.Step.ID, "one step")
 		assert.Equal(t, at, b.snapshot().Baseline.Concurrency)
-		assert.NotContains(t, b.rows(), level{1000, api.ModeKV})
 		row := b.rows()[level{at, api.ModeKV}]
 		require.NotNil(t, row.Measured, "%v", b.rows())
 		assert.InDelta(t, 25, *row.RequestsPerSecond, .5)
@@ -74,8 +66,8 @@ func TestHeldByTheCap(t *testing.T) {
 	}, func(o *options) { o.configured.MaxConcurrency = 1000 })
 }
 
-// On the way to its target a workload is not held, however long the way is.
-func TestStartingIsNotHeld(t *testing.T) {
+// A workload on the way to its target is not held. A start rate that only replaces what ends holds it.
+func TestHeldByTheStartRate(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.takes(30 * time.Second)
 		b.patch(api.WorkloadPatch{StartRate: new(.5)})
@@ -91,12 +83,8 @@ func TestStartingIsNotHeld(t *testing.T) {
 			require.Nil(t, s.Step.Held)
 			require.EqualValues(t, 1, s.Step.ID)
 		}
-	})
-}
+		b.stop()
 
-// A start rate that only replaces what ends holds a workload, too.
-func TestHeldByTheStartRate(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.takes(2 * time.Second)
 		b.patch(api.WorkloadPatch{StartRate: new(5.)})
 		b.start(150)
@@ -105,14 +93,15 @@ func TestHeldByTheStartRate(t *testing.T) {
 		require.NotNil(t, held)
 		assert.Equal(t, api.LimitedByStartRate, held.By)
 		assert.InDelta(t, 40, held.At, 4, "5 a second of four turns of 2 s")
-		assert.True(t, b.heard("of 150 conversations by the start rate of 5 conversations/s"))
+		b.reported("of 150 conversations by the start rate of 5 conversations/s")
 	})
 }
 
-// What settled at its target and then falls to what the cap allows goes on as a step of
-// its own, and so does what comes back; no row of the one stands under the other.
-func TestHeldLater(t *testing.T) {
+// A workload that settled at its target and then falls to what the cap allows goes on in a step of its own, and again
+// when it comes back. No row of one step has figures of another.
+func TestHeldAfterReachingTheTarget(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		latency := func(at int) float64 { return *b.rows()[level{at, api.ModeKV}].Latency.P50 }
 		f.takes(4 * time.Second)
 		b.patch(api.WorkloadPatch{TargetRPS: new(20.)})
 		b.start(60)
@@ -120,33 +109,32 @@ func TestHeldLater(t *testing.T) {
 		s := b.lane.State()
 		require.Nil(t, s.Step.Held)
 		require.EqualValues(t, 1, s.Step.ID)
-		first := b.rows()[level{60, api.ModeKV}]
-		assert.InDelta(t, 4, *first.Latency.P50, .1)
+		assert.InDelta(t, 4, latency(60), .1)
 
 		f.takes(time.Second)
 		pass(2 * time.Minute)
 		s = b.lane.State()
 		require.NotNil(t, s.Step.Held)
-		assert.InDelta(t, 22, s.Step.Held.At, 4)
 		at := s.Step.Held.At
+		assert.InDelta(t, 22, at, 4)
 		pass(2 * time.Minute)
 		assert.Equal(t, s.Step.ID, b.lane.State().Step.ID)
-		assert.InDelta(t, 1, *b.rows()[level{at, api.ModeKV}].Latency.P50, .1)
-		assert.InDelta(t, 4, *b.rows()[level{60, api.ModeKV}].Latency.P50, .1, "nothing of the faster ones")
+		assert.InDelta(t, 1, latency(at), .1)
+		assert.InDelta(t, 4, latency(60), .1, "without the faster turns")
 
 		f.takes(4 * time.Second)
 		pass(2 * time.Minute)
 		s = b.lane.State()
 		assert.Nil(t, s.Step.Held)
 		assert.Equal(t, 60, s.Concurrency.Actual)
-		assert.True(t, b.heard("reached 60 conversations"))
+		b.reported("reached 60 conversations")
 		assert.Equal(t, 60, b.snapshot().Baseline.Concurrency)
-		assert.InDelta(t, 1, *b.rows()[level{at, api.ModeKV}].Latency.P50, .1, "nothing of the slower ones")
+		assert.InDelta(t, 1, latency(at), .1, "without the slower turns")
 	})
 }
 
-// What held says of thirty seconds of a workload, second by second.
-func TestHeldExactly(t *testing.T) {
+// Each case is thirty seconds of a workload, second by second.
+func TestHeld(t *testing.T) {
 	const target = 100
 	for name, tt := range map[string]struct {
 		seconds int

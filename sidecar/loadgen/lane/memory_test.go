@@ -14,20 +14,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// memory is a Store that keeps everything in memory.
+// memory is a Store in memory.
 type memory struct {
 	mu            sync.Mutex
 	order         []string // ids of conversations
 	conversations map[string]api.Conversation
 	turns         []api.Turn
-	steps         []api.StepRecord // every state that was handed over
+	steps         []api.StepRecord // every state that was saved
 	events        []api.Event
 	settings      *api.Settings
 	baselines     map[string]string // JSON by name
-	broken        error             // what everything that can fail gives
+	broken        error             // result of every method with an error
 	lost          int64
 
-	held chan struct{} // SaveTurn waits until it is closed; nil: it does not
+	held chan struct{} // SaveTurn blocks until it is closed; nil for no block
 }
 
 var _ Store = (*memory)(nil)
@@ -146,7 +146,7 @@ func (m *memory) breaks(err error) {
 	m.broken = err
 }
 
-// hold makes SaveTurn wait until release is called, which may be done twice.
+// hold makes SaveTurn block until release is called. release is idempotent.
 func (m *memory) hold() (release func()) {
 	held := make(chan struct{})
 	m.mu.Lock()
@@ -176,7 +176,7 @@ func (m *memory) allConversations() []api.Conversation {
 	return all
 }
 
-// lastSteps are the steps as handed over last, in order of their first state.
+// lastSteps returns the last state of each step, in order of the first states.
 func (m *memory) lastSteps() []api.StepRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *memory) lastSteps() []api.StepRecord {
 	return all
 }
 
-// told are the events so far, each as "kind by: text".
+// told returns the events so far, each as "kind by: text".
 func (m *memory) told() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +214,7 @@ func (m *memory) edit(change func(*api.Baseline)) {
 	m.baselines[api.ThisTarget] = string(text)
 }
 
-// own is the stored baseline of this target.
+// own returns the stored baseline of this target.
 func (m *memory) own(t *testing.T) (b api.Baseline, ok bool) {
 	t.Helper()
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// series are a scrape's metrics by name and labels; the label lane is checked
-// and left out.
+// series are the metrics of a scrape by name and labels. The label lane is checked and left out.
 type series map[string]*dto.Metric
 
-func scrape(t *testing.T, g prometheus.Gatherer) series {
+func scrape(t testing.TB, g prometheus.Gatherer) series {
 	t.Helper()
 	families, err := g.Gather()
 	require.NoError(t, err)
@@ -41,7 +41,18 @@ func scrape(t *testing.T, g prometheus.Gatherer) series {
 	return all
 }
 
-// value is that of a counter or gauge.
+// scraped scrapes the metrics of the lane.
+func (b *booth) scraped() series {
+	b.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(b.lane.Collector())
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(b.t, err)
+	assert.Empty(b.t, problems)
+	return scrape(b.t, registry)
+}
+
+// value returns the value of a counter or gauge.
 func (s series) value(t *testing.T, name string) float64 {
 	t.Helper()
 	m := s[name]
@@ -52,7 +63,7 @@ func (s series) value(t *testing.T, name string) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// agrees holds the quantiles of a summary against those of the snapshot.
+// agrees compares the quantiles of a summary with those of the snapshot.
 func (s series) agrees(t *testing.T, name string, q api.Quantiles) {
 	t.Helper()
 	require.NotNil(t, s[name], "there is no %s", name)
@@ -63,13 +74,10 @@ func (s series) agrees(t *testing.T, name string, q api.Quantiles) {
 	assert.Equal(t, map[float64]float64{.5: *q.P50, .95: *q.P95, .99: *q.P99}, got, name)
 }
 
-// The scrape and the snapshot of one moment agree, and the linter is content.
+// The scrape and the snapshot of one moment agree, and the metrics pass the linter.
 func TestCollector(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(b.lane.Collector())
-		checkLint(t, registry)
-		idle := scrape(t, registry)
+		idle := b.scraped()
 		assert.Zero(t, idle.value(t, "loadgen_workload_running"))
 		assert.Zero(t, idle.value(t, "loadgen_active_conversations"))
 
@@ -83,8 +91,8 @@ func TestCollector(t *testing.T) {
 		f.set(func(f *fake) { f.ill = nil })
 		pass(40*time.Second + 50*time.Millisecond) // in mid-turn
 
-		checkLint(t, registry)
-		got, s := scrape(t, registry), b.snapshot()
+		got, s := b.scraped(), b.snapshot()
+		const of = "mode=kv,percentile=95,speculation=off"
 		got.agrees(t, "loadgen_ttft_all_seconds", s.Window.Metrics.TTFT)
 		got.agrees(t, "loadgen_tpot_all_seconds", s.Window.Metrics.TPOT)
 		got.agrees(t, "loadgen_itl_all_seconds", s.Window.Metrics.ITL)
@@ -100,10 +108,10 @@ func TestCollector(t *testing.T) {
 			"loadgen_store_lost_turns_total":        4,
 			"loadgen_slo_seconds metric=ttft":       .6,
 			"loadgen_slo_seconds metric=tpot":       .06,
-			"loadgen_info mode=round_robin,model=test-model,speculation=off,target=http://gpu.example:8000,version=1.2.3": 1,
+			info("round_robin", api.SpeculationOff): 1,
 			// in force and by level: what this target measured under kv
-			"loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off":                     .2,
-			"loadgen_baseline_level_ttft_seconds baseline=this target,concurrency=3,mode=kv,percentile=95,speculation=off": .2,
+			"loadgen_baseline_ttft_seconds baseline=this target," + of:                     .2,
+			"loadgen_baseline_level_ttft_seconds baseline=this target,concurrency=3," + of: .2,
 		} {
 			assert.InDelta(t, want, got.value(t, name), 1e-9, name)
 		}
@@ -118,50 +126,26 @@ func TestCollector(t *testing.T) {
 			assert.EqualValues(t, n, got.value(t, "loadgen_requests_total status="+string(status)))
 		}
 		b.start(1)
-		assert.Equal(t, 1., scrape(t, registry).value(t, "loadgen_settling"))
+		assert.Equal(t, 1., b.scraped().value(t, "loadgen_settling"))
 
 		const sweep = "loadgen_sweep_running id=s1,kind=capacity"
-		assert.NotContains(t, scrape(t, registry), sweep)
+		assert.NotContains(t, b.scraped(), sweep)
 		taken := &api.SweepSummary{ID: "s1", State: api.SweepRunning, Request: api.SweepRequest{Kind: api.SweepCapacity}}
 		lease, before, err := b.lane.Take(t.Context(), func() *api.SweepSummary { return taken })
 		require.NoError(t, err)
-		assert.Equal(t, 1., scrape(t, registry).value(t, sweep))
-		checkLint(t, registry)
+		assert.Equal(t, 1., b.scraped().value(t, sweep))
 		require.NoError(t, lease.Release(t.Context(), "test", before))
-		assert.NotContains(t, scrape(t, registry), sweep)
+
+		_, err = b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
+		require.NoError(t, err)
+		b.start(3)
+		const own = "loadgen_baseline_itl_seconds baseline=this target," + of
+		assert.InDelta(t, .04, b.scraped().value(t, own), 1e-3, "own rows stand beside a recorded baseline")
 	})
 }
 
-func checkLint(t *testing.T, g prometheus.Gatherer) {
-	t.Helper()
-	problems, err := testutil.GatherAndLint(g)
-	require.NoError(t, err)
-	assert.Empty(t, problems)
-}
-
-// Beside the recorded baseline in force, a scrape has what this target measured at the
-// same concurrency, ITL included, which no recorded table has.
-func TestReferencesOfBothKinds(t *testing.T) {
-	const recorded = "h200x3-tp1-llama70b-fp8"
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(b.lane.Collector())
-		b.start(100)
-		pass(30 * time.Second)
-		const own = "loadgen_baseline_itl_seconds baseline=this target,mode=kv,percentile=95,speculation=off"
-		assert.Nil(t, scrape(t, registry)[own], "nothing is measured before the step has settled")
-		pass(40 * time.Second)
-		checkLint(t, registry)
-		got := scrape(t, registry)
-		assert.InDelta(t, .04, got.value(t, own), 1e-3)
-		assert.InDelta(t, .2, got.value(t, "loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off"), 1e-9)
-		for _, mode := range []string{"kv", "round_robin"} {
-			at := "baseline=" + recorded + ",mode=" + mode + ",percentile=95,speculation=not_recorded"
-			assert.Positive(t, got.value(t, "loadgen_baseline_ttft_seconds "+at))
-			assert.Nil(t, got["loadgen_baseline_itl_seconds "+at], "no ITL was recorded")
-		}
-		for name := range got {
-			assert.False(t, strings.HasPrefix(name, "loadgen_baseline_level_") && strings.Contains(name, api.ThisTarget), "%s: tables have one baseline", name)
-		}
-	}, func(o *options) { o.configured.DefaultBaseline = recorded })
+// info is the series of a lane's mode.
+func info(mode api.Mode, speculation api.Speculation) string {
+	return fmt.Sprintf("loadgen_info mode=%s,model=test-model,speculation=%s,target=http://gpu.example:8000,version=1.2.3",
+		mode, speculation)
 }

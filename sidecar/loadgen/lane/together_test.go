@@ -18,6 +18,8 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
+var _ workload.Driver = (*script)(nil)
+
 // duo is a booth with two lanes, main in kv and twin in round_robin.
 type duo struct {
 	*booth
@@ -26,22 +28,23 @@ type duo struct {
 	shared  []string
 
 	mu    sync.Mutex
-	ended map[string]map[Draw]string // by lane and draw: the opening's id and what the store got of it
+	asked map[string]map[Draw]string // by lane and draw: the opening question of each conversation
 }
 
-func (d *duo) lanes() [2]*Lane { return [2]*Lane{d.lane, d.twin} }
+func (d *duo) lanes() []*Lane { return []*Lane{d.lane, d.twin} }
 
-// twins runs a test of two lanes in virtual time; the twin's target answers more slowly.
+// twins runs a test of two lanes in virtual time. The target of the twin answers more slowly.
 func twins(t *testing.T, test func(t *testing.T, d *duo), change ...func(*options)) {
 	t.Helper()
-	d := &duo{ended: map[string]map[Draw]string{}}
+	d := &duo{asked: map[string]map[Draw]string{api.DefaultLane: {}, api.TwinLane: {}}}
 	add := func(o *options) {
-		o.Ended, o.SharedWorkers = d.hear, func() []string { return d.shared }
+		o.Ended, o.SharedWorkers = d.turnEnded, func() []string { return d.shared }
 		o.twin = func(own Options) Options {
 			slow := newFake()
 			slow.url, slow.ttft = "http://other.example:8000", 900*time.Millisecond
 			d.fakes[1], d.drivers[1] = slow, newScript()
-			own.Name, own.Client, own.Driver, own.Mode, own.ModeChanged = api.TwinLane, slow, d.drivers[1], roundRobin, nil
+			own.Name, own.Client, own.Driver, own.Mode = api.TwinLane, slow, d.drivers[1], roundRobin
+			own.ModeChanged = nil
 			return own
 		}
 	}
@@ -51,67 +54,46 @@ func twins(t *testing.T, test func(t *testing.T, d *duo), change ...func(*option
 	}, append([]func(*options){add}, change...)...)
 }
 
-func (d *duo) hear(e EndedTurn) {
+func (d *duo) turnEnded(e EndedTurn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended[e.Lane] == nil {
-		d.ended[e.Lane] = map[Draw]string{}
-	}
 	if e.Number == 1 && e.Status == api.TurnOK {
-		d.ended[e.Lane][e.Draw] = e.UserMessage
+		d.asked[e.Lane][e.Draw] = e.UserMessage
 	}
 }
 
-// both waits until both lanes have as many conversations in progress.
+// both waits until both lanes have settled at n conversations.
 func (d *duo) both(n int) {
 	d.t.Helper()
-	for _, l := range d.lanes() {
-		d.eventually("conversations of lane "+l.opts.Name, func() bool {
-			s := l.State()
-			return s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
-		})
-	}
+	agree(d.t, n, d.lanes()...)
 }
 
-func (d *duo) modes() [2]api.Mode { return [2]api.Mode{d.lane.State().Mode, d.twin.State().Mode} }
-
-func (d *duo) inPhase(p api.Phase) {
+func (d *duo) startBoth(n int) {
 	d.t.Helper()
-	for _, l := range d.lanes() {
-		d.eventually(l.opts.Name+" "+string(p), func() bool { return l.State().Phase == p })
-	}
+	d.start(n)
+	d.both(n)
 }
 
-// pairs counts the draws that ended on both lanes; all of them open with the same question.
-func (d *duo) pairs() (both, alone int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for draw, asked := range d.ended[api.DefaultLane] {
-		other, ok := d.ended[api.TwinLane][draw]
-		if !ok {
-			alone++
-			continue
-		}
-		both++
-		assert.Equal(d.t, asked, other, "%v", draw)
-	}
-	return both, alone
+// checkModes compares the modes of both lanes, which began at the same moment.
+func (d *duo) checkModes(main, twin api.Mode) {
+	d.t.Helper()
+	a, b := d.lane.State(), d.twin.State()
+	assert.Equal(d.t, [2]api.Mode{main, twin}, [2]api.Mode{a.Mode, b.Mode})
+	assert.Equal(d.t, a.Started, b.Started)
 }
 
-// Who steers either lane steers both: start, slider, settings, corpus and stop reach them at
-// the same moment, and conversation k is the same on both.
+// Start, slider, settings, corpus and stop of either lane reach both at the same moment, and conversation k is the
+// same on both.
 func TestTwoLanesAreSteeredAsOne(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(3)
-		d.both(3)
+		d.startBoth(3)
 		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
-		_, err := d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)})
-		require.NoError(t, err)
+		d.ok(d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)}))
 		d.both(6)
-		_, err = d.twin.Patch(t.Context(), ann, api.WorkloadPatch{Turns: &api.Range{Min: 2, Max: 2}, Openings: new(0)})
-		require.NoError(t, err)
+		d.ok(d.twin.Patch(t.Context(), ann, api.WorkloadPatch{Turns: &api.Range{Min: 2, Max: 2}, Openings: new(0)}))
 		pass(30 * time.Second)
-		d.lane.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}}})
+		one := corpus.Starter{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}
+		d.lane.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{one}})
 		pass(30 * time.Second)
 		for _, l := range d.lanes() {
 			s := l.State()
@@ -119,9 +101,8 @@ func TestTwoLanesAreSteeredAsOne(t *testing.T) {
 			assert.Equal(t, 0, *s.Shape.Openings)
 			assert.Equal(t, "one", s.Shape.Corpus)
 		}
-		_, err = d.twin.Stop(t.Context(), ann, api.StopRequest{})
-		require.NoError(t, err)
-		d.inPhase(api.PhaseStopped)
+		d.ok(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
+		d.phase(api.PhaseStopped, d.lanes()...)
 
 		// the next run goes on behind as many conversations on both, although one was slower
 		d.start(4)
@@ -129,94 +110,87 @@ func TestTwoLanesAreSteeredAsOne(t *testing.T) {
 		assert.Equal(t, d.lane.opened, d.twin.opened)
 		assert.Positive(t, d.lane.opened)
 		d.stop()
-		both, _ := d.pairs()
-		assert.Greater(t, both, 30)
-		assert.NotEqual(t, opening(t, d.fakes[0].requests[:1]), opening(t, d.fakes[1].requests[:1]), "a nonce for each lane")
+		pairs := 0
+		for draw, question := range d.asked[api.DefaultLane] {
+			if other, ok := d.asked[api.TwinLane][draw]; ok {
+				pairs++
+				assert.Equal(t, question, other, "%v", draw)
+			}
+		}
+		assert.Greater(t, pairs, 30)
+		first := opening(t, d.fakes[0].requests[:1])
+		assert.NotEqual(t, first, opening(t, d.fakes[1].requests[:1]), "a nonce for each lane")
 	})
 }
 
-// What one lane refuses happens to neither, and the error says which lane it is.
-func TestWhatOneLaneRefusesHappensToNeither(t *testing.T) {
+// What one lane refuses happens to neither, and the error names the lane.
+func TestRefusalOfOneLaneHoldsForBoth(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		_, err := d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(1000)})
-		_ = refuses(t, err, "concurrency")
-		d.start(2)
-		d.both(2)
+		d.startBoth(2)
 		for _, f := range d.fakes {
 			f.set(func(f *fake) { f.words = 1e6 })
 		}
 		pass(5 * time.Second)
-		d.fakes[0].flows()
 		d.drain()
-		d.eventually("main to be stopped", func() bool {
-			return d.lane.State().Phase == api.PhaseStopped || d.twin.State().Phase == api.PhaseDraining
-		})
-		_, err = d.lane.Start(t.Context(), ann, api.StartRequest{})
-		require.ErrorIs(t, err, api.ErrConflict)
+		d.fakes[0].flows()
+		_, err := d.lane.Start(t.Context(), ann, api.StartRequest{})
+		require.ErrorIs(t, err, api.ErrConflict, "the twin drains")
 		assert.NotEqual(t, api.PhaseRunning, d.lane.State().Phase)
 		d.stop()
-		d.inPhase(api.PhaseStopped)
+		d.phase(api.PhaseStopped, d.lanes()...)
 
 		d.drivers[1].offers = []api.ModeState{roundRobin}
 		_, err = d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
-		e := refuses(t, err, "mode")
+		assert.Contains(t, refuses(t, err, "mode"), "round_robin")
 		assert.Contains(t, err.Error(), "lane twin: ")
-		assert.Contains(t, e.Allowed, "round_robin")
-		assert.Equal(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, d.modes())
+		d.checkModes(api.ModeKV, api.ModeRoundRobin)
 		assert.Nil(t, d.lane.State().ModeChange)
 	})
 }
 
-// Asking for the other lane's mode swaps the two; both begin again together.
+// A change to the mode of the other lane swaps the two. Both begin again together.
 func TestModesAreSwapped(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(3)
-		d.both(3)
+		d.startBoth(3)
 		d.setMode(roundRobin)
 		calls := [2]*switching{d.drivers[0].called(t), d.drivers[1].called(t)}
 		assert.Equal(t, roundRobin, calls[0].to)
 		assert.Equal(t, kv, calls[1].to)
 		calls[1].report("starting", "2 of 3 workers are ready")
 		calls[0].answer(true, nil)
-		d.eventually("main to say what it waits for", func() bool {
-			c := d.lane.State().ModeChange
-			return c != nil && c.Message == "lane twin: 2 of 3 workers are ready"
-		})
+		pass(time.Second)
+		assert.Equal(t, "lane twin: 2 of 3 workers are ready", d.lane.State().ModeChange.Message)
 		assert.Equal(t, api.PhaseSwitching, d.lane.State().Phase, "until both are done")
 		calls[1].answer(false, nil)
 		d.both(3)
-		assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeKV}, d.modes())
-		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
+		d.checkModes(api.ModeRoundRobin, api.ModeKV)
 		assert.Equal(t, d.lane.opened, d.twin.opened)
 
 		// to a third mode one lane goes alone; the other begins again with it
 		leastLoaded := api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
 		d.drivers[1].offers = append(d.drivers[1].offers, leastLoaded)
 		before := opening(t, d.fakes[0].turns())
-		_, err := d.twin.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeLeastLoaded})
-		require.NoError(t, err)
+		d.ok(d.twin.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeLeastLoaded}))
 		d.drivers[1].called(t).answer(true, nil)
 		d.both(3)
-		assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeLeastLoaded}, d.modes())
-		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
+		d.checkModes(api.ModeRoundRobin, api.ModeLeastLoaded)
 		assert.NotEqual(t, before, opening(t, d.fakes[0].turns()), "cold prefixes for main, too")
 
 		require.NoError(t, d.lane.SetModes(ann, roundRobin, roundRobin))
 		d.drivers[1].called(t).answer(true, nil)
 		d.both(3)
-		assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeRoundRobin}, d.modes())
-		require.NoError(t, d.lane.SetModes(ann, roundRobin, roundRobin), "as it is")
+		d.checkModes(api.ModeRoundRobin, api.ModeRoundRobin)
+		require.NoError(t, d.lane.SetModes(ann, roundRobin, roundRobin), "the modes in force")
 		assert.Equal(t, api.PhaseRunning, d.lane.State().Phase)
 	})
 }
 
-// Where one lane's switch fails, the other goes back, and both run on in their modes.
-func TestSwapFails(t *testing.T) {
+// Where the switch of one lane fails, the other is rolled back, and both run on in their modes.
+func TestFailedSwapIsRolledBack(t *testing.T) {
 	for name, back := range map[string]error{"goes back": nil, "cannot go back": errDriver} {
 		t.Run(name, func(t *testing.T) {
 			twins(t, func(t *testing.T, d *duo) {
-				d.start(3)
-				d.both(3)
+				d.startBoth(3)
 				d.setMode(roundRobin)
 				one, two := d.drivers[0].called(t), d.drivers[1].called(t)
 				one.answer(true, nil)
@@ -225,17 +199,16 @@ func TestSwapFails(t *testing.T) {
 				assert.Equal(t, kv, undo.to)
 				undo.answer(true, back)
 				d.both(3)
-				a, b := d.lane.State(), d.twin.State()
-				require.True(t, a.ModeChange.Failed && b.ModeChange.Failed)
-				assert.Contains(t, a.ModeChange.Message, "lane twin: "+errDriver.Error())
-				assert.Contains(t, b.ModeChange.Message, "still in Round-robin: "+errDriver.Error())
+				a, b := d.lane.State().ModeChange, d.twin.State().ModeChange
+				require.True(t, a.Failed && b.Failed)
+				assert.Contains(t, a.Message, "lane twin: "+errDriver.Error())
+				assert.Contains(t, b.Message, "still in Round-robin: "+errDriver.Error())
 				want := api.ModeKV
 				if back != nil {
 					want = api.ModeRoundRobin
-					assert.Contains(t, a.ModeChange.Message, "switching back to KV-aware also failed")
+					assert.Contains(t, a.Message, "switching back to KV-aware also failed")
 				}
-				assert.Equal(t, [2]api.Mode{want, api.ModeRoundRobin}, d.modes())
-				assert.Equal(t, a.Started, b.Started)
+				d.checkModes(want, api.ModeRoundRobin)
 			})
 		})
 	}
@@ -244,42 +217,34 @@ func TestSwapFails(t *testing.T) {
 // Stop and cancel reach both lanes while their modes change.
 func TestSwapIsStopped(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(3)
-		d.both(3)
+		d.startBoth(3)
 		d.setMode(roundRobin)
 		one := d.drivers[0].called(t)
 		d.drivers[1].called(t)
 		one.answer(true, nil)
 		pass(time.Second)
-		_, err := d.twin.Stop(t.Context(), ann, api.StopRequest{})
-		require.NoError(t, err)
-		_, err = d.twin.CancelMode(t.Context(), ann)
-		require.NoError(t, err)
+		d.ok(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
+		d.ok(d.twin.CancelMode(t.Context(), ann))
 		d.drivers[0].called(t).answer(true, nil)
-		d.inPhase(api.PhaseStopped)
-		assert.Equal(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, d.modes())
+		d.phase(api.PhaseStopped, d.lanes()...)
+		d.checkModes(api.ModeKV, api.ModeRoundRobin)
 	})
 }
 
-// With a driver that asks a person, each lane's instructions are told and confirmed in turn,
-// all of them at the lane that was asked.
+// With manual drivers the instructions of each lane are shown and confirmed in turn, at the lane that was asked.
 func TestSwapIsConfirmed(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(2)
-		d.both(2)
+		d.startBoth(2)
 		d.setMode(roundRobin)
-		waits := func(prefix string) {
-			d.eventually("instructions", func() bool {
-				c := d.lane.State().ModeChange
-				return c != nil && c.Phase == "waiting_for_operator" && strings.HasPrefix(c.Message, prefix)
-			})
-			_, err := d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})
-			require.NoError(t, err)
+		for _, prefix := range []string{"To switch to Round-robin", "lane twin: To switch to KV-aware"} {
+			pass(time.Second)
+			change := d.lane.State().ModeChange
+			assert.Equal(t, "waiting_for_operator", change.Phase)
+			assert.Contains(t, change.Message, prefix)
+			d.ok(d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}))
 		}
-		waits("To switch to Round-robin")
-		waits("lane twin: To switch to KV-aware")
 		d.both(2)
-		assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeKV}, d.modes())
+		d.checkModes(api.ModeRoundRobin, api.ModeKV)
 	}, func(o *options) {
 		offers := []api.ModeState{kv, roundRobin}
 		o.Driver = cluster.NewManual(offers)
@@ -292,18 +257,16 @@ func TestSwapIsConfirmed(t *testing.T) {
 	})
 }
 
-// A lane whose target is dead does not hold up the other one, which says nothing of it; the
-// dead one does.
+// A lane whose target fails does not delay the other one, and only the lane that fails reports a problem.
 func TestOneTargetFails(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(3)
-		d.both(3)
+		d.startBoth(3)
 		d.fakes[1].set(func(f *fake) {
 			f.ill = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"}
 			f.dark, f.gone = f.ill, f.ill
 		})
 		pass(time.Minute)
-		before := d.view.Snapshot().Lanes[0].Totals.OK
+		before := d.totals().OK
 		pass(time.Minute)
 		s := d.view.Snapshot()
 		assert.Greater(t, s.Lanes[0].Totals.OK, before+20)
@@ -312,17 +275,13 @@ func TestOneTargetFails(t *testing.T) {
 		assert.Equal(t, "connection refused", s.Lanes[1].Target.Problem)
 		assert.Equal(t, "connection refused", d.twin.Problem())
 		require.ErrorContains(t, d.view.Ready(), "lane twin: connection refused")
-		d.stop()
-		d.inPhase(api.PhaseStopped)
 	})
 }
 
-// A sweep takes both lanes: the other one stops while spans are measured, and both go on
-// together afterwards.
+// A sweep takes both lanes. The other one stops with the first span, and both go on together afterwards.
 func TestLeaseOfTwoLanes(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(3)
-		d.both(3)
+		d.startBoth(3)
 		what := &api.SweepSummary{ID: "s1", State: api.SweepRunning, Request: api.SweepRequest{Kind: api.SweepTrial}}
 		lease, before, err := d.lane.Take(t.Context(), func() *api.SweepSummary { return what })
 		require.NoError(t, err)
@@ -333,7 +292,8 @@ func TestLeaseOfTwoLanes(t *testing.T) {
 
 		begun := make(chan error)
 		go func() {
-			_, err := lease.Begin(t.Context(), ann, []SpanOn{{d.lane, SpanSettings{Mode: kv, Concurrency: 2, Seed: 9}, nil}}, nil)
+			span := SpanOn{d.lane, SpanSettings{Mode: kv, Concurrency: 2, Seed: 9}, nil}
+			_, err := lease.Begin(t.Context(), ann, []SpanOn{span}, nil)
 			begun <- err
 		}()
 		d.drivers[0].called(t).answer(true, nil)
@@ -342,7 +302,7 @@ func TestLeaseOfTwoLanes(t *testing.T) {
 		assert.Equal(t, api.PhaseStopped, d.twin.State().Phase)
 		require.NoError(t, lease.Release(t.Context(), ann, before))
 		d.both(3)
-		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
+		d.checkModes(api.ModeKV, api.ModeRoundRobin)
 		assert.Nil(t, d.twin.State().Sweep)
 
 		lease, before, err = d.twin.Take(t.Context(), func() *api.SweepSummary { return what })
@@ -355,12 +315,12 @@ func TestLeaseOfTwoLanes(t *testing.T) {
 	})
 }
 
-// What a target measured has a name per lane, and each lane calls its own "this target".
+// The rows of each lane have a name of their own, and each lane calls its own "this target".
 func TestEachLaneHasItsOwnBaseline(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
-		d.start(2)
-		d.both(2)
-		pass(150 * time.Second)
+		const twin = "this target - twin"
+		d.startBoth(2)
+		pass(80 * time.Second)
 		for i, l := range d.lanes() {
 			b, err := d.catalogue.Baseline(api.OwnBaseline(l.opts.Name))
 			require.NoError(t, err)
@@ -375,16 +335,15 @@ func TestEachLaneHasItsOwnBaseline(t *testing.T) {
 				assert.Equal(t, l.State().Mode, c.Columns[0].Mode)
 			}
 		}
-		c, err := d.lane.Comparison("this target - twin")
+		c, err := d.lane.Comparison(twin)
 		require.NoError(t, err)
 		assert.Equal(t, "The target of lane twin, as measured", c.Title)
-		require.ErrorIs(t, d.catalogue.DeleteBaseline(t.Context(), ann, "this target - twin"), api.ErrConflict)
-		_, err = d.catalogue.SaveBaseline(t.Context(), ann, imported("this target - twin"))
+		require.ErrorIs(t, d.catalogue.DeleteBaseline(t.Context(), ann, twin), api.ErrConflict)
+		_, err = d.catalogue.SaveBaseline(t.Context(), ann, imported(twin))
 		require.ErrorIs(t, err, api.ErrConflict)
 
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(d.lane.Collector(), d.twin.Collector())
-		checkLint(t, registry)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP loadgen_active_conversations Conversations in progress.
 # TYPE loadgen_active_conversations gauge
@@ -398,20 +357,15 @@ loadgen_active_conversations{lane="twin"} 2
 func TestSharedWorkersAreNoEvidence(t *testing.T) {
 	twins(t, func(t *testing.T, d *duo) {
 		d.shared = []string{"17", "18"}
-		d.start(2)
-		d.both(2)
-		pass(150 * time.Second)
-		for _, l := range d.lanes() {
-			_, err := d.catalogue.Baseline(api.OwnBaseline(l.opts.Name))
+		d.startBoth(2)
+		pass(80 * time.Second)
+		for i, l := range d.view.Snapshot().Lanes {
+			other := []string{"twin", "main"}[i]
+			_, err := d.catalogue.Baseline(api.OwnBaseline(l.Name))
 			require.ErrorIs(t, err, api.ErrNotFound)
+			assert.Equal(t, d.shared, l.SharedWorkers)
+			assert.Equal(t, "2 of the workers also serve lane "+other+": the lanes affect each other", l.Baseline.Withheld)
+			assert.Equal(t, l.Baseline.Withheld, l.Baseline.NotKept.Reason)
 		}
-		s := d.view.Snapshot()
-		const reason = "2 of the workers also serve lane twin: the lanes affect each other"
-		assert.Equal(t, d.shared, s.Lanes[0].SharedWorkers)
-		assert.Equal(t, reason, s.Lanes[0].Baseline.Withheld)
-		assert.Equal(t, reason, s.Lanes[0].Baseline.NotKept.Reason)
-		assert.Contains(t, s.Lanes[1].Baseline.Withheld, "also serve lane main")
 	})
 }
-
-var _ workload.Driver = (*script)(nil)

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"runtime/pprof"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,41 +15,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-func imported(name string) api.Baseline {
-	return api.Baseline{Name: name, Title: "Mine", Rows: []api.BaselineRow{{Concurrency: 10, Mode: api.ModeKV, Speculation: api.SpeculationOff, N: 5}}}
+func imported(name string, levels ...int) api.Baseline {
+	b := api.Baseline{Name: name, Title: "Mine"}
+	for _, concurrency := range append(levels, 10)[:max(1, len(levels))] {
+		b.Rows = append(b.Rows, api.BaselineRow{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff})
+	}
+	return b
 }
 
-// read gives the next frame.
+// read returns the next frame.
 func read(t testing.TB, frames <-chan []byte) (s api.Snapshot) {
 	t.Helper()
-	select {
-	case frame, open := <-frames:
-		require.True(t, open, "the feed is closed")
-		d := json.NewDecoder(bytes.NewReader(frame))
-		d.DisallowUnknownFields()
-		require.NoError(t, d.Decode(&s))
-	case <-time.After(limit):
-		t.Fatal("no frame")
-	}
+	d := json.NewDecoder(bytes.NewReader(wait.Receive(t, "a frame", frames)))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&s))
 	return s
 }
 
-// none wants no frame now; everything that is due has happened.
-func none(t testing.TB, frames <-chan []byte) {
-	t.Helper()
-	select {
-	case <-frames:
-		t.Error("a frame that nothing called for")
-	default:
-	}
-}
-
-// One frame comes at once, one a second, and one at once on each change.
+// There is one frame at once, one a second, and one at once on each change.
 func TestSubscribe(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		pass(500 * time.Millisecond) // between two ticks
@@ -63,10 +50,10 @@ func TestSubscribe(t *testing.T) {
 		assert.Equal(t, api.VerdictFine, s.Client.Verdict)
 		require.Len(t, s.Lanes, 1)
 		assert.Equal(t, api.DefaultLane, s.Lanes[0].Name)
-		none(t, frames)
+		assert.Empty(t, frames)
 		pass(time.Second)
 		read(t, frames)
-		none(t, frames)
+		assert.Empty(t, frames)
 
 		settings := func() {
 			_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
@@ -75,32 +62,38 @@ func TestSubscribe(t *testing.T) {
 		for _, change := range []struct {
 			name  string
 			make  func()
-			check func(api.Snapshot) bool
+			check func(api.Snapshot, api.State) bool
 		}{
-			{"start", func() { b.start(3) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Running && s.Lanes[0].State.Step.Settled != nil }},
-			{"concurrency", func() { b.start(5) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Concurrency.Target == 5 }},
-			{"settings", settings, func(s api.Snapshot) bool { return s.Settings.Title == "Booth 42" }},
-			{"drain", func() { b.drain() }, func(s api.Snapshot) bool { return s.Lanes[0].State.Phase == api.PhaseDraining }},
-			{"stop", func() { b.stop() }, func(s api.Snapshot) bool { return s.Lanes[0].State.Phase == api.PhaseStopped }},
-			{"mode", func() { b.setMode(roundRobin) }, func(s api.Snapshot) bool { return s.Lanes[0].State.ModeChange.Phase == "switching" }},
-			{"new mode", func() { b.driver.called(t).answer(false, nil) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Mode == api.ModeRoundRobin }},
+			{"start", func() { b.start(3) }, func(_ api.Snapshot, s api.State) bool { return s.Step.Settled != nil }},
+			{"concurrency", func() { b.start(5) }, func(_ api.Snapshot, s api.State) bool { return s.Concurrency.Target == 5 }},
+			{"settings", settings, func(s api.Snapshot, _ api.State) bool { return s.Settings.Title == "Booth 42" }},
+			{"drain", func() { b.drain() }, func(_ api.Snapshot, s api.State) bool { return s.Phase == api.PhaseDraining }},
+			{"stop", func() { b.stop() }, func(_ api.Snapshot, s api.State) bool { return s.Phase == api.PhaseStopped }},
+			{"mode", func() { b.setMode(roundRobin) }, func(_ api.Snapshot, s api.State) bool {
+				return s.ModeChange.Phase == "switching"
+			}},
+			{"new mode", func() { b.driver.called(t).answer(false, nil) }, func(_ api.Snapshot, s api.State) bool {
+				return s.Mode == api.ModeRoundRobin
+			}},
 		} {
 			change.make()
 			pass(10 * time.Millisecond) // far from the next tick
-			assert.True(t, change.check(read(t, frames)), change.name)
+			s := read(t, frames)
+			assert.True(t, change.check(s, s.Lanes[0].State), change.name)
 		}
 		unsubscribe()
 		unsubscribe()
 		pass(3 * time.Second)
-		none(t, frames)
+		assert.Empty(t, frames)
 	})
 }
 
-// All readers of a second get one encoding, which the feed shares. What an operator
-// has changed is in the next one that is read.
+// All readers of a second share one encoding, and the feed shares it too. A change is in the next one that is read.
 func TestEncodedOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		for name, get := range map[string]func() ([]byte, error){"status": b.view.StatusJSON, "snapshot": b.view.SnapshotJSON} {
+		for name, get := range map[string]func() ([]byte, error){
+			"status": b.view.StatusJSON, "snapshot": b.view.SnapshotJSON,
+		} {
 			read := func() (text []byte, s api.Snapshot) {
 				text, err := get()
 				require.NoError(t, err, name)
@@ -121,7 +114,6 @@ func TestEncodedOnce(t *testing.T) {
 				_, s = read()
 				assert.Equal(t, title, s.Settings.Title, name)
 			}
-
 			old, _ := read()
 			pass(time.Second)
 			now, _ := read()
@@ -137,141 +129,58 @@ func TestEncodedOnce(t *testing.T) {
 	})
 }
 
-// BenchmarkStatus is what a call for the status costs beyond HTTP: made for each
-// reader, and shared.
-func BenchmarkStatus(b *testing.B) {
-	booth := newBooth(b, newFake())
-	booth.start(180)
-	require.Eventually(b, func() bool { return booth.lane.underway(time.Now()).Turns == 180 }, limit, time.Millisecond)
-	for name, get := range map[string]func() ([]byte, error){
-		"each":            func() ([]byte, error) { return json.Marshal(booth.view.Status()) },
-		"shared":          booth.view.StatusJSON,
-		"snapshot each":   func() ([]byte, error) { return json.Marshal(booth.view.Snapshot()) },
-		"snapshot shared": booth.view.SnapshotJSON,
-	} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				_, err := get()
-				require.NoError(b, err)
-			}
-		})
-	}
-}
-
-// A slow reader loses what lies between and gets the newest; the others are not
-// held up.
-func TestSlowReader(t *testing.T) {
+// A slow reader loses the frames between and gets the newest one. It does not delay other readers. The end of the
+// process closes every feed, also a later one.
+func TestSlowReaderAndEndOfFeed(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		slow, leave := b.view.Subscribe()
-		defer leave()
 		fast, unsubscribe := b.view.Subscribe()
-		defer unsubscribe()
 		for range 10 {
 			pass(time.Second)
 			read(t, fast)
 		}
 		assert.WithinDuration(t, time.Now(), read(t, slow).Time, time.Second)
-		none(t, slow)
-	})
-}
+		assert.Empty(t, slow)
 
-// The end of the hub closes every feed, those that come late among them.
-func TestFeedEnds(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		frames, unsubscribe := b.view.Subscribe()
 		b.start(2)
 		b.end()
-		closed := func(frames <-chan []byte) {
-			for range 2 { // one frame may be left
-				if _, open := <-frames; !open {
-					return
-				}
+		leave()
+		unsubscribe()
+		late, _ := b.view.Subscribe()
+		for _, frames := range []<-chan []byte{slow, fast, late} {
+			for range frames { // one frame may be left
 			}
-			t.Error("the feed is not closed")
 		}
-		closed(frames)
-		unsubscribe()
-		late, unsubscribe := b.view.Subscribe()
-		closed(late)
-		unsubscribe()
 	})
 }
 
-// nulls are the paths of null values in a JSON document.
-func nulls(path string, v any) (found []string) {
-	switch v := v.(type) {
-	case nil:
-		return []string{path}
-	case map[string]any:
-		for k, member := range v {
-			found = append(found, nulls(path+"."+k, member)...)
-		}
-	case []any:
-		for i, member := range v {
-			found = append(found, nulls(fmt.Sprintf("%s[%d]", path, i), member)...)
-		}
-	}
-	return found
-}
-
-// What is empty is an empty list or object in JSON, and never null: before
-// anything ran, while it runs, and when it has stopped.
-func TestNoNulls(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		check := func(when string) {
-			for what, v := range map[string]any{"snapshot": b.view.Snapshot(), "status": b.view.Status()} {
-				data, err := json.Marshal(v)
-				require.NoError(t, err)
-				var document any
-				require.NoError(t, json.Unmarshal(data, &document))
-				assert.Empty(t, nulls(what, document), when)
-			}
-		}
-		check("at first")
-		data, err := json.Marshal(b.snapshot())
-		require.NoError(t, err)
-		for _, list := range []string{`"ttft_by_turn":[]`, `"workers":[]`, `"modes":[]`, `"differences":[]`, `"columns":[]`, `"errors":{}`, `"errors_by_class":{}`} {
-			assert.Contains(t, string(data), list)
-		}
-		b.start(3)
-		pass(10 * time.Second)
-		check("running")
-		assert.NotEmpty(t, b.snapshot().TTFTByTurn)
-		b.stop()
-		check("stopped")
-	}, func(o *options) {
-		o.config = map[string]string{}
-		o.Driver.(*script).offers = nil
-	})
-}
-
-// The detail of a conversation ends with the turn under way, whose text grows
-// word by word until the turn is one of the ended ones. Here a client talks to a
-// server: it is what fills the text.
+// The detail of a conversation ends with the turn in progress. Its text grows word by word until the turn is one of
+// the ended ones. A real client fills the text, so that a server is needed here.
 func TestLiveTurn(t *testing.T) {
-	t.Parallel()
 	next := make(chan string)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for probe := r.Header.Get("X-Request-Id") == "kvbooth-probe"; ; {
-			word := ""
-			if !probe {
-				_ = http.NewResponseController(w).Flush()
-				select {
-				case word = <-next:
-				case <-r.Context().Done():
-					return
+		say := func(word string) { fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word) }
+		for r.Header.Get("X-Request-Id") != "kvbooth-probe" {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case word := <-next:
+				if word != "" {
+					say(word)
+					continue
 				}
-			}
-			if word == "" {
-				fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\".\"}}]}\n\ndata: [DONE]\n\n")
+			case <-r.Context().Done():
 				return
 			}
-			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word)
+			break
 		}
+		say(".")
+		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
 	defer s.Close()
-	client, err := chat.New(chat.Options{URL: s.URL, Model: "m", ConnectTimeout: limit, FirstTokenTimeout: limit, StallTimeout: limit})
+	client, err := chat.New(chat.Options{
+		URL: s.URL, Model: "m", ConnectTimeout: wait.Limit, FirstTokenTimeout: wait.Limit, StallTimeout: wait.Limit,
+	})
 	require.NoError(t, err)
 	defer client.Close()
 	b := newBooth(t, client)
@@ -283,54 +192,54 @@ func TestLiveTurn(t *testing.T) {
 		}
 		return c
 	}
-	until := func(what string, holds func() bool) {
+	shows := func(what string, turns int, text string) api.Conversation {
 		t.Helper()
-		require.Eventually(t, holds, limit, time.Millisecond, what)
+		var c api.Conversation
+		wait.Eventually(t, what, func() (any, bool) {
+			c = detail()
+			return c, c.Live != nil && len(c.Turns) == turns && c.Live.AssistantMessage == text
+		})
+		return c
 	}
-	until("a turn that waits", func() bool { return b.snapshot().Window.Awaiting.N == 1 })
+	wait.Eventually(t, "a turn that waits", func() (any, bool) {
+		window := b.snapshot().Window
+		return window, window.Awaiting.N == 1
+	})
 	next <- "word0 "
-	until("its first word", func() bool { c := detail(); return c.Live != nil && c.Live.AssistantMessage == "word0 " })
-	c := detail()
-	assert.Empty(t, c.Turns)
+	c := shows("its first word", 0, "word0 ")
 	assert.Equal(t, 1, c.Live.Number)
 	assert.NotEmpty(t, c.Live.UserMessage)
 	assert.NotContains(t, c.Live.UserMessage, "All there is to know", "the starter is left out")
 	assert.Positive(t, *c.Live.TTFT)
 	assert.Zero(t, b.snapshot().Window.Awaiting.N)
 	next <- "word1 "
-	until("its second word", func() bool { return detail().Live.AssistantMessage == "word0 word1 " })
+	shows("its second word", 0, "word0 word1 ")
 	next <- ""
-	until("the next turn", func() bool { c := detail(); return c.Live != nil && c.Live.Number == 2 && len(c.Turns) == 1 })
-	assert.Equal(t, "word0 word1 .", detail().Turns[0].AssistantMessage)
+	c = shows("the next turn", 1, "")
+	assert.Equal(t, 2, c.Live.Number)
+	assert.Equal(t, "word0 word1 .", c.Turns[0].AssistantMessage)
 	b.stop()
 	assert.Nil(t, detail().Live)
 	_, err = b.view.Conversation(t.Context(), "none")
 	require.ErrorIs(t, err, api.ErrNotFound)
 }
 
-// A setting out of range is refused by field, and changes nothing.
-func TestSettingsOutOfRange(t *testing.T) {
+// A setting out of range is refused by field and changes nothing. Package api tests the ranges of single fields.
+func TestSettingsAreChecked(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		was := b.catalogue.Settings()
 		for _, row := range []struct {
 			field string
 			patch api.SettingsPatch
 		}{
-			{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}}},
-			{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
-			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
-			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(100_001)}},
+			{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}, Title: new("good")}},
 			{"slider.max", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
-			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
-			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
 			{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
-			{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
+			{"default_baseline", api.SettingsPatch{DefaultBaseline: new("none")}},
 			{"title", api.SettingsPatch{Title: new("two\nlines")}},
-			{"vendor", api.SettingsPatch{Vendor: new(api.Vendor("acme"))}},
-			{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
 		} {
 			got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
-			_ = refuses(t, err, row.field)
+			refuses(t, err, row.field)
 			assert.Equal(t, was, got)
 			assert.Equal(t, was, b.catalogue.Settings())
 		}
@@ -339,156 +248,106 @@ func TestSettingsOutOfRange(t *testing.T) {
 	})
 }
 
-// Settings are stored, judge at once, and go before the configuration after a
-// restart.
-func TestSettings(t *testing.T) {
+// Settings are stored, act at once, and replace the configured ones after a restart. An unknown vendor, which another
+// version may have stored, is replaced by the configured one.
+func TestSettingsAreKept(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		pass(5 * time.Second)
 		assert.Equal(t, 1., *b.snapshot().Window.GoodputRatio)
 		_, err := b.catalogue.PatchSettings(t.Context(), "admin", api.SettingsPatch{
-			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new("h200x3-tp1-llama70b-fp8"), Vendor: new(api.VendorDigitalOcean),
+			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new(recorded),
+			Vendor: new(api.VendorDigitalOcean),
 		})
 		require.NoError(t, err)
 		assert.Zero(t, *b.snapshot().Window.GoodputRatio)
-		assert.Equal(t, "h200x3-tp1-llama70b-fp8", b.snapshot().Baseline.Name)
-		assert.Equal(t, []string{"start ann: 2 conversations, KV-aware", "settings admin: settings changed"}, b.store.told())
+		assert.Equal(t, recorded, b.snapshot().Baseline.Name)
+		b.events("start ann: 2 conversations, KV-aware", "settings admin: settings changed")
 		b.end()
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-		assert.Equal(t, b.catalogue.Settings(), again.catalogue.Settings())
-		assert.Equal(t, "Ours", again.catalogue.Settings().Title)
-		assert.Equal(t, api.VendorDigitalOcean, again.catalogue.Settings().Vendor)
+		settings := b.catalogue.Settings()
+		assert.Equal(t, "Ours", settings.Title)
+		assert.Equal(t, settings, again.catalogue.Settings())
+		for _, vendor := range []api.Vendor{"", "acme"} {
+			again.end()
+			settings.Vendor = vendor
+			require.NoError(t, b.store.SaveSettings(t.Context(), settings))
+			again = newBooth(t, newFake(), func(o *options) { o.store = b.store })
+			assert.Equal(t, api.VendorNeutral, again.catalogue.Settings().Vendor)
+			_, err := again.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
+			require.NoError(t, err)
+		}
 	})
 }
 
-// Settings that a version without vendors has kept, or one with others, have the
-// configured vendor, and can be changed.
-func TestSettingsOfAnotherVersion(t *testing.T) {
-	for name, kept := range map[string]api.Vendor{"none": "", "unknown": "acme"} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *booth, _ *fake) {
-				settings := b.catalogue.Settings()
-				settings.Title, settings.Vendor = "Ours", kept
-				require.NoError(t, b.store.SaveSettings(t.Context(), settings))
-				b.end()
-				again := newBooth(t, newFake(), func(o *options) { o.store = b.store; o.configured.Vendor = api.VendorDigitalOcean })
-				assert.Equal(t, api.VendorDigitalOcean, again.catalogue.Settings().Vendor)
-				assert.Equal(t, "Ours", again.catalogue.Settings().Title)
-				_, err := again.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
-				require.NoError(t, err)
-			})
-		})
-	}
-}
-
-// Imports take no name that is the product's own, and replace each other.
+// Imports replace each other or add up under one name. They outlive the process, and can be deleted unless they are
+// the default. Names of the product's own baselines are refused everywhere. A check stores nothing.
 func TestBaselines(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		ctx := t.Context()
-		for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
-			_, err := b.catalogue.SaveBaseline(ctx, ann, imported(name))
-			require.ErrorIs(t, err, api.ErrConflict)
-		}
-		_, err := b.catalogue.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
-		_ = refuses(t, err, "rows")
-		for _, title := range []string{"First", "Second"} {
-			mine := imported("mine")
-			mine.Title = title
-			saved, err := b.catalogue.SaveBaseline(ctx, ann, mine)
+		ctx, c := t.Context(), b.catalogue
+		levels := func(c *Catalogue) (all []int) {
+			found, err := c.Baseline("mine")
 			require.NoError(t, err)
-			assert.Equal(t, baseline.KindImported, saved.Kind)
-			found, err := b.catalogue.Baseline("mine")
-			require.NoError(t, err)
-			assert.Equal(t, title, found.Title)
-		}
-		assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1)
-		checked, err := b.catalogue.CheckBaseline(imported("not yet"))
-		require.NoError(t, err)
-		assert.Equal(t, baseline.KindImported, checked.Kind)
-		_, err = b.catalogue.CheckBaseline(imported(api.ThisTarget))
-		require.ErrorIs(t, err, api.ErrConflict)
-		assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1, "a check stores nothing")
-		_, err = b.catalogue.Baseline("yours")
-		require.ErrorIs(t, err, api.ErrNotFound)
-		b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
-		b.end()
-		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-		_, err = again.catalogue.Baseline("mine")
-		require.NoError(t, err)
-	})
-}
-
-// Rows of several imports add up under one name; a baseline that was not imported takes
-// none, and a dry run stores nothing.
-func TestMergeBaseline(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		ctx := t.Context()
-		of := func(name string, concurrency int) api.Baseline {
-			one := imported(name)
-			one.Rows = []api.BaselineRow{{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff}}
-			return one
-		}
-		levels := func() (all []int) {
-			found, err := b.catalogue.Baseline("mine")
-			require.NoError(t, err)
+			assert.Equal(t, baseline.KindImported, found.Kind)
 			for _, r := range found.Rows {
 				all = append(all, r.Concurrency)
 			}
 			return all
 		}
-		for _, concurrency := range []int{8, 4, 8} {
-			_, err := b.catalogue.MergeBaseline(ctx, ann, of("mine", concurrency), false)
+		_, err := c.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
+		refuses(t, err, "rows")
+		for _, name := range []string{recorded, api.ThisTarget} {
+			_, save := c.SaveBaseline(ctx, ann, imported(name))
+			_, check := c.CheckBaseline(imported(name))
+			_, merge := c.MergeBaseline(ctx, ann, imported(name), true)
+			for _, err := range []error{save, check, merge} {
+				require.ErrorIs(t, err, api.ErrConflict)
+			}
+		}
+		require.ErrorIs(t, c.DeleteBaseline(ctx, ann, recorded), api.ErrConflict)
+		require.ErrorIs(t, c.DeleteBaseline(ctx, ann, "mine"), api.ErrNotFound)
+		checked, err := c.CheckBaseline(imported("mine"))
+		require.NoError(t, err)
+		assert.Equal(t, baseline.KindImported, checked.Kind)
+		_, err = c.Baseline("mine")
+		require.ErrorIs(t, err, api.ErrNotFound)
+
+		for _, level := range []int{2, 8} {
+			_, err := c.SaveBaseline(ctx, ann, imported("mine", level))
 			require.NoError(t, err)
 		}
-		assert.Equal(t, []int{4, 8}, levels())
-		checked, err := b.catalogue.MergeBaseline(ctx, ann, of("mine", 16), true)
+		assert.Equal(t, []int{8}, levels(c))
+		for _, level := range []int{4, 8} {
+			_, err := c.MergeBaseline(ctx, ann, imported("mine", level), false)
+			require.NoError(t, err)
+		}
+		checked, err = c.MergeBaseline(ctx, ann, imported("mine", 16), true)
 		require.NoError(t, err)
 		assert.Len(t, checked.Rows, 3)
-		assert.Equal(t, []int{4, 8}, levels())
-		other := of("mine", 16)
-		other.Deployment.Model = "another"
-		mine := of("mine", 4)
-		mine.Deployment.Model = "one"
-		_, err = b.catalogue.SaveBaseline(ctx, ann, mine)
-		require.NoError(t, err)
-		_, err = b.catalogue.MergeBaseline(ctx, ann, other, false)
-		_ = refuses(t, err, "deployment.model")
-		for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
-			_, err = b.catalogue.MergeBaseline(ctx, ann, of(name, 4), true)
-			require.ErrorIs(t, err, api.ErrConflict)
-		}
-		b.events("baseline ann: imported rows into baseline mine", "baseline ann: imported rows into baseline mine",
-			"baseline ann: imported rows into baseline mine", "baseline ann: imported baseline mine")
-	})
-}
+		assert.Equal(t, []int{4, 8}, levels(c))
+		assert.Len(t, c.Baselines(), len(baseline.Builtin())+1)
+		b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine",
+			"baseline ann: imported rows into baseline mine", "baseline ann: imported rows into baseline mine")
 
-// What was imported can be deleted, unless it is the default; nothing else can.
-func TestDeleteBaseline(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		ctx := t.Context()
-		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"), api.ErrNotFound)
-		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "h200x3-tp1-llama70b-fp8"), api.ErrConflict)
-		_, err := b.catalogue.SaveBaseline(ctx, ann, imported("mine"))
+		b.end()
+		c = newBooth(t, newFake(), func(o *options) { o.store = b.store }).catalogue
+		assert.Equal(t, []int{4, 8}, levels(c))
+		_, err = c.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("mine")})
 		require.NoError(t, err)
-		_, err = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("mine")})
+		require.ErrorIs(t, c.DeleteBaseline(ctx, ann, "mine"), api.ErrConflict)
+		_, err = c.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("")})
 		require.NoError(t, err)
-		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"), api.ErrConflict)
-		_, err = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("")})
-		require.NoError(t, err)
-		require.NoError(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"))
-		_, err = b.catalogue.Baseline("mine")
+		require.NoError(t, c.DeleteBaseline(ctx, ann, "mine"))
+		_, err = c.Baseline("mine")
 		require.ErrorIs(t, err, api.ErrNotFound)
-		kept, err := b.store.Baselines(ctx)
-		require.NoError(t, err)
-		assert.Empty(t, kept)
+		assert.Empty(t, b.store.baselines)
 	})
 }
 
-// The status says what runs, from what, against what.
+// The status has the build, the configuration, and each lane with its target.
 func TestStatus(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
-		b.eventually("whole turns", func() bool { return b.totals().OK > 2 })
 		s := b.view.Status()
 		assert.Equal(t, "1.2.3", s.Version)
 		assert.NotEmpty(t, s.GoVersion)
@@ -500,9 +359,9 @@ func TestStatus(t *testing.T) {
 		assert.Equal(t, api.QuestionerBuiltIn, l.State.Questioner)
 		assert.Equal(t, "test-model", l.Target.Model)
 		assert.Equal(t, "test-model", l.Target.Deployment.Model)
-		assert.Equal(t, api.SpeculationOff, l.Target.Deployment.Speculation)
+		assert.Equal(t, "http://gpu.example:8000", l.Target.URL)
+		assert.Equal(t, "http://rr.example:8000", l.Target.Endpoint, "the address in use")
 		assert.Equal(t, map[string]bool{"nvext": true}, l.Extensions)
-		assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner"}, l.Corpus)
 		assert.EqualValues(t, 7, l.Seed)
 
 		assert.NotNil(t, b.lane.Cluster().Workers)
@@ -513,13 +372,20 @@ func TestStatus(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrNotFound)
 	}, func(o *options) {
 		o.config = map[string]string{"target.url": "x"}
-		o.Client.(*fake).extensions = map[string]bool{"nvext": true}
+		f := o.Client.(*fake)
+		f.extensions = map[string]bool{"nvext": true}
+		o.Client = redirected{f}
 	})
 }
 
-// Everybody does everything at once, while mode changes come and go and the
-// process ends: nothing deadlocks, and the race detector has nothing to say.
-func TestHammer(t *testing.T) {
+// redirected is a client that uses another address than the target's.
+type redirected struct{ *fake }
+
+func (redirected) Endpoint() string { return "http://rr.example:8000" }
+
+// Many clients do everything at once while modes change and the process ends. No call deadlocks, which would end the
+// test at its time limit, and the race detector finds nothing.
+func TestConcurrentCalls(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		done := make(chan struct{})
 		go b.drive(done)
@@ -532,19 +398,17 @@ func TestHammer(t *testing.T) {
 				}
 			})
 		}
-		within(t, wg.Wait)
+		wg.Wait()
 		b.stop()
-		within(t, func() {
-			wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
-			wg.Go(b.end)
-			wg.Wait()
-		})
+		wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
+		wg.Go(b.end)
+		wg.Wait()
 		close(done)
 		assert.Zero(t, b.lane.State().Concurrency.Actual)
 	})
 }
 
-// drive answers every switch, now and then with a failure.
+// drive answers every switch, and some with a failure.
 func (b *booth) drive(done <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -561,29 +425,24 @@ func (b *booth) drive(done <-chan struct{}) {
 	}
 }
 
-// anything does one thing that a client or the process might do. What it is
-// answered does not matter: most of it conflicts with what the others do.
+// anything makes one random call. Its result does not matter: most calls conflict with each other.
 func (b *booth) anything(r *rand.Rand) {
 	ctx, n := b.t.Context(), 1+r.IntN(12)
-	mode := []api.ModeState{kv, roundRobin}[r.IntN(2)]
+	mode := api.ModeRequest{Mode: []api.Mode{api.ModeKV, api.ModeRoundRobin}[r.IntN(2)], Confirm: n == 1}
 	patches := []api.WorkloadPatch{{Concurrency: &n}, {MaxTokens: &n}, {StartRate: new(float64(100 * n))}}
+	slo := api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}}
 	actions := []func(){
 		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{Concurrency: &n}) },
 		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{}) },
 		func() { _, _ = b.lane.Stop(ctx, ann, api.StopRequest{Drain: n%2 == 0}) },
 		func() { _, _ = b.lane.Patch(ctx, ann, patches[n%3]) },
-		func() {
-			_, _ = b.lane.SetMode(ctx, ann, api.ModeRequest{Mode: mode.Mode, Confirm: n == 1})
-		},
+		func() { _, _ = b.lane.SetMode(ctx, ann, mode) },
 		func() { _, _ = b.lane.CancelMode(ctx, ann) },
-		func() {
-			_, _ = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}})
-		},
+		func() { _, _ = b.catalogue.PatchSettings(ctx, ann, slo) },
 		func() { _, _ = b.catalogue.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
 		func() { b.view.Snapshot() },
 		func() { b.view.Status() },
 		func() { _ = b.view.Ready() },
-		func() { b.lane.Cluster() },
 		func() { b.lane.read(time.Now()).gauges() },
 		func() { b.lane.tick(time.Now()) },
 		func() {
@@ -598,21 +457,4 @@ func (b *booth) anything(r *rand.Rand) {
 		},
 	}
 	actions[r.IntN(len(actions))]()
-}
-
-// within wants f to return, and shows where everybody hangs if it does not.
-func within(t testing.TB, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(3 * limit):
-		var stacks strings.Builder
-		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2)
-		t.Fatalf("a deadlock:\n%s", stacks.String())
-	}
 }
