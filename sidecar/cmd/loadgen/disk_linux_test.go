@@ -13,13 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// bulk is an event with half a megabyte of text.
-func bulk() string {
-	return `{"choices":[{"delta":{"content":"` + strings.Repeat("word ", 100_000) + `"}}]}`
-}
-
-// limitFiles lets a process write no file beyond so many bytes, which to its
-// store is a full disk.
+// limitFiles lets a process write no file beyond so many bytes: its store sees a full disk.
 func limitFiles(t *testing.T, p *program, bytes uint64) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -28,31 +22,31 @@ func limitFiles(t *testing.T, p *program, bytes uint64) {
 	require.NoError(t, unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil))
 }
 
-// A disk that is full for a while costs nothing. While it stays full the workload
-// goes on, status and a metric say that turns are lost, and the exit code tells.
+// A disk that is full for a while costs no turn. While it stays full the workload goes on, status and metric report
+// the lost turns, and so does the exit code.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
-	p := start(t, server.URL, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--turns-max=1", "--start")
-	p.until("turns are stored", func() bool { return p.status().Store.OK && len(p.conversations()) > 8 })
-	refused := func() bool { return !p.status().Store.OK }
+	p := newProcess(t, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--start").serve(server.URL)
+	p.eventually("turns are stored", func() bool { return p.status().Store.OK && len(p.conversations()) > 8 })
+	fails := func() bool { return !p.status().Store.OK }
 	limitFiles(t, p, 1)
-	p.until("the store is refused", refused)
+	p.eventually("the store fails", fails)
 	limitFiles(t, p, unix.RLIM_INFINITY)
-	p.until("it can be written again", func() bool { return !refused() })
+	p.eventually("the store works again", func() bool { return !fails() })
 	n := p.lane().Totals.OK
-	p.until("every turn is stored", func() bool { return int64(strings.Count(p.turns(), ",ok,")) >= n })
+	p.eventually("every turn is stored", func() bool { return int64(strings.Count(p.turns(), ",ok,")) >= n })
 	assert.Zero(t, p.metric("loadgen_store_lost_turns_total"))
 
 	limitFiles(t, p, 1)
-	long := bulk() // fills what the store keeps in memory for a while
+	long := `{"choices":[{"delta":{"content":"` + strings.Repeat("word ", 100_000) + `"}}]}` // fills the queue of the store
 	server.word.Store(&long)
-	p.until("turns are lost", func() bool { return p.metric("loadgen_store_lost_turns_total") > 0 })
+	p.eventually("turns are lost", func() bool { return p.metric("loadgen_store_lost_turns_total") > 0 })
 	short := oneWord
 	server.word.Store(&short)
 	server.gap.Store(int64(50 * time.Millisecond))
 	ok := p.lane().Totals.OK
-	p.until("the workload goes on", p.serves(ok+20))
+	p.eventually("the workload goes on", p.serves(ok+20))
 	s := p.status()
 	assert.False(t, s.Store.OK)
 	assert.Contains(t, s.Store.Problem, "kvbooth.db cannot be written")
@@ -61,11 +55,10 @@ func TestFullDisk(t *testing.T) {
 	assert.Positive(t, s.Lanes[0].Totals.LostTurns)
 	assert.Zero(t, s.Lanes[0].Totals.Errors)
 	assert.True(t, p.ready(), "the target serves")
-	title := "not kept"
-	_, err := p.client.PatchSettings(t.Context(), api.SettingsPatch{Title: &title})
-	assert.ErrorIs(t, err, api.ErrUnavailable, "what cannot be stored is not promised")
+	_, err := p.client.PatchSettings(t.Context(), api.SettingsPatch{Title: new("not stored")})
+	require.ErrorIs(t, err, api.ErrUnavailable)
 	assert.NotEmpty(t, p.conversations(), "what was stored can be read")
-	assert.Equal(t, 2, strings.Count(p.log.String(), "the store cannot be written"), "said once each time, not once per turn")
+	assert.Equal(t, 2, strings.Count(p.log.String(), "the store cannot be written"), "once per failure, not per turn")
 	assert.Equal(t, broken, p.stop(os.Interrupt))
 	assert.Contains(t, p.log.String(), "loadgen: "+p.dir+"/kvbooth.db cannot be written")
 }

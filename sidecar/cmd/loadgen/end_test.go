@@ -3,41 +3,31 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// brief is a load generator that ends by itself.
+// brief runs a load generator that ends by itself.
 func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := command(t, append([]string{
-		"--target-url=" + target, "--listen=127.0.0.1:0", "--data-dir=" + filepath.Join(t.TempDir(), "data"),
-		"--concurrency=4", "--start-rate=1000", "--target-rps=0", "--turns-min=1", "--turns-max=2",
-	}, args...)...)
-	return finish(t, cmd)
+	return newProgram(t, append(args, "--target-url="+target, "--concurrency=4", "--start-rate=1000", "--target-rps=0", "--turns-min=1", "--turns-max=2")...).finish()
 }
 
-// A run that waits for so many turns leaves its summary, on the terminal and in three
-// files, which all tell of the same turns.
+// A run of so many turns leaves its summary on the terminal and in three files, all of the same turns.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -46,13 +36,10 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier and longer page\n", 9999)), 0o600))
 	code, stdout, stderr := brief(t, server.URL, "--requests=40", "--output="+page+","+document, "--output="+table, "--fail-if=error_rate>0%,ttft_p95>60s")
 	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "ended by --requests")
-	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
-	assert.Contains(t, stdout, "error_rate>0%: passed, value is 0.0 %")
-	assert.Contains(t, stdout, "KV cache hit     75.0 %")
-	for _, path := range []string{page, document, table} {
-		assert.Contains(t, stdout, path)
+	for _, want := range []string{"ended by --requests", "error_rate>0%: passed, value is 0.0 %", "KV cache hit     75.0 %", page, document, table} {
+		assert.Contains(t, stdout, want)
 	}
+	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
 
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -78,37 +65,58 @@ func TestRequests(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
 }
 
-// The length of the openings is that of the texts that are sent, of the state, and of
-// what the comparison says.
+// A run that meets a condition of --fail-if fails and prints which, and why turns failed.
+func TestFailIf(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.breaks(refuse(http.StatusServiceUnavailable, "no workers"))
+	code, stdout, stderr := brief(t, server.URL, "--requests=4", "--fail-if=error_rate>50%")
+	assert.Equal(t, failed, code, stderr)
+	assert.Contains(t, stdout, "error_rate>50%: FAILED, value is 100.0 %")
+	assert.Contains(t, stdout, "http_5xx: ")
+	assert.Contains(t, stdout, "no workers")
+	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed: a --fail-if condition was met\n"), stderr)
+	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`)
+}
+
+// A run ends after its duration. One in which no turn ended is neither good nor bad.
+func TestDurationWithoutTurns(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.words.Store(1e6)
+	server.gap.Store(int64(50 * time.Millisecond))
+	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--fail-if=ttft_p95>1ms")
+	assert.Equal(t, unmeasured, code, stderr)
+	assert.Contains(t, stdout, "ended by --duration")
+	assert.Contains(t, stdout, "nothing was measured")
+	assert.Contains(t, stdout, "ttft_p95>1ms: not measured")
+}
+
+// A run with an end of its own ends earlier when an operator stops it. One that was never started and has no end of
+// its own prints no summary.
+func TestOperatorEndsARun(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	p := start(t, server.URL, "--duration=1h")
+	p.eventually("turns have ended", p.serves(5))
+	_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
+	require.NoError(t, err)
+	assert.Equal(t, success, p.code(), "%s", &p.log)
+	assert.Contains(t, p.out.String(), "stopped by an operator")
+
+	idle := start(t, server.URL)
+	idle.endsWell()
+	assert.Empty(t, idle.out.String())
+}
+
+// The length of the openings is that of the texts that are sent, of the state, and of what the comparison reports.
 func TestOpeningTokens(t *testing.T) {
 	t.Parallel()
-	server := newTarget(t)
-	var right, wrong atomic.Int64 // first messages whose text is as long as was asked for, and others
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		var asked struct {
-			Messages  []struct{ Content string }
-			MaxTokens int `json:"max_tokens"`
-		}
-		if json.Unmarshal(body, &asked) == nil && len(asked.Messages) == 1 && asked.MaxTokens > 1 { // no probe
-			first := asked.Messages[0].Content
-			if corpus.Tokens(first[:strings.LastIndex(first, "\n\n")]) == 500 {
-				right.Add(1)
-			} else {
-				wrong.Add(1)
-			}
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		server.ServeHTTP(w, r)
-	})
-	server.Start()
+	server := startTarget(t)
 	p := start(t, server.URL, "--opening-tokens=500", "--openings=0", "--start", "--concurrency=2", "--baseline-default=h200x3-tp1-llama70b-fp8")
-	p.until("turns have ended", p.serves(5))
-	assert.GreaterOrEqual(t, right.Load(), int64(3))
-	assert.Zero(t, wrong.Load())
+	p.eventually("turns have ended", p.serves(5))
+	first := *server.first.Load()
+	assert.Equal(t, 500, corpus.Tokens(first[:strings.LastIndex(first, "\n\n")]))
 	assert.Equal(t, 500, p.lane().State.Shape.OpeningTokens)
 	c, err := p.client.Comparison(t.Context(), "", "")
 	require.NoError(t, err)
@@ -116,80 +124,60 @@ func TestOpeningTokens(t *testing.T) {
 	p.endsWell()
 }
 
-// A run that lasts so long fails by a condition that it hits, and says which.
-func TestDurationAndFailIf(t *testing.T) {
+// The lane follows a corpus that is refreshed, and a model asks the follow-ups until it fails: its key is neither in
+// the status nor in the log. (What is read and asked, tests of corpus show.)
+func TestTextsOfTheUser(t *testing.T) {
 	t.Parallel()
-	server := startTarget(t)
-	server.breaks(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no workers", http.StatusServiceUnavailable)
+	server, model := startTarget(t), startTarget(t)
+	dir := t.TempDir()
+	add := func(name string) {
+		text := strings.Repeat("A sentence about "+name+" ends here. ", 600)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o600))
+	}
+	add("one")
+	model.breaks(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/models" {
+			_, _ = io.WriteString(w, `{"data":[{"id":"llama-8b"}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"What about the number?"}}]}`)
 	})
-	var stdout, stderr string
-	// A busy machine may end no turn in a short run: then a longer one is made.
-	for code, lasts := unmeasured, 2*time.Second; code == unmeasured; lasts *= 2 {
-		require.LessOrEqual(t, lasts, time.Minute, stderr)
-		began := time.Now()
-		code, stdout, stderr = brief(t, server.URL, fmt.Sprint("--duration=", lasts), "--fail-if=error_rate>50%")
-		assert.GreaterOrEqual(t, time.Since(began), lasts)
-		assert.Contains(t, []int{failed, unmeasured}, code, stderr)
-	}
-	assert.Contains(t, stdout, "ended by --duration")
-	assert.Contains(t, stdout, "error_rate>50%: FAILED, value is 100.0 %")
-	assert.Contains(t, stdout, "http_5xx: ")
-	assert.Contains(t, stdout, "no workers")
-	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed: a --fail-if condition was met\n"), stderr)
-	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`, "who has no terminal is told, too")
-}
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte("sk-very-secret\n"), 0o600))
+	p := newProgram(t, "--concurrency=2", "--start", "--corpus-dir="+dir, "--corpus-refresh=1s", "--followup-url="+model.URL+"/v1", "--followup-api-key-file="+key).serve(server.URL)
+	p.eventually("the model asks", func() bool { return p.lane().Followup.ByModel > 2 })
+	l := p.lane()
+	assert.Equal(t, 1, l.Corpus.Starters)
+	assert.Equal(t, l.Corpus.Name, l.State.Shape.Corpus)
+	assert.Equal(t, "llama-8b", l.Followup.Model)
+	assert.Equal(t, l.Followup.Name, l.State.Shape.Followup)
+	asked := ""
+	p.eventually("a conversation has a second turn", func() bool {
+		for _, c := range p.conversations() {
+			whole, err := p.client.Conversation(t.Context(), c.ID)
+			require.NoError(t, err)
+			if len(whole.Turns) > 1 {
+				asked = whole.Turns[1].UserMessage
+			}
+		}
+		return asked != ""
+	})
+	assert.Equal(t, "What about the number?", asked)
 
-// A run in which no turn ended is neither good nor bad.
-func TestNothingMeasured(t *testing.T) {
-	t.Parallel()
-	server := startTarget(t)
-	server.words.Store(1e6)
-	server.gap.Store(int64(50 * time.Millisecond))
-	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--fail-if=ttft_p95>1ms")
-	assert.Equal(t, unmeasured, code, stderr)
-	assert.Contains(t, stdout, "nothing was measured")
-	assert.Contains(t, stdout, "ttft_p95>1ms: not measured")
-}
-
-// Ctrl-C and SIGTERM give the summary, too, and it is no failure that nobody asked for more.
-func TestSummaryAtASignal(t *testing.T) {
-	t.Parallel()
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		t.Run(s.String(), func(t *testing.T) {
-			t.Parallel()
-			server := startTarget(t)
-			p := newProgram(t)
-			var stdout output.Buffer
-			p.cmd.Stdout = &stdout
-			p.start(server.URL, "--concurrency=4", "--start")
-			p.until("turns have ended", p.serves(20))
-			require.Equal(t, success, p.stop(s), "%s", &p.log)
-			assert.Contains(t, stdout.String(), "ended by a signal")
-			assert.Regexp(t, `Turns +\d\d+ completed, 0 failed`, stdout.String())
-		})
-	}
-}
-
-// A run that is to last longer ends when an operator stops it; one that was never
-// started and has no end of its own leaves no summary.
-func TestOperatorEndsARun(t *testing.T) {
-	t.Parallel()
-	server := startTarget(t)
-	p := newProgram(t)
-	var stdout output.Buffer
-	p.cmd.Stdout = &stdout
-	p.start(server.URL, "--duration=1h")
-	p.until("turns have ended", p.serves(5))
-	_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
+	add("two")
+	p.eventually("the second text is read", func() bool { return p.lane().Corpus.Starters == 2 })
+	p.eventually("another step has begun", func() bool { return p.lane().State.Step.ID == l.State.Step.ID+1 })
+	model.breaks(func(w http.ResponseWriter, r *http.Request) {
+		refuse(http.StatusUnauthorized, "wrong key "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))(w, r)
+	})
+	p.eventually("the model fails", func() bool { return p.lane().Followup.Fallbacks[api.FollowupHTTP4xx] > 0 })
+	l = p.lane()
+	assert.Contains(t, l.Followup.Problem, "wrong key (hidden)")
+	assert.Zero(t, l.Totals.Errors)
+	assert.Positive(t, p.metric("loadgen_followup_total", "source", "model"))
+	assert.Positive(t, p.metric("loadgen_followup_total", "source", "built_in"))
+	text, err := json.Marshal(p.status())
 	require.NoError(t, err)
-	assert.Equal(t, success, p.code(), "%s", &p.log)
-	assert.Contains(t, stdout.String(), "stopped by an operator")
-
-	idle := newProgram(t)
-	var nothing output.Buffer
-	idle.cmd.Stdout = &nothing
-	idle.start(server.URL)
-	idle.endsWell()
-	assert.Empty(t, nothing.String())
+	assert.NotContains(t, string(text)+p.log.String(), "very-secret")
+	p.endsWell()
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,45 +14,43 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/process"
 )
 
-// fleetOf is a load generator with members of its own, by its processes.
-type fleetOf struct{ *program }
+// fleetProcess is a load generator with members of its own, which are processes of their own too.
+type fleetProcess struct{ *program }
 
-// startFleet starts one. Its address is the same after its coordinator was killed.
-func startFleet(t *testing.T, args ...string) fleetOf {
-	t.Helper()
-	server := startTarget(t)
-	server.gap.Store(int64(20 * time.Millisecond)) // so that a conversation is in progress when it is looked at
-	p := newProgram(t)
-	p.cmd.Env = append(p.cmd.Env, natsPath(t))
-	f := fleetOf{p}
-	t.Cleanup(f.leavesNothing) // after the kill of [program.start]
-	ports, err := process.FreePorts(21_000+rand.IntN(2_000), 1)
-	require.NoError(t, err)
-	p.start(server.URL, append([]string{"--members=2", "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--listen=" + process.Loopback(ports[0])}, args...)...)
-	return f
-}
-
-// natsPath is a PATH with a NATS server and nothing else.
-func natsPath(t *testing.T) string {
+// newFleet returns one with two members that is not started yet.
+func newFleet(t *testing.T, args ...string) fleetProcess {
 	t.Helper()
 	server, err := process.FindNATS(filepath.Join("..", "..", "..", "bin"))
 	if err != nil {
-		t.Skip("no nats-server")
+		t.Skip("no nats-server: go tool mage build")
 	}
 	server, err = filepath.Abs(server)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	require.NoError(t, os.Symlink(server, filepath.Join(dir, "nats-server")))
-	return "PATH=" + dir
+	path := t.TempDir() // with a NATS server alone
+	require.NoError(t, os.Symlink(server, filepath.Join(path, "nats-server")))
+	p := newProcess(t, append([]string{"--members=2", "--concurrency=8", "--start-rate=1000", "--target-rps=0"}, args...)...)
+	p.cmd.Env = append(p.cmd.Env, "PATH="+path)
+	f := fleetProcess{p}
+	t.Cleanup(f.leavesNoProcess) // after the kill of [program.launch]
+	return f
 }
 
-// processes are those that have the data directory in their arguments or environment, or were
-// started by one that has, by what they are.
-func (f fleetOf) processes() map[string]int {
+// startFleet starts one against a target whose answers take 60 ms, so that conversations are in progress.
+func startFleet(t *testing.T) fleetProcess {
+	t.Helper()
+	server := startTarget(t)
+	server.gap.Store(int64(20 * time.Millisecond))
+	f := newFleet(t, "--start")
+	f.serve(server.URL)
+	f.runs()
+	return f
+}
+
+// processes are the ids of the parts, by name. They have the data directory in their arguments or environment.
+func (f fleetProcess) processes() map[string]int {
 	f.t.Helper()
 	all, err := procfs.AllProcs()
 	require.NoError(f.t, err)
@@ -68,7 +64,7 @@ func (f fleetOf) processes() map[string]int {
 		switch {
 		case strings.HasSuffix(line[0], "nats-server") && strings.HasPrefix(line[2], f.dir):
 			found["nats-server"] = p.PID
-		case line[1] == "member" && slices.Contains(env, f.home()):
+		case line[1] == "member" && slices.Contains(env, f.environ[0]): // the HOME of this test
 			for _, v := range env {
 				if name, ok := strings.CutPrefix(v, "LOADGEN_MEMBERS_NAME="); ok {
 					found[name] = p.PID
@@ -81,99 +77,77 @@ func (f fleetOf) processes() map[string]int {
 	return found
 }
 
-// home is a variable that the processes of this test alone have.
-func (f fleetOf) home() string {
-	return f.cmd.Env[slices.IndexFunc(f.cmd.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") })]
+func (f fleetProcess) leavesNoProcess() {
+	f.t.Helper()
+	f.client = nil // it answers no more
+	f.eventually("no process is left", func() bool { return len(f.processes()) == 0 })
 }
 
-func (f fleetOf) leavesNothing() {
+// kill9 kills a part as a crash would, and waits until it is back.
+func (f fleetProcess) kill9(part, name string) {
 	f.t.Helper()
-	f.until("no process is left", func() bool { return len(f.processes()) == 0 })
-}
-
-// kill9 kills a process as a crash would.
-func (f fleetOf) kill9(name string) {
-	f.t.Helper()
-	pid := f.processes()[name]
-	require.NotZero(f.t, pid, name)
+	pid := f.processes()[part]
+	require.NotZero(f.t, pid, part)
 	require.NoError(f.t, syscall.Kill(pid, syscall.SIGKILL))
+	f.prints("loadgen: " + name + ` is running again\n`)
 }
 
-// holding are the leases of the members that hold conversations, by name.
-func (f fleetOf) holding() map[string]string {
-	leases := map[string]string{}
-	s, err := f.client.Snapshot(f.t.Context())
-	if err != nil { // it is down
-		return nil
-	}
-	for _, m := range s.Members {
-		if m.Conversations > 0 {
-			leases[m.Name] = m.ID
-		}
-	}
-	return leases
-}
-
-// goesOn waits until both members hold conversations and turns end; actual concurrency is as
-// it should be.
-func (f fleetOf) goesOn() {
+// runs waits until both members hold conversations, the concurrency is reached and turns end.
+func (f fleetProcess) runs() {
 	f.t.Helper()
-	f.until("both members hold conversations", func() bool { return len(f.holding()) == 2 })
-	f.until("concurrency is what it is to be", func() bool {
-		s, err := f.client.Status(f.t.Context())
-		return err == nil && s.Lanes[0].State.Concurrency.Actual == 8
+	f.eventually("both members hold conversations", func() bool {
+		s, err := f.client.Snapshot(f.t.Context())
+		holding := 0
+		for _, m := range s.Members {
+			if m.Conversations > 0 {
+				holding++
+			}
+		}
+		return err == nil && holding == 2 && s.Lanes[0].State.Concurrency.Actual == 8
 	})
 	n := f.lane().Totals.OK
-	f.until("turns end", f.serves(n+20))
+	f.eventually("turns end", f.serves(n+20))
 }
 
-// A load generator with members is up with one command, what is killed of it comes back while
-// the run goes on, and one Ctrl-C ends all of it. No conversation is held twice.
+// One command starts a load generator with members. A part that is killed comes back while the run goes on, and one
+// signal ends all parts. No conversation is held twice, and no log has the token. (Kills of every part under load are
+// tests of sidecar/test/members.)
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
 	assert.Equal(t, []string{"coordinator", "member-1", "member-2", "nats-server"}, slices.Sorted(maps.Keys(f.processes())))
-	_, err := f.client.Start(t.Context(), api.DefaultLane, api.StartRequest{})
-	require.NoError(t, err)
-	f.goesOn()
+	f.kill9("member-1", "member-1")
+	assert.Contains(t, f.log.String(), "loadgen: member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log; restarting member-1 in 1s\n")
+	f.runs()
+	f.kill9("nats-server", "the NATS server")
+	f.runs()
+	starts := strings.Count(f.log.String(), "load generator started")
+	f.kill9("coordinator", "the coordinator")
+	f.eventually("the coordinator listens", func() bool { return strings.Count(f.log.String(), "load generator started") > starts })
+	f.connect("") // on another port
+	f.runs()
 
-	lease := f.holding()["member-1"]
-	f.kill9("member-1")
-	f.until("it is said", func() bool {
-		return strings.Contains(f.log.String(), "loadgen: member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log; restarting member-1 in 1s\n") &&
-			strings.Contains(f.log.String(), "loadgen: member-1 is running again\n")
-	})
-	f.until("a new one has its name", func() bool { now := f.holding()["member-1"]; return now != "" && now != lease })
-	f.goesOn()
-
-	f.kill9("nats-server")
-	f.says(`loadgen: the NATS server is running again\n`)
-	f.goesOn()
-
-	f.kill9("coordinator")
-	f.says(`loadgen: the coordinator is running again\n`)
-	f.until("it answers", func() bool { return f.client.Ready(t.Context()) == nil })
-	f.goesOn()
-
-	f.holdsNothingTwice()
-	assert.Equal(t, success, f.stop(os.Interrupt), "%s", &f.log)
-	f.leavesNothing()
-	f.tellsNobodyTheToken()
-}
-
-// holdsNothingTwice looks for numbers that two members held.
-func (f fleetOf) holdsNothingTwice() {
 	all := f.conversations()
-	require.Greater(f.t, len(all), 60)
+	require.Greater(t, len(all), 60)
 	seen := map[int64]bool{}
 	for _, c := range all {
-		assert.False(f.t, seen[c.Number], "number %d twice", c.Number)
+		assert.False(t, seen[c.Number], "number %d twice", c.Number)
 		seen[c.Number] = true
 	}
+
+	second := newFleet(t, someTarget)
+	second.dir = f.dir
+	code, _, stderr := second.finish()
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "the data directory "+f.dir+" is in use by process")
+	f.runs()
+	assert.Equal(t, success, f.stop(os.Interrupt), "%s", &f.log)
+	f.leavesNoProcess()
+	f.hidesTheToken()
 }
 
-// tellsNobodyTheToken looks at what it has left of the token that its server asked for.
-func (f fleetOf) tellsNobodyTheToken() {
+// hidesTheToken looks for the token of the NATS server where others could read it.
+func (f fleetProcess) hidesTheToken() {
 	path := filepath.Join(f.dir, "nats", "nats-server.conf")
 	info, err := os.Stat(path)
 	require.NoError(f.t, err)
@@ -195,87 +169,58 @@ func (f fleetOf) tellsNobodyTheToken() {
 	}
 }
 
-// Where the process that the user started is killed, nothing outlives it.
-func TestFleetDiesWhole(t *testing.T) {
+// No part outlives the process that the user started: not when it is killed, and not when a second signal ends it
+// while the coordinator does not end.
+func TestFleetEndsWhole(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, "--start")
-	f.until("both members hold conversations", func() bool { return len(f.holding()) == 2 })
-	f.kill()
-	f.leavesNothing()
+	killed := startFleet(t)
+	killed.client = nil // it answers no more
+	killed.kill()
+	killed.leavesNoProcess()
+
+	stuck := startFleet(t)
+	stuck.client = nil
+	require.NoError(t, syscall.Kill(stuck.processes()["coordinator"], syscall.SIGSTOP))
+	stuck.eventually("it ends by a signal that comes again", func() bool { return stuck.cmd.Process.Signal(os.Interrupt) != nil })
+	assert.Equal(t, broken, stuck.code())
+	stuck.leavesNoProcess()
 }
 
-// Another Ctrl-C waits for nobody: here, for a coordinator that does not end.
-func TestFleetIsKilled(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t)
-	require.NoError(t, syscall.Kill(f.processes()["coordinator"], syscall.SIGSTOP))
-	f.client = nil // it does not answer
-	f.until("it ends", func() bool {
-		select {
-		case <-f.ended:
-			return true
-		default:
-			return f.cmd.Process.Signal(os.Interrupt) != nil
-		}
-	})
-	assert.Equal(t, broken, f.code())
-	f.leavesNothing()
-}
-
-// It ends as its coordinator does: here with what a run was like, and with what is refused.
+// A load generator with members ends with the output and the exit code of its coordinator, and with what is refused.
 func TestFleetEndsAsItsCoordinator(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
-	path := natsPath(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = taken.Close() })
 	for name, row := range map[string]struct {
 		args           []string
+		env            string
 		code           int
-		stdout, stderr string
+		stdout, stderr []string
 	}{
-		"a run":            {[]string{"--requests=20"}, success, "completed, ", ""},
-		"one that fails":   {[]string{"--requests=20", "--fail-if=ttft_p95>0ms"}, failed, "completed, ", "the run failed: a --fail-if condition was met"},
-		"an address taken": {[]string{"--listen=" + taken.Addr().String()}, badInput, "", "is unavailable: bind: address already in use"},
-		"no directory":     {[]string{"--data-dir=/dev/null/data"}, badInput, "", "data_dir: /dev/null/data cannot be used: "},
-		"another's server": {[]string{"--members-nats-url=nats://127.0.0.1:1", "--members-nats-nkey-file=/dev/null"}, badInput, "", "members.nats.nkey_file"},
+		"a run that fails": {
+			args: []string{"--requests=20", "--fail-if=ttft_p95>0ms"}, code: failed,
+			stdout: []string{"completed, "}, stderr: []string{"the run failed: a --fail-if condition was met"},
+		},
+		"a key that is none": {
+			args: []string{"--members-nats-url=nats://127.0.0.1:1", "--members-nats-nkey-file=/dev/null"}, code: badInput,
+			stderr: []string{"members.nats.nkey_file"},
+		},
+		"no NATS server": {env: "PATH=", code: badInput, stderr: []string{"go tool mage build", "--members-nats-url"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "data")
-			cmd := command(t, append([]string{"--members=2", "--target-url=" + server.URL, "--listen=127.0.0.1:0", "--data-dir=" + dir, "--turns-min=1", "--turns-max=2"}, row.args...)...)
-			cmd.Env = append(cmd.Env, path)
-			code, stdout, stderr := finish(t, cmd)
+			f := newFleet(t, append(row.args, "--target-url="+server.URL, "--turns-min=1", "--turns-max=2")...)
+			if row.env != "" {
+				f.cmd.Env = append(f.cmd.Env, row.env, process.NATSVariable+"=")
+			}
+			code, stdout, stderr := f.finish()
 			assert.Equal(t, row.code, code, stderr)
-			assert.Contains(t, stdout, row.stdout)
-			assert.Contains(t, stderr, row.stderr)
-			assert.NotContains(t, stderr, "the coordinator is restarted")
+			for _, want := range row.stdout {
+				assert.Contains(t, stdout, want)
+			}
+			for _, want := range row.stderr {
+				assert.Contains(t, stderr, want)
+			}
+			assert.NotContains(t, stderr, "restarting the coordinator")
 		})
 	}
-}
-
-// Two do not share a data directory, and the second does not disturb the first.
-func TestFleetBesideAnother(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, "--start")
-	cmd := command(t, "--members=1", someTarget, "--listen=127.0.0.1:0", "--data-dir="+f.dir)
-	cmd.Env = append(cmd.Env, natsPath(t))
-	code, _, stderr := finish(t, cmd)
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "the data directory "+f.dir+" is in use by process")
-	f.goesOn()
-	f.endsWell()
-}
-
-// Where there is no server, it is said how there is one, and nothing starts.
-func TestFleetWithoutServer(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	cmd := command(t, "--members=2", someTarget, "--data-dir="+dir)
-	code, _, stderr := finish(t, cmd)
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "go tool mage build")
-	assert.Contains(t, stderr, "--members-nats-url")
-	assert.False(t, exists(dir))
 }

@@ -15,31 +15,33 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
-// The health check has the configuration of the program that it asks.
+// health runs the health check of a load generator with a configuration as it has.
+func (p *program) health(target string, more ...string) (code int, stderr string) {
+	p.t.Helper()
+	_, address, _ := strings.Cut(p.address, "://")
+	var out bytes.Buffer
+	args := append([]string{"health", "--target-url=" + target, "--data-dir=" + p.t.TempDir(), "--listen=" + address}, more...)
+	code = run(p.t.Context(), args, nil, io.Discard, &out)
+	return code, out.String()
+}
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	p := start(t, server.URL)
-	listen := strings.TrimPrefix(p.address, "http://")
-	health := func() (code int, says string) {
-		var said bytes.Buffer
-		args := []string{"health", "--target-url=" + server.URL, "--data-dir=" + t.TempDir(), "--listen=" + listen}
-		code = run(t.Context(), args, nil, io.Discard, &said)
-		return code, said.String()
-	}
-	p.until("it is ready", func() bool { code, _ := health(); return code == success })
+	p.eventually("it is ready", func() bool { code, _ := p.health(server.URL); return code == success })
 	server.Close()
-	p.until("it says why it is not", func() bool {
-		code, says := health()
-		return code == broken && strings.Contains(says, "not ready: 503")
+	p.eventually("it reports why it is not ready", func() bool {
+		code, stderr := p.health(server.URL)
+		return code == broken && strings.Contains(stderr, "not ready: 503")
 	})
 	p.endsWell()
-	code, says := health()
+	code, stderr := p.health(server.URL)
 	assert.Equal(t, broken, code)
-	assert.Contains(t, says, "refused")
+	assert.Contains(t, stderr, "refused")
 }
 
-func TestAsk(t *testing.T) {
+func TestHealthAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8088": "127.0.0.1:8088",
 		"localhost:8088": "localhost:8088",
@@ -51,9 +53,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The load generator of docker-compose.yaml has a good configuration: it is reached
-// from other containers, by its name there, and with a token. Its health check finds
-// the same one.
+// The load generator of docker-compose.yaml has a valid configuration, with a token and the name by which other
+// containers reach it. Its health check asks the same address.
 func TestComposed(t *testing.T) {
 	args, environ, err := deploy.Service(t.Context(), "loadgen")
 	require.NoError(t, err)

@@ -4,7 +4,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -13,10 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -25,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvbooth/internal/output"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/whatif"
@@ -38,13 +36,13 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if os.Getenv(childVariable) != "" {
-		if len(os.Args) < 2 || os.Args[1] != string(config.Joined) { // which a load generator started, whose end is its own
+		if len(os.Args) < 2 || os.Args[1] != string(config.Joined) { // a member ends with its load generator
 			go endWithParent()
 		}
 		main()
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // what these tests do is wait for other processes
+	_ = flag.Set("test.parallel", "16") // these tests wait for turns and processes
 	goleak.VerifyTestMain(m)
 }
 
@@ -54,170 +52,180 @@ func endWithParent() {
 	os.Exit(99)
 }
 
-// soon is when every condition has come true even on a machine that is busy.
-const soon = time.Minute
+// program is a load generator: in this process, or in one of its own where a test sends a signal or sets a limit of
+// the system.
+type program struct {
+	t       *testing.T
+	cmd     *exec.Cmd // nil: in this process
+	environ []string  // in this process
+	args    []string
+	out     output.Buffer // its standard output
+	log     output.Buffer // its standard error
+	errors  io.Writer     // where that goes
+	listen  string
+	dir     string // of its data
+	address string
+	http    *http.Client
+	client  *api.Client
 
-// until waits for a condition.
-func until(t *testing.T, what string, holds func() bool, tell ...func() string) {
-	t.Helper()
-	deadline := time.After(soon)
-	tick := time.NewTicker(100 * time.Millisecond) // each look costs the other process something
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			for _, more := range tell {
-				what += "\n" + more()
-			}
-			t.Fatalf("it did not come true: %s", what)
-		}
-	}
+	cancel context.CancelFunc // as a signal; nil: not started
+	exit   int
+	ended  chan struct{}
 }
 
-// command is a load generator that is not started yet, with an environment of its
-// own: what the variables of whoever runs the tests are does not matter.
-func command(t *testing.T, args ...string) *exec.Cmd {
+// newProgram returns a load generator in this process that is not started yet.
+func newProgram(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := &program{
+		t: t, environ: []string{"HOME=" + t.TempDir()}, args: args, listen: "127.0.0.1:0", dir: filepath.Join(t.TempDir(), "data"),
+		http: &http.Client{Transport: new(http.Transport)}, ended: make(chan struct{}),
+	}
+	p.errors = &p.log
+	return p
+}
+
+// newProcess returns a load generator in a process of its own that is not started yet.
+func newProcess(t *testing.T, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, args...)
-	cmd.Env = []string{childVariable + "=1", "HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	p := newProgram(t, args...)
+	p.cmd = exec.Command(self)
+	p.cmd.Env = []string{childVariable + "=1", p.environ[0], "GORACE=atexit_sleep_ms=0"}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	cmd.Stdin = r
+	p.cmd.Stdin = r
 	t.Cleanup(func() {
 		_ = w.Close()
 		_ = r.Close()
 	})
-	return cmd
-}
-
-// finish runs a load generator that ends by itself.
-func finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, log output.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	require.NoError(t, cmd.Start())
-	timer := time.AfterFunc(soon, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	_ = cmd.Wait()
-	return cmd.ProcessState.ExitCode(), out.String(), log.String()
-}
-
-// program is a load generator that runs.
-type program struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	log     output.Buffer // its standard error
-	dir     string        // of its data
-	address string
-	http    *http.Client
-	client  *api.Client
-	ended   chan struct{}
-}
-
-// newProgram makes one that is not started yet.
-func newProgram(t *testing.T) *program {
-	t.Helper()
-	p := &program{
-		t: t, cmd: command(t), dir: filepath.Join(t.TempDir(), "data"),
-		http: &http.Client{Transport: new(http.Transport)}, ended: make(chan struct{}),
-	}
-	p.cmd.Stderr = &p.log
 	return p
 }
 
-// start starts a load generator on a free port and returns when it is up. It ends
-// with the test.
+// launch starts the load generator with the data directory of the test. It ends with the test.
+func (p *program) launch() *program {
+	p.t.Helper()
+	args := append(p.args[:len(p.args):len(p.args)], "--listen="+p.listen, "--data-dir="+p.dir)
+	if p.cmd != nil {
+		p.cmd.Args = append(p.cmd.Args, args...)
+		require.NoError(p.t, p.cmd.Start())
+		p.cancel = func() { _ = p.cmd.Process.Kill() }
+		go func() {
+			defer close(p.ended)
+			_ = p.cmd.Wait()
+			p.exit = p.cmd.ProcessState.ExitCode()
+		}()
+	} else {
+		var ctx context.Context
+		ctx, p.cancel = context.WithCancel(context.Background())
+		go func() {
+			defer close(p.ended)
+			p.exit = run(ctx, args, p.environ, &p.out, p.errors)
+		}()
+	}
+	p.t.Cleanup(p.kill)
+	return p
+}
+
+// serve launches the load generator against a target, with conversations of one or two turns, and returns when its
+// API is there.
+func (p *program) serve(target string) *program {
+	p.t.Helper()
+	p.args = append(p.args, "--target-url="+target, "--turns-min=1", "--turns-max=2")
+	p.launch()
+	p.connect("")
+	return p
+}
+
+// connect reads the address from the log and makes a client with a token.
+func (p *program) connect(token string) {
+	p.t.Helper()
+	p.address = p.prints(`load generator started" address=(https?://\S+)`)
+	var err error
+	p.client, err = api.NewClient(p.http, p.address, token)
+	require.NoError(p.t, err)
+}
+
+// start starts a load generator in this process.
 func start(t *testing.T, target string, args ...string) *program {
 	t.Helper()
-	return newProgram(t).start(target, args...)
+	return newProgram(t, args...).serve(target)
 }
 
-// start is given what is not to be as it is for most tests: a data directory of
-// its own, and conversations that are short.
-func (p *program) start(target string, args ...string) *program {
+// finish runs the load generator to its end.
+func (p *program) finish() (code int, stdout, stderr string) {
 	p.t.Helper()
-	for _, arg := range args {
-		if dir, ok := strings.CutPrefix(arg, "--data-dir="); ok {
-			p.dir = dir
-		}
-	}
-	p.cmd.Args = append(p.cmd.Args, "--target-url="+target, "--listen=127.0.0.1:0", "--data-dir="+p.dir, "--turns-min=1", "--turns-max=2")
-	p.cmd.Args = append(p.cmd.Args, args...)
-	require.NoError(p.t, p.cmd.Start())
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait()
-	}()
-	p.t.Cleanup(p.kill)
-	p.address = p.says(`load generator started" address=(https?://\S+)`)
-	p.client = p.as("")
-	return p
+	code = p.launch().code()
+	return code, p.out.String(), p.log.String()
 }
 
-// as is a client with a token.
-func (p *program) as(token string) *api.Client {
-	c, err := api.NewClient(p.http, p.address, token)
-	require.NoError(p.t, err)
-	return c
-}
-
-// says waits for a line of the log, and gives its first submatch.
-func (p *program) says(pattern string) (match string) {
-	p.t.Helper()
-	expression := regexp.MustCompile(pattern)
-	p.until("it says "+pattern, func() bool {
-		found := expression.FindStringSubmatch(p.log.String())
-		if found != nil {
-			match = found[len(found)-1]
-		}
-		return found != nil
-	})
-	return match
-}
-
-func (p *program) until(what string, holds func() bool) {
-	p.t.Helper()
-	until(p.t, what, holds, p.log.String, func() string {
-		if p.client == nil {
-			return ""
-		}
-		s, err := p.client.Status(p.t.Context())
-		return fmt.Sprintf("%+v %v", s.Lanes, err)
-	})
-}
-
-// kill kills it, and waits for its end. It may have ended.
+// kill ends it at once, and waits for that.
 func (p *program) kill() {
-	_ = p.cmd.Process.Kill()
+	p.cancel()
 	<-p.ended
 	p.http.CloseIdleConnections()
 }
 
-// stop asks it to end, and gives its exit code.
+// stop ends it as a signal does, and returns its exit code.
 func (p *program) stop(s os.Signal) int {
 	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Signal(s))
+	if p.cmd == nil {
+		p.cancel()
+	} else {
+		require.NoError(p.t, p.cmd.Process.Signal(s))
+	}
 	return p.code()
 }
 
 // code waits for its end.
 func (p *program) code() int {
 	p.t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(soon):
-		p.t.Fatalf("it does not end\n%s", &p.log)
-	}
-	return p.cmd.ProcessState.ExitCode()
+	p.eventually("the load generator ends", func() bool {
+		select {
+		case <-p.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	return p.exit
 }
 
-// endsWell stops it as an operator does.
 func (p *program) endsWell() {
 	p.t.Helper()
-	require.Equal(p.t, success, p.stop(syscall.SIGTERM), "%s", &p.log)
+	require.Equal(p.t, success, p.stop(os.Interrupt), "%s", &p.log)
+}
+
+// eventually waits for a condition. The last state of a failure is the log with the status.
+func (p *program) eventually(what string, holds func() bool) {
+	p.t.Helper()
+	wait.Eventually(p.t, what, func() (any, bool) { return p, holds() })
+}
+
+func (p *program) String() string {
+	text := p.log.String()
+	if p.client == nil {
+		return text
+	}
+	s, err := p.client.Status(context.Background())
+	return fmt.Sprintf("%s\n%+v %v", text, s.Lanes, err)
+}
+
+// prints waits for the log to match, and returns the first group of the last match.
+func (p *program) prints(pattern string) (match string) {
+	p.t.Helper()
+	expression := regexp.MustCompile(pattern)
+	p.eventually("the log matches "+pattern, func() bool {
+		found := expression.FindAllStringSubmatch(p.log.String(), -1)
+		if len(found) == 0 {
+			return false
+		}
+		last := found[len(found)-1]
+		match = last[len(last)-1]
+		return true
+	})
+	return match
 }
 
 func (p *program) status() api.Status {
@@ -229,12 +237,12 @@ func (p *program) status() api.Status {
 
 func (p *program) lane() api.LaneStatus { return p.status().Lanes[0] }
 
-// serves says whether at least n turns went well since the last start.
+// serves reports whether at least n turns ended well since the last start.
 func (p *program) serves(n int64) func() bool {
 	return func() bool { return p.lane().Totals.OK >= n }
 }
 
-// unready is why /readyz says that the target cannot serve, "" where it can.
+// unready is the reason that /readyz gives, "" where the target can serve.
 func (p *program) unready() string {
 	p.t.Helper()
 	err := p.client.Ready(p.t.Context())
@@ -262,25 +270,19 @@ func (p *program) families() map[string]*dto.MetricFamily {
 	return families
 }
 
-// metric is a counter or gauge: the sum of its series with the label's value, or
-// of all of them without a label.
+// metric is the sum of the series of a counter or gauge with a label's value, or of all series.
 func (p *program) metric(name string, label ...string) (sum float64) {
 	p.t.Helper()
 	for _, m := range p.families()[name].GetMetric() {
-		if len(label) == 0 || hasLabel(m, label[0], label[1]) {
+		matches := len(label) == 0
+		for _, l := range m.GetLabel() {
+			matches = matches || l.GetName() == label[0] && l.GetValue() == label[1]
+		}
+		if matches {
 			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
 	return sum
-}
-
-func hasLabel(m *dto.Metric, name, value string) bool {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name && l.GetValue() == value {
-			return true
-		}
-	}
-	return false
 }
 
 // turns is the raw data of all turns.
@@ -302,10 +304,4 @@ func (p *program) conversations() (all []api.Conversation) {
 			return all
 		}
 	}
-}
-
-// exists says whether there is such a file.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, os.ErrNotExist)
 }

@@ -9,88 +9,86 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
 const someTarget = "--target-url=http://127.0.0.1:1"
 
-// What cannot be run is said in one line, with exit code 2, and leaves nothing.
-// (What configurations are refused, the tests of config hold.)
+// exists reports whether there is such a file.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// A start that is refused prints one line, returns the exit code for bad input and leaves no file. (Which
+// configurations are refused, the tests of config show.)
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	yaml := filepath.Join(t.TempDir(), "booth.yaml")
-	require.NoError(t, os.WriteFile(yaml, []byte("slo:\n  ttft: 1s\n  ttfb: 1s\n"), 0o600))
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	server := startTarget(t)
 	for name, row := range map[string]struct {
-		args []string
-		env  string
-		want string
+		args        []string
+		env         string
+		listen, dir string // empty: one that can be used
+		want        string
 	}{
-		"no target": {want: "target.url is required: an http:// or https:// URL"},
-		"unknown field in the file": {
-			args: []string{someTarget, "--config=" + yaml},
-			want: "slo.ttfb: unknown field; did you mean slo.ttft? (from " + yaml + ", line 3)",
-		},
-		"value out of range": {
+		"a configuration that is refused": {
 			args: []string{someTarget}, env: "LOADGEN_CONCURRENCY=0",
-			want: "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)",
+			want: "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)\n",
 		},
+		"one to check": {args: []string{"check", someTarget, "--concurrency=0"}, want: "concurrency: 0 is not allowed"},
 		"not an address of this machine": {
-			args: []string{someTarget, "--listen=192.0.2.1:8088"}, env: "LOADGEN_TOKEN=0123456789abcdef",
+			args: []string{someTarget}, listen: "192.0.2.1:8088", env: "LOADGEN_TOKEN=0123456789abcdef",
 			want: "listen: 192.0.2.1:8088 is unavailable: bind: ",
 		},
-		"a data directory that is none": {
-			args: []string{someTarget, "--data-dir=/dev/null/data", "--listen=127.0.0.1:0"},
-			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; make it writable",
-		},
 		"a port that another program has": {
-			args: []string{someTarget, "--listen=" + taken.Addr().String()},
+			args: []string{someTarget}, listen: taken.Addr().String(),
 			want: "listen: " + taken.Addr().String() + " is unavailable: bind: address already in use; stop the program that uses it, or choose another address with --listen\n",
 		},
+		"a data directory that is none": {
+			args: []string{someTarget}, dir: "/dev/null/data",
+			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; make it writable",
+		},
 		"no simulated cluster": {
-			args: []string{"--target-url=" + server.URL, "--listen=127.0.0.1:0", "--mode-driver=simulated"},
+			args: []string{"--target-url=" + server.URL, "--mode-driver=simulated"},
 			want: "mode.driver: simulated is not allowed: manual or pinned, since the target is no simulated cluster; " +
 				server.URL + "/sim/v1/state: answered 404 Not Found\n",
 		},
-		"a condition that is none": {
-			args: []string{someTarget, "--fail-if=ttft_p96>1s"},
-			want: "fail_if: ttft_p96>1s is not allowed: a list, each a name, one of > >= < <=, and a value, without spaces: ttft_p50, ttft_p95,",
-		},
-		"an output that is none": {
-			args: []string{someTarget, "--output=report.pdf"},
-			want: "output: report.pdf is not allowed: a list, each a file whose name ends in .json, .csv or .html",
-		},
 		"an output that cannot be written": {
-			args: []string{someTarget, "--listen=127.0.0.1:0", "--output=/dev/null/report.html", "--duration=1s"},
+			args: []string{someTarget, "--output=/dev/null/report.html", "--duration=1s"},
 			want: "output: /dev/null/report.html is not allowed: a file whose name ends in .json, .csv or .html that can be written; not a directory",
 		},
-		"a configuration to check": {args: []string{"check", "--concurrency=0"}, want: "concurrency: 0 is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := command(t, append([]string{"--data-dir=" + filepath.Join(t.TempDir(), "data")}, row.args...)...)
-			cmd.Env = append(cmd.Env, row.env)
-			code, stdout, stderr := finish(t, cmd)
+			p := newProgram(t, row.args...)
+			p.environ = append(p.environ, row.env)
+			if row.listen != "" {
+				p.listen = row.listen
+			}
+			if row.dir != "" {
+				p.dir = row.dir
+			}
+			code, stdout, stderr := p.finish()
 			assert.Equal(t, badInput, code)
 			assert.Empty(t, stdout)
 			assert.True(t, strings.HasPrefix(stderr, "loadgen: "), stderr)
 			assert.Contains(t, stderr, row.want)
 			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one error on one line: %s", stderr)
-			assert.False(t, exists(strings.TrimPrefix(cmd.Args[1], "--data-dir=")), "nothing starts")
+			assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db")), "nothing starts")
 		})
 	}
 }
 
-// The commands that start nothing leave nothing, either.
 func TestCommandsThatStartNothing(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
@@ -98,90 +96,110 @@ func TestCommandsThatStartNothing(t *testing.T) {
 		"loadgen ":                      {"version"},
 		"--target-url=URL":              {"--help"},
 	} {
-		t.Run(args[0], func(t *testing.T) {
-			t.Parallel()
-			cmd := command(t, append(args, "--data-dir="+filepath.Join(t.TempDir(), "data"))...)
-			code, stdout, stderr := finish(t, cmd)
-			assert.Equal(t, success, code)
-			assert.Contains(t, stdout, want)
-			assert.Empty(t, stderr)
-			assert.False(t, exists(strings.TrimPrefix(cmd.Args[len(cmd.Args)-1], "--data-dir=")))
-		})
+		p := newProgram(t, args...)
+		code, stdout, stderr := p.finish()
+		assert.Equal(t, success, code)
+		assert.Contains(t, stdout, want)
+		assert.Empty(t, stderr)
+		assert.False(t, exists(p.dir))
 	}
 }
 
-// A store that something else has written is named, and left as it is.
-func TestStoreThatIsNone(t *testing.T) {
+func TestFolderWithoutTexts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path, content := filepath.Join(dir, "kvbooth.db"), strings.Repeat("not a database\n", 100)
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	code, _, stderr := finish(t, command(t, someTarget, "--listen=127.0.0.1:0", "--data-dir="+dir))
+	code, _, stderr := newProgram(t, someTarget, "--corpus-dir="+dir).finish()
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "loadgen: data_dir: "+dir+" cannot be used: opening the store "+path)
+	assert.Contains(t, stderr, "loadgen: the corpus "+dir+" cannot be read: it has no .jsonl, .json, .md or .txt file\n")
+}
+
+// A store that another program has written is named in the error, and stays as it is.
+func TestStoreOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, someTarget)
+	p.dir = t.TempDir()
+	path, content := filepath.Join(p.dir, "kvbooth.db"), strings.Repeat("not a database\n", 100)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	code, _, stderr := p.finish()
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "loadgen: data_dir: "+p.dir+" cannot be used: opening the store "+path)
 	assert.Contains(t, stderr, "choose another directory with --data-dir\n")
 	left, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, content, string(left))
 }
 
-// A second load generator on one data directory is told of the first, whether or
-// not it was given the same address, and does not disturb it.
+// A second load generator on one data directory reports the first, whatever address it was given, and does not
+// disturb it.
 func TestSecondOnOneDirectory(t *testing.T) {
 	t.Parallel()
 	first := start(t, "http://127.0.0.1:1")
 	address := strings.TrimPrefix(first.address, "http://")
 	for _, listen := range []string{"127.0.0.1:0", address} {
-		code, _, stderr := finish(t, command(t, someTarget, "--listen="+listen, "--data-dir="+first.dir))
+		second := newProgram(t, someTarget)
+		second.dir, second.listen = first.dir, listen
+		code, _, stderr := second.finish()
 		assert.Equal(t, badInput, code)
 		assert.Equal(t, fmt.Sprintf("loadgen: the data directory %s is in use by process %d at %s: stop it, or choose another directory\n",
-			first.dir, first.cmd.Process.Pid, address), stderr)
+			first.dir, os.Getpid(), address), stderr)
 	}
-	assert.Equal(t, first.address, "http://"+address)
 	assert.True(t, first.status().Store.OK)
 	first.endsWell()
 
-	again := start(t, "http://127.0.0.1:1", "--data-dir="+first.dir, "--listen="+address)
-	assert.Equal(t, success, again.stop(os.Interrupt), "%s", &again.log)
+	again := newProgram(t)
+	again.dir = first.dir
+	again.serve("http://127.0.0.1:1").endsWell()
 }
 
-// A signal ends it within seconds, whatever is under way; the store is closed, and what was under way is told as cancelled.
-func TestSignal(t *testing.T) {
+// A signal ends the process while answers and a stream are in progress. The store is closed, the turns are canceled,
+// and the summary is printed.
+func TestSignalEndsTheProcess(t *testing.T) {
 	t.Parallel()
-	server := startTarget(t)
-	p := start(t, server.URL, "--concurrency=4", "--start")
-	p.until("conversations have ended", func() bool { return p.lane().Totals.Conversations > 3 })
-	server.words.Store(1e6)
-	first, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		tell := sync.OnceFunc(func() { close(first) })
-		for _, err := range p.client.Stream(t.Context()) {
-			tell()
-			if err != nil {
-				ended <- err
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			server := startTarget(t)
+			p := newProcess(t, "--concurrency=4", "--start").serve(server.URL)
+			p.eventually("conversations have ended", func() bool { return p.lane().Totals.Conversations > 3 })
+			server.words.Store(1e6)
+			begun, ended := make(chan struct{}, 1), make(chan error, 1)
+			go func() {
+				for _, err := range p.client.Stream(t.Context()) {
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+					if err != nil {
+						ended <- err
+					}
+				}
+			}()
+			wait.Receive(t, "a snapshot", begun)
+			p.eventually("four answers are without end", func() bool { return server.inside.Load() == 4 })
+
+			require.Equal(t, success, p.stop(signal), "%s", &p.log)
+			assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db-wal")), "a store that was closed has no log")
+			require.ErrorIs(t, wait.Receive(t, "the end of the stream", ended), api.ErrUnavailable)
+			p.eventually("the target has no request", func() bool { return server.inside.Load() == 0 })
+			assert.Contains(t, p.out.String(), "ended by a signal")
+			assert.Regexp(t, `Turns +\d+ completed, 0 failed`, p.out.String())
+
+			again := newProgram(t)
+			again.dir = p.dir
+			again.serve(server.URL)
+			assert.Contains(t, again.turns(), ",cancelled,")
+			for _, c := range again.conversations() {
+				assert.NotNil(t, c.Ended, c.ID)
 			}
-		}
-	}()
-	<-first
-	p.until("every answer goes on without end", func() bool { return server.inside.Load() == 4 })
-
-	require.Equal(t, success, p.stop(os.Interrupt), "%s", &p.log)
-	assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db-wal")), "the log of a store that was closed is gone")
-	require.ErrorIs(t, <-ended, api.ErrUnavailable)
-	until(t, "the target is left in peace", func() bool { return server.inside.Load() == 0 })
-
-	again := start(t, server.URL, "--data-dir="+p.dir)
-	assert.Contains(t, again.turns(), ",cancelled,")
-	for _, c := range again.conversations() {
-		assert.NotNil(t, c.Ended, c.ID)
+			again.endsWell()
+		})
 	}
-	again.endsWell()
 }
 
-// The second Ctrl-C waits for nobody: here, for a call that does not end.
+// A second signal ends the process at once, here during a call that does not end.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
-	p := start(t, "http://127.0.0.1:1")
+	p := newProcess(t).serve("http://127.0.0.1:1")
 	address := strings.TrimPrefix(p.address, "http://")
 	half, err := net.Dial("tcp", address)
 	require.NoError(t, err)
@@ -192,7 +210,8 @@ func TestSecondSignal(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, answer, "100 Continue", "the call is being read")
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	until(t, "it stops", func() bool {
+	p.client = nil // it answers no more
+	p.eventually("the API is closed", func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()

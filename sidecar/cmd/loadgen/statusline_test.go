@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/internal/output"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
-// screen is what a terminal of so many columns shows after text: its lines, the
-// one of the cursor last. It knows the sequences that the program uses.
+// screen is what a terminal of so many columns shows after text: its lines, the one of the cursor last. It supports
+// the sequences that the program uses.
 func screen(text string, columns int) []string {
 	lines, column, wraps := [][]rune{nil}, 0, true
 	for text != "" {
@@ -117,7 +118,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Log lines come in front of the state, which stays the last line.
+// Log lines are written before the state, which stays the last line.
 func TestTerminal(t *testing.T) {
 	var out strings.Builder
 	term := &terminal{w: &out}
@@ -141,8 +142,7 @@ func TestTerminal(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "third", "state 2", "fourth", ""}, screen(out.String(), 80))
 }
 
-// The state is shown at once and every second, at the terminal's present width,
-// and stays when the program ends.
+// The state is written at once and every second, at the present width of the terminal, and stays at the end.
 func TestStatusLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output.Buffer
@@ -158,7 +158,7 @@ func TestStatusLine(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"draining"}, screen(out.String(), 80))
 		columns.Store(6)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"drai…"}, screen(out.String(), 6))
 		cancel()

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
@@ -195,9 +196,9 @@ func (q *trial) start(t *testing.T) {
 	q.look()
 }
 
-// look lets the question look at what has changed.
+// look has the question read what has changed.
 func (q *trial) look() {
-	time.Sleep(time.Second)
+	wait.Advance(time.Second)
 	synctest.Wait()
 }
 

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,140 +22,91 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// twoRouters are the flags for a target whose modes have an address each.
-func twoRouters(t *testing.T, kv, rr *target) []string {
-	t.Helper()
-	for _, s := range []*target{kv, rr} { // so slow that a busy machine's lag spoils no span
+// twoRouters are the flags for a target whose modes have a URL each.
+func twoRouters(kv, rr *target) []string {
+	for _, s := range []*target{kv, rr} { // so slow that the lag of a busy machine makes no span invalid
 		s.words.Store(1)
 		s.gap.Store(int64(800 * time.Millisecond))
 	}
-	return []string{
-		"--mode-driver=endpoints", "--mode-endpoints=kv=" + kv.URL + ",round_robin=" + rr.URL, "--target-url=" + kv.URL, "--listen=127.0.0.1:0",
-		"--start-rate=1000", "--target-rps=0", "--turns-min=1", "--turns-max=1",
-	}
+	return []string{"--mode-driver=endpoints", "--mode-endpoints=kv=" + kv.URL + ",round_robin=" + rr.URL, "--start-rate=1000", "--target-rps=0"}
 }
 
-// A sweep from the command line runs to its end by itself, and leaves its report on the
-// terminal and in files, one of which can be compared again.
+// A sweep ends by itself and leaves its report on the terminal and in files, one of which can be compared again.
 func TestSweepOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	kv, rr := startTarget(t), startTarget(t)
 	dir := t.TempDir()
 	document, page := filepath.Join(dir, "sweep.json"), filepath.Join(dir, "sweep.html")
-	args := append([]string{
+	p := newProgram(t, append([]string{
 		"sweep", "--levels=4", "--modes=round_robin,kv", "--repeats=1", "--warm-up=0s", "--span=1s", "--snapshots=1",
-		"--data-dir=" + filepath.Join(dir, "data"), "--output=" + document + "," + page,
-	}, twoRouters(t, kv, rr)...)
-	code, stdout, stderr := finish(t, command(t, args...))
+		"--output=" + document + "," + page, "--turns-min=1", "--turns-max=1",
+	}, twoRouters(kv, rr)...)...)
+	code, stdout, stderr := p.finish()
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "\n# ", "a report in Markdown")
-	shown := regexp.MustCompile(`span \d, ([\w-]+) at (\d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1)
 	var spans []string
-	for _, s := range shown {
-		spans = append(spans, s[1]+" "+s[2])
+	for _, s := range regexp.MustCompile(`span \d, ([\w-]+ at \d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1) {
+		spans = append(spans, s[1])
 	}
-	assert.ElementsMatch(t, []string{"KV-aware 4", "Round-robin 4"}, spans, stderr)
-
+	assert.ElementsMatch(t, []string{"KV-aware at 4", "Round-robin at 4"}, spans, stderr)
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)
 	assert.True(t, strings.HasSuffix(strings.TrimSpace(string(html)), "</html>"))
-	data, err := os.ReadFile(document)
-	require.NoError(t, err)
-	var r struct {
+	type result struct {
 		Sides []struct{ Rows []api.BaselineRow }
 	}
-	require.NoError(t, json.Unmarshal(data, &r))
-	require.Len(t, r.Sides, 2)
-	for _, s := range r.Sides {
-		require.Len(t, s.Rows, 1)
-	}
+	var measured, compared result
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &measured))
+	require.Len(t, measured.Sides, 2)
 
-	code, stdout, stderr = finish(t, command(t, "compare", document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json"))
+	code, stdout, stderr = compareFiles(t, document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json")
 	require.Equal(t, success, code, stderr)
-	again := r
-	require.NoError(t, json.Unmarshal([]byte(stdout), &again))
-	for i, s := range again.Sides {
-		assert.True(t, slices.EqualFunc(s.Rows, r.Sides[i].Rows, func(a, b api.BaselineRow) bool {
-			return a.Concurrency == b.Concurrency && *a.TTFT.P95 == *b.TTFT.P95
-		}), "the figures are those of the sweep")
+	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
+	for i, s := range compared.Sides {
+		require.Len(t, s.Rows, 1)
+		assert.Equal(t, measured.Sides[i].Rows[0].Concurrency, s.Rows[0].Concurrency)
+		assert.Equal(t, measured.Sides[i].Rows[0].TTFT.P95, s.Rows[0].TTFT.P95)
 	}
 }
 
-// After Ctrl-C the same command goes on, another question is refused, and --anew begins
-// another one.
-func TestTrialGoesOn(t *testing.T) {
+// After a signal the same command resumes the trial of its data directory.
+func TestTrialIsResumed(t *testing.T) {
 	t.Parallel()
 	kv, rr := startTarget(t), startTarget(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	routers := append(twoRouters(t, kv, rr), "--data-dir="+dir)
-	trial := func(args ...string) *program {
-		p := newProgram(t)
+	trial := func() *program {
+		p := newProgram(t, append([]string{"trial", "--span=1h", "--max-time=2h", "--concurrency=3"}, twoRouters(kv, rr)...)...)
 		p.dir = dir
-		p.cmd.Args = append(append(append(p.cmd.Args, "trial", "--span=1h", "--max-time=2h"), routers...), args...)
-		require.NoError(t, p.cmd.Start())
-		go func() {
-			defer close(p.ended)
-			_ = p.cmd.Wait()
-		}()
-		t.Cleanup(p.kill)
-		p.address = p.says(`load generator started" address=(https?://\S+)`)
-		p.client = p.as("")
-		return p
-	}
-	counts := func(p *program) func() bool {
-		return func() bool {
+		p.serve(kv.URL)
+		p.eventually("a span counts", func() bool {
 			s := p.lane().State.Sweep
 			return s != nil && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanCounting
-		}
+		})
+		return p
 	}
-	p := trial("--concurrency=3")
-	p.until("a span counts", counts(p))
+	p := trial()
 	began := p.lane().State.Sweep
 	assert.Equal(t, []int{3}, began.Request.Levels)
 	assert.Equal(t, byCommand, began.By)
-	assert.Equal(t, unmeasured, p.stop(syscall.SIGINT))
-	last := strings.Split(strings.TrimSpace(p.log.String()), "\n")
-	assert.Equal(t, "loadgen: the trial is unfinished. It has 0 spans so far, kept in "+dir+"; run the same command to resume", last[len(last)-1])
-
-	code, _, stderr := finish(t, command(t, append([]string{"trial", "--concurrency=4"}, routers...)...))
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "has an unfinished trial with different settings (concurrency is 3 there, not 4)")
-
-	p = trial("--concurrency=3")
-	p.says("resuming the trial from ")
-	p.until("a span counts", counts(p))
-	assert.Equal(t, began.ID, p.lane().State.Sweep.ID)
-	_, err := p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepPaused})
-	require.NoError(t, err)
-	p.says("the trial was paused by .*: resume it")
-	_, err = p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepRunning})
-	if err != nil { // the lane is being given back
-		p.until("it can go on", func() bool {
-			_, err := p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepRunning})
-			return err == nil
-		})
-	}
-	p.until("a span counts", counts(p))
-	assert.Equal(t, unmeasured, p.stop(syscall.SIGTERM))
-
-	p = trial("--concurrency=4", "--anew")
-	p.until("a span of another trial counts", counts(p))
 	list, err := p.client.Sweeps(t.Context())
 	require.NoError(t, err)
-	require.Len(t, list.Sweeps, 2)
-	assert.Equal(t, []int{4}, list.Sweeps[0].Request.Levels)
-	assert.Equal(t, began.ID, list.Sweeps[1].ID)
-	assert.Equal(t, api.SweepCancelled, list.Sweeps[1].State)
-	helpTellsDefaults(t, list.Defaults)
-	_, err = p.client.PatchSweep(t.Context(), p.lane().State.Sweep.ID, api.SweepPatch{State: api.SweepCancelled})
+	helpShowsDefaults(t, list.Defaults)
+	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
+	assert.True(t, strings.HasSuffix(p.log.String(), "\nloadgen: the trial is unfinished. It has 0 spans so far, kept in "+dir+"; run the same command to resume\n"), &p.log)
+
+	p = trial()
+	assert.Contains(t, p.log.String(), "resuming the trial from ")
+	assert.Equal(t, began.ID, p.lane().State.Sweep.ID)
+	_, err = p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepCancelled})
 	require.NoError(t, err)
 	assert.Equal(t, unmeasured, p.code())
 	assert.Contains(t, p.log.String(), "loadgen: the trial was cancelled by ")
 }
 
-// helpTellsDefaults holds what the help of the commands says of flags that are left out
-// against what is then asked.
-func helpTellsDefaults(t *testing.T, defaults []api.SweepRequest) {
+// helpShowsDefaults compares the help of the commands with the values of a request that leaves them out.
+func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 	t.Helper()
 	require.Len(t, defaults, len(api.SweepKinds))
 	for _, r := range defaults {
@@ -164,99 +114,99 @@ func helpTellsDefaults(t *testing.T, defaults []api.SweepRequest) {
 		_, _, err := config.Load([]string{"help", string(r.Kind)}, nil, &out)
 		require.NoError(t, err)
 		text := strings.Join(strings.Fields(out.String()), " ")
-		says := func(flag, value string) {
+		shows := func(flag, value string) {
 			_, text, found := strings.Cut(text, "--"+flag+"=")
 			require.True(t, found, flag)
 			text, _, _ = strings.Cut(text, " --")
 			assert.Contains(t, text, value, "%s --%s", r.Kind, flag)
 		}
 		length := func(seconds float64) string { // 1h, not 1h0m0s
-			text := (time.Duration(seconds) * time.Second).String()
-			text = strings.ReplaceAll(text, "m0s", "m")
+			text := strings.ReplaceAll((time.Duration(seconds) * time.Second).String(), "m0s", "m")
 			return "Default: " + strings.ReplaceAll(text, "h0m", "h") + "."
 		}
-		says("span", length(*r.Seconds))
+		shows("span", length(*r.Seconds))
 		switch r.Kind {
 		case api.SweepTrial:
-			says("primary", "Default: "+*r.Primary+".")
-			says("smallest", fmt.Sprintf("%g is 5 %%", *r.Smallest))
-			says("max-time", length(*r.MaxSeconds))
+			shows("primary", "Default: "+*r.Primary+".")
+			shows("smallest", fmt.Sprintf("%g is 5 %%", *r.Smallest))
+			shows("max-time", length(*r.MaxSeconds))
 		case api.SweepLevels:
-			says("repeats", fmt.Sprintf("Default: %d.", *r.Repeats))
-			says("snapshots", fmt.Sprintf("Default: %d.", *r.Snapshots))
-			says("warm-up", length(*r.WarmUp))
+			shows("repeats", fmt.Sprintf("Default: %d.", *r.Repeats))
+			shows("snapshots", fmt.Sprintf("Default: %d.", *r.Snapshots))
+			shows("warm-up", length(*r.WarmUp))
 		case api.SweepCapacity:
-			says("resolution", fmt.Sprintf("Default: %d.", *r.Resolution))
-			says("max-time", length(*r.MaxSeconds))
+			shows("resolution", fmt.Sprintf("Default: %d.", *r.Resolution))
+			shows("max-time", length(*r.MaxSeconds))
 		}
 	}
 }
 
-// A trial of modes that the driver does not offer is bad input, once the cluster has told
-// them; one whose target never serves has measured nothing.
-func TestTrialThatCannotBe(t *testing.T) {
+// A trial of a mode that the driver does not offer is bad input once the cluster has reported its modes. One whose
+// target never serves has measured nothing.
+func TestTrialThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	kv, rr := startTarget(t), startTarget(t)
-	args := append([]string{"trial", "--modes=kv,least_loaded", "--data-dir=" + filepath.Join(t.TempDir(), "data")}, twoRouters(t, kv, rr)...)
-	code, stdout, stderr := finish(t, command(t, args...))
+	code, stdout, stderr := newProgram(t, append([]string{"trial", "--modes=kv,least_loaded"}, twoRouters(kv, rr)...)...).finish()
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, "loadgen: modes: least_loaded is not allowed: what the driver endpoints can switch to: kv, round_robin")
 	assert.Empty(t, stdout)
 
-	p := newProgram(t)
-	p.cmd.Args = append(p.cmd.Args, "trial")
-	p.start("http://" + holdPort(t).address())
-	p.says("the trial waits: ")
-	assert.Equal(t, unmeasured, p.stop(syscall.SIGINT))
+	p := newProgram(t, "trial").serve("http://127.0.0.1:1")
+	p.prints("the trial waits: ")
+	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
 	assert.Contains(t, p.log.String(), "loadgen: nothing was measured: the trial had not started (")
 }
 
-// Baselines are found by their names, in the data directory of a load generator that runs,
-// too, and in files.
+// compareFiles runs loadgen compare.
+func compareFiles(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errors bytes.Buffer
+	code = run(t.Context(), append([]string{"compare"}, args...), []string{"HOME=" + t.TempDir()}, &out, &errors)
+	return code, out.String(), errors.String()
+}
+
+// Results are found by name among the recorded ones and in a data directory that is in use, and in files of this and
+// of other programs.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	const recorded = "h200x3-tp1-llama70b-fp8"
-	code, stdout, stderr := finish(t, command(t, "compare", recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"))
-	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "\t")
 	b := baseline.Builtin()[slices.IndexFunc(baseline.Builtin(), func(b api.Baseline) bool { return b.Name == recorded })]
-
-	p := start(t, startTarget(t).URL)
+	p := start(t, "http://127.0.0.1:1")
 	b.Name = "ours"
 	_, err := p.client.SaveBaseline(t.Context(), b)
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "ours.csv")
+	file, page := filepath.Join(t.TempDir(), "ours.csv"), filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(file)
 	require.NoError(t, err)
 	require.NoError(t, baseline.WriteCSV(f, b))
 	require.NoError(t, f.Close())
-	page := filepath.Join(t.TempDir(), "report.html")
-	code, stdout, stderr = finish(t, command(t, "compare", "ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir="+p.dir, "--output="+page))
-	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "ours B")
-	assert.Contains(t, stdout, "32.0 %", "as recorded at 60")
-	assert.True(t, exists(page))
-	p.endsWell()
-
-	const other = "../../loadgen/baseline/testdata/import/guidellm.json"
-	code, stdout, stderr = finish(t, command(t, "compare", other, filepath.Join(filepath.Dir(other), "aiperf-8.json"), "--a-mode=round_robin", "--b-mode=kv"))
-	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "GuideLLM")
-	assert.Contains(t, stdout, "AIPerf")
-
+	const guidellm = "../../loadgen/baseline/testdata/import/guidellm.json"
+	aiperf := filepath.Join(filepath.Dir(guidellm), "aiperf-8.json")
 	for _, row := range []struct {
 		args []string
-		want string
+		code int
+		want []string
 	}{
-		{[]string{"ours", recorded}, `a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded},
-		{[]string{recorded, file}, "a_mode: "},
-		{[]string{recorded, other}, "b: " + other + ": mode is required"},
-		{[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, "b_mode: least_loaded is not allowed"},
-		{[]string{recorded, page, "--a-mode=kv"}, "b: " + page + ": "},
+		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
+		{[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page}, success, []string{"ours B", "32.0 %"}},
+		{[]string{guidellm, aiperf, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"GuideLLM", "AIPerf"}},
+		{[]string{"ours", recorded}, badInput, []string{`a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded}},
+		{[]string{recorded, file}, badInput, []string{"a_mode: "}},
+		{[]string{recorded, guidellm}, badInput, []string{"b: " + guidellm + ": mode is required"}},
+		{[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, badInput, []string{"b_mode: least_loaded is not allowed"}},
+		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},
 	} {
-		code, stdout, stderr := finish(t, command(t, append([]string{"compare"}, row.args...)...))
-		assert.Equal(t, badInput, code)
-		assert.Contains(t, stderr, "loadgen: "+row.want)
-		assert.Empty(t, stdout)
+		code, stdout, stderr := compareFiles(t, row.args...)
+		assert.Equal(t, row.code, code, stderr)
+		for _, want := range row.want {
+			if code == success {
+				assert.Contains(t, stdout, want)
+			} else {
+				assert.Contains(t, stderr, "loadgen: "+want)
+				assert.Empty(t, stdout)
+			}
+		}
 	}
+	assert.True(t, exists(page))
+	p.endsWell()
 }

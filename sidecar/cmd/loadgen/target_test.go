@@ -6,48 +6,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// target is a model server: a small Dynamo whose faults are switched on and off.
+// target is a model server whose faults are switched on and off. It answers the questions of an end user's model too.
 type target struct {
 	*httptest.Server
-	fault  atomic.Pointer[http.HandlerFunc] // answers in its place; nil: nothing does
+	fault  atomic.Pointer[http.HandlerFunc] // answers every turn; nil: the target works
 	words  atomic.Int64                     // content chunks of an answer
-	gap    atomic.Int64                     // ns in front of each of them
+	gap    atomic.Int64                     // ns before each of them
 	word   atomic.Pointer[string]           // the event of each of them
-	asked  atomic.Int64                     // requests for an answer or for the models
-	pinned atomic.Int64                     // requests for an answer from a certain instance
-	inside atomic.Int64                     // answers under way
+	asked  atomic.Int64                     // requests for an answer
+	pinned atomic.Int64                     // those that name an instance
+	inside atomic.Int64                     // answers in progress
+	first  atomic.Pointer[string]           // the first message of the latest conversation
 }
 
-// newTarget makes one that answers fast, and is not started yet.
-func newTarget(t *testing.T) *target {
+// startTarget starts a target that answers fast.
+func startTarget(t *testing.T) *target {
 	s := new(target)
 	word := oneWord
 	s.word.Store(&word)
 	s.words.Store(3)
 	s.gap.Store(int64(time.Millisecond))
-	s.Server = httptest.NewUnstartedServer(s)
+	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	return s
-}
-
-func startTarget(t *testing.T) *target {
-	s := newTarget(t)
-	s.Start()
 	return s
 }
 
@@ -56,23 +46,6 @@ func (s *target) breaks(f http.HandlerFunc) { s.fault.Store(&f) }
 func (s *target) works() { s.fault.Store(nil) }
 
 func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/v1/models":
-		s.asked.Add(1)
-		fmt.Fprint(w, `{"data":[{"id":"llama"}]}`)
-	case "/health":
-		fmt.Fprint(w, `{"instances":[{"endpoint":"generate","instance_id":7},{"endpoint":"generate","instance_id":8}]}`)
-	case "/v1/chat/completions":
-		s.asked.Add(1)
-		s.inside.Add(1)
-		defer s.inside.Add(-1)
-		s.complete(w, r)
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-func (s *target) complete(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body) // whole, so that the server sees when its client goes
 	if err != nil {
 		return
@@ -81,8 +54,26 @@ func (s *target) complete(w http.ResponseWriter, r *http.Request) {
 		(*fault)(w, r)
 		return
 	}
+	switch r.URL.Path {
+	case "/v1/models":
+		fmt.Fprint(w, `{"data":[{"id":"llama"}]}`)
+	case "/health":
+		fmt.Fprint(w, `{"instances":[{"endpoint":"generate","instance_id":7},{"endpoint":"generate","instance_id":8}]}`)
+	case "/v1/chat/completions":
+		s.inside.Add(1)
+		defer s.inside.Add(-1)
+		s.complete(w, r, body)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *target) complete(w http.ResponseWriter, r *http.Request, body []byte) {
+	s.asked.Add(1)
 	var request struct {
-		NVExt struct {
+		Messages  []struct{ Content string }
+		MaxTokens int `json:"max_tokens"`
+		NVExt     struct {
 			Instance json.Number `json:"backend_instance_id"`
 		} `json:"nvext"`
 	}
@@ -93,15 +84,14 @@ func (s *target) complete(w http.ResponseWriter, r *http.Request) {
 	if request.NVExt.Instance != "" {
 		s.pinned.Add(1)
 	}
-	s.stream(w, r)
-}
-
-// stream answers word by word.
-func (s *target) stream(w http.ResponseWriter, r *http.Request) {
-	begin(w)
+	if len(request.Messages) == 1 && request.MaxTokens > 1 { // no probe
+		s.first.Store(&request.Messages[0].Content)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	send(w, `{"choices":[{"delta":{"role":"assistant"}}]}`)
 	words := s.words.Load()
 	for range words {
-		if !wait(r, time.Duration(s.gap.Load())) {
+		if !stays(r, time.Duration(s.gap.Load())) {
 			return
 		}
 		send(w, *s.word.Load())
@@ -113,18 +103,13 @@ func (s *target) stream(w http.ResponseWriter, r *http.Request) {
 
 const oneWord = `{"choices":[{"delta":{"content":"word "}}]}`
 
-func begin(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	send(w, `{"choices":[{"delta":{"role":"assistant"}}]}`)
-}
-
 func send(w http.ResponseWriter, event string) {
 	fmt.Fprintf(w, "data: %s\n\n", event)
 	_ = http.NewResponseController(w).Flush()
 }
 
-// wait says whether the client is still there after d.
-func wait(r *http.Request, d time.Duration) bool {
+// stays reports whether the client is still there after d.
+func stays(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -135,54 +120,18 @@ func wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// hijack answers with bytes that need not be HTTP, and ends the connection, with
-// a reset where there are none.
-func hijack(text string) http.HandlerFunc {
+// refuse answers with a status and with a message as OpenAI's servers give it.
+func refuse(status int, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		c, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		if tcp, ok := c.(*net.TCPConn); ok && text == "" {
-			_ = tcp.SetLinger(0)
-		}
-		_, _ = io.WriteString(c, text)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":{"message":%q}}`, message)
 	}
 }
 
-// heldPort is a port of loopback where nobody listens and which nobody else can
-// take, until listen.
-type heldPort struct {
-	t    *testing.T
-	file *os.File
-	port int
-}
-
-func holdPort(t *testing.T) *heldPort {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fd)
+// hangUp ends the connection without an answer.
+func hangUp(w http.ResponseWriter, _ *http.Request) {
+	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = c.Close()
 	}
-	syscall.ForkLock.RUnlock()
-	require.NoError(t, err)
-	file := os.NewFile(uintptr(fd), "held port")
-	t.Cleanup(func() { _ = file.Close() })
-	require.NoError(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	name, err := syscall.Getsockname(fd)
-	require.NoError(t, err)
-	return &heldPort{t: t, file: file, port: name.(*syscall.SockaddrInet4).Port}
-}
-
-func (h *heldPort) address() string { return fmt.Sprintf("127.0.0.1:%d", h.port) }
-
-// listen opens the port.
-func (h *heldPort) listen() net.Listener {
-	h.t.Helper()
-	require.NoError(h.t, syscall.Listen(int(h.file.Fd()), 128))
-	l, err := net.FileListener(h.file)
-	require.NoError(h.t, err)
-	return l
 }

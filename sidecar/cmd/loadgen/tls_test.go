@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -27,11 +26,11 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// certFiles are the files of a certificate of a test's own.
+// certFiles are the files of a certificate.
 type certFiles struct{ cert, key string }
 
-// issue writes a new certificate for loopback, which vouches for itself, and gives the
-// pool that trusts it and no other. The files change their time each time.
+// issue writes a new self-signed certificate for loopback and returns the pool that trusts it alone. The files change
+// their time each time.
 func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,10 +59,8 @@ func (p certFiles) write(t *testing.T, path, kind string, der []byte, serial int
 	require.NoError(t, os.Chtimes(path, changed, changed))
 }
 
-// A load generator that has a certificate serves HTTPS alone, with all that depends on
-// knowing that it does: the page's origin, the session's cookie, the stream, the health
-// check. A renewed certificate counts from the next connection on, one that cannot be
-// used does not.
+// A load generator with a certificate serves HTTPS alone, and with it the page's origin, the session's cookie, the
+// stream and the health check. A renewed certificate is in force from the next connection on, an invalid one is not.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -71,18 +68,17 @@ func TestTLS(t *testing.T) {
 	files := certFiles{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")}
 	first := files.issue(t, 1)
 
-	p := newProgram(t)
-	p.cmd.Env = append(p.cmd.Env, "LOADGEN_TOKEN="+token)
+	p := newProgram(t, "--tls-cert-file="+files.cert, "--tls-key-file="+files.key)
+	p.environ = append(p.environ, "LOADGEN_TOKEN="+token)
 	trusting := func(pool *x509.CertPool) {
 		p.http.CloseIdleConnections()
 		p.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
-		p.client = p.as(token)
+		p.connect(token)
 	}
-	p.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: first}}
-	p.start(server.URL, "--tls-cert-file="+files.cert, "--tls-key-file="+files.key)
+	p.serve(server.URL)
 	trusting(first)
 	require.True(t, strings.HasPrefix(p.address, "https://"), p.address)
-	p.until("it is ready", p.ready)
+	p.eventually("it is ready", p.ready)
 
 	for snapshot, err := range p.client.Stream(t.Context()) {
 		require.NoError(t, err)
@@ -92,7 +88,7 @@ func TestTLS(t *testing.T) {
 	for headers, want := range map[string]int{
 		"Origin: " + p.address: http.StatusOK, "Origin: " + strings.Replace(p.address, "https", "http", 1): http.StatusForbidden,
 	} {
-		got, body := p.call("GET", api.Prefix+"/status", "Authorization: Bearer "+token+"\n"+headers)
+		got, body := p.call(api.Prefix+"/status", bearer+token+"\n"+headers)
 		assert.Equal(t, want, got, "%s: %s", headers, body)
 	}
 	res, err := p.http.Post(p.address+api.Prefix+"/session", "application/json", strings.NewReader(`{"token":"`+token+`"}`))
@@ -108,38 +104,31 @@ func TestTLS(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
 	assert.Contains(t, string(text), "HTTP request to an HTTPS server")
 
-	health := func() (code int, says string) {
-		var said bytes.Buffer
-		args := []string{
-			"health", "--target-url=" + server.URL, "--data-dir=" + t.TempDir(), "--listen=" + strings.TrimPrefix(p.address, "https://"),
-			"--tls-cert-file=" + files.cert, "--tls-key-file=" + files.key,
-		}
-		code = run(t.Context(), args, nil, io.Discard, &said)
-		return code, said.String()
+	health := func(files certFiles) (code int, stderr string) {
+		return p.health(server.URL, "--tls-cert-file="+files.cert, "--tls-key-file="+files.key)
 	}
-	code, says := health()
-	assert.Equal(t, success, code, says)
+	code, stderr := health(files)
+	assert.Equal(t, success, code, stderr)
 
 	second := files.issue(t, 2)
 	trusting(second)
-	p.until("it serves the renewed certificate", p.ready)
-	p.says("certificate reloaded")
-	code, says = health()
-	assert.Equal(t, success, code, says)
+	p.eventually("it serves the renewed certificate", p.ready)
+	p.prints("certificate reloaded")
+	code, stderr = health(files)
+	assert.Equal(t, success, code, stderr)
 
 	require.NoError(t, os.WriteFile(files.key, []byte("half a fi"), 0o600))
 	p.http.CloseIdleConnections()
-	p.until("it keeps the one that works", p.ready)
-	p.says("the new certificate is invalid; still using the previous one")
+	p.eventually("it keeps the one that works", p.ready)
+	p.prints("the new certificate is invalid; still using the previous one")
 	third := files.issue(t, 3)
 	trusting(third)
-	p.until("it serves the next one that can be used", p.ready)
+	p.eventually("it serves the next one that can be used", p.ready)
 
 	other := certFiles{filepath.Join(dir, "other.crt"), filepath.Join(dir, "other.key")}
 	other.issue(t, 4)
-	files = other
-	code, says = health()
+	code, stderr = health(other)
 	assert.Equal(t, broken, code)
-	assert.Contains(t, says, "the server's certificate is not the one in tls_cert_file")
+	assert.Contains(t, stderr, "the server's certificate is not the one in tls_cert_file")
 	p.endsWell()
 }
