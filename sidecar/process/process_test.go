@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/process/processtest"
 )
@@ -45,34 +44,18 @@ func TestStopAsks(t *testing.T) {
 	p := start(t, processtest.Hold(log, holder.Address()))
 	held := holder.Accept()
 
-	p.Stop(within(t, soon))
+	p.Stop(wait.Context(t))
 	assert.Equal(t, "asked\n", held.Rest())
 	assert.Zero(t, p.ExitCode())
 	assert.NoError(t, p.Wait())
-	p.Stop(within(t, soon)) // once more does nothing
+	p.Stop(wait.Context(t)) // once more does nothing
 }
 
-// One that goes on all the same is killed when the time is over.
-func TestStopKillsAtTheDeadline(t *testing.T) {
+// Several are stopped at once: all are asked while none has ended yet. Those that go on all the same are killed when
+// the time is over.
+func TestStopAllAsksAndKillsAtTheDeadline(t *testing.T) {
 	log, holder := setUp(t)
-	p := start(t, processtest.Hold(log, holder.Address(), "stubborn"))
-	held := holder.Accept()
-
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer cancel() // the time is over
-		assert.Equal(t, "asked", held.Line())
-	}()
-	p.Stop(ctx)
-	assert.Empty(t, held.Rest())
-	assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
-	assert.Equal(t, -1, p.ExitCode())
-}
-
-// Several are stopped at once: all are asked while none has ended yet.
-func TestStopAll(t *testing.T) {
-	log, holder := setUp(t)
-	var processes []*process.Process
+	processes := []*process.Process{nil}
 	var held []*processtest.Held
 	for range 4 {
 		processes = append(processes, start(t, processtest.Hold(log, holder.Address(), "stubborn")))
@@ -82,14 +65,16 @@ func TestStopAll(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		process.StopAll(ctx, append(processes, nil)...)
+		process.StopAll(ctx, processes...)
 	}()
 	for _, h := range held {
 		assert.Equal(t, "asked", h.Line())
 	}
-	cancel() // they are stubborn: that kills them
-	<-stopped
-	for _, p := range processes {
+	cancel()
+	wait.Receive(t, "all are killed", stopped)
+	for i, p := range processes[1:] {
+		assert.Empty(t, held[i].Rest())
+		assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
 		assert.Equal(t, -1, p.ExitCode())
 	}
 }
@@ -102,7 +87,7 @@ func TestGroupIsStoppedWhole(t *testing.T) {
 		end    func(*process.Process)
 		says   string
 	}{
-		{"asked", func(p *process.Process) { p.Stop(within(t, soon)) }, "asked\n"},
+		{"asked", func(p *process.Process) { p.Stop(wait.Context(t)) }, "asked\n"},
 		{"killed", func(p *process.Process) { p.Kill() }, ""},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
@@ -114,43 +99,6 @@ func TestGroupIsStoppedWhole(t *testing.T) {
 			assert.Contains(t, []string{"", test.says}, second.Rest())
 		})
 	}
-}
-
-// A child that ends by itself leaves none of its own behind either.
-func TestGroupEndsWithItsLeader(t *testing.T) {
-	needsLinux(t)
-	log, holder := setUp(t)
-	gate := filepath.Join(t.TempDir(), "gate")
-	require.NoError(t, syscall.Mkfifo(gate, 0o600))
-	p := start(t, shell(log, `"$0" "$@" & read -r _ < `+gate+`; exit 7`, again(processtest.Hold(log, holder.Address(), "stubborn"))...))
-	held := holder.Accept()
-
-	require.NoError(t, os.WriteFile(gate, []byte("open\n"), 0o600))
-	assert.Equal(t, 7, p.ExitCode())
-	assert.Empty(t, held.Rest())
-	assert.ErrorContains(t, p.Ended(t.Context()), "exit status 7")
-}
-
-// Nothing survives kill -9 of the process that started it.
-func TestChildrenDieWithTheirParent(t *testing.T) {
-	needsLinux(t)
-	log, holder := setUp(t)
-	parent := start(t, processtest.Parent(log, holder.Address()))
-	held := holder.Accept()
-
-	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL)) // the parent alone: the child has a group of its own
-	assert.Empty(t, held.Rest())
-}
-
-// A child that has children of its own is asked instead, so that it can end them.
-func TestParentsAreAskedWhenTheirParentDies(t *testing.T) {
-	needsLinux(t)
-	log, holder := setUp(t)
-	parent := start(t, processtest.Parent(log, holder.Address(), "parents"))
-	held := holder.Accept()
-
-	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL))
-	assert.Equal(t, "asked\n", held.Rest())
 }
 
 func TestWaitTellsTheLastLines(t *testing.T) {
@@ -220,13 +168,4 @@ func TestTailOfNothing(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long")
 	require.NoError(t, os.WriteFile(long, fmt.Appendf(nil, "%9000d\nlast\n", 1), 0o600))
 	assert.Less(t, len(process.Tail(long)), 5000)
-}
-
-// needsLinux skips what only Linux offers: a child that is killed with its parent,
-// and a process group that cannot be given back before it is signalled.
-func needsLinux(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("Linux only")
-	}
 }
