@@ -12,67 +12,45 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
-// followed is an answer to one who wants events: its pieces as they come.
-type followed struct {
-	pieces chan *backend.CallResourceResponse
-	leave  context.CancelFunc
-}
-
-func followSimulation(t *testing.T, a *App) *followed {
+// follow asks for the events of a simulation. The pieces of the answer come as they are sent; their end closes the
+// channel.
+func follow(t *testing.T, a *App) (pieces <-chan *backend.CallResourceResponse, leave func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &followed{make(chan *backend.CallResourceResponse, 100), cancel}
-	ended := make(chan struct{})
+	c := make(chan *backend.CallResourceResponse, 100)
 	go func() {
-		defer close(ended)
-		defer close(f.pieces)
-		req := &backend.CallResourceRequest{
-			PluginContext: backend.PluginContext{PluginID: ID, Namespace: "default", User: user("Viewer")},
-			Method:        "GET", Path: "simulations/a1", URL: "simulations/a1", Headers: map[string][]string{"Accept": {api.EventStream}},
-		}
-		assert.NoError(t, a.CallResource(ctx, req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
-			f.pieces <- r
-			return nil
-		})))
+		defer close(c)
+		req := &backend.CallResourceRequest{Method: "GET", URL: "simulations/a1", Headers: map[string][]string{"Accept": {api.EventStream}}}
+		assert.NoError(t, call(ctx, a, req, func(r *backend.CallResourceResponse) { c <- r }))
 	}()
-	t.Cleanup(func() { cancel(); <-ended })
-	return f
-}
-
-// next is the next piece of the answer, nil at its end.
-func (f *followed) next(t *testing.T) *backend.CallResourceResponse {
-	t.Helper()
-	select {
-	case p := <-f.pieces:
-		return p
-	case <-time.After(patience):
-		t.Fatal("nothing comes")
-		return nil
-	}
-}
-
-// Each event is passed on before there is another one.
-func TestFollow(t *testing.T) {
-	s := newSidecar(t)
-	events, gone := make(chan string), make(chan struct{})
-	s.change(func() {
-		s.answer = func(w http.ResponseWriter, r *http.Request) {
-			assert.Equal(t, api.EventStream, r.Header.Get("Accept"))
-			w.Header().Set("Content-Type", api.EventStream)
-			for e := range events {
-				_, _ = io.WriteString(w, e)
-				_ = http.NewResponseController(w).Flush()
-			}
-			<-r.Context().Done()
-			close(gone)
+	t.Cleanup(func() {
+		cancel()
+		for range c { // until the call has ended
 		}
 	})
-	f := followSimulation(t, start(t, at127(s.URL)))
+	return c, cancel
+}
+
+// Each event is passed on before there is another one, and the load generator learns that nobody follows any more.
+func TestFollow(t *testing.T) {
+	events, gone := make(chan string), make(chan struct{})
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, api.EventStream, r.Header.Get("Accept"))
+		w.Header().Set("Content-Type", api.EventStream)
+		for e := range events {
+			_, _ = io.WriteString(w, e)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+		close(gone)
+	})
+	pieces, leave := follow(t, startAt(t, s.URL))
 	for i, e := range []string{"event: point\ndata: {}\n\n", "event: progress\ndata: {}\n\n"} {
 		events <- e
-		p := f.next(t)
+		p := wait.Receive(t, "an event", pieces)
 		assert.Equal(t, e, string(p.Body))
 		if i == 0 { // the first piece alone has a head
 			assert.Equal(t, http.StatusOK, p.Status)
@@ -80,49 +58,39 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	close(events)
-	f.leave()
-	select {
-	case <-gone: // the load generator hears that nobody follows
-	case <-time.After(patience):
-		t.Fatal("the load generator is still asked")
-	}
+	leave()
+	wait.Receive(t, "the end of the load generator's answer", gone)
 }
 
-// The end of the answer is passed on, and so is a silence that is none.
+// The end of the answer is passed on, and a silence without keep-alives ends it.
 func TestFollowEnds(t *testing.T) {
-	s := newSidecar(t)
 	var silent atomic.Bool
-	s.change(func() {
-		s.answer = func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", api.EventStream)
-			_, _ = io.WriteString(w, "event: end\ndata: {}\n\n")
-			_ = http.NewResponseController(w).Flush()
-			if silent.Load() {
-				<-r.Context().Done()
-			}
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", api.EventStream)
+		_, _ = io.WriteString(w, "event: end\ndata: {}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		if silent.Load() {
+			<-r.Context().Done()
 		}
 	})
-	a := start(t, at127(s.URL))
+	stalls := impatient
+	stalls.stall = 200 * time.Millisecond
+	a := startWith(t, configured(s.URL, ""), stalls)
 	for range 2 {
-		f := followSimulation(t, a)
-		require.NotNil(t, f.next(t))
-		assert.Nil(t, f.next(t))
+		pieces, _ := follow(t, a)
+		require.NotNil(t, wait.Receive(t, "an event", pieces))
+		require.Nil(t, wait.Receive(t, "the end", pieces))
 		silent.Store(true)
 	}
 }
 
-// What is refused is a problem document for one who wants events, too.
+// What is refused is a problem document for a caller that wants events, too.
 func TestFollowIsRefused(t *testing.T) {
-	s := newSidecar(t)
-	s.change(func() {
-		s.answer = func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, api.Problem{Title: "Not Found", Status: http.StatusNotFound, Detail: "there is no simulation"})
-		}
-	})
-	a := start(t, at127(s.URL))
-	assert.Equal(t, "there is no simulation", problem(t, followSimulation(t, a).next(t)).Detail)
-	s.change(func() {
-		s.answer = func(w http.ResponseWriter, _ *http.Request) { give(w, struct{}{}) } // an older one
-	})
-	assert.Equal(t, http.StatusBadGateway, problem(t, followSimulation(t, a).next(t)).Status)
+	for status, answer := range map[int]http.HandlerFunc{
+		http.StatusNotFound:   refusal(http.StatusNotFound),
+		http.StatusBadGateway: func(w http.ResponseWriter, _ *http.Request) { give(w, struct{}{}) }, // an older one
+	} {
+		pieces, _ := follow(t, startAt(t, answering(t, answer).URL))
+		require.Equal(t, status, problem(t, wait.Receive(t, "a refusal", pieces)).Status)
+	}
 }

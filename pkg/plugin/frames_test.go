@@ -2,6 +2,9 @@ package plugin
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,33 +158,42 @@ func TestWorkersGone(t *testing.T) {
 }
 
 // A channel's frames have one schema whatever happens, or Grafana would drop what
-// it has buffered; every field has a name for people and, if it is a number, a
-// unit and decimals.
+// it has buffered; every field has its name, title, unit and decimals.
 func TestSchema(t *testing.T) {
-	for name, make := range map[string]func(string, message) *data.Frame{
-		"kpi": kpi, "ttft-by-turn": ttftByTurn, "state": state,
-		"workers": func(lane string, m message) *data.Frame { return workers(lane, m, map[string]time.Time{}) },
+	listed, err := os.ReadFile("testdata/fields.txt")
+	require.NoError(t, err)
+	var have strings.Builder
+	for _, channel := range []struct {
+		name string
+		of   func(string, message) *data.Frame
+	}{
+		{"kpi", kpi},
+		{"ttft-by-turn", ttftByTurn},
+		{"state", state},
+		{"workers", func(lane string, m message) *data.Frame { return workers(lane, m, map[string]time.Time{}) }},
 	} {
 		schema := func(lane string, m message) string {
-			text, err := data.FrameToJSON(make(lane, m), data.IncludeSchemaOnly)
+			text, err := data.FrameToJSON(channel.of(lane, m), data.IncludeSchemaOnly)
 			require.NoError(t, err)
 			return string(text)
 		}
 		want := schema("main", live(sample()))
-		require.JSONEq(t, want, schema("main", gone), name)
-		require.JSONEq(t, want, schema("main", live(api.Snapshot{})), name)
-		require.JSONEq(t, want, schema("twin", live(sample())), name)
+		require.JSONEq(t, want, schema("main", gone), channel.name)
+		require.JSONEq(t, want, schema("main", live(api.Snapshot{})), channel.name)
+		require.JSONEq(t, want, schema("twin", live(sample())), channel.name)
 
-		f := make("main", live(sample()))
+		f := channel.of("main", live(sample()))
 		require.Equal(t, data.FieldTypeTime, f.Fields[0].Type())
-		names := map[string]bool{}
+		fmt.Fprintf(&have, "# %s\n", f.Name)
 		for _, field := range f.Fields[1:] {
-			require.False(t, names[field.Name], "%s twice", field.Name)
-			names[field.Name] = true
-			require.Regexp(t, `^[a-z0-9_]+$`, field.Name)
-			require.NotEmpty(t, field.Config.DisplayNameFromDS, field.Name)
 			require.Equal(t, dash, field.Config.NoValue)
-			require.Equal(t, field.Type() == data.FieldTypeNullableFloat64, field.Config.Decimals != nil && field.Config.Unit != "", field.Name)
+			fmt.Fprintf(&have, "%s: %s", field.Name, field.Config.DisplayNameFromDS)
+			if field.Type() == data.FieldTypeNullableFloat64 {
+				require.NotEmpty(t, field.Config.Unit, "%s: %s has no unit", f.Name, field.Name)
+				fmt.Fprintf(&have, ", %s with %d decimals", field.Config.Unit, *field.Config.Decimals)
+			}
+			have.WriteString("\n")
 		}
 	}
+	require.Equal(t, string(listed), have.String(), "testdata/fields.txt lists name, title, unit and decimals of every field")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
@@ -45,9 +46,8 @@ func TestHealth(t *testing.T) {
 		{"target down", func(s *sidecar) {
 			s.snapshot.Lanes[0].Target.Reachable, s.snapshot.Lanes[0].Target.Problem = false, "connection refused: start it."
 		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main is down: connection refused: start it."},
+		{"unreachable", func(s *sidecar) { s.Close() }, false, reasonUnreachable, "The load generator at URL is unreachable (dial tcp HOST: connect: connection refused); start it, or correct its URL in the app's settings."},
 		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
-		{"forbidden", func(s *sidecar) { s.answer = refusal(403) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
-		{"locked out", func(s *sidecar) { s.answer = refusal(429) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
 		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL rejects the host name in its URL: because."},
 		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign, "The server at URL is not a KV Booth load generator: URL/api/v1/status answered 404 Not Found, which is not a load generator's response: check the URL and any proxy in between."},
 		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign, "The load generator at URL sent an invalid response: URL/api/v1/status answered with \"text/html\", which is not a load generator's response: check the URL."},
@@ -55,18 +55,15 @@ func TestHealth(t *testing.T) {
 	} {
 		s := newSidecar(t)
 		tt.change(s)
-		res, d := check(t, start(t, at127(s.URL)))
-		want := replaceURL(tt.text, s.URL)
+		res, d := check(t, startAt(t, s.URL))
+		want := strings.Replace(replaceURL(tt.text, s.URL), "HOST", strings.TrimPrefix(s.URL, "http://"), 1)
 		require.Equal(t, want, res.Message, tt.name)
 		require.Equal(t, tt.reason, d.Reason, tt.name)
 		require.Equal(t, tt.ok, res.Status == backend.HealthStatusOk, tt.name)
 		require.Equal(t, s.URL, d.URL)
 	}
-}
-
-func TestHealthDetails(t *testing.T) {
 	s := newSidecar(t)
-	_, d := check(t, start(t, at127(s.URL)))
+	_, d := check(t, startAt(t, s.URL))
 	require.Equal(t, healthDetails{
 		Reason: reasonNone, URL: s.URL, Version: "1.2.3", Warnings: []string{},
 		Lanes: []laneHealth{{
@@ -74,15 +71,6 @@ func TestHealthDetails(t *testing.T) {
 			Mode: api.ModeKV, Speculation: api.SpeculationOff, Concurrency: api.Concurrency{Target: 120, Actual: 118},
 		}},
 	}, d)
-}
-
-func TestHealthUnreachable(t *testing.T) {
-	s := newSidecar(t)
-	s.Close()
-	res, d := check(t, start(t, at127(s.URL)))
-	require.Equal(t, backend.HealthStatusError, res.Status)
-	require.Equal(t, reasonUnreachable, d.Reason)
-	require.Regexp(t, `^The load generator at http://\S+ is unreachable \(.*refused.*\); start it, or correct its URL in the app's settings\.$`, res.Message)
 }
 
 // replaceURL puts the URL in its place, and leaves the word alone.

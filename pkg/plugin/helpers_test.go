@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	stdlog "log"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -26,14 +28,13 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	token    = "a-token-for-tests"
-	patience = 20 * time.Second // until a condition has to hold, on a machine that has much else to do
-	ms       = time.Millisecond
+	token = "a-token-for-tests"
+	ms    = time.Millisecond
 )
 
 // impatient is the limits of the tests that run on the wall clock.
 var impatient = limits{
-	answer: 64 << 10, answers: 2, exports: 1, stall: 200 * time.Millisecond,
+	answer: 64 << 10, answers: 2, exports: 1, stall: wait.Limit,
 	silence: 200 * time.Millisecond, repeat: 50 * time.Millisecond, linger: 100 * time.Millisecond,
 	pauses: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}, refused: 50 * time.Millisecond,
 }
@@ -59,8 +60,12 @@ type sidecar struct {
 	down     bool // streams end, and none begins
 }
 
-func newSidecar(t testing.TB) *sidecar {
+func newSidecar(t testing.TB) *sidecar { return answering(t, nil) }
+
+// answering is a load generator that gives an answer of the test's to every call.
+func answering(t testing.TB, answer http.HandlerFunc) *sidecar {
 	s := unstarted()
+	s.answer = answer
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
@@ -212,27 +217,38 @@ func configured(url, more string) backend.AppInstanceSettings {
 	}
 }
 
-func at127(url string) backend.AppInstanceSettings { return configured(url, "") }
-
 func start(t testing.TB, s backend.AppInstanceSettings) *App {
 	t.Helper()
-	a := newApp(t.Context(), s, impatient)
+	return startWith(t, s, impatient)
+}
+
+func startWith(t testing.TB, s backend.AppInstanceSettings, l limits) *App {
+	t.Helper()
+	a := newApp(t.Context(), s, l)
 	t.Cleanup(a.Dispose)
 	return a
 }
 
-func user(role string) *backend.User {
-	return &backend.User{Login: "somebody", Role: role}
+// startAt is an app whose load generator is at a URL.
+func startAt(t testing.TB, url string) *App { return start(t, configured(url, "")) }
+
+func user(role string) *backend.User { return &backend.User{Login: "somebody", Role: role} }
+
+// call makes a resource call whose answer goes to a sender, piece by piece.
+func call(ctx context.Context, a *App, req *backend.CallResourceRequest, send func(*backend.CallResourceResponse)) error {
+	req.PluginContext.PluginID, req.PluginContext.Namespace = ID, "default"
+	req.Path, _, _ = strings.Cut(req.URL, "?")
+	return a.CallResource(ctx, req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
+		send(r)
+		return nil
+	}))
 }
 
-// resource makes a resource call. Headers are name and value in turn.
+// resource makes a resource call and gives its whole answer. Headers are name and value in turn.
 func resource(t testing.TB, a *App, u *backend.User, method, url, body string, headers ...string) *backend.CallResourceResponse {
 	t.Helper()
-	path, _, _ := strings.Cut(url, "?")
-	req := &backend.CallResourceRequest{
-		PluginContext: backend.PluginContext{PluginID: ID, Namespace: "default", User: u},
-		Method:        method, Path: path, URL: url, Body: []byte(body), Headers: map[string][]string{},
-	}
+	req := &backend.CallResourceRequest{Method: method, URL: url, Body: []byte(body), Headers: map[string][]string{}}
+	req.PluginContext.User = u
 	if body != "" {
 		req.Headers["Content-Type"] = []string{"application/json"}
 	}
@@ -240,16 +256,21 @@ func resource(t testing.TB, a *App, u *backend.User, method, url, body string, h
 		req.Headers[headers[i]] = []string{headers[i+1]}
 	}
 	var res *backend.CallResourceResponse
-	require.NoError(t, a.CallResource(t.Context(), req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
+	require.NoError(t, call(t.Context(), a, req, func(r *backend.CallResourceResponse) {
 		if res == nil {
 			res = r
 		} else { // a further piece
 			res.Body = append(res.Body, r.Body...)
 		}
-		return nil
-	})))
+	}))
 	require.NotNil(t, res)
 	return res
+}
+
+// get is a read that nobody in particular makes.
+func get(t testing.TB, a *App, url string) *backend.CallResourceResponse {
+	t.Helper()
+	return resource(t, a, nil, "GET", url, "")
 }
 
 // problem reads a response that is to be a problem document.
@@ -277,12 +298,6 @@ func (s *stream) Send(p *backend.StreamPacket) error {
 	return nil
 }
 
-func (s *stream) sent() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.packets)
-}
-
 // last is the newest packet, empty if there is none.
 func (s *stream) last() string {
 	s.mu.Lock()
@@ -291,6 +306,12 @@ func (s *stream) last() string {
 		return ""
 	}
 	return string(s.packets[len(s.packets)-1])
+}
+
+// contains waits for a packet that contains a text.
+func (s *stream) contains(t testing.TB, text string) {
+	t.Helper()
+	wait.Eventually(t, text, func() (any, bool) { last := s.last(); return last, strings.Contains(last, text) })
 }
 
 // run runs a channel until the test ends.
@@ -306,10 +327,8 @@ func run(t testing.TB, a *App, path string) *stream {
 	return s
 }
 
-// eventually waits for what has to hold soon.
-func eventually(t testing.TB, condition func() bool, message string) {
+// requireOpen waits for a number of open streams.
+func (s *sidecar) requireOpen(t testing.TB, streams int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(ms) {
-		require.False(t, time.Now().After(deadline), message)
-	}
+	wait.Eventually(t, "the open streams", func() (any, bool) { n := s.open(); return n, n == streams })
 }

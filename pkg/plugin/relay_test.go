@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -113,10 +114,11 @@ func TestLostAndBack(t *testing.T) {
 			defer leave()
 			m := newest(t, c, 10*time.Second+time.Millisecond)
 			require.NotNil(t, m.snapshot)
+			require.Equal(t, sampleText, m.text, "as it came, whatever a newer load generator adds to it")
 			last := m.at
 
 			lose(s).Store(true)
-			time.Sleep(2900 * time.Millisecond)
+			wait.Advance(2900 * time.Millisecond)
 			synctest.Wait()
 			require.Empty(t, c, "%s: not lost before 3 s", name)
 			var lost []message
@@ -145,51 +147,43 @@ func TestLostAndBack(t *testing.T) {
 	}
 }
 
-// Who has never heard anything is told at once why, and who comes late gets the
-// newest at once.
+// A listener that has never received anything learns at once why, and one that comes late gets the
+// newest at once. A load generator that accepts the connection and then says nothing is lost, too.
 func TestNeverThere(t *testing.T) {
-	withRelay(t, func(t *testing.T, f *relay, s *source) {
-		s.down.Store(true)
-		began := time.Now()
-		c, leave, err := f.subscribe()
-		require.NoError(t, err)
-		defer leave()
-		m := <-c
-		require.Zero(t, m.at.Sub(began))
-		require.Equal(t, began, m.since)
-		require.Contains(t, m.problem, outlines[reasonForeign])
-		var told lost
-		require.NoError(t, json.Unmarshal(m.text, &told))
-		require.True(t, told.Lost)
-		require.Equal(t, m.problem, told.Problem)
-		require.True(t, told.Since.Equal(began))
-
-		for range 10 {
-			next := <-c
-			require.Equal(t, normal.repeat, next.at.Sub(m.at), "once a second, however often it is tried")
-			m = next
-		}
-
-		late, leaveToo, err := f.subscribe()
-		require.NoError(t, err)
-		defer leaveToo()
-		require.Equal(t, m.at, (<-late).at)
-	})
-}
-
-// A sidecar that accepts the connection and then says nothing is no different.
-func TestNeverAWord(t *testing.T) {
-	withRelay(t, func(t *testing.T, f *relay, s *source) {
-		s.silent.Store(true)
-		began := time.Now()
-		c, leave, err := f.subscribe()
-		require.NoError(t, err)
-		defer leave()
-		m := <-c
-		require.Nil(t, m.snapshot)
-		require.Equal(t, normal.silence, m.at.Sub(began))
-		require.Contains(t, m.problem, "has stopped sending")
-	})
+	for _, tt := range []struct {
+		lose  func(*source) *atomic.Bool
+		after time.Duration
+		why   string
+	}{
+		{func(s *source) *atomic.Bool { return &s.down }, 0, outlines[reasonForeign]},
+		{func(s *source) *atomic.Bool { return &s.silent }, normal.silence, "has stopped sending"},
+	} {
+		withRelay(t, func(t *testing.T, f *relay, s *source) {
+			tt.lose(s).Store(true)
+			began := time.Now()
+			c, leave, err := f.subscribe()
+			require.NoError(t, err)
+			defer leave()
+			m := <-c
+			require.Equal(t, tt.after, m.at.Sub(began))
+			require.Equal(t, began, m.since)
+			require.Contains(t, m.problem, tt.why)
+			var published lost
+			require.NoError(t, json.Unmarshal(m.text, &published))
+			require.True(t, published.Lost)
+			require.Equal(t, m.problem, published.Problem)
+			require.True(t, published.Since.Equal(began))
+			for range 10 {
+				next := <-c
+				require.Equal(t, normal.repeat, next.at.Sub(m.at), "once a second, however often it is tried")
+				m = next
+			}
+			late, leaveToo, err := f.subscribe()
+			require.NoError(t, err)
+			defer leaveToo()
+			require.Equal(t, m.at, (<-late).at)
+		})
+	}
 }
 
 // The pauses between attempts grow to 2 s and are never the same for all; after
@@ -210,7 +204,7 @@ func TestPauses(t *testing.T) {
 			_, leave, err := f.subscribe()
 			require.NoError(t, err)
 			defer leave()
-			time.Sleep(time.Minute)
+			wait.Advance(time.Minute)
 			synctest.Wait()
 			times := s.attempts()
 			require.Greater(t, len(times), 5)
@@ -237,20 +231,20 @@ func TestOneStream(t *testing.T) {
 
 		leaveA()
 		leaveB()
-		time.Sleep(normal.linger - time.Second)
+		wait.Advance(normal.linger - time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 1, s.opened.Load(), "somebody may come back")
 		c, leaveC, err := f.subscribe()
 		require.NoError(t, err)
 		require.NotNil(t, (<-c).snapshot, "at once")
-		time.Sleep(2 * normal.linger)
+		wait.Advance(2 * normal.linger)
 		synctest.Wait()
 		require.EqualValues(t, 1, s.opened.Load(), "the pause was called off")
 		require.Len(t, s.attempts(), 1)
 
 		leaveC()
 		leaveC()
-		time.Sleep(normal.linger)
+		wait.Advance(normal.linger)
 		synctest.Wait()
 		require.Zero(t, s.opened.Load())
 
@@ -264,23 +258,6 @@ func TestOneStream(t *testing.T) {
 	})
 }
 
-// Closing ends the stream and every listener, and nothing begins after it.
-func TestCloseFeed(t *testing.T) {
-	withRelay(t, func(t *testing.T, f *relay, s *source) {
-		c, leave, err := f.subscribe()
-		require.NoError(t, err)
-		require.NotNil(t, newest(t, c, time.Second).snapshot)
-		f.close()
-		require.Zero(t, s.opened.Load())
-		for range c { // a message may be left
-		}
-		leave()
-		_, _, err = f.subscribe()
-		require.ErrorIs(t, err, errDisposed)
-		f.close()
-	})
-}
-
 // A listener that does not read loses messages, never the newest, and holds up
 // nobody.
 func TestSlowListener(t *testing.T) {
@@ -288,19 +265,9 @@ func TestSlowListener(t *testing.T) {
 		slow, leave, err := f.subscribe()
 		require.NoError(t, err)
 		defer leave()
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		synctest.Wait()
 		require.Len(t, slow, 1)
 		require.Less(t, time.Since((<-slow).at), 1100*time.Millisecond)
-	})
-}
-
-// A snapshot goes on as it came, whatever a newer load generator adds to it.
-func TestSnapshotAsItCame(t *testing.T) {
-	withRelay(t, func(t *testing.T, f *relay, _ *source) {
-		c, leave, err := f.subscribe()
-		require.NoError(t, err)
-		defer leave()
-		require.Equal(t, sampleText, (<-c).text)
 	})
 }

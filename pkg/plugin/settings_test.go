@@ -55,7 +55,7 @@ func TestWrongSettings(t *testing.T) {
 		require.Contains(t, health.Message, tt.field, "as a provisioning file has it")
 
 		s := run(t, a, "main/snapshot")
-		eventually(t, func() bool { return strings.Contains(s.last(), name) }, tt.json)
+		s.contains(t, name)
 		all := p.Detail + p.Value + health.Message + string(health.JSONDetails) + s.last()
 		require.NotContains(t, all, "s3cret")
 	}
@@ -70,17 +70,14 @@ func TestEmptySettings(t *testing.T) {
 		health, details := check(t, a)
 		require.Equal(t, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save.", health.Message)
 		require.Equal(t, reasonNoURL, details.Reason)
-		for _, role := range []string{"Viewer", "Editor", "Admin"} {
-			p := problem(t, resource(t, a, user(role), "GET", "status", ""))
-			require.Equal(t, 503, p.Status)
-			require.Equal(t, todo, p.Detail)
-			require.Equal(t, "sidecarUrl", p.Field)
-		}
+		p := problem(t, get(t, a, "status"))
+		require.Equal(t, 503, p.Status)
+		require.Equal(t, todo, p.Detail)
+		require.Equal(t, "sidecarUrl", p.Field)
 		viewers, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Viewer")}})
 		require.NoError(t, err)
 		require.Equal(t, sentence(todo), viewers.Message)
-		s := run(t, a, "main/snapshot")
-		eventually(t, func() bool { return strings.Contains(s.last(), "an administrator must set") }, json)
+		run(t, a, "main/snapshot").contains(t, "an administrator must set")
 	}
 }
 
@@ -112,16 +109,11 @@ func TestTokenOfAnotherURL(t *testing.T) {
 	})
 	_, details := check(t, a)
 	require.Equal(t, reasonToken, details.Reason, "the load generator asks for one")
-}
-
-// Spaces that came along when they were pasted do no harm.
-func TestTrimmedSettings(t *testing.T) {
-	s := newSidecar(t)
-	a := start(t, backend.AppInstanceSettings{
+	a = start(t, backend.AppInstanceSettings{ // spaces that were pasted along
 		JSONData:                []byte(`{"sidecarUrl":" ` + s.URL + ` "}`),
 		DecryptedSecureJSONData: map[string]string{"token": s.URL + "/  " + token + "\n"},
 	})
-	require.Equal(t, 200, resource(t, a, nil, "GET", "status", "").Status)
+	require.Equal(t, 200, get(t, a, "status").Status)
 }
 
 // TLS comes from the plugin's HTTP options, for calls and streams.
@@ -143,13 +135,13 @@ func TestTLS(t *testing.T) {
 			JSONData:                []byte(`{"sidecarUrl":"` + s.URL + `",` + tt.json + `}`),
 			DecryptedSecureJSONData: map[string]string{"token": s.URL + " " + token, "tlsCACert": tt.authority},
 		})
-		res, live := resource(t, a, nil, "GET", "status", ""), run(t, a, "main/snapshot")
+		res, live := get(t, a, "status"), run(t, a, "main/snapshot")
 		if tt.trusted {
 			require.Equal(t, 200, res.Status, tt.json)
-			eventually(t, func() bool { return strings.Contains(live.last(), `"lanes"`) }, tt.json)
+			live.contains(t, `"lanes"`)
 			continue
 		}
 		require.Contains(t, problem(t, res).Detail, "is not trusted", tt.json)
-		eventually(t, func() bool { return strings.Contains(live.last(), "is not trusted") }, tt.json)
+		live.contains(t, "is not trusted")
 	}
 }
