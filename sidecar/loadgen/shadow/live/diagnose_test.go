@@ -19,8 +19,9 @@ func found(s api.Shadow) map[string]string {
 	return texts
 }
 
-// While the caches are cold, hits differ from what is predicted on every cluster.
-func TestNoDiagnosisOfColdCaches(t *testing.T) {
+// There is no diagnosis of cold caches, whose hits differ from what is predicted on every cluster, and none of caches
+// that do what is predicted.
+func TestNothingToDiagnose(t *testing.T) {
 	on(t, func(s *rig) {
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
@@ -28,14 +29,9 @@ func TestNoDiagnosisOfColdCaches(t *testing.T) {
 		}
 		assert.Empty(t, s.shadow().Diagnoses)
 	})
-}
-
-func TestNothingToDiagnose(t *testing.T) {
 	on(t, func(s *rig) {
 		pass(coldFor)
-		s.set(func(s *rig) {
-			s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.95), new(.96)
-		})
+		s.set(func(s *rig) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.95), new(.96) })
 		s.turn(1, 11, 0)
 		for range 70 {
 			s.turn(1, 11, 320)
@@ -54,7 +50,8 @@ func TestPredictedAboveReported(t *testing.T) {
 		}
 		text := found(s.shadow())["predicted_above_reported"]
 		assert.Contains(t, text, "The router predicts that 95.0 % of the prompts are cached; the workers found 0.0 %")
-		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' (the frontend says 32 tokens)")
+		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' "+
+			"(the frontend says 32 tokens)")
 		s.set(func(s *rig) {
 			for i := range s.cluster.Workers {
 				s.cluster.Workers[i].CacheUse = new(.99)
@@ -70,7 +67,8 @@ func TestPredictedAboveReported(t *testing.T) {
 		for range 70 {
 			s.turn(1, 11, 0) // nothing is found that should be
 		}
-		assert.Contains(t, found(s.shadow())["predicted_above_reported"], "smaller than the 100 blocks that the frontend reports, or prefix caching is disabled")
+		assert.Contains(t, found(s.shadow())["predicted_above_reported"],
+			"smaller than the 100 blocks that the frontend reports, or prefix caching is disabled")
 	})
 }
 
@@ -88,7 +86,8 @@ func TestChosenBelowBest(t *testing.T) {
 		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by our cache model")
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.5), new(.75) })
 		text := found(s.shadow())["chosen_below_best"]
-		assert.Contains(t, text, "The chosen workers held 50.0 % of the prompts, the best ones 75.0 % (by the router's own counters)")
+		assert.Contains(t, text, "The chosen workers held 50.0 % of the prompts, the best ones 75.0 % "+
+			"(by the router's own counters)")
 		assert.Contains(t, text, "In 41 of the last 140 turns")
 	})
 }
@@ -107,7 +106,8 @@ func TestOneWorkerBusiest(t *testing.T) {
 		assert.NotContains(t, found(s.shadow()), "one_worker_busiest", "one minute is not minutes")
 		pass(2 * time.Minute)
 		text := found(s.shadow())["one_worker_busiest"]
-		assert.Contains(t, text, "Worker pod-0 was the busiest for 180 of the last 180 s, with 9.0 requests in flight where the mean of all workers was 5.5.")
+		assert.Contains(t, text, "Worker pod-0 was the busiest for 180 of the last 180 s, "+
+			"with 9.0 requests in flight where the mean of all workers was 5.5.")
 		assert.NotContains(t, text, "herds", "all turns have that opening")
 		for i := range 200 {
 			s.turn(100+i, 22, 0)
@@ -134,7 +134,8 @@ func TestHitRateFallsWithConcurrency(t *testing.T) {
 			pass(100 * time.Millisecond)
 		}
 		text := found(s.shadow())["hit_rate_falls_with_concurrency"]
-		assert.Contains(t, text, "At 20 conversations 77.6 % of the prompts were cached (110 turns), at 10 it was 96.1 % (111 turns).")
+		assert.Contains(t, text, "At 20 conversations 77.6 % of the prompts were cached (110 turns), "+
+			"at 10 it was 96.1 % (111 turns).")
 		assert.Contains(t, text, "need about 100 blocks of each worker's 100")
 	})
 }

@@ -5,24 +5,25 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
 )
 
-// afar is a process that keeps notes, as seen by a Live that it tells.
+// afar is a process that keeps notes and reports them to a Live.
 type afar struct {
 	Notes
 	t     *testing.T
 	name  string
-	ahead time.Duration // its clock is
-	bytes int           // told so far
-	turns int
+	ahead time.Duration // of its clock
 }
 
-// tells is what goes on the wire, by the process's own clock.
+// tells returns the next report as it arrives over the network, by the clock of the process.
 func (a *afar) tells() *Told {
 	told := a.Take()
 	if told == nil {
@@ -30,23 +31,19 @@ func (a *afar) tells() *Told {
 	}
 	data, err := json.Marshal(told)
 	require.NoError(a.t, err)
-	a.bytes += len(data)
 	told = new(Told)
 	require.NoError(a.t, json.Unmarshal(data, told))
 	told.Until = told.Until.Add(a.ahead)
 	for i := range told.Events {
 		told.Events[i].At += int64(a.ahead)
-		if told.Events[i].Begin != nil {
-			a.turns++
-		}
 	}
 	return told
 }
 
-// talk holds a conversation of some turns, as each of several hears it.
-func talk(k int, ids bool, hear ...func(Sent) *Turn) {
+// talk holds a conversation of six turns, which every follower gets.
+func talk(k int, ids bool, followers ...func(Sent) *Turn) {
 	r := rand.New(rand.NewPCG(7, uint64(k)))
-	nap := func(most time.Duration) { time.Sleep(1 + time.Duration(r.Int64N(int64(most)))) }
+	nap := func(most time.Duration) { wait.Advance(1 + time.Duration(r.Int64N(int64(most)))) }
 	nap(5 * time.Second)
 	text, tokens := "", prompt(k%5, 200)
 	for range 6 {
@@ -54,45 +51,44 @@ func talk(k int, ids bool, hear ...func(Sent) *Turn) {
 			text += fmt.Sprint(" word", r.IntN(1000))
 			tokens = append(tokens, r.Uint32())
 		}
-		worker, cached := uint64(11*(1+r.IntN(2))), r.IntN(200)
-		var turns []*Turn
-		for _, follow := range hear {
-			turns = append(turns, follow(Sent{ID: fmt.Sprint(k), Conversation: fmt.Sprint(k), Concurrency: 10, Messages: words("user", text)}))
+		sent := Sent{ID: fmt.Sprint(k), Conversation: fmt.Sprint(k), Concurrency: 10, Messages: words("user", text)}
+		result := Result{
+			OK: k%7 != 0, Worker: uint64(11 * (1 + r.IntN(2))), PromptTokens: int(float64(len(text)) / usualRatio),
+			OutputTokens: 20, CachedTokens: r.IntN(200), Bytes: 100,
 		}
-		tell := func(f func(*Turn)) {
-			for _, t := range turns {
-				f(t)
-			}
+		var turns []*Turn
+		for _, follow := range followers {
+			turns = append(turns, follow(sent))
 		}
 		nap(time.Millisecond)
-		if ids {
-			tell(func(t *Turn) { t.Routed(tokens) })
+		for _, t := range turns {
+			if ids {
+				t.Routed(tokens)
+			}
 		}
 		nap(400 * time.Millisecond)
-		tell(func(t *Turn) { t.FirstToken(worker) })
+		for _, t := range turns {
+			t.FirstToken(result.Worker)
+		}
 		nap(3 * time.Second)
-		tell(func(t *Turn) {
-			t.Ended(Result{OK: k%7 != 0, Worker: worker, PromptTokens: int(float64(len(text)) / usualRatio), OutputTokens: 20, CachedTokens: cached, Bytes: 100})
-		})
+		for _, t := range turns {
+			t.Ended(result)
+		}
 		nap(time.Second)
 	}
 }
 
-// report tells a Live once a second, each time a little later, until the turns have ended. Once
-// nothing comes for a while.
-func (a *afar) report(l *Live, done <-chan struct{}) {
+// report reports to a Live once a second, with random delays and one pause, until the turns have ended.
+func (a *afar) report(l *Live, done *atomic.Bool) {
 	r := rand.New(rand.NewPCG(1, uint64(a.ahead)))
 	for n, last := 0, false; !last; n++ {
-		select {
-		case <-done:
-			last = true
-		case <-time.After(time.Second):
-		}
+		wait.Advance(time.Second)
+		last = done.Load()
 		told := a.tells()
 		if n == 10 {
-			time.Sleep(4 * time.Second)
+			wait.Advance(4 * time.Second)
 		}
-		time.Sleep(time.Duration(r.Int64N(int64(500 * time.Millisecond))))
+		wait.Advance(time.Duration(r.Int64N(int64(500 * time.Millisecond))))
 		first, second := told.Halves()
 		l.Hear(a.name, first, a.ahead, 0)
 		l.Hear(a.name, second, a.ahead, 0)
@@ -100,61 +96,66 @@ func (a *afar) report(l *Live, done <-chan struct{}) {
 	l.Gone(a.name)
 }
 
-// What processes tell late, and not in the order in which it happened, gives the figures of an
-// account that was there.
-func TestHearsAsIfItWereThere(t *testing.T) {
+// What processes report late, and out of order, gives the figures of an account that got every turn itself.
+func TestReportsOfOtherProcesses(t *testing.T) {
 	for name, ids := range map[string]bool{"token ids": true, "text": false} {
 		t.Run(name, func(t *testing.T) {
 			on(t, func(s *rig) {
 				s.set(func(s *rig) { s.ids = ids })
 				pass(2 * time.Second)
-				there := New(s.opts) // which hears every turn itself
-				there.adjust(time.Now())
+				direct := New(s.opts)
+				direct.adjust(time.Now())
 				began := time.Now()
 				var wg sync.WaitGroup
-				members := []*afar{{name: "a", t: t}, {name: "b", t: t, ahead: 20 * time.Second}, {name: "c", t: t, ahead: -3 * time.Second}}
+				members := []*afar{
+					{name: "a", t: t}, {name: "b", t: t, ahead: 20 * time.Second}, {name: "c", t: t, ahead: -3 * time.Second},
+				}
 				for i, m := range members {
 					m.Use(s.Cut())
 					var talks sync.WaitGroup
 					for n := range 15 {
 						talks.Go(func() {
 							k := 3*n + i
-							talk(k, ids, there.Follow, m.Follow)
+							talk(k, ids, direct.Follow, m.Follow)
 							m.Over(fmt.Sprint(k))
 						})
 					}
-					done := make(chan struct{})
+					var done atomic.Bool
 					wg.Go(func() {
 						talks.Wait()
-						close(done)
+						done.Store(true)
 					})
-					wg.Go(func() { m.report(s.Live, done) })
+					wg.Go(func() { m.report(s.Live, &done) })
 				}
 				wg.Wait()
-				require.Less(t, time.Since(began), 50*time.Second, "all of it is in the window")
+				require.Less(t, time.Since(began), 50*time.Second, "all turns are in the window")
 				pass(hold + 2*time.Second)
 				moment := s.account.away.known
-				there.advance(moment)
-				want, got := there.Shadow(moment), s.Live.Shadow(moment)
+				direct.advance(moment)
+				want, got := direct.Shadow(moment), s.Live.Shadow(moment)
 				require.Greater(t, want.Requests, 100, "since it was inferred whether answers are found again")
 				want.Since, want.Seconds = got.Since, got.Seconds // it was opened earlier
 				assert.Equal(t, want, got)
-				assert.Equal(t, there.Decisions(1000), s.Live.Decisions(1000))
+				assert.Equal(t, direct.Decisions(1000), s.Live.Decisions(1000))
 				assert.Zero(t, s.account.away.flying)
 				assert.Empty(t, s.account.away.held)
-				bytes, turns := 0, 0
 				for _, m := range members {
 					assert.Empty(t, m.past)
 					assert.Zero(t, m.followed)
-					bytes, turns = bytes+m.bytes, turns+m.turns
 				}
-				t.Logf("%d bytes a turn", bytes/turns)
 			})
 		})
 	}
 }
 
-// heard follows one turn of 330 tokens afar, up to its first token, and has it told.
+// member returns a process that reports to the rig.
+func (s *rig) member(name string) *afar {
+	m := &afar{name: name, t: s.t}
+	m.Use(s.Cut())
+	return m
+}
+
+// heard follows one turn of 330 tokens up to its first token and reports it.
 func (s *rig) heard(m *afar, text int) *Turn {
 	f := m.Follow(Sent{ID: "r", Conversation: fmt.Sprint(text), Concurrency: 10})
 	f.Routed(prompt(text, 330))
@@ -167,11 +168,10 @@ func (s *rig) heard(m *afar, text int) *Turn {
 
 var well = Result{OK: true, Worker: 11, PromptTokens: 330, OutputTokens: 5, CachedTokens: 0}
 
-// What a process that is lost had in flight is cancelled; what it tells afterwards is nobody's.
-func TestGone(t *testing.T) {
+// The turns in flight of a lost process are canceled. What it reports afterwards is ignored.
+func TestLostProcess(t *testing.T) {
 	on(t, func(s *rig) {
-		m := &afar{name: "a", t: t}
-		m.Use(s.Cut())
+		m := s.member("a")
 		f := s.heard(m, 1)
 		s.heard(m, 2).Ended(well)
 		s.Hear(m.name, m.tells(), 0, 0)
@@ -183,7 +183,7 @@ func TestGone(t *testing.T) {
 		pass(silence + time.Second)
 		got := s.shadow()
 		assert.Equal(t, 2, got.Requests, "both had their first tokens")
-		assert.EqualValues(t, 1, s.account.Figures(0).Account.Requests, "one has told what was cached")
+		assert.EqualValues(t, 1, s.account.Figures(0).Account.Requests, "one has reported what was cached")
 		assert.Zero(t, s.account.away.flying)
 		assert.Empty(t, s.account.away.held)
 		assert.Zero(t, s.account.sequencer.Waiting())
@@ -191,12 +191,10 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// A process that tells nothing is waited for, but not for ever.
-func TestSilence(t *testing.T) {
+// A silent process delays the others for a limited time.
+func TestSilentProcess(t *testing.T) {
 	on(t, func(s *rig) {
-		mute, m := &afar{name: "mute", t: t}, &afar{name: "a", t: t}
-		mute.Use(s.Cut())
-		m.Use(s.Cut())
+		mute, m := s.member("mute"), s.member("a")
 		s.heard(mute, 1)
 		for i := range 6 {
 			s.heard(m, 2+i).Ended(well)
@@ -209,12 +207,10 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// With the caches empty, what was told to the account before is nobody's, and what is told from
-// then on stands by itself.
-func TestHearsAfterReset(t *testing.T) {
+// With empty caches, reports to the account before are ignored, and later ones stand by themselves.
+func TestReportsAfterReset(t *testing.T) {
 	on(t, func(s *rig) {
-		m := &afar{name: "a", t: t}
-		m.Use(s.Cut())
+		m := s.member("a")
 		before := s.heard(m, 1)
 		s.Reset()
 		stale := m.Follow(Sent{ID: "r", Conversation: "2"})
@@ -244,12 +240,11 @@ func TestHearsAfterReset(t *testing.T) {
 	none.Gone("a")
 }
 
-// What cannot be followed is counted as lost: a turn of which no ids were told, one too many, and
-// one whose beginning says that it goes on from what was never heard.
-func TestLostAfar(t *testing.T) {
+// A turn that cannot be followed is counted as lost: one without ids, one that goes on from a turn that was never
+// reported, and one too many.
+func TestTurnsLostInOtherProcesses(t *testing.T) {
 	on(t, func(s *rig) {
-		m := &afar{name: "a", t: t}
-		m.Use(s.Cut())
+		m := s.member("a")
 		silent := m.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
 		silent.Ended(well)
@@ -257,7 +252,7 @@ func TestLostAfar(t *testing.T) {
 		assert.Equal(t, 1, s.shadow().Lost)
 
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 330))
-		m.tells() // which nobody hears
+		m.tells() // this report is lost
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 400))
 		s.Hear(m.name, m.tells(), 0, 0)
 		assert.Equal(t, 2, s.shadow().Lost)
@@ -272,11 +267,10 @@ func TestLostAfar(t *testing.T) {
 	})
 }
 
-// By how much a clock may be wrong, the router may have seen a turn earlier or later.
+// The skew of the account grows with the uncertainty of a clock.
 func TestUncertainClock(t *testing.T) {
 	on(t, func(s *rig) {
-		m := &afar{name: "a", t: t}
-		m.Use(s.Cut())
+		m := s.member("a")
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 330))
 		pass(time.Second)
 		s.Hear(m.name, m.tells(), 0, 300*time.Millisecond)

@@ -15,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a lane and its cluster, as a Live sees them.
+// rig is a Live with its lane and its cluster.
 type rig struct {
 	*Live
 	t *testing.T
@@ -42,7 +43,8 @@ func (s *rig) set(change func(*rig)) {
 func ready() api.Cluster {
 	c := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.)}
 	for i := range 2 {
-		c.Workers = append(c.Workers, api.Worker{ID: strconv.Itoa(11 * (i + 1)), Name: fmt.Sprintf("pod-%d", i), Inflight: new(1.)})
+		id, name := strconv.Itoa(11*(i+1)), fmt.Sprintf("pod-%d", i)
+		c.Workers = append(c.Workers, api.Worker{ID: id, Name: name, Inflight: new(1.)})
 	}
 	return c
 }
@@ -51,7 +53,8 @@ func ready() api.Cluster {
 func on(t *testing.T, test func(s *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &rig{t: t, cluster: ready(), ids: true, workers: true, state: api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}}
+		s := &rig{t: t, cluster: ready(), ids: true, workers: true}
+		s.state = api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}
 		locked := func(f func()) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -61,7 +64,10 @@ func on(t *testing.T, test func(s *rig)) {
 			Lane: "main", Log: slog.New(slog.DiscardHandler),
 			Cluster: func() (c api.Cluster) { locked(func() { c = s.cluster }); return c },
 			State:   func() (st api.State) { locked(func() { st = s.state }); return st },
-			Tells:   func() (ids, workers bool) { locked(func() { ids, workers = s.ids, s.workers }); return ids, workers },
+			Tells: func() (ids, workers bool) {
+				locked(func() { ids, workers = s.ids, s.workers })
+				return ids, workers
+			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -74,7 +80,7 @@ func on(t *testing.T, test func(s *rig)) {
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d)
+	wait.Advance(d)
 	synctest.Wait()
 }
 
@@ -89,7 +95,8 @@ func prompt(text, n int) []uint32 {
 
 // turn sends one of 330 tokens, of which the worker finds so many, and lets it end.
 func (s *rig) turn(text int, worker uint64, cached int) {
-	t := s.Follow(Sent{ID: "r", Conversation: strconv.Itoa(text), Concurrency: 10, Messages: words("user", strings.Repeat("word ", 330))})
+	messages := words("user", strings.Repeat("word ", 330))
+	t := s.Follow(Sent{ID: "r", Conversation: strconv.Itoa(text), Concurrency: 10, Messages: messages})
 	if t.WantsIDs() {
 		t.Routed(prompt(text, 330))
 	}
@@ -176,8 +183,8 @@ func TestWithheld(t *testing.T) {
 	})
 }
 
-// There is no shadow of what tells too little, and it says what is missing.
-func TestNone(t *testing.T) {
+// There is no shadow of a cluster that reports too little. The message names what is missing.
+func TestNoShadow(t *testing.T) {
 	for want, change := range map[string]func(*rig){
 		"no cluster data: down":               func(s *rig) { s.cluster = api.Cluster{Problem: "down"} },
 		"the size of the workers' caches":     func(s *rig) { s.cluster.CacheBlocks = nil },
@@ -195,9 +202,9 @@ func TestNone(t *testing.T) {
 			assert.Equal(t, api.ShadowNone, got.Source)
 			assert.Contains(t, got.Message, want)
 			assert.Contains(t, s.Decisions(1).Message, want)
-			time.Sleep(foresight + time.Second)
+			pass(foresight + time.Second)
 			s.adjust(time.Now())
-			assert.Nil(t, s.Follow(Sent{ID: "r"}), "nothing is kept for what will not be")
+			assert.Nil(t, s.Follow(Sent{ID: "r"}), "nothing is kept without a shadow")
 		})
 	}
 	var none *Live
@@ -241,16 +248,9 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// Beyond the bound, and without the ids that were asked for, turns are counted as lost; failed
-// and cancelled ones leave nothing behind.
-func TestLost(t *testing.T) {
-	on(t, func(s *rig) {
-		for range mostFollowed {
-			require.NotNil(t, s.Follow(Sent{ID: "r"}))
-		}
-		require.Nil(t, s.Follow(Sent{ID: "r"}))
-		assert.Equal(t, 1, s.shadow().Lost)
-	})
+// Turns beyond the limit and turns without the ids that were asked for are lost. Failed and canceled turns leave
+// nothing behind.
+func TestLostTurns(t *testing.T) {
 	on(t, func(s *rig) {
 		silent := s.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
@@ -262,6 +262,11 @@ func TestLost(t *testing.T) {
 		assert.Equal(t, 1, got.Lost)
 		assert.Zero(t, got.Requests)
 		assert.Zero(t, s.queue.followed)
+		for range mostFollowed {
+			require.NotNil(t, s.Follow(Sent{ID: "r"}))
+		}
+		require.Nil(t, s.Follow(Sent{ID: "r"}))
+		assert.Equal(t, 2, s.shadow().Lost)
 	})
 }
 
@@ -274,7 +279,8 @@ func TestWorkerToldLate(t *testing.T) {
 			pass(100 * time.Millisecond)
 			f.FirstToken(0)
 			pass(time.Second)
-			f.Ended(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: min(i, 1) * 320})
+			cached := min(i, 1) * 320
+			f.Ended(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: cached})
 		}
 		got := s.shadow()
 		assert.Equal(t, 3, got.Requests)
