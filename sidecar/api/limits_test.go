@@ -2,12 +2,14 @@ package api_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +54,89 @@ func TestCheckLimits(t *testing.T) {
 	}
 }
 
+// Each field of each body is held against the limit of its name: a limit's ends are allowed, and what lies beyond
+// is not.
+func TestBodiesAreHeldAgainstLimits(t *testing.T) {
+	held := map[string]bool{}
+	var fields func(prefix string, typ reflect.Type, check func(body string) error)
+	fields = func(prefix string, typ reflect.Type, check func(body string) error) {
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			path, of := prefix+name, f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			within := func(value string) error { return check(`{` + siblings(prefix, typ) + `"` + name + `":` + value + `}`) }
+			if of.Kind() == reflect.Struct {
+				fields(path+".", of, within)
+				continue
+			}
+			l, limited := api.Limits[path]
+			if !limited {
+				continue
+			}
+			held[path] = true
+			beyond := []string{fmt.Sprint(int(l.Min) - 1), fmt.Sprint(int(l.Max) + 1)}
+			if l.Above {
+				beyond = append(beyond, fmt.Sprint(l.Min))
+			}
+			if of.Kind() == reflect.String {
+				beyond = []string{`"` + strings.Repeat("ü", int(l.Max)+1) + `"`}
+				require.NoError(t, within(`"`+strings.Repeat("ü", int(l.Max))+`"`), path)
+			}
+			for _, value := range beyond {
+				var field *api.FieldError
+				require.ErrorAs(t, within(value), &field, "%s: %s", path, value)
+				require.Equal(t, path, field.Field)
+				require.Equal(t, l.String(), field.Allowed)
+			}
+		}
+	}
+	for _, body := range []any{
+		new(api.StartRequest), new(api.StopRequest), new(api.WorkloadPatch), new(api.ModeRequest), new(api.SettingsPatch),
+	} {
+		fields("", reflect.TypeOf(body).Elem(), func(text string) error {
+			v := reflect.New(reflect.TypeOf(body).Elem())
+			require.NoError(t, json.Unmarshal([]byte(text), v.Interface()))
+			return api.CheckLimits(v.Elem().Interface())
+		})
+	}
+	require.Len(t, held, 16)
+}
+
+// siblings are the fields of a part of a body, which must all be there, as far as they have a limit.
+func siblings(prefix string, typ reflect.Type) (fields string) {
+	for f := range typ.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if l, ok := api.Limits[prefix+name]; ok && prefix != "" {
+			fields += fmt.Sprintf("%q:%v,", name, l.Max)
+		}
+	}
+	return fields
+}
+
+// requireLimit holds a number or a text of the document against a limit.
+func requireLimit(t *testing.T, name string, l api.Limit, s *openapi3.Schema) {
+	t.Helper()
+	if s.Type.Is("array") {
+		s = s.Items.Value
+	}
+	if s.Type.Is("string") {
+		require.NotNil(t, s.MaxLength, name)
+		require.EqualValues(t, l.Max, *s.MaxLength, name)
+		return
+	}
+	least := cmp.Or(s.ExclusiveMin.Value, s.Min)
+	require.NotNil(t, least, name)
+	require.NotNil(t, s.Max, name)
+	require.Equal(t, l.Min, *least, name)
+	require.Equal(t, l.Max, *s.Max, name)
+	require.Equal(t, l.Above, s.ExclusiveMin.Value != nil, name)
+	if l.Default != 0 {
+		require.EqualValues(t, l.Default, s.Default, name)
+	}
+}
+
 // The OpenAPI document has the limits, and no others where the API checks them.
 func TestDocumentHasLimits(t *testing.T) {
 	doc := document(t)
@@ -59,23 +144,11 @@ func TestDocumentHasLimits(t *testing.T) {
 	holds := func(name string, s *openapi3.Schema) {
 		seen[name] = true
 		l, ok := api.Limits[name]
-		switch {
-		case !ok:
+		if !ok {
 			require.True(t, s.Min == nil && s.Max == nil && s.MaxLength == nil, "%s has a limit in the document alone", name)
-		case s.Type.Is("string"):
-			require.NotNil(t, s.MaxLength, name)
-			require.EqualValues(t, l.Max, *s.MaxLength, name)
-		default:
-			least := cmp.Or(s.ExclusiveMin.Value, s.Min)
-			require.NotNil(t, least, name)
-			require.NotNil(t, s.Max, name)
-			require.Equal(t, l.Min, *least, name)
-			require.Equal(t, l.Max, *s.Max, name)
-			require.Equal(t, l.Above, s.ExclusiveMin.Value != nil, name)
-			if l.Default != 0 {
-				require.EqualValues(t, l.Default, s.Default, name)
-			}
+			return
 		}
+		requireLimit(t, name, l, s)
 	}
 	var body func(prefix string, s *openapi3.Schema)
 	body = func(prefix string, s *openapi3.Schema) {
@@ -111,9 +184,54 @@ func TestDocumentHasLimits(t *testing.T) {
 		elsewhere := strings.HasPrefix(name, "output_tokens.") || name == "think_time" || name == "opening_tokens" // of the configuration alone
 		require.True(t, seen[name] != elsewhere, name)
 	}
-	require.EqualValues(t, api.MaxToken, *doc.Components.Schemas["SessionRequest"].Value.Properties["token"].Value.MaxLength)
-	require.EqualValues(t, api.MaxLogin, *doc.Components.Parameters["user"].Value.Schema.Value.MaxLength)
-	require.EqualValues(t, api.MaxConcurrency, *doc.Components.Schemas["BaselineRow"].Value.Properties["concurrency"].Value.Max)
+}
+
+// The document has the limits of a trial, of a sweep and of a simulation, and the lengths of their lists.
+func TestDocumentHasLimitsOfRequests(t *testing.T) {
+	schemas := document(t).Components.Schemas
+	for name, limits := range map[string]map[string]api.Limit{"SweepRequest": api.SweepLimits, "SimulationRequest": api.SimulationLimits} {
+		properties := schemas[name].Value.Properties
+		for path, l := range limits {
+			name, part, deeper := strings.Cut(path, ".")
+			require.Contains(t, properties, name)
+			s := properties[name].Value
+			switch {
+			case !deeper:
+				requireLimit(t, path, l, s)
+			case name == "slo":
+				requireLimit(t, path, l, s.Properties[part].Value)
+			default: // of types that others have, too, with other limits
+				require.Contains(t, s.Properties, part)
+			}
+		}
+		for name, p := range properties {
+			if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
+				require.Contains(t, limits, name)
+			}
+		}
+	}
+	property := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
+	for _, tt := range []struct {
+		want int
+		have *uint64
+	}{
+		{api.MaxToken, property("SessionRequest", "token").MaxLength},
+		{api.MaxLine, property("SweepBaselineRequest", "title").MaxLength},
+		{api.MaxSweepModes, property("SweepRequest", "modes").MaxItems},
+		{api.MaxSimulationModes, property("SimulationRequest", "modes").MaxItems},
+		{api.MaxSweepLevels, property("SweepRequest", "levels").MaxItems},
+		{api.MaxSimulationLevels, property("SimulationRequest", "levels").MaxItems},
+		{api.MaxLogin, document(t).Components.Parameters["user"].Value.Schema.Value.MaxLength},
+	} {
+		require.EqualValues(t, tt.want, *tt.have)
+	}
+	require.EqualValues(t, api.MaxConcurrency, *property("BaselineRow", "concurrency").Max)
+	require.Contains(t, property("SweepRequest", "levels").Description, "1,000 at most")
+	require.Equal(t, 1_000, api.MaxSweepSpans)
+	require.Contains(t, property("SimulationRequest", "levels").Description, "150,000")
+	require.Equal(t, 150_000, api.MaxSimulationWork)
+	require.Equal(t, property("Baseline", "name").Pattern, property("SweepBaselineRequest", "name").Pattern)
+	require.ElementsMatch(t, api.SweepMetrics, property("SweepRequest", "primary").Enum)
 }
 
 // The front end's limits are these.

@@ -205,24 +205,3 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 		require.NotContains(t, string(text), "null", "%T", v)
 	}
 }
-
-// The methods that write lists leave everything else as it was.
-func TestJSONKeepsEverything(t *testing.T) {
-	value := 0.5
-	in := api.Snapshot{
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
-		Lanes: []api.LaneSnapshot{{
-			Name: "main", TTFTByTurn: []api.TurnTTFT{{Turn: "6+", P50: &value, N: 3}},
-			State:    api.State{Modes: []api.ModeState{{Mode: api.ModeKV, Speculation: api.SpeculationOff}}, TargetRPS: 25},
-			Window:   api.Window{Errors: map[api.ErrorClass]int{api.ErrorStall: 2}, Timeouts: 2},
-			Totals:   api.Totals{ErrorsByClass: map[api.ErrorClass]int64{api.ErrorStall: 2}, OK: 7},
-			Cluster:  api.Cluster{Workers: []api.Worker{{ID: "1", GPUs: []api.GPU{{Index: "0", Utilisation: &value}}}}},
-			Baseline: api.Comparison{Differences: []api.Difference{{Field: "gpu"}}, Columns: []api.Column{{Mode: api.ModeKV}}},
-		}},
-	}
-	text, err := json.Marshal(in)
-	require.NoError(t, err)
-	var out api.Snapshot
-	require.NoError(t, json.Unmarshal(text, &out))
-	require.Equal(t, in, out)
-}

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,38 +10,6 @@ import (
 
 	"kvbooth/sidecar/api"
 )
-
-// The OpenAPI document has the limits of a simulation, and no others.
-func TestDocumentHasSimulationLimits(t *testing.T) {
-	properties := document(t).Components.Schemas["SimulationRequest"].Value.Properties
-	for path, l := range api.SimulationLimits {
-		name, part, deeper := strings.Cut(path, ".")
-		require.Contains(t, properties, name)
-		s := properties[name].Value
-		if deeper { // types that others have, too, with other limits
-			assert.Contains(t, s.Properties, part)
-			continue
-		}
-		if s.Type.Is("array") {
-			s = s.Items.Value
-		}
-		least := cmp.Or(s.ExclusiveMin.Value, s.Min)
-		require.NotNil(t, least, path)
-		require.NotNil(t, s.Max, path)
-		assert.Equal(t, l.Min, *least, path)
-		assert.Equal(t, l.Max, *s.Max, path)
-		assert.Equal(t, l.Above, s.ExclusiveMin.Value != nil, path)
-	}
-	for name, p := range properties {
-		if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
-			assert.Contains(t, api.SimulationLimits, name)
-		}
-	}
-	assert.EqualValues(t, api.MaxSimulationLevels, *properties["levels"].Value.MaxItems)
-	assert.EqualValues(t, api.MaxSimulationModes, *properties["modes"].Value.MaxItems)
-	assert.Contains(t, properties["levels"].Value.Description, "150,000")
-	assert.Equal(t, 150_000, api.MaxSimulationWork)
-}
 
 func TestSimulationRequestCheck(t *testing.T) {
 	for text, want := range map[string]string{

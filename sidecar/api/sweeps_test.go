@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,51 +11,6 @@ import (
 
 	"kvbooth/sidecar/api"
 )
-
-// The OpenAPI document has the limits of a sweep, and no others.
-func TestDocumentHasSweepLimits(t *testing.T) {
-	schemas := document(t).Components.Schemas
-	properties := schemas["SweepRequest"].Value.Properties
-	for path, l := range api.SweepLimits {
-		name, part, deeper := strings.Cut(path, ".")
-		require.Contains(t, properties, name)
-		s := properties[name].Value
-		if deeper {
-			require.Contains(t, s.Properties, part)
-			s = s.Properties[part].Value
-		}
-		if s.Type.Is("array") {
-			s = s.Items.Value
-		}
-		if s.Type.Is("string") {
-			require.NotNil(t, s.MaxLength, path)
-			assert.EqualValues(t, l.Max, *s.MaxLength, path)
-			continue
-		}
-		least := cmp.Or(s.ExclusiveMin.Value, s.Min)
-		require.NotNil(t, least, path)
-		require.NotNil(t, s.Max, path)
-		assert.Equal(t, l.Min, *least, path)
-		assert.Equal(t, l.Max, *s.Max, path)
-		assert.Equal(t, l.Above, s.ExclusiveMin.Value != nil, path)
-	}
-	for name, p := range properties {
-		if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
-			assert.Contains(t, api.SweepLimits, name)
-		}
-	}
-	assert.EqualValues(t, api.MaxSweepLevels, *properties["levels"].Value.MaxItems)
-	assert.EqualValues(t, api.MaxSweepModes, *properties["modes"].Value.MaxItems)
-	assert.Contains(t, properties["levels"].Value.Description, "1,000 at most")
-	assert.Equal(t, 1_000, api.MaxSweepSpans)
-	metrics := make([]any, len(api.SweepMetrics))
-	for i, m := range api.SweepMetrics {
-		metrics[i] = m
-	}
-	assert.Equal(t, metrics, properties["primary"].Value.Enum)
-	assert.Equal(t, schemas["Baseline"].Value.Properties["name"].Value.Pattern, schemas["SweepBaselineRequest"].Value.Properties["name"].Value.Pattern)
-	assert.EqualValues(t, api.MaxLine, *schemas["SweepBaselineRequest"].Value.Properties["title"].Value.MaxLength)
-}
 
 func TestSweepRequestCheck(t *testing.T) {
 	many := func(n int) string { // levels
@@ -189,25 +143,4 @@ func TestSweepWords(t *testing.T) {
 		types[f.MediaType()] = true
 	}
 	assert.Len(t, types, len(api.ReportFormats))
-}
-
-// A sweep is its summary and more, in one object, and comes back as it was.
-func TestSweepJSON(t *testing.T) {
-	in := api.Sweep{
-		SweepSummary: api.SweepSummary{ID: "7", Lane: "main", State: api.SweepPaused, Words: []string{"kv is better."}, Request: api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(1<<64 - 1))}},
-		Spans:        []api.SweepSpan{{Arm: "a", Seed: 1<<64 - 1, Cold: "nonce"}},
-		Rows:         []api.BaselineRow{{Concurrency: 60}},
-		Trial:        &api.TrialState{Verdict: "b_better", Looks: []api.TrialLook{{Pairs: 1, Interval: [2]float64{-.3, .1}}}, Others: []api.TrialDifference{{Metric: "ttft_p50", Interval: [2]float64{-.2, -.1}}}},
-		Capacity:     &api.Capacity{Modes: []api.ModeCapacity{{Interval: &[2]int{120, 135}, Isolated: []int{130}, Tested: []api.LevelTest{{Concurrency: 60}}}}},
-	}
-	text, err := json.Marshal(in)
-	require.NoError(t, err)
-	var fields map[string]any
-	require.NoError(t, json.Unmarshal(text, &fields))
-	assert.Equal(t, "7", fields["id"])
-	assert.Equal(t, "18446744073709551615", fields["request"].(map[string]any)["seed"])
-	assert.Len(t, fields["spans"], 1)
-	var out api.Sweep
-	require.NoError(t, json.Unmarshal(text, &out))
-	assert.Equal(t, in, out)
 }
