@@ -128,7 +128,7 @@ func least(r *replay) {
 	_ = unstructured.SetNestedSlice(next.Object, []any{map[string]any{"name": routerMode, "value": "least-loaded"}}, "spec", "env")
 	next.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "argocd-controller", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: time.Now()},
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:env":{}}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:env":{}}}`),
 	}})
 	r.become(next)
 }

@@ -170,9 +170,9 @@ func TestReportRefusals(t *testing.T) {
 		{"levels", b, b, Question{A: a, B: kv, Levels: []int{61}}},
 	} {
 		_, err := NewReport(c.a, c.b, c.q)
-		refused := refused(t, c.field, err)
+		allowed := refused(t, c.field, err)
 		if c.field != "levels" && len(c.a.Rows) > 0 {
-			assert.Contains(t, refused.Allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")
+			assert.Contains(t, allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")
 		}
 	}
 }

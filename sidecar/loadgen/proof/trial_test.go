@@ -17,13 +17,13 @@ var (
 	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 )
 
-// refused is an error of a field.
-func refused(t *testing.T, field string, err error) *api.FieldError {
+// refused checks that an error names a field, and returns what that field allows.
+func refused(t *testing.T, field string, err error) (allowed string) {
 	t.Helper()
 	var refused *api.FieldError
 	require.ErrorAs(t, err, &refused, field)
 	assert.Equal(t, field, refused.Field)
-	return refused
+	return refused.Allowed
 }
 
 func newTrial(t *testing.T, change func(*Plan)) *Trial {
