@@ -20,10 +20,10 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-const (
-	startWithin = 2 * time.Minute
-	stopWithin  = 10 * time.Second
-)
+const startWithin = 2 * time.Minute
+
+// stopWithin is a variable for the test of a second Ctrl-C.
+var stopWithin = 10 * time.Second
 
 // flags are common to both booths.
 type flags struct {
