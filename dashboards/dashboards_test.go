@@ -2,6 +2,8 @@ package dashboards
 
 import (
 	"encoding/json"
+	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,9 +30,6 @@ const (
 )
 
 var files = []string{"booth.json", "gtc-demo.json", "benchmarks.json", "routers.json"}
-
-// ofWorkload are those that show a workload, whoever steers it.
-var ofWorkload = files[:2]
 
 // The parts of a dashboard that the tests look at.
 type (
@@ -82,6 +81,7 @@ type (
 			Thresholds    struct{ Steps []json.RawMessage }
 		}
 		Overrides []struct {
+			Matcher    struct{ Options json.RawMessage }
 			Properties []struct {
 				ID    string
 				Value json.RawMessage
@@ -95,6 +95,7 @@ type (
 	target struct {
 		RefID, Expr, Channel, LegendFormat string
 		Datasource                         source
+		Filter                             struct{ Fields []string }
 	}
 	variable struct {
 		Name, Type string
@@ -231,6 +232,18 @@ func parse(t *testing.T, expr string) parser.Expr {
 	return e
 }
 
+// selectors are the series that an expression reads.
+func selectors(t *testing.T, expr string) (all []*parser.VectorSelector) {
+	t.Helper()
+	parser.Inspect(parse(t, expr), func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			all = append(all, s)
+		}
+		return nil
+	})
+	return all
+}
+
 func TestQueriesAreValid(t *testing.T) {
 	all := queries(t)
 	assert.Greater(t, len(all), 60)
@@ -308,6 +321,67 @@ func (p panel) legend(t *testing.T, format string, labels ...string) string {
 	return name
 }
 
+var update = flag.Bool("update", false, "rewrite testdata/panels.txt")
+
+// The list has the unit, the fields, the queries and the legends of every panel, and what the variables,
+// annotations and alerts ask. A change of any of them is a change of the list, too.
+func TestPanelsAreAsListed(t *testing.T) {
+	const list = "testdata/panels.txt"
+	var text strings.Builder
+	for _, file := range files {
+		writeList(t, &text, load(t, file))
+	}
+	text.WriteString("# alerts\n")
+	for _, r := range rules(t) {
+		fmt.Fprintf(&text, "%s %q: %s\n", r.UID, r.Title, r.Data[0].Model.Expr)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(list, []byte(text.String()), 0o644))
+	}
+	want, err := os.ReadFile(list)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), text.String(), "after a change that is meant so: go test ./dashboards -update")
+}
+
+// writeList lists a dashboard.
+func writeList(t *testing.T, to *strings.Builder, d dashboard) {
+	fmt.Fprintf(to, "# %s: %s\n", d.UID, d.Title)
+	for _, v := range d.Templating.List {
+		query := string(v.Query)
+		if v.Type == "query" {
+			query = v.expr(t)
+		}
+		fmt.Fprintf(to, "variable %s (%s, %q): %s\n", v.Name, v.Type, v.Current.Value, query)
+	}
+	for _, a := range d.Annotations.List {
+		if a.BuiltIn == 0 {
+			fmt.Fprintf(to, "annotation %s (%t): %q %q: %s\n", a.Name, a.Enable, a.TitleFormat, a.TextFormat, a.Expr)
+		}
+	}
+	for _, p := range d.Panels {
+		fmt.Fprintf(to, "%s %q", p.Type, p.Title)
+		if p.FieldConfig.Defaults.Unit != "" {
+			fmt.Fprintf(to, " in %s", p.FieldConfig.Defaults.Unit)
+		}
+		for _, option := range []string{p.Options.Lane, p.Options.Sweep, p.Options.Part} {
+			if option != "" {
+				fmt.Fprintf(to, " of %s", option)
+			}
+		}
+		to.WriteString("\n")
+		for _, o := range p.FieldConfig.Overrides {
+			for _, property := range o.Properties {
+				if property.ID == "unit" || property.ID == "displayName" {
+					fmt.Fprintf(to, "\t%s has %s %s\n", o.Matcher.Options, property.ID, property.Value)
+				}
+			}
+		}
+		for _, q := range p.Targets {
+			fmt.Fprintf(to, "\t%s %s%s%q: %s\n", q.RefID, q.Channel, q.Filter.Fields, q.LegendFormat, q.Expr)
+		}
+	}
+}
+
 // Every panel with a baseline draws each phase as a line of its own, whose name says
 // the phase and whether it was recorded or measured here.
 func TestReferenceLines(t *testing.T) {
@@ -338,24 +412,6 @@ func TestReferenceLines(t *testing.T) {
 	}
 }
 
-// What happened at each worker can be looked up afterwards, on both dashboards alike.
-func TestHistoryOfWorkers(t *testing.T) {
-	titles := []string{"KV Cache Occupancy (per worker)", "Engine Queue Depth (per worker)", "GPU Memory (per GPU)"}
-	found := map[string][]string{}
-	for _, file := range ofWorkload {
-		for _, p := range load(t, file).Panels {
-			if slices.Contains(titles, p.Title) {
-				assert.Equal(t, "timeseries", p.Type)
-				found[p.Title] = append(found[p.Title], p.Targets[0].Expr)
-			}
-		}
-	}
-	for _, title := range titles {
-		assert.Len(t, found[title], len(ofWorkload), title)
-		assert.Len(t, slices.Compact(found[title]), 1, "%s: the dashboards ask differently", title)
-	}
-}
-
 func TestStructure(t *testing.T) {
 	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo", "benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers"}
 	for _, file := range files {
@@ -372,7 +428,7 @@ func TestStructure(t *testing.T) {
 		for _, v := range d.Templating.List {
 			defaults[v.Name] = v.Current.Value
 		}
-		assert.Contains(t, defaults, "datasource")
+		assert.Equal(t, sourceUID, defaults["datasource"])
 		assert.Equal(t, "$__all", defaults["namespace"])
 		assert.Equal(t, "main", defaults["lane"])
 		for _, a := range d.Annotations.List {
@@ -385,105 +441,17 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// On every dashboard a sweep is a region from its begin to its end, and so is each of its
-// spans, in a colour by mode: they are 1 all the while, and a region lasts as long as its
-// series has values. Each leads to what was measured.
-func TestSweepAnnotations(t *testing.T) {
-	for _, file := range files {
-		asked := map[string]bool{}
-		for _, a := range load(t, file).Annotations.List {
-			if !strings.HasPrefix(a.Name, "Sweeps") {
-				continue
-			}
-			assert.True(t, a.Enable, a.Name)
-			assert.Contains(t, a.TextFormat, `href="d/kvbooth-benchmarks?var-sweep={{id}}"`, a.Name)
-			parser.Inspect(parse(t, variables.Replace(a.Expr)), func(n parser.Node, _ []parser.Node) error {
-				if s, ok := n.(*parser.VectorSelector); ok {
-					var matchers []string
-					for _, m := range s.LabelMatchers[:len(s.LabelMatchers)-1] { // the last one is the name
-						matchers = append(matchers, m.String())
-					}
-					asked[s.Name+" "+strings.Join(matchers, " ")] = true
-				}
-				return nil
-			})
-		}
-		assert.Equal(t, map[string]bool{
-			`loadgen_sweep_running lane="main"`:                 true,
-			`loadgen_sweep_span_running lane="main" mode="kv"`:  true,
-			`loadgen_sweep_span_running lane="main" mode!="kv"`: true,
-		}, asked, file)
-	}
-}
-
-// The dashboard of benchmarks shows every part of the one that is chosen, the newest
-// where none is.
-func TestBenchmarks(t *testing.T) {
-	d := load(t, "benchmarks.json")
-	assert.Equal(t, "Benchmarks", d.Title)
-	var parts []string
-	for _, p := range d.Panels {
-		if p.Type == "kvbooth-benchmarks-panel" {
-			assert.Equal(t, "$lane", p.Options.Lane)
-			assert.Equal(t, "$sweep", p.Options.Sweep)
-			parts = append(parts, p.Options.Part)
-		}
-	}
-	assert.Equal(t, []string{"verdict", "curves", "spans"}, parts)
-	i := slices.IndexFunc(d.Templating.List, func(v variable) bool { return v.Name == "sweep" })
-	require.GreaterOrEqual(t, i, 0)
-	assert.Equal(t, "textbox", d.Templating.List[i].Type)
-	assert.Empty(t, d.Templating.List[i].Current.Value)
-}
-
-// The dashboard of routers shows every lane by its label, with no choice of one, and the
-// account of other routers for one lane.
-func TestRouters(t *testing.T) {
-	d := load(t, "routers.json")
-	assert.Equal(t, "Routers", d.Title)
-	var parts []string
-	byLane := 0
-	for _, p := range d.Panels {
-		if p.Type == "kvbooth-routers-panel" {
-			assert.Equal(t, "$lane", p.Options.Lane)
-			parts = append(parts, p.Options.Part)
-		}
-		if !strings.HasSuffix(p.Title, "by lane") {
-			continue
-		}
-		byLane++
-		assert.Equal(t, "{{lane}}", p.Targets[0].LegendFormat, p.Title)
-		assert.NotContains(t, p.Targets[0].Expr, "$lane", p.Title)
-	}
-	assert.Equal(t, []string{"pairs", "shadow"}, parts)
-	assert.Equal(t, 4, byLane)
-	asked := ""
-	for _, q := range queries(t) {
-		asked += q.expr + "\n"
-	}
-	for _, metric := range []string{"hit_ratio", "prefill_tokens_total", "inflight_spread"} {
-		assert.Contains(t, asked, `loadgen_shadow_`+metric+`{lane="main"}`)
-	}
-}
-
 // Whatever is per lane is asked of the lane that is chosen, or of every lane by its
 // label: with two lanes a figure of neither is shown as one's.
 func TestQueriesNameTheirLane(t *testing.T) {
-	for _, file := range files {
-		d := load(t, file)
-		for _, p := range d.Panels {
-			for _, q := range p.Targets {
-				if !strings.Contains(q.Expr, "loadgen_") {
-					continue
-				}
-				parser.Inspect(parse(t, variables.Replace(q.Expr)), func(n parser.Node, _ []parser.Node) error {
-					if s, ok := n.(*parser.VectorSelector); ok && strings.HasPrefix(s.Name, "loadgen_") && !strings.HasPrefix(s.Name, "loadgen_client_") {
-						named := slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "lane" })
-						assert.True(t, named, "%s: %s: %s names no lane", d.UID, p.Title, s)
-					}
-					return nil
-				})
-			}
+	for _, q := range queries(t) {
+		if strings.HasPrefix(q.where, "alert: ") {
+			continue
+		}
+		for _, s := range selectors(t, q.expr) {
+			perLane := strings.HasPrefix(s.Name, "loadgen_") && !strings.HasPrefix(s.Name, "loadgen_client_")
+			named := slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "lane" })
+			assert.True(t, named || !perLane, "%s: %s names no lane", q.where, s)
 		}
 	}
 }
@@ -655,17 +623,6 @@ func TestDataSource(t *testing.T) {
 	assert.Equal(t, sourceUID, ours.UID)
 	assert.Equal(t, "prometheus", ours.Type)
 	assert.False(t, ours.IsDefault)
-	for _, name := range files {
-		var found bool
-		for _, v := range load(t, name).Templating.List {
-			if v.Name == "datasource" {
-				found = true
-				assert.Equal(t, "datasource", v.Type, name)
-				assert.Equal(t, ours.UID, v.Current.Value, name)
-			}
-		}
-		assert.True(t, found, name)
-	}
 }
 
 // ofCluster finds what an expression reads of the serving cluster, save what it takes
@@ -694,12 +651,9 @@ func ofCluster(t *testing.T, expr string, each func(s *parser.VectorSelector, na
 // in a rule's query, so that no rule could be told the namespace of the serving cluster.
 func TestAlertsNeedNoNamespace(t *testing.T) {
 	for _, r := range rules(t) {
-		parser.Inspect(parse(t, r.Data[0].Model.Expr), func(n parser.Node, _ []parser.Node) error {
-			if s, ok := n.(*parser.VectorSelector); ok {
-				assert.True(t, strings.HasPrefix(s.Name, "loadgen_"), "%s reads %s", r.UID, s)
-			}
-			return nil
-		})
+		for _, s := range selectors(t, r.Data[0].Model.Expr) {
+			assert.True(t, strings.HasPrefix(s.Name, "loadgen_"), "%s reads %s", r.UID, s)
+		}
 	}
 }
 

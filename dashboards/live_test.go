@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/output"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -70,12 +71,13 @@ func TestQueriesReturnData(t *testing.T) {
 		event := slices.ContainsFunc(onEvents, func(name string) bool { return strings.HasSuffix(q.where, "annotation: "+name) })
 		return without[q.where] != "" || event && !ours
 	})
-	eventually(t, func() (missing []string) {
+	wait.Within(t, patience, "every query has data", func() (any, bool) {
 		waiting = slices.DeleteFunc(waiting, func(q question) bool { return hasData(t, q.of, q.query) })
+		var missing []string
 		for _, q := range waiting {
 			missing = append(missing, q.label+q.where+": "+q.expr)
 		}
-		return missing
+		return strings.Join(missing, "\n"), len(missing) == 0
 	})
 }
 
@@ -122,26 +124,6 @@ func hasData(t *testing.T, prometheus v1.API, q query) bool {
 	})
 }
 
-// eventually waits until nothing is missing any more.
-func eventually(t *testing.T, missing func() []string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		m := missing()
-		if len(m) == 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("still missing:\n%s", strings.Join(m, "\n"))
-		}
-	}
-}
-
 // booth is `booth demo` with its processes.
 type booth struct {
 	t   *testing.T
@@ -169,23 +151,16 @@ func startBooth(t *testing.T) *booth {
 
 // start runs the program booth until the test ends.
 func (b *booth) start(args ...string) {
-	cmd := exec.Command(filepath.Join(b.bin, "booth"), args...)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "booth"), args...)
 	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
 	cmd.Stdout, cmd.Stderr = &b.out, &b.out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second // then it is killed
 	require.NoError(b.t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
 	b.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(30 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
+		cancel()
+		_ = cmd.Wait()
 		if b.t.Failed() {
 			b.t.Log(b.out.String())
 		}
@@ -283,10 +258,5 @@ func (b *booth) sweep(loadgen *api.Client) {
 
 func (b *booth) until(what string, holds func() bool) {
 	b.t.Helper()
-	eventually(b.t, func() []string {
-		if holds() {
-			return nil
-		}
-		return []string{what}
-	})
+	wait.Within(b.t, patience, what, func() (any, bool) { return b.out.String(), holds() })
 }
