@@ -4,43 +4,57 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/study"
 )
 
-const soon = 30 * time.Second // on a machine with much else to do
-
-// running is a desk that computes until the end of the test; how says what becomes of
-// its processes.
+// running returns a desk that computes until the end of the test. how is the behavior of its processes.
 func running(t *testing.T, o Options, how string) *Desk {
 	t.Helper()
-	o.CPUs = max(o.CPUs, 1)
-	d := New(o)
-	d.environ = append(d.environ, misbehave+"="+how)
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { d.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
+	d, stop := desk(o, how)
+	t.Cleanup(stop)
 	return d
 }
 
-// small is a question that is answered soon.
+// desk returns a desk that computes until stop is called, which returns when the desk has ended.
+func desk(o Options, how string) (d *Desk, stop func()) {
+	o.CPUs = max(o.CPUs, 1)
+	d = New(o)
+	d.environ = append(d.environ, misbehave+"="+how)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.Run(ctx)
+	}()
+	return d, func() {
+		cancel()
+		<-ended
+	}
+}
+
+// small is a question with a quick answer.
 func small() api.SimulationRequest {
-	return api.SimulationRequest{Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2)}
+	return api.SimulationRequest{
+		Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2),
+	}
 }
 
 func ask(t *testing.T, d *Desk, who string, r api.SimulationRequest) api.SimulationResult {
@@ -50,21 +64,21 @@ func ask(t *testing.T, d *Desk, who string, r api.SimulationRequest) api.Simulat
 	return s
 }
 
-// until looks at a simulation until it is as wanted.
-func until(t *testing.T, d *Desk, id string, wanted func(api.SimulationResult) bool) (r api.SimulationResult) {
+// becomes waits for a state of a simulation.
+func becomes(t *testing.T, d *Desk, id string, wanted func(api.SimulationResult) bool) (r api.SimulationResult) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	wait.Eventually(t, "simulation "+id, func() (any, bool) {
 		var err error
 		r, err = d.Simulation(id)
-		return err == nil && wanted(r)
-	}, soon, 10*time.Millisecond, "%+v", &r)
+		return r, err == nil && wanted(r)
+	})
 	return r
 }
 
 func ended(r api.SimulationResult) bool { return r.Progress.State.Ended() }
 func begun(r api.SimulationResult) bool { return len(r.Points) > 0 }
 
-// What comes out of the process is what the study gives, whoever computes it.
+// The process gives the figures of the study.
 func TestSimulation(t *testing.T) {
 	d := running(t, Options{}, "")
 	s := ask(t, d, "ada", small())
@@ -74,24 +88,19 @@ func TestSimulation(t *testing.T) {
 	assert.True(t, s.Calibrated)
 	assert.Equal(t, []string{"Simulated on the profile h200-tp1: none of these figures was measured."}, s.Notes)
 
-	type heard struct {
-		name string
-		data any
-	}
-	var all []heard
-	require.NoError(t, d.FollowSimulation(t.Context(), s.ID, func(name string, data any) error {
-		all = append(all, heard{name, data})
+	var end api.SimulationEnd
+	latest := map[string]api.SimulationPoint{}
+	name := func(m api.Mode, concurrency int) string { return fmt.Sprint(m, concurrency) }
+	require.NoError(t, d.FollowSimulation(t.Context(), s.ID, func(_ string, data any) error {
+		switch data := data.(type) {
+		case api.SimulationPoint:
+			latest[name(data.Mode, data.Concurrency)] = data
+		case api.SimulationEnd:
+			end = data
+		}
 		return nil
 	}))
-	last := all[len(all)-1]
-	assert.Equal(t, "end", last.name)
-	assert.Equal(t, api.SimulationDone, last.data.(api.SimulationEnd).State)
-	latest := map[string]api.SimulationPoint{}
-	for _, h := range all {
-		if p, ok := h.data.(api.SimulationPoint); ok {
-			latest[string(p.Mode)+strconv.Itoa(p.Concurrency)] = p
-		}
-	}
+	assert.Equal(t, api.SimulationDone, end.State)
 
 	r, err := d.Simulation(s.ID)
 	require.NoError(t, err)
@@ -103,24 +112,24 @@ func TestSimulation(t *testing.T) {
 	for i, p := range points {
 		want := pointOf(p)
 		assert.Equal(t, want, r.Points[i])
-		assert.Equal(t, want, latest[string(p.Mode)+strconv.Itoa(p.Concurrency)], "the last that a follower heard")
-		mean := p.Mean()
-		assert.InDelta(t, mean.TTFT50, want.Figures.TTFTP50.Mean, 1e-9)
+		assert.Equal(t, want, latest[name(p.Mode, p.Concurrency)], "the last one that a follower got")
 		low, high := p.Band(figures[0].of)
 		assert.Equal(t, api.SimulationFigure{Mean: want.Figures.TTFTP50.Mean, Low: low, High: high}, *want.Figures.TTFTP50)
+		assert.InDelta(t, p.Mean().TTFT50, want.Figures.TTFTP50.Mean, 1e-9)
 	}
 	assert.Equal(t, api.SimulationProgress{State: api.SimulationDone, Done: 8, Of: 8}, r.Progress)
 	assert.NotNil(t, r.Ended)
 	assert.Equal(t, "simulated", r.Basis)
-
-	list := d.Simulations()
-	require.Len(t, list.Simulations, 1)
-	assert.Equal(t, api.SimulationSummary{ID: s.ID, State: api.SimulationDone, By: "ada", Asked: s.Asked, Ended: r.Ended, Done: 8, Of: 8, Request: s.Request}, list.Simulations[0])
+	assert.Equal(t, []api.SimulationSummary{{
+		ID: s.ID, State: api.SimulationDone, By: "ada", Asked: s.Asked, Ended: r.Ended, Done: 8, Of: 8, Request: s.Request,
+	}}, d.Simulations().Simulations)
 }
 
-// What a process is told is all of the grid.
+// The process gets the whole grid.
 func TestJobKeepsTheGrid(t *testing.T) {
-	g, err := study.Request{Openings: new(0), ThinkTimeSeconds: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3)}.Grid()
+	g, err := study.Request{
+		Openings: new(0), ThinkTimeSeconds: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3),
+	}.Grid()
 	require.NoError(t, err)
 	text, err := json.Marshal(job{g, 7})
 	require.NoError(t, err)
@@ -129,42 +138,43 @@ func TestJobKeepsTheGrid(t *testing.T) {
 	assert.Equal(t, job{g, 7}, back)
 }
 
-func TestCancel(t *testing.T) {
+func TestCancelEndsTheProcess(t *testing.T) {
 	d := running(t, Options{}, "hang")
 	s := ask(t, d, "ada", small())
-	until(t, d, s.ID, begun)
+	becomes(t, d, s.ID, begun)
 	process := child(t)
 	assert.True(t, d.Ran(time.Now()), "it computes")
 	r, err := d.CancelSimulation(s.ID)
 	require.NoError(t, err)
 	assert.Equal(t, api.SimulationCancelled, r.Progress.State)
 	assert.Equal(t, "it was cancelled", r.Error)
-	assert.Len(t, r.Points, 1, "what is there stays")
-	gone(t, process)
-	require.Eventually(t, func() bool { return !d.Ran(time.Now()) }, soon, 10*time.Millisecond)
-	assert.True(t, d.Ran(time.Now().Add(-time.Minute)))
+	assert.Len(t, r.Points, 1, "what is computed stays")
+	wait.Eventually(t, "no process", func() (any, bool) {
+		return process, exists(process) != nil && !d.Ran(time.Now())
+	})
+	assert.True(t, d.Ran(s.Asked))
 
 	again, err := d.CancelSimulation(s.ID)
 	require.NoError(t, err)
 	assert.Equal(t, r, again)
-	_, err = d.CancelSimulation("nobody's")
+	_, err = d.CancelSimulation("none")
 	assert.ErrorIs(t, err, api.ErrNotFound)
 }
 
-// Others wait; who asks again does not want the old answer any more.
+// Simulations wait for each other. A newer one of the same user cancels the one before.
 func TestQueue(t *testing.T) {
 	d := running(t, Options{}, "hang")
 	first := ask(t, d, "ada", small())
-	until(t, d, first.ID, begun)
+	becomes(t, d, first.ID, begun)
 	second := ask(t, d, "bob", small())
 	assert.Equal(t, api.SimulationProgress{State: api.SimulationQueued, Ahead: 1, Of: 8}, second.Progress)
 	third := ask(t, d, "ada", small())
 	assert.Equal(t, 1, third.Progress.Ahead)
-	assert.Equal(t, "the same user started a newer simulation", until(t, d, first.ID, ended).Error)
-	until(t, d, second.ID, begun)
+	assert.Equal(t, "the same user started a newer simulation", becomes(t, d, first.ID, ended).Error)
+	becomes(t, d, second.ID, begun)
 	_, err := d.CancelSimulation(third.ID) // which has not begun
 	require.NoError(t, err)
-	assert.Equal(t, api.SimulationCancelled, until(t, d, third.ID, ended).Progress.State)
+	assert.Equal(t, api.SimulationCancelled, becomes(t, d, third.ID, ended).Progress.State)
 }
 
 func TestQueueIsBounded(t *testing.T) {
@@ -187,127 +197,117 @@ func TestQueueIsBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Len(t, d.Simulations().Simulations, maxKept)
-	until(t, d, stays.ID, begun) // what has not ended is kept, however old it is
+	becomes(t, d, stays.ID, begun) // what has not ended is kept
 	_, err = d.Simulation(all[0].ID)
 	assert.ErrorIs(t, err, api.ErrNotFound, "the oldest go")
 }
 
-func TestNobodyFollows(t *testing.T) {
-	d := running(t, Options{}, "hang")
-	s := ask(t, d, "ada", small())
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	left, follows := make(chan error, 1), make(chan bool, 100)
-	go func() {
-		left <- d.FollowSimulation(ctx, s.ID, func(string, any) error { follows <- true; return nil })
-	}()
-	<-follows
-	d.cancelUnread(time.Now().Add(time.Hour))
-	assert.NotContains(t, d.state(s.ID), "cancelled", "it is followed")
-	before := time.Now()
-	leave()
-	require.NoError(t, <-left)
-	d.cancelUnread(before.Add(patience))
-	assert.NotContains(t, d.state(s.ID), "cancelled", "it was followed just now")
-	d.cancelUnread(time.Now().Add(patience + time.Second))
-	assert.Equal(t, "cancelled: nobody was watching it any more", d.state(s.ID))
+// A simulation without a follower is canceled after some time.
+func TestUnfollowedSimulationIsCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Options{CPUs: 1})
+		s := ask(t, d, "ada", small())
+		state := func() string {
+			d.cancelUnread(time.Now())
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return string(d.all[0].state) + " " + d.all[0].problem
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		go func() {
+			assert.NoError(t, d.FollowSimulation(ctx, s.ID, func(string, any) error { return nil }))
+		}()
+		synctest.Wait()
+		wait.Advance(time.Hour)
+		assert.Equal(t, "queued ", state())
+		leave()
+		wait.Advance(patience)
+		assert.Equal(t, "queued ", state())
+		wait.Advance(time.Second)
+		assert.Equal(t, "cancelled nobody was watching it any more", state())
+	})
 }
 
-// state reads without counting as one who follows.
-func (d *Desk) state(id string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s, _ := d.find(id)
-	if s.problem == "" {
-		return string(s.state)
-	}
-	return string(s.state) + ": " + s.problem
-}
-
-func TestFollowerGoes(t *testing.T) {
-	d := running(t, Options{}, "hang")
+func TestFollowEndsWithItsFollower(t *testing.T) {
+	d := New(Options{CPUs: 1})
 	s := ask(t, d, "ada", small())
-	full := errors.New("the connection is gone")
-	assert.Equal(t, full, d.FollowSimulation(t.Context(), s.ID, func(string, any) error { return full }))
+	gone := errors.New("the connection is gone")
+	assert.Equal(t, gone, d.FollowSimulation(t.Context(), s.ID, func(string, any) error { return gone }))
 	assert.ErrorIs(t, d.FollowSimulation(t.Context(), "x", nil), api.ErrNotFound)
 }
 
-func TestCrash(t *testing.T) {
-	for how, want := range map[string]string{
-		"crash":  "the simulation's process ended before it was done: exit status 2: panic: the simulated cluster burns",
-		"silent": "the simulation's process ended before it was done",
+// The reason is shown where a process fails.
+func TestProcessFails(t *testing.T) {
+	const early = "^the simulation's process ended before it was done"
+	for name, row := range map[string]struct {
+		how, want string
+		memory    int64
+	}{
+		"crash":  {"crash", early + ": exit status 2: panic: the simulated cluster burns$", 0},
+		"silent": {"silent", early + "$", 0},
+		"memory": {"", "it needs more than the 1 MiB that a simulation may use: reduce the levels", 1 << 20},
 	} {
-		d := running(t, Options{}, how)
-		r := until(t, d, ask(t, d, "ada", small()).ID, ended)
-		assert.Equal(t, api.SimulationFailed, r.Progress.State)
-		assert.Equal(t, want, r.Error)
+		t.Run(name, func(t *testing.T) {
+			d := running(t, Options{Memory: row.memory}, row.how)
+			r := becomes(t, d, ask(t, d, "ada", small()).ID, ended)
+			assert.Equal(t, api.SimulationFailed, r.Progress.State)
+			assert.Regexp(t, row.want, r.Error)
+		})
 	}
 }
 
-func TestMemory(t *testing.T) {
-	d := running(t, Options{Memory: 1 << 20}, "")
-	r := until(t, d, ask(t, d, "ada", small()).ID, ended)
-	assert.Equal(t, api.SimulationFailed, r.Progress.State)
-	assert.Contains(t, r.Error, "it needs more than the 1 MiB that a simulation may use: reduce the levels")
-}
-
-// The end of a desk leaves no process behind, and those who wait hear of it.
-func TestEnd(t *testing.T) {
-	d := New(Options{CPUs: 1})
-	d.environ = append(d.environ, misbehave+"=hang")
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { d.Run(ctx) })
+// The end of a desk leaves no process and cancels what waits.
+func TestEndLeavesNoProcess(t *testing.T) {
+	d, stop := desk(Options{}, "hang")
+	defer stop()
 	s, waits := ask(t, d, "ada", small()), ask(t, d, "bob", small())
-	until(t, d, s.ID, begun)
+	becomes(t, d, s.ID, begun)
 	process := child(t)
-	cancel()
-	wg.Wait()
-	assert.Error(t, exists(process), "it has been waited for")
+	stop()
+	assert.Error(t, exists(process))
 	for _, id := range []string{s.ID, waits.ID} {
-		assert.Equal(t, "cancelled: the load generator is shutting down", d.state(id))
+		r, err := d.Simulation(id)
+		require.NoError(t, err)
+		assert.Equal(t, api.SimulationCancelled, r.Progress.State)
+		assert.Equal(t, "the load generator is shutting down", r.Error)
 	}
 }
 
-// Where the load generator is killed, its process ends by itself.
-func TestParentIsGone(t *testing.T) {
-	for _, how := range []string{"", "hang"} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], Command)
-		cmd.Env = []string{misbehave + "=" + how}
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		g, err := study.Request{Levels: []int{10_000}, Seeds: new(12)}.Grid()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		require.NoError(t, json.NewEncoder(in).Encode(job{g, 1 << 40}))
-		require.NoError(t, in.Close())
-		_ = cmd.Wait() // the test's own time-out is the deadline
-	}
-}
-
-func TestWorkIsTold(t *testing.T) {
-	for text, want := range map[string]string{
-		``:    "got no valid request: EOF",
-		`nil`: "got no valid request: invalid character",
-		`{}`:  `{"end":{}}`,
+// A process ends with its standard input, which a killed load generator closes. Its answer to a bad request is an
+// error.
+func TestProcessReadsItsInput(t *testing.T) {
+	g, err := study.Request{Levels: []int{10_000}, Seeds: new(12)}.Grid()
+	require.NoError(t, err)
+	long, err := json.Marshal(job{g, 1 << 40})
+	require.NoError(t, err)
+	for _, row := range []struct {
+		how, text, want string
+		open            bool // the input, until the process has ended
+	}{
+		{"", string(long), "", false},
+		{"hang", string(long), "", false},
+		{"", ``, "got no valid request: EOF", false},
+		{"", `nil`, "got no valid request: invalid character", false},
+		{"", `{}`, `{"end":{}}`, true},
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], Command)
+		cmd.Env = []string{misbehave + "=" + row.how}
 		in, err := cmd.StdinPipe()
 		require.NoError(t, err)
 		var out strings.Builder
 		cmd.Stdout = &out
 		require.NoError(t, cmd.Start())
-		_, err = in.Write([]byte(text))
+		_, err = io.WriteString(in, row.text)
 		require.NoError(t, err)
-		if text != `{}` {
+		if !row.open {
 			require.NoError(t, in.Close())
 		}
-		_ = cmd.Wait()
-		assert.Contains(t, out.String(), want)
+		_ = cmd.Wait() // the time limit of the test is the deadline
+		assert.Contains(t, out.String(), row.want)
 	}
 }
 
-func TestTurnedOff(t *testing.T) {
+func TestSimulationsAreDisabled(t *testing.T) {
 	d := New(Options{})
 	_, err := d.StartSimulation("ada", "ada", small())
 	assert.ErrorIs(t, err, api.ErrUnavailable)
@@ -317,22 +317,23 @@ func TestTurnedOff(t *testing.T) {
 	assert.Contains(t, l.Message, "whatif.cpus")
 }
 
+// What the request or the folder of profiles refuses is not started. Packages api and study test their limits.
 func TestStartRefuses(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	for want, r := range map[string]api.SimulationRequest{
 		"levels: 0 is not allowed: 1 to 10000": {Levels: []int{0}},
-		"levels: 20000 conversations over all levels × 2 modes × 6 seeds = 240000 is not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds": {Levels: []int{10000, 9999, 1}},
-		`profile: "tpu" is not allowed: one of h100-tp2, h100-tp4, h200-tp1`:                                                                                         {Profile: new("tpu")},
-		`modes: "unknown" is not allowed: one of kv, round_robin, least_loaded`:                                                                                      {Modes: []api.Mode{api.ModeUnknown}},
-		"turns.max: 51 is not allowed: 1 to 50":                                                                                                                      {Turns: &api.Range{Min: 1, Max: 51}},
+		`profile: "tpu" is not allowed: one of h100-tp2, h100-tp4, h200-tp1`:    {Profile: new("tpu")},
+		`modes: "unknown" is not allowed: one of kv, round_robin, least_loaded`: {Modes: []api.Mode{api.ModeUnknown}},
 	} {
 		_, err := d.StartSimulation("ada", "ada", r)
 		assert.EqualError(t, err, want)
 	}
+	_, err := d.StartSimulation("ada", "ada", api.SimulationRequest{Levels: []int{10000, 9999, 1}})
+	assert.ErrorContains(t, err, "= 240000 is not allowed: at most 150000: ask for lower or fewer levels")
 	assert.Empty(t, d.Simulations().Simulations)
 }
 
-// Figures of a profile that nobody fitted, and of larger batches than it has, say so.
+// Notes name a profile that was not fitted, and batches larger than its own.
 func TestNotes(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	r := small()
@@ -340,8 +341,8 @@ func TestNotes(t *testing.T) {
 	s := ask(t, d, "ada", r)
 	assert.False(t, s.Calibrated)
 	require.Len(t, s.Notes, 3)
-	recorded := sim.H200()
-	assert.Equal(t, "Not calibrated: the times are not based on measurements of this profile with speculation eagle3. "+recorded.Speculation[api.SpeculationEagle3].Basis, s.Notes[1])
+	assert.Equal(t, "Not calibrated: the times are not based on measurements of this profile with speculation eagle3. "+
+		sim.H200().Speculation[api.SpeculationEagle3].Basis, s.Notes[1])
 	assert.Contains(t, s.Notes[2], "more than 64 sequences")
 	r = small()
 	r.Profile = new("h100-tp4")
@@ -352,19 +353,17 @@ func TestNotes(t *testing.T) {
 	assert.Contains(t, s.Notes[1], scaled.Basis)
 }
 
+// Profiles are those of the folder beside the built-in ones. One that cannot be used has its reason.
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../sim/profiles/h200-tp1.yaml")
 	require.NoError(t, err)
-	write := func(name string, text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	ours := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
+	for name, content := range map[string]string{
+		"a.yaml": ours, "b.yml": string(text), "c.yaml": "name: [", "d.yaml": strings.Repeat("#", maxFile+1), "e.txt": ours,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	twin := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
-	write("a.yaml", twin)
-	write("b.yml", string(text))
-	write("c.yaml", "name: [")
-	write("d.yaml", strings.Repeat("#", maxFile+1))
-	write("e.txt", twin)
 	d := New(Options{CPUs: 1, Profiles: dir})
 	l := d.Simulations()
 	assert.True(t, l.Available)
@@ -379,10 +378,8 @@ func TestProfiles(t *testing.T) {
 	assert.Equal(t, 64, *p.Defaults.MaxBatchSize)
 	assert.Equal(t, "our-cluster", *p.Defaults.Profile)
 	assert.Len(t, p.Speculations, 4)
+	assert.NotEmpty(t, p.Presets)
 	assert.Equal(t, "8 × H100, 2 GPUs per worker", got["built in h100-tp2"].Title)
-	for _, preset := range p.Presets {
-		assert.NotEmpty(t, preset.Description, preset.Name)
-	}
 	assert.Contains(t, got["b.yml h200-tp1"].Error, "a name that no other profile has; this one is built in")
 	assert.Contains(t, got["c.yaml c"].Error, "a profile in YAML")
 	assert.Contains(t, got["d.yaml d"].Error, "larger than 65536 bytes")
@@ -394,8 +391,10 @@ func TestProfiles(t *testing.T) {
 	_, err = d.StartSimulation("ada", "ada", r)
 	assert.ErrorContains(t, err, "profile: c is not allowed: a readable profile; c.yaml:")
 
-	assert.Empty(t, New(Options{CPUs: 1, Profiles: filepath.Join(dir, "none")}).Simulations().Message, "there need not be any")
-	assert.Contains(t, New(Options{CPUs: 1, Profiles: filepath.Join(dir, "a.yaml")}).Simulations().Message, "not a directory")
+	missing := New(Options{CPUs: 1, Profiles: filepath.Join(dir, "none")})
+	assert.Empty(t, missing.Simulations().Message, "the folder is optional")
+	file := New(Options{CPUs: 1, Profiles: filepath.Join(dir, "a.yaml")})
+	assert.Contains(t, file.Simulations().Message, "not a directory")
 }
 
 // The limits of the API are offered as far as the simulation has no narrower ones.
@@ -409,36 +408,33 @@ func TestLimits(t *testing.T) {
 	assert.Equal(t, api.SimulationLimit{Min: 0, Max: 1000, Above: true}, all["start_rate"])
 }
 
-// child is the process of a desk of this test.
+// child returns the process of a desk of this test.
 func child(t *testing.T) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a process's children so easily")
+		t.Skip("the children of a process are read from /proc, which only Linux has")
 	}
-	return childNow(t)
+	all := children(t)
+	require.Len(t, all, 1)
+	return all[0]
 }
 
-// childNow is child on Linux, with a test that may look again.
-func childNow(t require.TestingT) int {
+func children(t *testing.T) (all []int) {
+	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/children")
 	require.NoError(t, err)
-	var all []string
 	for _, task := range tasks {
 		text, _ := os.ReadFile(task)
-		all = append(all, strings.Fields(string(text))...)
+		for _, field := range strings.Fields(string(text)) {
+			id, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			all = append(all, id)
+		}
 	}
-	require.Len(t, all, 1)
-	id, err := strconv.Atoi(all[0])
-	require.NoError(t, err)
-	return id
+	return all
 }
 
 func exists(id int) error {
 	_, err := os.Stat("/proc/" + strconv.Itoa(id))
 	return err
-}
-
-func gone(t *testing.T, id int) {
-	t.Helper()
-	require.Eventually(t, func() bool { return exists(id) != nil }, soon, 10*time.Millisecond)
 }

@@ -9,11 +9,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// misbehave, in a worker's environment, says how it is to end.
+// misbehave is the variable of a process's environment with its behavior.
 const misbehave = "WHATIF_TEST"
 
-// The test's own program is the one that computes simulations, as the load generator's
-// is.
+// The program of the test computes simulations, as the load generator does.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		os.Exit(behave())
@@ -21,8 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// behave computes as the load generator's process does, but not at the lowest priority:
-// beside the tests of other packages that gets nothing for minutes.
+// behave computes as the process of the load generator does, at a normal priority: the lowest one gets no core for
+// minutes beside the tests of other packages.
 func behave() int {
 	switch os.Getenv(misbehave) {
 	case "crash":
