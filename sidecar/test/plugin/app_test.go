@@ -1,12 +1,10 @@
 package plugin_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
 	"github.com/grafana/grafana-plugin-sdk-go/backend/log"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/pkg/plugin"
 	"kvbooth/sidecar/api"
 )
@@ -23,10 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const (
-	token    = "a-token-for-the-tests"
-	patience = 20 * time.Second
-)
+const token = "a-token-for-the-tests"
 
 func newApp(t testing.TB, url, token string) *plugin.App {
 	t.Helper()
@@ -65,8 +61,7 @@ type card struct {
 	mu    sync.Mutex
 	field string
 	value *float64
-	n     int           // frames so far
-	sent  chan struct{} // has one where a frame came since the last look
+	n     int // frames so far
 }
 
 func (c *card) Send(p *backend.StreamPacket) error {
@@ -78,28 +73,21 @@ func (c *card) Send(p *backend.StreamPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.value, c.n = field.At(field.Len()-1).(*float64), c.n+1
-	select {
-	case c.sent <- struct{}{}:
-	default: // the last one has not been looked at
-	}
 	return nil
 }
 
-// shows says whether the card shows a number; before the first frame it shows none.
-func (c *card) shows() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.value != nil && *c.value > 0
-}
-
-func (c *card) frames() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
+// requireNumber waits until the card shows a number above 0, or none.
+func (c *card) requireNumber(t testing.TB, what string, number bool) {
+	t.Helper()
+	wait.Eventually(t, what, func() (any, bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.value, c.n > 0 && number == (c.value != nil && *c.value > 0)
+	})
 }
 
 func watch(t testing.TB, a *plugin.App, path, field string) *card {
-	c := &card{field: field, sent: make(chan struct{}, 1)}
+	c := &card{field: field}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -109,54 +97,44 @@ func watch(t testing.TB, a *plugin.App, path, field string) *card {
 	return c
 }
 
-// until looks at the card again with every frame, until it is as wanted.
-func (c *card) until(t testing.TB, within time.Duration, message string, wanted func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for !wanted() {
-		select {
-		case <-c.sent:
-		case <-ctx.Done():
-			require.FailNow(t, message)
-		}
-	}
-}
-
 // A presenter's minute: dashes, Start, numbers, the slider, Stop; each with the
 // login in the load generator's events, and none of it for a Viewer.
 func TestOperate(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newGenerator(t, token).url(), token)
+	a := newApp(t, startGenerator(t, token), token)
 	rps, hit := watch(t, a, "main/kpi", "rps"), watch(t, a, "main/kpi", "kv_hit_ratio")
-	rps.until(t, patience, "dashes before Start", func() bool { return rps.frames() > 0 && !rps.shows() })
+	rps.requireNumber(t, "dashes before Start", false)
+	wait.Eventually(t, "the connection's test finds the target", func() (any, bool) {
+		res, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{
+			PluginContext: backend.PluginContext{User: &backend.User{Login: "ada", Role: "Admin"}},
+		})
+		require.NoError(t, err)
+		return res.Message, strings.Contains(res.Message, "Load generator 1.2.3 answers") && res.Status == backend.HealthStatusOk
+	})
 
 	var p api.Problem
 	require.Equal(t, 403, call(t, a, "vera", "Viewer", "POST", "workload/start", `{"concurrency":3}`, &p))
 	require.Contains(t, p.Detail, "Editor")
 	var s api.State
-	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "status", "", nil))
 	require.Equal(t, 200, call(t, a, "edith", "Editor", "POST", "workload/start", `{"concurrency":3}`, &s))
 	require.True(t, s.Running)
-	rps.until(t, patience, "a rate", rps.shows)
-	hit.until(t, patience, "a ratio", hit.shows)
+	rps.requireNumber(t, "a rate", true)
+	hit.requireNumber(t, "a ratio", true)
 	require.Equal(t, 200, call(t, a, "edith", "Editor", "POST", "workload/start?lane=main", `{"concurrency":4}`, &s))
 	require.Equal(t, 4, s.Concurrency.Target)
 	require.Equal(t, 200, call(t, a, "adam", "Admin", "PATCH", "settings", `{"title":"Booth 7"}`, nil))
 	require.Equal(t, 200, call(t, a, "gräfin@example.com", "Editor", "POST", "workload/stop", `{"drain":false}`, nil))
-	rps.until(t, patience, "dashes after Stop", func() bool { return !rps.shows() })
+	rps.requireNumber(t, "dashes after Stop", false)
 
-	// Who has done what; a stop is written down when it has happened.
-	by := map[string]string{}
-	require.Eventually(t, func() bool {
+	by := map[string]string{} // a stop is written down when it has happened
+	wait.Eventually(t, "the stop's event", func() (any, bool) {
 		var l api.EventList
 		require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "events?limit=100", "", &l))
 		clear(by)
 		for _, e := range l.Events {
 			by[string(e.Kind)] += " " + e.By
 		}
-		return by["stop"] != ""
-	}, patience, 10*time.Millisecond, "the stop's event")
+		return by, by["stop"] != ""
+	})
 	require.Contains(t, by["start"], "edith")
 	require.Contains(t, by["settings"], "adam")
 	require.Contains(t, by["stop"], "gräfin@example.com")
@@ -167,104 +145,12 @@ func TestOperate(t *testing.T) {
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations?limit=1", "", &list))
 	require.Len(t, list.Conversations, 1)
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations/"+list.Conversations[0].ID, "", nil))
-	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "conversations/nothing", "", &p))
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "turns.csv?step=1", "", nil))
-}
 
-// The load generator's refusals come as it wrote them.
-func TestFieldProblem(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newGenerator(t, "").url(), "")
-	var p api.Problem
+	// The load generator's refusals come as it wrote them.
 	require.Equal(t, 422, call(t, a, "edith", "Editor", "POST", "workload/start", `{"concurrency":181}`, &p))
-	require.Equal(t, "concurrency", p.Field)
-	require.Equal(t, "181", p.Value)
+	require.Equal(t, []string{"concurrency", "181"}, []string{p.Field, p.Value})
 	require.NotEmpty(t, p.Allowed)
-	require.Equal(t, 404, call(t, a, "edith", "Editor", "POST", "workload/stop?lane=twin", `{"drain":true}`, &p))
-	for _, tt := range []struct {
-		method, url, body string
-		status            int
-		field             string
-	}{
-		{"GET", "status?lane=main", "", 422, "query"},
-		{"GET", "cluster?lane=a&lane=b", "", 422, "lane"},
-		{"GET", "cluster?path=/metrics", "", 422, "query"},
-		{"GET", "cluster?lane=%2", "", 400, ""},
-		{"GET", "events?limit=ten", "", 422, "limit"},
-		{"GET", "events?limit=99999999999", "", 422, "limit"},
-		{"GET", "turns.csv?step=1.5", "", 422, "step"},
-		{"GET", "conversations?token=secret", "", 422, "query"},
-		{"GET", "baselines/a?lane=main", "", 422, "query"},
-		{"GET", "starters/a?topic=b", "", 422, "query"},
-		{"POST", "baselines?lane=main", "{}", 422, "query"},
-		{"POST", "workload/start", "", 400, ""},
-		{"POST", "workload/start", "[]", 400, ""},
-		{"POST", "workload/start", `{"concurrency":120} {}`, 400, ""},
-		{"POST", "workload/start", `{"concurrency":"120"}`, 422, "concurrency"},
-		{"PATCH", "workload", `{"turns":{"min":1.5}}`, 422, "turns.min"},
-		{"PATCH", "workload", `{"target":"http://elsewhere"}`, 422, "target"},
-		{"PATCH", "settings", `{"title":"` + strings.Repeat("x", api.MaxBody) + `"}`, 413, ""},
-	} {
-		p = api.Problem{}
-		require.Equal(t, tt.status, call(t, a, "ada", "Admin", tt.method, tt.url, tt.body, &p), "%s %s", tt.url, tt.body)
-		require.Equal(t, tt.field, p.Field, tt.url)
-		require.NotEmpty(t, p.Detail)
-	}
-}
-
-// Everybody sees what can be asked, and operators ask; where simulations are turned
-// off, it is the load generator that says so.
-func TestSimulations(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newGenerator(t, token).url(), token)
-	var l api.SimulationList
-	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "simulations", "", &l))
-	require.NotEmpty(t, l.Profiles)
-	require.False(t, l.Available)
-	var p api.Problem
-	require.Equal(t, 403, call(t, a, "vera", "Viewer", "POST", "simulations", `{}`, &p))
-	require.Equal(t, "this requires the Grafana role Editor or higher", p.Detail)
-	require.Equal(t, 503, call(t, a, "edith", "Editor", "POST", "simulations", `{}`, &p))
-	require.Contains(t, p.Detail, "whatif.cpus")
-	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "simulations/nothing", "", &p))
-}
-
-// Within 5 s of the load generator's end no card shows a number, and within 5 s
-// of its return the streams go on, without anybody subscribing again.
-func TestRestart(t *testing.T) {
-	t.Parallel()
-	g := newGenerator(t, token)
-	a := newApp(t, g.url(), token)
-	step := watch(t, a, "main/state", "target_concurrency")
-	step.until(t, patience, "a number", step.shows)
-	g.stop()
-	step.until(t, 5*time.Second, "no old number", func() bool { return !step.shows() })
-	var p api.Problem
-	require.Equal(t, 502, call(t, a, "edith", "Editor", "POST", "workload/stop", `{}`, &p))
-	require.Contains(t, p.Detail, "start it")
-	g.start()
-	step.until(t, 5*time.Second, "a number again", step.shows)
-}
-
-// The connection's test against the real thing.
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	g := newGenerator(t, token)
-	text := func(token string) (backend.HealthStatus, string) {
-		res, err := newApp(t, g.url(), token).CheckHealth(t.Context(), &backend.CheckHealthRequest{
-			PluginContext: backend.PluginContext{User: &backend.User{Login: "ada", Role: "Admin"}},
-		})
-		require.NoError(t, err)
-		return res.Status, res.Message
-	}
-	status, message := text("a-token-that-is-wrong")
-	require.Equal(t, backend.HealthStatusError, status)
-	require.Contains(t, message, "the token is wrong")
-	require.Eventually(t, func() bool { // the load generator looks for its target first
-		status, message = text(token)
-		return status == backend.HealthStatusOk
-	}, patience, 10*time.Millisecond, "health")
-	require.Contains(t, message, "Load generator 1.2.3 answers")
-	require.Contains(t, message, "lane main is stopped, KV-aware")
-	require.Contains(t, message, "Prometheus is not there: start it")
+	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "conversations/nothing", "", &p))
+	require.Equal(t, 400, call(t, a, "edith", "Editor", "POST", "workload/start", "", &p))
 }

@@ -41,7 +41,6 @@ func newTarget(t testing.TB) *httptest.Server {
 			text, _ := json.Marshal(v)
 			fmt.Fprintf(w, "data: %s\n\n", text)
 			w.(http.Flusher).Flush()
-			time.Sleep(2 * time.Millisecond) // the answer is slow: this is no waiting for anything
 		}
 		choice := func(delta map[string]any, reason any) map[string]any {
 			return map[string]any{"id": "1", "object": "chat.completion.chunk", "model": "a-model", "choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": reason}}}
@@ -61,41 +60,13 @@ func newTarget(t testing.TB) *httptest.Server {
 	return ts
 }
 
-// generator is a load generator that can be ended and started again, at the same
-// address and with the same data.
-type generator struct {
-	t      testing.TB
-	target string
-	token  string
-	dir    string
-	addr   string
-	end    func() // ends it and waits; nil: it does not run
-}
-
-func newGenerator(t testing.TB, token string) *generator {
-	g := &generator{t: t, target: newTarget(t).URL, token: token, dir: t.TempDir(), addr: "127.0.0.1:0"}
-	g.start()
-	t.Cleanup(func() {
-		if g.end != nil {
-			g.stop()
-		}
-	})
-	return g
-}
-
-func (g *generator) url() string { return "http://" + g.addr }
-
-func (g *generator) stop() {
-	g.end()
-	g.end = nil
-}
-
-func (g *generator) start() {
-	t, log := g.t, slog.New(slog.DiscardHandler)
-	ctx, cancel := context.WithCancel(context.Background())
-	kept, err := store.Open(ctx, store.Options{Dir: g.dir})
+// startGenerator serves a load generator until the test ends, and gives its URL.
+func startGenerator(t testing.TB, token string) string {
+	log := slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	kept, err := store.Open(ctx, store.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
-	client, err := chat.New(chat.Options{URL: g.target})
+	client, err := chat.New(chat.Options{URL: newTarget(t).URL})
 	require.NoError(t, err)
 	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
 		Version: "1.2.3", Store: kept, Log: log,
@@ -113,19 +84,20 @@ func (g *generator) start() {
 	})
 	view := lane.NewView(catalogue)
 	srv, err := server.New(server.Options{
-		Backend: server.Parts{View: view, Catalogue: catalogue, Records: kept, Desk: whatif.New(whatif.Options{})}, Token: g.token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
+		Backend: server.Parts{View: view, Catalogue: catalogue, Records: kept, Desk: whatif.New(whatif.Options{})},
+		Token:   token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
 	})
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", g.addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	g.addr = l.Addr().String()
 	var wg sync.WaitGroup
 	wg.Go(func() { view.Run(ctx) })
 	wg.Go(func() { _ = srv.Serve(ctx, l) })
-	g.end = func() {
+	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
 		client.Close()
 		require.NoError(t, kept.Close())
-	}
+	})
+	return "http://" + l.Addr().String()
 }
