@@ -542,8 +542,7 @@ func TestValidateRefuses(t *testing.T) {
 	} {
 		b := h200()
 		c.spoil(&b)
-		var refused *api.FieldError
-		require.ErrorAs(t, Validate(b), &refused, c.field)
+		refused := refusal(t, Validate(b))
 		assert.Equal(t, c.field, refused.Field)
 		assert.NotEmpty(t, refused.Value)
 		assert.NotEmpty(t, refused.Allowed)
@@ -585,9 +584,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{strings.Repeat(" ", maxBytes+1), "file", "at most"},
 	} {
 		_, err := ReadJSON(strings.NewReader(c.text), "", api.ModeState{})
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, c.text[:min(40, len(c.text))])
-		assert.Equal(t, c.field, refused.Field)
+		assert.Equal(t, c.field, refusal(t, err).Field, c.text[:min(40, len(c.text))])
 		assert.Contains(t, err.Error(), c.says)
 	}
 }

@@ -24,19 +24,7 @@ func TestReadCSVInAnyOrderWithMetadata(t *testing.T) {
 		"kv,91.5,20,33,30.5,2026-05-01T10:00:00+02:00,400,\r\n# half way\r\nkv,,10,,,,,eagle3\r\n"
 	b, err := ReadCSV(strings.NewReader(file), "ours")
 	require.NoError(t, err)
-	assert.Equal(t, api.Baseline{
-		Name: "ours", Title: "Our cluster, May", Kind: KindImported, Notes: "taken after hours: twice",
-		Deployment: api.Deployment{Engine: "vllm", Model: "Qwen3 32B", GPU: "L40S", Workers: 8, TensorParallel: 2, Speculation: api.SpeculationDraft},
-		Workload:   &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 512},
-		Rows: []api.BaselineRow{
-			{Concurrency: 10, Mode: api.ModeKV, Speculation: api.SpeculationEagle3},
-			{
-				Concurrency: 20, Mode: api.ModeKV, Speculation: api.SpeculationDraft,
-				TPOT: api.Percentiles{P95: ptr(0.033)}, ITL: api.Percentiles{P50: ptr(0.0305)},
-				KVHitRatio: ptr(0.915), N: 400, Measured: ptr(time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)),
-			},
-		},
-	}, b)
+	golden(t, "csv", b)
 }
 
 func TestReadCSVWithoutMetadata(t *testing.T) {
@@ -87,8 +75,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"concurrency,mode,n\n" + manyRows(maxRows+1), "file", "more rows"},
 	} {
 		_, err := ReadCSV(strings.NewReader(c.file), "x")
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, "%.80q", c.file)
+		refused := refusal(t, err)
 		assert.Equal(t, c.field, refused.Field, "%.80q", c.file)
 		assert.Contains(t, refused.Value, c.value, "%.80q", c.file)
 		assert.NotEmpty(t, refused.Allowed)
@@ -155,8 +142,7 @@ func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 }
 
 func TestWriteCSVRefusesWhatCouldNotBeRead(t *testing.T) {
-	var refused *api.FieldError
-	assert.ErrorAs(t, WriteCSV(&bytes.Buffer{}, api.Baseline{Name: "x", Kind: KindMeasured}), &refused)
+	refusal(t, WriteCSV(&bytes.Buffer{}, api.Baseline{Name: "x", Kind: KindMeasured}))
 }
 
 func FuzzReadCSV(f *testing.F) {

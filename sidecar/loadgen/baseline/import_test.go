@@ -25,6 +25,14 @@ func fixture(t testing.TB, name string) string {
 	return string(text)
 }
 
+// refusal is an error of a field.
+func refusal(t *testing.T, err error) api.FieldError {
+	t.Helper()
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused)
+	return *refused
+}
+
 func imported(t *testing.T, file string) api.Baseline {
 	t.Helper()
 	b, err := ReadJSON(strings.NewReader(fixture(t, file)), "ours", underKV)
@@ -139,8 +147,7 @@ func TestImportRefuses(t *testing.T) {
 		{`{"endpoint_type":"openai","max_concurrency":8}`, "x", api.ModeState{}, "baseline", "this JSON", "a baseline as the API gives it"},
 	} {
 		_, err := ReadJSON(strings.NewReader(c.text), c.name, c.run)
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, "%s %s", c.field, c.value)
+		refused := refusal(t, err)
 		if strings.HasPrefix(c.field, "line") {
 			assert.Equal(t, c.field, refused.Field)
 		} else {
@@ -215,8 +222,7 @@ func TestJoin(t *testing.T) {
 
 	robin.Deployment.Model = "Qwen3 32B"
 	_, err = Join(all, robin)
-	var refused *api.FieldError
-	require.ErrorAs(t, err, &refused)
+	refused := refusal(t, err)
 	assert.Equal(t, []string{"deployment.model", `"Qwen3 32B"`}, []string{refused.Field, refused.Value})
 	assert.Contains(t, refused.Allowed, `"meta-llama/Llama-3.1-70B-Instruct", as the baseline "ours" has it`)
 }
@@ -244,8 +250,7 @@ func FuzzReadJSON(f *testing.F) {
 		for _, run := range []api.ModeState{underKV, {}} { // a file of another program, or of the API
 			b, err := ReadJSON(bytes.NewReader(text), "fuzzed", run)
 			if err != nil {
-				var refused *api.FieldError
-				require.ErrorAs(t, err, &refused)
+				refusal(t, err)
 				continue
 			}
 			require.NoError(t, Validate(b))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,11 +14,13 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -260,35 +263,33 @@ func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady b
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c component
-	for _, c = range g.Spec.Components {
-		if c.Name == name {
-			break
-		}
-	}
+	c := g.Spec.Components[slices.IndexFunc(g.Spec.Components, func(c component) bool { return c.Name == name })]
 	container := c.PodTemplate.Spec.Containers[c.main()]
-	env := []any{}
-	for _, e := range append(g.Spec.Env, container.Env...) {
-		env = append(env, map[string]any{"name": e.Name, "value": e.Value})
+	p := corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "booth-" + strings.ToLower(name) + "-" + id, UID: types.UID(name + id), Namespace: g.Namespace,
+			Labels: map[string]string{ofGraph: g.Name, ofComponent: name},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: container.Image, Env: slices.Concat(g.Spec.Env, container.Env), Args: container.Args,
+		}}},
 	}
-	waiting := map[string]any{"reason": "ContainerCreating"}
+	waiting := &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
 	if strings.Contains(container.Image, "broken") {
-		waiting, isReady = map[string]any{"reason": "ImagePullBackOff", "message": "no such image"}, false
+		waiting, isReady = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}, false
 	}
-	status := map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[isReady]}}}
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	if !isReady {
-		status["containerStatuses"] = []any{map[string]any{"name": "main", "state": map[string]any{"waiting": waiting}}}
+		ready.Status = corev1.ConditionFalse
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: waiting}}}
 	}
-	args := []any{}
-	for _, a := range container.Args {
-		args = append(args, a)
+	p.Status.Conditions = []corev1.PodCondition{ready}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": "booth-" + strings.ToLower(name) + "-" + id, "uid": name + id, "namespace": g.Namespace, "labels": map[string]any{ofGraph: g.Name, ofComponent: name}},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": container.Image, "env": env, "args": args}}},
-		"status":   status,
-	}}
+	return unstructured.Unstructured{Object: object}
 }
 
 // booth is the graph of the timelines; where says whose environment the mode stands in: the
