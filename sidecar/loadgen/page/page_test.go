@@ -59,8 +59,8 @@ func text(t *testing.T, res *http.Response) string {
 	return string(b)
 }
 
-// Every page's address gives the document, others do with their status; what is
-// no page's is not disguised as one.
+// The address of each page gives the document, and every other one gives it with status 404. A missing file is not
+// answered with the document.
 func TestAddresses(t *testing.T) {
 	h := built(t)
 	for target, want := range map[string]int{
@@ -72,16 +72,23 @@ func TestAddresses(t *testing.T) {
 		require.Equal(t, document, text(t, res), target)
 		require.Equal(t, "no-cache", res.Header.Get("Cache-Control"), target)
 		require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"), target)
+		for _, policy := range []string{"script-src 'self';", "default-src 'none';", "frame-ancestors 'none'"} {
+			require.Contains(t, res.Header.Get("Content-Security-Policy"), policy, target)
+		}
+		head := httptest.NewRecorder()
+		h.ServeHTTP(head, httptest.NewRequest(http.MethodHead, target, nil))
+		require.Zero(t, head.Body.Len(), target)
 	}
-	for _, target := range []string{"/assets/old.js", "/assets/", "/public/", "/public/../index.html/x", "/assets/page.1a2b.js/x"} {
+	for _, target := range []string{
+		"/assets/old.js", "/assets/", "/public/", "/public/../index.html/x", "/assets/page.1a2b.js/x",
+	} {
 		res := get(h, target)
 		require.GreaterOrEqual(t, res.StatusCode, 300, target)
 		require.NotContains(t, text(t, res), document, target)
 	}
 }
 
-// Scripts may be kept for ever, since their names change with them; fonts and
-// icons for a day.
+// Scripts are immutable, since their names change with them. Fonts and icons are kept for a day.
 func TestFiles(t *testing.T) {
 	h := built(t)
 	for target, want := range map[string][3]string{
@@ -95,7 +102,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Who takes compressed files gets them where there are any.
+// A client that accepts gzip gets compressed files where there are any.
 func TestCompression(t *testing.T) {
 	h := built(t)
 	for target, want := range map[string]string{"/": document, "/nothing": document, "/assets/page.1a2b.js": "0"} {
@@ -120,28 +127,12 @@ func TestCompression(t *testing.T) {
 	require.Empty(t, res.Header.Get("Content-Encoding"))
 }
 
-func TestHead(t *testing.T) {
-	for _, target := range []string{"/", "/nothing"} {
-		w := httptest.NewRecorder()
-		built(t).ServeHTTP(w, httptest.NewRequest(http.MethodHead, target, nil))
-		require.Zero(t, w.Body.Len())
-	}
-}
-
-// The page runs no script but the server's.
-func TestPolicy(t *testing.T) {
-	policy := get(built(t), "/").Header.Get("Content-Security-Policy")
-	require.Contains(t, policy, "script-src 'self';")
-	require.Contains(t, policy, "default-src 'none';")
-	require.Contains(t, policy, "frame-ancestors 'none'")
-}
-
-// Without a built page there is none.
+// Without built files there is no page.
 func TestNotBuilt(t *testing.T) {
 	require.Nil(t, newHandler(fstest.MapFS{".gitignore": {}}))
 }
 
-// Go knows the same pages as the front end.
+// The paths agree with those of the front end.
 func TestPathsAreTheRegistrys(t *testing.T) {
 	registry, err := os.ReadFile(filepath.Join("..", "..", "..", "src", "pages", "registry.ts"))
 	require.NoError(t, err)

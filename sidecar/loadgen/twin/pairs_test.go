@@ -14,12 +14,13 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func turn(k int64, number int, ended time.Time) *lane.EndedTurn {
 	return &lane.EndedTurn{Draw: lane.Draw{Seed: 7, Number: k}, Turn: api.Turn{
-		Number: number, Ended: ended, TTFT: new(.3), TPOT: new(.02), Latency: new(10.), PromptTokens: new(100), CachedTokens: new(50),
+		Number: number, Ended: ended, TTFT: new(.3), TPOT: new(.02), Latency: new(10.),
+		PromptTokens: new(100), CachedTokens: new(50),
 	}}
 }
 
-// A turn is paired with the same turn of the same conversation, whichever lane comes first;
-// one of another draw is another one.
+// A turn is paired with the same turn of the same conversation, whichever lane is first. A turn of another draw is
+// another one.
 func TestMatcherPairsTurns(t *testing.T) {
 	var m matcher
 	m.begin(setting{concurrency: 2})
@@ -40,8 +41,8 @@ func TestMatcherPairsTurns(t *testing.T) {
 	assert.Equal(t, 2, m.pairs.N())
 }
 
-// What waits for a turn that never comes goes after an hour, and no more than so much waits;
-// it still counts as unpaired.
+// A turn without a counterpart is dropped after an hour, and the number of turns that wait is limited. Dropped turns
+// count as unpaired.
 func TestMatcherIsBounded(t *testing.T) {
 	var m matcher
 	m.begin(setting{concurrency: 2})
@@ -56,10 +57,11 @@ func TestMatcherIsBounded(t *testing.T) {
 	assert.Equal(t, maxWaiting+10, m.left())
 }
 
-// Another setting counts anew; what was counted is kept while only the modes were swapped.
+// Another setting counts anew. What was counted is kept while only the modes are swapped.
 func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
-	apart := setting{steps: [2]int64{1, 1}, modes: [2]api.ModeState{kv, rr}, concurrency: 2, shape: api.WorkloadShape{Openings: new(10)}}
+	shape := api.WorkloadShape{Openings: new(10)}
+	apart := setting{steps: [2]int64{1, 1}, modes: [2]api.ModeState{kv, rr}, concurrency: 2, shape: shape}
 	fill := func(m *matcher) {
 		m.add(0, turn(1, 1, noon))
 		m.add(1, turn(1, 1, noon))
@@ -92,8 +94,8 @@ func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 	assert.Nil(t, m.other)
 }
 
-// Evidence holds for a target until it is another one, as far as that is known.
-func TestTargetsAreTold(t *testing.T) {
+// A target is another one if a known property differs.
+func TestTargetIdentity(t *testing.T) {
 	is := identity{TargetID: api.TargetID{URL: "http://a", Model: "m"}, gpu: "H200", workers: 3}
 	assert.False(t, is.other(is))
 	assert.False(t, is.other(identity{TargetID: api.TargetID{URL: "http://a"}}), "not known now")

@@ -6,26 +6,27 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// While an answer comes, its text, its TTFT and its worker can be read; at its end, all else
-// from the same time stamps.
+// While an answer arrives, its text and its TTFT are shown. At its end the other figures come from the same time
+// stamps.
 func TestAnswerGrows(t *testing.T) {
 	more := make(chan string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for text := range more {
-			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}],\"nvext\":{\"worker_id\":{\"prefill_worker_id\":7,\"decode_worker_id\":7}}}\n\n", text)
+			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
 			w.(http.Flusher).Flush()
 		}
-		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":16}}}\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":2,`+
+			`"prompt_tokens_details":{"cached_tokens":16}}}`+"\n\ndata: [DONE]\n\n")
 	}))
 	defer server.Close()
 	client, err := chat.New(chat.Options{URL: server.URL, Model: "m"})
@@ -40,7 +41,7 @@ func TestAnswerGrows(t *testing.T) {
 		s.answered(0, &r)
 	}()
 	more <- "one"
-	require.Eventually(t, func() bool { return s.view().A.Text == "one" }, 30*time.Second, time.Millisecond)
+	wait.Eventually(t, "the first word", func() (any, bool) { return s.view().A, s.view().A.Text == "one" })
 	v := s.view().A
 	assert.True(t, v.Sent)
 	assert.False(t, v.Done)
@@ -50,7 +51,7 @@ func TestAnswerGrows(t *testing.T) {
 	ttft := *v.TTFT
 	more <- " two"
 	close(more)
-	<-ended
+	wait.Receive(t, "the end", ended)
 	v = s.view().A
 	assert.True(t, v.Done)
 	assert.Equal(t, "one two", v.Text)
@@ -61,23 +62,31 @@ func TestAnswerGrows(t *testing.T) {
 	assert.Empty(t, v.Error)
 }
 
-// Who was first, and by how much; nobody where one of them failed.
+// The round names the lane that was first, and by how much. It names none where one of them failed.
 func TestWhoWasFirst(t *testing.T) {
-	s := api.Showcase{A: api.ShowcaseSide{TTFT: new(.5)}, B: api.ShowcaseSide{TTFT: new(.3)}}
-	r := judge(2, &s)
-	assert.Equal(t, api.TwinLane, r.First)
-	assert.InDelta(t, .2, *r.Lead, 1e-9)
-	s.B.TTFT = new(.9)
-	r = judge(2, &s)
-	assert.Equal(t, api.DefaultLane, r.First)
-	assert.InDelta(t, .4, *r.Lead, 1e-9)
-	s.A.Error = "it broke"
-	r = judge(2, &s)
-	assert.Empty(t, r.First)
-	assert.Nil(t, r.Lead)
+	side := func(ttft float64) api.ShowcaseSide { return api.ShowcaseSide{TTFT: &ttft} }
+	failed := side(.5)
+	failed.Error = "it broke"
+	for _, row := range []struct {
+		a, b api.ShowcaseSide
+		want string
+		lead float64
+	}{
+		{side(.5), side(.3), api.TwinLane, .2},
+		{side(.5), side(.9), api.DefaultLane, .4},
+		{failed, side(.9), "", 0},
+	} {
+		r := judge(2, &api.Showcase{A: row.a, B: row.b})
+		assert.Equal(t, row.want, r.First)
+		if row.want == "" {
+			assert.Nil(t, r.Lead)
+			continue
+		}
+		assert.InDelta(t, row.lead, *r.Lead, 1e-9)
+	}
 }
 
-// However long an answer is, a bounded part of it is shown, whole characters all.
+// The end of a long answer is shown, in whole characters.
 func TestLongAnswersAreCut(t *testing.T) {
 	assert.Equal(t, "short", tail("short"))
 	long := tail(strings.Repeat("ä", maxShown))

@@ -321,7 +321,7 @@ func TestSimulationsAreDisabled(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	for want, r := range map[string]api.SimulationRequest{
-		"levels: 0 is not allowed: 1 to 10000": {Levels: []int{0}},
+		"levels: 0 is not allowed: 1 to 10000":                                  {Levels: []int{0}},
 		`profile: "tpu" is not allowed: one of h100-tp2, h100-tp4, h200-tp1`:    {Profile: new("tpu")},
 		`modes: "unknown" is not allowed: one of kv, round_robin, least_loaded`: {Modes: []api.Mode{api.ModeUnknown}},
 	} {
