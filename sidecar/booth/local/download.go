@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Patience with a server. Variables for the tests' sake.
-var (
+// Patience with a server.
+const (
 	answersWithin = 5 * time.Second  // it begins to answer
 	stalledAfter  = 30 * time.Second // without a byte
 )

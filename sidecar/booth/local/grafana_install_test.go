@@ -9,20 +9,21 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
-	"kvbooth/sidecar/process"
 )
 
 // installGrafana installs one in an empty folder, in which nothing but the lock may
@@ -31,7 +32,7 @@ func installGrafana(t *testing.T) (said string, err error) {
 	t.Helper()
 	cache := t.TempDir()
 	var progress bytes.Buffer
-	g, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	g, err := local.InstallGrafana(t.Context(), cache, &progress)
 	entries, readErr := os.ReadDir(cache)
 	require.NoError(t, readErr)
 	var left []string
@@ -58,38 +59,95 @@ func TestInstallGrafana(t *testing.T) {
 	})
 	cache := filepath.Join(t.TempDir(), "cache")
 	var progress bytes.Buffer
-	first, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	first, err := local.InstallGrafana(wait.Context(t), cache, &progress)
 	require.NoError(t, err)
 	assert.Equal(t, cache, filepath.Dir(first.Home))
 	assert.FileExists(t, filepath.Join(first.Home, "link"))
 	assert.Contains(t, progress.String(), "its SHA-256 matches the one published at "+os.Getenv(local.GrafanaMirrorVariable))
 
 	progress.Reset()
-	again, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	again, err := local.InstallGrafana(wait.Context(t), cache, &progress)
 	require.NoError(t, err)
 	assert.Equal(t, first, again)
 	assert.Empty(t, progress.String(), "it is there")
 	assert.Equal(t, 1, asked)
 }
 
-// However slowly the bytes come: as long as some do, there is patience.
-func TestInstallGrafanaSlowly(t *testing.T) {
-	local.Patience(t, 5*time.Second, 500*time.Millisecond)
+// answers has all requests answered by a function, until the test ends.
+func answers(t *testing.T, f func(*http.Request) (*http.Response, error)) {
+	t.Helper()
+	t.Setenv(local.GrafanaMirrorVariable, "http://mirror")
+	http.DefaultClient.Transport = roundTrip(f)
+	t.Cleanup(func() { http.DefaultClient.Transport = nil })
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// slowly is a body whose bytes come in pieces, each after a pause. Behind the last one nothing comes any more.
+type slowly struct {
+	request *http.Request
+	pieces  [][]byte
+	pause   time.Duration
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if len(s.pieces) == 0 {
+		<-s.request.Context().Done()
+		return 0, s.request.Context().Err()
+	}
+	wait.Advance(s.pause)
+	n := copy(p, s.pieces[0])
+	if s.pieces[0] = s.pieces[0][n:]; len(s.pieces[0]) == 0 {
+		s.pieces = s.pieces[1:]
+	}
+	return n, nil
+}
+
+func (s *slowly) Close() error { return nil }
+
+// However slowly the bytes come: as long as some do within half a minute, there is patience. Without an answer there
+// is some for five seconds.
+func TestInstallGrafanaWaitsForTheServer(t *testing.T) {
 	archive := localtest.GrafanaArchive(t)
-	localtest.MirrorWith(t, fmt.Sprintf("%x", sha256.Sum256(archive)), func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for rest := archive; len(rest) > 0; {
-			n := min(len(rest), len(archive)/15+1)
-			_, _ = w.Write(rest[:n])
-			w.(http.Flusher).Flush()
-			rest = rest[n:]
-			<-tick.C
-		}
-	})
-	_, err := installGrafana(t)
-	assert.NoError(t, err)
+	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
+	third := len(archive) / 3
+	for _, test := range []struct {
+		intent string
+		pieces [][]byte
+		says   string
+		takes  time.Duration
+	}{
+		{"slow", [][]byte{archive[:third], archive[third : 2*third], archive[2*third:]}, "", 87 * time.Second},
+		{"stalled", [][]byte{archive[:third]}, "download failed after 0.0 of 0.0 MB: no response from the server", 59 * time.Second},
+		{"silent", nil, ".tar.gz: no response from the server for 5s", 5 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			answers(t, func(r *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(r.URL.Path, ".sha256") {
+					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(sum))}, nil
+				}
+				if test.pieces == nil {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				var body io.ReadCloser = &slowly{r, test.pieces, 29 * time.Second}
+				if test.says == "" {
+					body = io.NopCloser(io.LimitReader(body, int64(len(archive))))
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: body, ContentLength: int64(len(archive))}, nil
+			})
+			began := time.Now()
+			_, err := installGrafana(t)
+			if test.says == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, test.says)
+			}
+			assert.Equal(t, test.takes, time.Since(began), test.intent)
+		})
+	}
 }
 
 func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
@@ -106,36 +164,16 @@ func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
 		says        string
 	}{
 		{"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) }, "download failed after 0.0 of 0.0 MB: unexpected EOF"},
-		{"stalled", sum, func(w http.ResponseWriter, r *http.Request) {
-			half(w)
-			<-r.Context().Done()
-		}, "download failed after 0.0 of 0.0 MB: no response from the server"},
 		{"another archive", strings.Repeat("0", 64), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }, "its SHA-256 is " + sum + ", but the one published at "},
 		{"absent", sum, http.NotFound, ".tar.gz returned 404 Not Found"},
 		{"no checksum", "<html>", http.NotFound, `.sha256 contains no SHA-256: "<html>"`},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
-			local.Patience(t, 5*time.Second, 200*time.Millisecond)
 			localtest.MirrorWith(t, test.sum, test.serve)
 			_, err := installGrafana(t)
 			assert.ErrorContains(t, err, test.says)
 		})
 	}
-}
-
-// Without a network it is not waited for longer than five seconds.
-func TestInstallGrafanaOffline(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
-	require.NoError(t, err)
-	defer silent.Close()
-	t.Setenv(local.GrafanaMirrorVariable, "http://"+silent.Addr().String())
-	assert.LessOrEqual(t, local.Patience(t, 100*time.Millisecond, time.Minute), 5*time.Second)
-	_, err = installGrafana(t)
-	assert.ErrorContains(t, err, ".sha256: no response from the server for 100ms")
-
-	t.Setenv(local.GrafanaMirrorVariable, "http://"+process.Loopback(freePort(t)))
-	_, err = installGrafana(t)
-	assert.ErrorContains(t, err, "connection refused")
 }
 
 // Ctrl-C ends a download.
@@ -150,7 +188,7 @@ func TestInstallGrafanaBrokenOff(t *testing.T) {
 	_, err := local.InstallGrafana(ctx, cache, &bytes.Buffer{})
 	require.ErrorIs(t, err, context.Canceled)
 	localtest.Mirror(t, localtest.GrafanaArchive(t))
-	_, err = local.InstallGrafana(within(t, soon), cache, &bytes.Buffer{})
+	_, err = local.InstallGrafana(wait.Context(t), cache, &bytes.Buffer{})
 	assert.NoError(t, err)
 }
 

@@ -3,22 +3,15 @@
 package local_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
-	"kvbooth/sidecar/process"
 )
 
 func TestFindGrafana(t *testing.T) {
@@ -121,98 +114,4 @@ func TestGrafanaCommand(t *testing.T) {
 	_, err = g.Command(local.GrafanaOptions{Dir: dir, Provisioning: project})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"datasources"}, provisioned())
-}
-
-// A real one comes up with the project's data source, lets in whoever reaches it
-// as an Editor, and answers under no other name than 127.0.0.1.
-func TestRealGrafana(t *testing.T) {
-	g := realGrafana(t)
-	provisioning, err := filepath.Abs(filepath.Join("..", "..", "..", "provisioning"))
-	require.NoError(t, err)
-	p, base := startProvisioned(t, g, provisioning)
-	assert.True(t, isDefault(t, base, "kvbooth-prometheus"), "Grafana makes the only one its default by itself")
-	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", `{"dashboard": {"title": "new"}}`), "an Editor may")
-	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", `{"name": "new", "type": "prometheus", "access": "proxy"}`), "an Admin alone may")
-	assert.Equal(t, http.StatusMovedPermanently, call(t, "GET", base+"/api/search", "rebound.example.org", ""))
-
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	p.Stop(ctx)
-	assert.NoError(t, ctx.Err(), "it ends in time")
-}
-
-// A Grafana that has a default data source keeps it when the project's comes along.
-func TestRealGrafanaKeepsItsDefault(t *testing.T) {
-	g := realGrafana(t)
-	provisioning := t.TempDir()
-	folder := filepath.Join(provisioning, "datasources")
-	require.NoError(t, os.Mkdir(folder, 0o755))
-	ours, err := os.ReadFile(filepath.Join("..", "..", "..", "provisioning", "datasources", "prometheus.yaml"))
-	require.NoError(t, err)
-	const theirs = "apiVersion: 1\ndatasources:\n- {uid: theirs, name: A Prometheus of theirs, type: prometheus, url: 'http://127.0.0.1:9098', isDefault: true}\n"
-	require.NoError(t, errors.Join(
-		os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(theirs), 0o600), // read first: it was there before
-		os.WriteFile(filepath.Join(folder, "kvbooth.yaml"), ours, 0o600)))
-	_, base := startProvisioned(t, g, provisioning)
-	assert.True(t, isDefault(t, base, "theirs"))
-	assert.False(t, isDefault(t, base, "kvbooth-prometheus"))
-}
-
-// realGrafana is the installed one. Where there is none, the test is skipped.
-func realGrafana(t *testing.T) local.Grafana {
-	t.Helper()
-	g, err := local.FindGrafana(t.Context())
-	if err != nil {
-		t.Skip("skipped: no Grafana")
-	}
-	return g
-}
-
-// startProvisioned starts a Grafana and gives it and its address once the project's data
-// source is there.
-func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *process.Process, base string) {
-	t.Helper()
-	ports, err := process.FreePorts(23000, 1)
-	require.NoError(t, err)
-	c, err := g.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
-		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099", "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID},
-	})
-	require.NoError(t, err)
-	p = start(t, c)
-	base = "http://" + process.Loopback(ports[0])
-	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), process.Tail(c.Log))
-	// It answers before all of that is read, and some calls that come meanwhile never.
-	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/datasources/uid/kvbooth-prometheus", p), process.Tail(c.Log))
-	return p, base
-}
-
-// isDefault says whether a data source is the one that a Grafana takes where none is named.
-func isDefault(t *testing.T, grafana, uid string) bool {
-	t.Helper()
-	response, err := http.Get(grafana + "/api/datasources/uid/" + uid)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	var source struct {
-		UID       string `json:"uid"`
-		IsDefault *bool  `json:"isDefault"`
-	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&source))
-	require.Equal(t, uid, source.UID)
-	require.NotNil(t, source.IsDefault)
-	return *source.IsDefault
-}
-
-// call gives the status of an answer to a request under a name; redirects are not followed.
-func call(t *testing.T, method, url, host, body string) int {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Host = host
-	r.Header.Set("Content-Type", "application/json")
-	r.Close = true
-	response, err := http.DefaultTransport.RoundTrip(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	return response.StatusCode
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package local_test
 
 import (
@@ -7,18 +9,19 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/process/processtest"
 )
 
-// An error status is not ready, the first 2xx is.
-func TestReadyWaitsFor2xx(t *testing.T) {
+// An error status is not ready, the first 2xx is. Ready gives up when the context ends, and when the process that is to
+// answer does.
+func TestReady(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) < 3 {
@@ -26,25 +29,20 @@ func TestReadyWaitsFor2xx(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	assert.NoError(t, local.Ready(within(t, soon), server.URL, nil))
+	require.NoError(t, local.Ready(wait.Context(t), server.URL, nil))
 	assert.EqualValues(t, 3, calls.Load())
-}
 
-// It is waited for, unless the process that is to answer has ended.
-func TestReady(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := local.Ready(ctx, server.URL, nil)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "the last attempt failed with: ")
+
 	holder := processtest.NewHolder(t)
-	p := start(t, processtest.Hold(filepath.Join(t.TempDir(), "log"), holder.Address()))
-	holder.Accept()
-	ports, err := process.FreePorts(20000, 1)
+	p, err := process.Start(processtest.Hold(filepath.Join(t.TempDir(), "log"), holder.Address()))
 	require.NoError(t, err)
-	url := "http://" + process.Loopback(ports[0])
-
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err = local.Ready(ctx, url, p)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.ErrorContains(t, err, "connection refused", "the last try says what was wrong")
-
+	holder.Accept()
 	p.Kill()
-	assert.ErrorContains(t, local.Ready(within(t, soon), url, p), "hold exited before it was ready")
+	err = local.Ready(wait.Context(t), "http://"+processtest.Address(t), p)
+	assert.ErrorContains(t, err, "hold exited before it was ready")
 }
