@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"kvbooth/internal/figure"
 	"kvbooth/internal/source"
 )
 
@@ -44,9 +45,12 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 		run = append(run, "--hide-summary=output") // it came already, with all that processes of the test wrote
 	}
 	cmd := command(ctx, "go", append(append(run, "--"), args...)...)
-	cmd.Stdout, cmd.Env = os.Stdout, append(os.Environ(), ReportsVariable+"="+dir)
+	figuresFile := filepath.Join(dir, "figures.jsonl")
+	cmd.Stdout = os.Stdout
+	cmd.Env = append(os.Environ(), ReportsVariable+"="+dir, figure.Variable+"="+figuresFile)
 	ran := cmd.Run()
 	count, err := counted(dir)
+	count.Figures = figure.Read(figuresFile)
 	if ran != nil {
 		ran = fmt.Errorf("go test: %w", ran)
 	}
@@ -81,11 +85,13 @@ func counted(dir string) (Count, error) {
 
 // testCase is a test in a JUnit report.
 type testCase struct {
-	Name    string    `xml:"name,attr"`
-	Class   string    `xml:"classname,attr"` // package or file
-	Failure *string   `xml:"failure"`
-	Error   *string   `xml:"error"` // Playwright's, of what is no assertion
-	Skipped *struct{} `xml:"skipped"`
+	Name    string  `xml:"name,attr"`
+	Class   string  `xml:"classname,attr"` // package or file
+	Failure *string `xml:"failure"`
+	Error   *string `xml:"error"` // Playwright's, of what is no assertion
+	Skipped *struct {
+		Message string `xml:"message,attr"`
+	} `xml:"skipped"`
 }
 
 // said is what a failed test said, or nil.
@@ -110,12 +116,24 @@ func countOf(cases []testCase, ofGo bool) (count Count) {
 			}
 			count.Failures = append(count.Failures, Failure{name, beginning(*said)})
 		case c.Skipped != nil:
-			count.Skipped++
+			count.add(Count{Skipped: 1, Skips: reasons(c.Skipped.Message)})
 		default:
 			count.Passed++
 		}
 	}
 	return count
+}
+
+// ofSkip is how package testing prints the reason of a skipped test.
+var ofSkip = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: (?:skipped: )?(.+)$`)
+
+// reasons are the last reason in the output of a skipped test, or none.
+func reasons(output string) []string {
+	all := ofSkip.FindAllStringSubmatch(output, -1)
+	if len(all) == 0 {
+		return nil
+	}
+	return []string{all[len(all)-1][1]}
 }
 
 // saidOfFailure is how many lines of a failed test the end of the output repeats.

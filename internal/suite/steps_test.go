@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
 )
 
 // Steps run beside each other, and what takes long says how far it is.
@@ -16,7 +18,7 @@ func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lasts := func(d time.Duration) func(context.Context) error {
 			return func(context.Context) error {
-				time.Sleep(d)
+				wait.Advance(d)
 				return nil
 			}
 		}

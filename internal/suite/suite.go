@@ -1,5 +1,4 @@
-// Package suite runs the project's checks and tests in parts, and says what each
-// of them did and how long it took.
+// Package suite runs the project's checks and tests in parts and prints how each of them ended.
 package suite
 
 import (
@@ -9,22 +8,27 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"kvbooth/internal/figure"
 )
 
 // Count is how many tests ended in which way.
 type Count struct {
 	Passed, Failed, Skipped int
-	Failures                []Failure // those that failed, as far as reports tell
+	Failures                []Failure       // the failed tests that reports name
+	Skips                   []string        // why tests were skipped, each reason once
+	Figures                 []figure.Figure // what tests measured
 }
 
 // Failure is a test that failed.
 type Failure struct {
 	Name string // with the last part of its package, or the file of a journey
-	Said string // the first lines of what it said, indented
+	Said string // the first lines of its output, indented
 }
 
 func (f Failure) String() string { return "FAILED " + f.Name + f.Said }
@@ -34,6 +38,12 @@ func (c *Count) add(other Count) {
 	c.Failed += other.Failed
 	c.Skipped += other.Skipped
 	c.Failures = append(c.Failures, other.Failures...)
+	c.Figures = append(c.Figures, other.Figures...)
+	for _, reason := range other.Skips {
+		if !slices.Contains(c.Skips, reason) {
+			c.Skips = append(c.Skips, reason)
+		}
+	}
 }
 
 // Part is one part of the suite.
@@ -41,11 +51,13 @@ type Part struct {
 	Name string
 	// Run runs the part. An error together with no failed test counts as one.
 	Run func(context.Context) (Count, error)
-	// Beside has the part run at the same time as the one before it.
+	// Beside starts the part at the same time as the one before it.
 	Beside bool
+	// Capability and Checks are the part's row in docs/verification.md: what of the product the part checks, and how.
+	Capability, Checks string
 }
 
-// Skipped is the error of a part that cannot run here, and why.
+// Skipped is the error of a part whose requirement is missing. Its text says which command installs it.
 type Skipped string
 
 func (s Skipped) Error() string { return "skipped: " + string(s) }
@@ -60,41 +72,64 @@ func Check(name string, run func(context.Context) error) Part {
 	}}
 }
 
-// Run runs all parts, also after one has failed, unless ctx ends. A part's output
-// closes with what failed in it, and all output with that of all parts, a table of
-// times, the names of the parts and tests that failed, and the line "N passed, N
-// failed": who sees the end alone, sees why. Its error names the same parts and tests.
-// Parts that run beside each other write to out at the same time.
-func Run(ctx context.Context, out io.Writer, parts ...Part) error {
-	var total Count
-	var failed []string
-	summary := new(strings.Builder)
-	table := tabwriter.NewWriter(summary, 0, 0, 2, ' ', 0)
+// Result is how a part ended.
+type Result struct {
+	Part
+	Count
+	Err  error // nil: passed or skipped
+	Took time.Duration
+}
+
+// Run runs all parts, also after one has failed, until ctx ends, and returns how each ended. Its output ends with the
+// failures of all parts, a table of the parts, the names of the failed ones, and the line "N passed, N failed, N
+// skipped". The error names the failed parts and tests. Parts that run at the same time write to out at the same time.
+func Run(ctx context.Context, out io.Writer, parts ...Part) ([]Result, error) {
+	var results []Result
 	for len(parts) > 0 && ctx.Err() == nil {
 		n := together(parts)
-		for _, r := range runTogether(ctx, out, parts[:n]) {
-			total.add(r.count)
-			if r.verdict == failure {
-				failed = append(failed, r.name+named(r.count.Failures))
-			}
-			fmt.Fprintf(table, "%s\t%.1f s\t%s\n", r.name, r.took.Seconds(), r.verdict)
-		}
+		results = append(results, runTogether(ctx, out, parts[:n])...)
 		parts = parts[n:]
 	}
-	table.Flush()
+	var total Count
+	var failed []string
+	for _, r := range results {
+		total.add(r.Count)
+		if r.Err != nil {
+			failed = append(failed, r.Name+named(r.Failures))
+		}
+	}
 	err := outcome(ctx, failed)
 	for _, f := range total.Failures {
 		fmt.Fprintf(out, "\n%s\n", f)
 	}
-	fmt.Fprintf(out, "\n%s", summary)
+	fmt.Fprintf(out, "\n%s", table(results))
 	if err != nil {
 		fmt.Fprintln(out, err)
 	}
 	fmt.Fprintln(out, total)
-	return err
+	return results, err
 }
 
-// together says how many of the parts begin at the same time.
+// table has a row for each part: time, tests, and why tests were skipped.
+func table(results []Result) string {
+	text := new(strings.Builder)
+	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "part\ttime\tpassed\tfailed\tskipped\twhy")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n",
+			r.Name, clock(r.Took), r.Passed, r.Failed, r.Skipped, strings.Join(r.Skips, "; "))
+	}
+	w.Flush()
+	return text.String()
+}
+
+// clock formats a duration as minutes and seconds.
+func clock(d time.Duration) string {
+	seconds := int(d.Round(time.Second).Seconds())
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}
+
+// together is the number of parts that start at the same time.
 func together(parts []Part) int {
 	n := 1
 	for n < len(parts) && parts[n].Beside {
@@ -103,55 +138,46 @@ func together(parts []Part) int {
 	return n
 }
 
-// result is a line of the table.
-type result struct {
-	name    string
-	count   Count
-	verdict string
-	took    time.Duration
-}
-
-func runTogether(ctx context.Context, out io.Writer, parts []Part) []result {
-	results := make([]result, len(parts))
+func runTogether(ctx context.Context, out io.Writer, parts []Part) []Result {
+	results := make([]Result, len(parts))
 	var wg sync.WaitGroup
 	for i, p := range parts {
 		wg.Go(func() {
 			began := time.Now()
-			count, verdict := p.run(ctx, out)
-			results[i] = result{p.Name, count, verdict, time.Since(began)}
+			count, err := p.run(ctx, out)
+			results[i] = Result{Part: p, Count: count, Err: err, Took: time.Since(began)}
 		})
 	}
 	wg.Wait()
 	return results
 }
 
-const failure = "FAILED"
-
-// run runs one part and gives its line of the table.
-func (p Part) run(ctx context.Context, out io.Writer) (count Count, verdict string) {
+// run runs one part and prints what failed in it.
+func (p Part) run(ctx context.Context, out io.Writer) (Count, error) {
 	fmt.Fprintf(out, "\n== %s\n", p.Name)
 	count, err := p.Run(ctx)
-	switch skipped := Skipped(""); {
+	skipped := Skipped("")
+	switch {
 	case err == nil:
-		return count, "ok"
+		return count, nil
 	case errors.As(err, &skipped):
 		fmt.Fprintln(out, skipped.Error())
-		count.Skipped = max(count.Skipped, 1)
-		return count, skipped.Error()
+		count.add(Count{Skipped: 1, Skips: []string{string(skipped)}})
+		return count, nil
 	}
 	count.Failed = max(count.Failed, 1)
-	var end strings.Builder // written at once: a part beside this one writes, too
+	var end strings.Builder // written at once: a part beside this one writes too
 	for _, f := range count.Failures {
 		fmt.Fprintln(&end, f)
 	}
 	fmt.Fprintf(out, "%s%s: %v\n", &end, p.Name, err)
-	return count, failure
+	return count, err
 }
 
 // namedFailures is how many failed tests of a part the line of the parts names.
 const namedFailures = 5
 
-// named gives the names of failed tests in brackets, or "" for none.
+// named returns the names of failed tests in brackets, or "" for none.
 func named(failures []Failure) string {
 	if len(failures) == 0 {
 		return ""
@@ -176,13 +202,9 @@ func outcome(ctx context.Context, failed []string) error {
 	return nil
 }
 
-// String is "N passed, N failed", and what was skipped, if anything.
+// String is "N passed, N failed, N skipped".
 func (c Count) String() string {
-	s := fmt.Sprintf("%d passed, %d failed", c.Passed, c.Failed)
-	if c.Skipped > 0 {
-		s += fmt.Sprintf(", %d skipped", c.Skipped)
-	}
-	return s
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
 }
 
 // Command runs a program with the standard streams of this one. When ctx ends it

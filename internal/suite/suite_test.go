@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,56 +13,56 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 )
 
-func TestRun(t *testing.T) {
+func TestRunEndsWithFailuresAndATable(t *testing.T) {
 	part := func(name string, c Count, err error) Part {
 		return Part{Name: name, Run: func(context.Context) (Count, error) { return c, err }}
 	}
 	var out strings.Builder
-	err := Run(t.Context(), &out,
+	results, err := Run(t.Context(), &out,
 		Check("vet", func(context.Context) error { return nil }),
 		Check("lint", func(context.Context) error { return errors.New("exit status 1") }),
-		part("tests", Count{Passed: 7, Failed: 2, Skipped: 1, Failures: []Failure{{"p TestA", "\n    1 is not 2"}}}, errors.New("exit status 1")),
-		part("Dynamo", Count{}, Skipped("no Python 3.10 or later")),
+		part("unit", Count{
+			Passed: 7, Failed: 2, Skipped: 1, Failures: []Failure{{"p TestA", "\n    1 is not 2"}}, Skips: []string{"no disk"},
+		}, errors.New("exit status 1")),
+		part("Dynamo", Count{}, Skipped("run apt-get install python3")),
 	)
-	require.EqualError(t, err, "failed: lint, tests (p TestA)")
+	require.EqualError(t, err, "failed: lint, unit (p TestA)")
+	require.Len(t, results, 4)
 	require.Equal(t, `
 == vet
 
 == lint
 lint: exit status 1
 
-== tests
+== unit
 FAILED p TestA
     1 is not 2
-tests: exit status 1
+unit: exit status 1
 
 == Dynamo
-skipped: no Python 3.10 or later
+skipped: run apt-get install python3
 
 FAILED p TestA
     1 is not 2
 
-vet     0.0 s  ok
-lint    0.0 s  FAILED
-tests   0.0 s  FAILED
-Dynamo  0.0 s  skipped: no Python 3.10 or later
-failed: lint, tests (p TestA)
+part    time  passed  failed  skipped  why
+vet     0:00  1       0       0        
+lint    0:00  0       1       0        
+unit    0:00  7       2       1        no disk
+Dynamo  0:00  0       0       1        run apt-get install python3
+failed: lint, unit (p TestA)
 8 passed, 3 failed, 2 skipped
-`, regexp.MustCompile(`\d\.\d s`).ReplaceAllString(out.String(), "0.0 s"))
-
-	out.Reset()
-	require.NoError(t, Run(t.Context(), &out, part("tests", Count{Passed: 1}, nil)))
-	require.True(t, strings.HasSuffix(out.String(), "\n1 passed, 0 failed\n"))
+`, out.String())
 }
 
-// Each of two parts waits for the other, and neither has begun before the first
-// part has ended.
-func TestRunBeside(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+// Each of two parts waits for the other, and neither starts before the first part ends.
+func TestRunStartsPartsBesideEachOther(t *testing.T) {
+	ctx := wait.Context(t)
 	var first atomic.Bool
 	left, right := make(chan bool), make(chan bool)
 	meet := func(name string, here, there chan bool) Part {
@@ -82,13 +81,14 @@ func TestRunBeside(t *testing.T) {
 	}
 	one, other := meet("left", left, right), meet("right", right, left)
 	other.Beside = true
-	require.NoError(t, Run(ctx, io.Discard, Check("first", func(context.Context) error { first.Store(true); return nil }), one, other))
+	_, err := Run(ctx, io.Discard, Check("first", func(context.Context) error { first.Store(true); return nil }), one, other)
+	require.NoError(t, err)
 }
 
 func TestRunStopsWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
-	err := Run(ctx, &out,
+	_, err := Run(ctx, &out,
 		Check("first", func(context.Context) error { cancel(); return nil }),
 		Check("second", func(context.Context) error { t.Error("it ran"); return nil }),
 	)
@@ -117,9 +117,15 @@ const header = "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.
 
 // What gotestsum really counts, for every way in which a package can end, and what
 // another runner reports from within a test.
-func TestGoTest(t *testing.T) {
+func TestGoTestCountsEveryWayThatATestEnds(t *testing.T) {
 	module(t, map[string]string{
-		"good/a_test.go": header + `func TestGood(t *testing.T) { t.Run("sub", func(t *testing.T) {}) }
+		"good/a_test.go": header + `func TestGood(t *testing.T) {
+	t.Run("sub", func(t *testing.T) {})
+	line := "{\"test\":\"TestGood\",\"text\":\"3 ms\"}\n"
+	if err := os.WriteFile(os.Getenv("SUITE_FIGURES"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 func TestSkipped(t *testing.T) { t.Skip("the reason") }
 func TestReports(t *testing.T) {
 	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'><failure>\nit takes\n\ntoo long\n</failure></testcase><testcase classname='page' name='another'><error>no such button</error></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
@@ -142,7 +148,38 @@ func TestReports(t *testing.T) {
 
 	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 4, Failed: 2, Skipped: 2, Failures: []Failure{{"page › a journey", "\n    it takes\n    too long"}, {"page › another", "\n    no such button"}}}, count)
+	require.Equal(t, Count{
+		Passed: 4, Failed: 2, Skipped: 2, Skips: []string{"the reason"}, Figures: []figure.Figure{{Test: "TestGood", Text: "3 ms"}},
+		Failures: []Failure{{"page › a journey", "\n    it takes\n    too long"}, {"page › another", "\n    no such button"}},
+	}, count)
+}
+
+func TestConcurrentFindsGoroutinesAndLocks(t *testing.T) {
+	module(t, map[string]string{
+		"lock/a.go": "package p\n\nimport \"sync\"\n\nvar Mu sync.Mutex\n", "lock/a_test.go": header,
+		"start/a.go": "package p\n\nfunc F() {\n\tgo F()\n}\n", "start/a_test.go": header,
+		"plain/a.go": "package p\n\n// F lets go of it.\nfunc F() {}\n", "plain/a_test.go": header,
+		"untested/a.go": "package p\n\nimport \"sync\"\n\nvar Mu sync.Mutex\n",
+	})
+	found, err := Concurrent(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"example.org/m/lock", "example.org/m/start"}, found)
+}
+
+func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "verification.md")
+	one, two := Part{Name: "one", Capability: "turns", Checks: "kills"}, Part{Name: "two", Capability: "trials", Checks: "a | b"}
+	day := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
+	all := []Part{one, two}
+	first := []Result{{Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s"}}}, Took: 70 * time.Second}}
+	require.NoError(t, WriteVerification(page, all, first, day, "go 1.26"))
+	second := []Result{{Part: one, Count: Count{Failed: 1}, Err: errors.New("exit status 1")}}
+	require.NoError(t, WriteVerification(page, all, second, day.AddDate(0, 0, 1), "go 1.27"))
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, head+
+		"| one | turns | kills | **FAILED**: 0 passed, 1 failed, 0 skipped in 0:00 |  | 2026-11-27 | go 1.27 |\n"+
+		"| two | trials | a \\| b | 3 passed, 0 failed, 0 skipped in 1:10 | 2.1 s | 2026-11-26 | go 1.26 |\n", string(text))
 }
 
 func TestFuzz(t *testing.T) {

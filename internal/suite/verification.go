@@ -1,0 +1,71 @@
+package suite
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// head is the beginning of docs/verification.md.
+const head = `# Verification
+
+` + "`go tool mage verify`" + ` checks what the gate, ` + "`go tool mage test`" + `, leaves out, and writes this page. A row is
+one part, as it ended the last time that it ran: ` + "`go tool mage verify PART`" + ` runs it alone.
+
+| part | capability | what is checked | result | figures | date | versions |
+|---|---|---|---|---|---|---|
+`
+
+// row matches a row of the page and captures the part's name.
+var row = regexp.MustCompile(`(?m)^\| ([^|]+?) \|.*\|$`)
+
+// WriteVerification writes the rows of the results to a page. Rows of other parts stay as they are; the order is that of
+// all. Versions are those of the programs that the parts ran against.
+func WriteVerification(file string, all []Part, results []Result, when time.Time, versions string) error {
+	rows := map[string]string{}
+	text, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for _, match := range row.FindAllStringSubmatch(string(text), -1) {
+		rows[match[1]] = match[0]
+	}
+	for _, r := range results {
+		cells := []string{r.Name, r.Capability, r.Checks, ended(r), figures(r), when.Format(time.DateOnly), versions}
+		for i, c := range cells {
+			cells[i] = strings.ReplaceAll(c, "|", "\\|")
+		}
+		rows[r.Name] = "| " + strings.Join(cells, " | ") + " |"
+	}
+	var page strings.Builder
+	page.WriteString(head)
+	for _, p := range all {
+		if rows[p.Name] != "" {
+			page.WriteString(rows[p.Name] + "\n")
+		}
+	}
+	return os.WriteFile(file, []byte(page.String()), 0o644)
+}
+
+// ended is the result of a part in words.
+func ended(r Result) string {
+	text := fmt.Sprintf("%s in %s", r.Count, clock(r.Took))
+	if len(r.Skips) > 0 {
+		text += " (" + strings.Join(r.Skips, "; ") + ")"
+	}
+	if r.Err != nil {
+		text = "**FAILED**: " + text
+	}
+	return text
+}
+
+// figures are what the part's tests measured.
+func figures(r Result) string {
+	var lines []string
+	for _, f := range r.Figures {
+		lines = append(lines, f.Text)
+	}
+	return strings.Join(lines, "; ")
+}
