@@ -1,0 +1,247 @@
+// Command mutate measures how many deliberate faults the tests of a package find. It puts a sample of faults
+// (mutants) into the package at once, each behind a number, compiles its tests once, and runs them once for each
+// number. A mutant that makes a test fail is killed.
+//
+// The sample depends on the code outside tests and on the seed alone, so the same mutants can be tried on two
+// versions of the tests.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	n := flag.Int("n", 200, "mutants to try in each package; 0 tries all")
+	seed := flag.Uint64("seed", 1, "seed of the sample")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "test processes at once")
+	only := flag.String("only", "", "comma-separated numbers of mutants to try, to look at them again")
+	list := flag.Bool("v", false, "list every mutant, not only the survivors")
+	flag.Parse()
+	if err := run(*n, *seed, *jobs, *only, *list, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(n int, seed uint64, jobs int, only string, list bool, patterns []string) error {
+	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax}, patterns...)
+	if err != nil {
+		return err
+	}
+	if packages.PrintErrors(loaded) > 0 {
+		return errors.New("the packages do not compile")
+	}
+	for _, p := range loaded {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		chosen := sample(sites(p), n, seed)
+		if err := measure(p, chosen, jobs, only, list); err != nil {
+			return fmt.Errorf("%s: %w", p.PkgPath, err)
+		}
+	}
+	return nil
+}
+
+// measure tries the mutants of a package and prints the result.
+func measure(p *packages.Package, mutants []site, jobs int, only string, list bool) error {
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := compile(p, mutants, dir)
+	if err != nil {
+		return err
+	}
+	home := filepath.Dir(p.GoFiles[0])
+	reachedFile := filepath.Join(dir, "reached")
+	began := time.Now()
+	if out, err := test(binary, home, 10*time.Minute, "MUTANT_REACHED="+reachedFile); err != nil {
+		return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
+	}
+	took := time.Since(began)
+	limit := max(2*took, took+20*time.Second)
+	reached := numbers(reachedFile)
+	results := make([]string, len(mutants))
+	var wg sync.WaitGroup
+	tickets := make(chan struct{}, jobs)
+	for i := range mutants {
+		if only != "" && !slices.Contains(strings.Split(only, ","), strconv.Itoa(i)) {
+			continue
+		}
+		if !reached[i] {
+			results[i] = "not reached"
+			continue
+		}
+		wg.Go(func() {
+			tickets <- struct{}{}
+			defer func() { <-tickets }()
+			results[i] = "survived"
+			if _, err := test(binary, home, limit, "MUTANT="+strconv.Itoa(i)); err != nil {
+				results[i] = "killed"
+			}
+		})
+	}
+	wg.Wait()
+	killed := 0
+	for i, m := range mutants {
+		if results[i] == "killed" {
+			killed++
+		}
+		if list && results[i] != "" || results[i] != "killed" && results[i] != "" {
+			fmt.Printf("%4d %-11s %s\n", i, results[i], m)
+		}
+	}
+	fmt.Printf("%s: %d of %d mutants killed (%.1f %%), tests take %.1f s\n",
+		p.PkgPath, killed, len(mutants), 100*float64(killed)/float64(len(mutants)), took.Seconds())
+	return nil
+}
+
+// compile builds the package's tests with the mutants in place.
+func compile(p *packages.Package, mutants []site, dir string) (binary string, err error) {
+	overlay := map[string]string{}
+	write := func(original string, text []byte) error {
+		to := filepath.Join(dir, strconv.Itoa(len(overlay))+".go")
+		overlay[original] = to
+		return os.WriteFile(to, text, 0o600)
+	}
+	for file, text := range rewritten(p, mutants) {
+		if err := write(file, text); err != nil {
+			return "", err
+		}
+	}
+	runtimeFile := filepath.Join(filepath.Dir(p.GoFiles[0]), "zz_mutants.go")
+	if err := write(runtimeFile, []byte("package "+p.Name+mutantRuntime)); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		return "", err
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlayFile, text, 0o600); err != nil {
+		return "", err
+	}
+	binary = filepath.Join(dir, "test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+overlayFile, "-o", binary, p.PkgPath)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// memoryKB bounds the address space of a test whose loop does not end.
+const memoryKB = 8 << 20
+
+// test runs the compiled tests in the package's folder. It ends the process and its children after the limit.
+func test(binary, home string, limit time.Duration, env string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	script := fmt.Sprintf("ulimit -v %d; exec %q -test.failfast -test.short=false", memoryKB, binary)
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Dir, cmd.Env = home, append(os.Environ(), env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd.CombinedOutput()
+}
+
+// numbers reads the numbers that a run has appended to a file.
+func numbers(file string) map[int]bool {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	found := map[int]bool{}
+	for line := range strings.Lines(string(text)) {
+		if i, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			found[i] = true
+		}
+	}
+	return found
+}
+
+// mutantRuntime is what the faults in a package call.
+const mutantRuntime = `
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+)
+
+var mutantActive = func() int {
+	i, err := strconv.Atoi(os.Getenv("MUTANT"))
+	if err != nil {
+		return -1
+	}
+	return i
+}()
+
+var (
+	mutantFile = os.Getenv("MUTANT_REACHED")
+	mutantSeen sync.Map
+)
+
+// mutant reports whether fault i is on.
+func mutant(i int) bool {
+	if mutantFile != "" {
+		if _, seen := mutantSeen.LoadOrStore(i, true); !seen {
+			if f, err := os.OpenFile(mutantFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+				fmt.Fprintln(f, i)
+				f.Close()
+			}
+		}
+	}
+	return i == mutantActive
+}
+
+func mutantError(i int, err error) error {
+	if mutant(i) {
+		return nil
+	}
+	return err
+}
+
+func mutantMath[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64](i int, op byte, a, b T) T {
+	if mutant(i) {
+		switch op {
+		case '+':
+			op = '-'
+		case '-':
+			op = '+'
+		case '*':
+			op = '/'
+		default:
+			op = '*'
+		}
+	}
+	switch op {
+	case '+':
+		return a + b
+	case '-':
+		return a - b
+	case '*':
+		return a * b
+	}
+	return a / b
+}
+`
