@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,41 +36,167 @@ import (
 // lintModule keeps golangci-lint and all that it needs out of our own go.mod.
 const lintModule = "tools/golangci-lint/go.mod"
 
-// Test checks and tests everything, and prints how long each part took.
+// Test is the gate: linters, unit tests, a whole booth, and its pages in a browser, with a table of their times. It takes about ten minutes.
 func Test(ctx context.Context) error {
 	return run(ctx,
-		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
-		suite.Check("chart", helmProgram),
-		suite.Check("NATS server", natsServer),
-		suite.Part{Name: "tests", Run: tests},
-		suite.Part{Name: "intervals", Run: intervals},
-		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
-		suite.Part{Name: "front end", Run: frontend.Check},
-		suite.Part{Name: "statistics", Run: statistics, Beside: true}, // on one core, which the part before it leaves idle
-		suite.Part{Name: "package", Run: packed},
-		suite.Part{Name: "plugin validator", Run: validated},
-		suite.Part{Name: "whole booths", Run: wholeBooths},
-		suite.Part{Name: "torture", Run: torture},
-		suite.Part{Name: "members", Run: killedMembers},
-		suite.Part{Name: "real Dynamo", Run: realDynamo},
-		suite.Part{Name: "Kubernetes", Run: onKubernetes},
-		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
-		suite.Part{Name: "page", Run: onPage()},
-		// Not beside the page: beside each other they gained a tenth, and had half the machine each. Grafana withholds what is
-		// live from the panels of a page that is behind by 50 ms.
-		suite.Part{Name: "Grafana", Run: inGrafana()},
+		suite.Part{Name: "front-end lint", Run: frontend.Lint, Beside: true},
+		suite.Check("build", buildOnce),
+		suite.Part{Name: "unit", Run: unitTests},
+		suite.Part{Name: "race", Run: raceTests},
+		suite.Part{Name: "front end", Run: frontend.Test},
+		suite.Part{Name: "booth", Run: wholeBooths("^TestWholeBooth$", "./sidecar/cmd/booth")},
+		suite.Part{Name: "page", Run: onPage("-run=^TestGate$")},
+		suite.Part{Name: "Grafana", Run: inGrafana("-run=^TestGate$")},
 	)
 }
 
-// Check vets, lints and runs the unit tests affected by a change, without race detector and browser: run it after each change.
+// Verify checks all that the gate leaves out, or the parts that are named after it, and writes docs/verification.md. All of it takes about an hour.
+func Verify(ctx context.Context) error {
+	all := verification()
+	chosen, err := named(all, os.Args)
+	if err != nil {
+		return err
+	}
+	results, failed := suite.Run(ctx, os.Stdout, chosen...)
+	page := filepath.Join("docs", "verification.md")
+	if err := suite.WriteVerification(page, all, results, time.Now(), versions(ctx)); err != nil {
+		return err
+	}
+	if failed != nil {
+		os.Exit(1)
+	}
+	os.Exit(0) // Mage would take the names of the parts for targets
+	return nil
+}
+
+// verification are the parts of [Verify].
+func verification() []suite.Part {
+	return []suite.Part{
+		{
+			Name: "race", Run: raceOfAll, Capability: "every package", Checks: "unit tests under the race detector, in random order",
+		},
+		{
+			Name: "fuzz", Run: fuzz, Capability: "input from other programs",
+			Checks: "every fuzz test: streams, metrics pages, traces, configuration, results of other tools",
+		},
+		{
+			Name: "statistics", Run: verified("-timeout=40m", "./sidecar/test/proof", "./sidecar/test/intervals"),
+			Capability: "trials, capacity searches, live comparisons",
+			Checks:     "false decisions, power and coverage on a simulated cluster whose truth is known",
+		},
+		{
+			Name: "sweeps", Run: verified("./sidecar/test/sweeps"), Capability: "trials and sweeps",
+			Checks: "kills, pauses, a full disk, a late client, two lanes at once, in virtual time",
+		},
+		{
+			Name: "twin", Run: verified("./sidecar/test/pairs", "./sidecar/test/twins"), Capability: "side by side",
+			Checks: "pairs of turns agree with each lane's own figures; neither lane disturbs the other",
+		},
+		{
+			Name: "shadow", Run: verified("./sidecar/test/shadow"), Capability: "other routers on the same traffic",
+			Checks: "the shadow's hit rates against those that the model of a cluster measures",
+		},
+		{
+			Name: "simulation", Run: verified("-timeout=40m", "./sidecar/test/openings", "./sidecar/test/compare",
+				"./sidecar/test/calibration", "./sidecar/test/simulation", "./sidecar/sim/..."),
+			Capability: "simulated cluster, what if, calibration",
+			Checks:     "the model over HTTP against its core; profiles against the recorded tables; docs are as computed",
+		},
+		{
+			Name: "booths", Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|TestKilledProcess|TestSimulation|TestSimulationLeavesNoProcess)$",
+				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
+			Capability: "a booth of real processes",
+			Checks:     "every process killed, twin, end user, dashboards' queries, a sweep over a kill, simulations",
+		},
+		{
+			Name: "torture", Run: torture, Capability: "the load generator under faults",
+			Checks: "hostile peers, crowds, full disks and crashes; TORTURE=1 lengthens it to 15 minutes",
+		},
+		{
+			Name: "members", Run: killedMembers, Capability: "several load generators as one",
+			Checks: "members, coordinator and NATS server killed under load; MEMBERS_KILLS and MEMBERS_CONVERSATIONS set how often",
+		},
+		{
+			Name: "dynamo", Run: realDynamo, Capability: "NVIDIA Dynamo",
+			Checks: "a real Dynamo with mock workers: tokens, counts, modes, trial, shadow, doctor, engines' arguments",
+		},
+		{
+			Name: "kubernetes", Run: onKubernetes, Capability: "Kubernetes",
+			Checks: "a real control plane: twenty switches, roll-back, rights, the chart installed and deleted",
+		},
+		{
+			Name: "chart", Run: chartTests, Capability: "Helm chart",
+			Checks: "every values file rendered, linted and held against the configuration",
+		},
+		{
+			Name: "package", Run: packed, Capability: "the app as an archive", Checks: "packed with one backend",
+		},
+		{
+			Name: "validator", Run: validated, Capability: "the app in Grafana's catalog", Checks: "Grafana's plugin validator",
+		},
+		{
+			Name: "peers", Run: peers, Capability: "figures agree with other clients",
+			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster",
+		},
+		{
+			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",
+			Checks: "the journeys in a real Chromium that the gate leaves out",
+		},
+		{
+			Name: "grafana", Run: inGrafana("-skip=^TestGate$"), Capability: "the app in a real Grafana",
+			Checks: "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
+		},
+		{
+			Name: "mutation", Run: mutation, Capability: "the unit tests themselves",
+			Checks: "share of deliberate faults that they find in chat, stats, workload, proof, sim, cluster and store",
+		},
+	}
+}
+
+// named are the parts that the command line names after the target, or all of them.
+func named(all []suite.Part, args []string) ([]suite.Part, error) {
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "verify") })
+	if at < 0 || at == len(args)-1 {
+		return all, nil
+	}
+	var chosen []suite.Part
+	for _, name := range args[at+1:] {
+		i := slices.IndexFunc(all, func(p suite.Part) bool { return p.Name == name })
+		if i < 0 {
+			var names []string
+			for _, p := range all {
+				names = append(names, p.Name)
+			}
+			return nil, fmt.Errorf("verify: there is no part %q; the parts are %s", name, strings.Join(names, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// versions are those of the programs that parts run against, where they are found.
+func versions(ctx context.Context) string {
+	found := []string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Dynamo " + local.DynamoVersion}
+	if node, err := output(ctx, "node", "--version"); err == nil {
+		found = append(found, "Node.js "+strings.TrimPrefix(node, "v"))
+	}
+	if path, err := browser.FindChromium(ctx, io.Discard); err == nil {
+		if chromium, err := output(ctx, path, "--version"); err == nil {
+			found = append(found, strings.Join(strings.Fields(chromium)[:2], " "))
+		}
+	}
+	if grafana, err := local.FindGrafana(ctx); err == nil {
+		found = append(found, "Grafana "+grafana.Version)
+	}
+	return strings.Join(found, ", ")
+}
+
+// Check lints and runs the unit tests affected by a change: run it after each change.
 func Check(ctx context.Context) error {
 	return run(ctx,
-		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
-		suite.Check("chart", helmProgram),
-		suite.Check("NATS server", natsServer),
-		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
+		suite.Part{Name: "unit", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
 		suite.Part{Name: "front end", Run: frontend.CheckChanged, Beside: true},
 	)
 }
@@ -183,15 +311,9 @@ func Bench(ctx context.Context) error {
 	)
 }
 
-// statistics tests those of trials, runs and capacity searches against the simulated
-// cluster, whose truth is known.
-func statistics(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "-timeout=20m", "-cpu=1", "-tags=proof", "./sidecar/test/proof")
-}
-
 // proofs tests the statistics of trials at length, and prints the minutes to the verdict.
 func proofs(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "-tags=proof", "./sidecar/test/proof")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "-tags=verify", "./sidecar/test/proof")
 }
 
 // measured has a part in a browser run these journeys alone, for as long as their
@@ -205,26 +327,10 @@ func measured(journeys string, part func(context.Context) (suite.Count, error)) 
 	}
 }
 
-// Torture subjects the load generator to hostile peers, crowds and crashes, and prints the effects: about 15 minutes.
-func Torture(ctx context.Context) error {
-	if err := os.Setenv("TORTURE", "1"); err != nil {
-		return err
-	}
-	return run(ctx, suite.Part{Name: "torture", Run: torture})
-}
-
-// Members kills members, coordinator and NATS server under 4,000 conversations, 20 times each, and prints how long each recovery takes: about 10 minutes.
-func Members(ctx context.Context) error {
-	if err := errors.Join(os.Setenv("MEMBERS_KILLS", "20"), os.Setenv("MEMBERS_CONVERSATIONS", "4000")); err != nil {
-		return err
-	}
-	return run(ctx, suite.Part{Name: "members", Run: killedMembers})
-}
-
 // Compare compares the demo with the core of its simulation, and the core with a real Dynamo: about 30 minutes on an idle machine.
 func Compare(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "compare", Run: func(ctx context.Context) (suite.Count, error) {
-		return withBuild(ctx, "-timeout=3h", "-parallel=3", "-tags=compare", "./sidecar/test/compare")
+		return withBuild(ctx, "-timeout=3h", "-parallel=3", "-tags=compare,verify", "./sidecar/test/compare")
 	}})
 }
 
@@ -295,15 +401,19 @@ func deploy(ctx context.Context, args ...string) error {
 	return become(program, args...)
 }
 
-// helmProgram builds the chart's program, which tests need, and vets and tests it: two minutes the first time.
-func helmProgram(ctx context.Context) error {
+// chartTests builds the chart's program, two minutes the first time, and tests it and what it makes of values files.
+func chartTests(ctx context.Context) (suite.Count, error) {
 	if _, err := chart.Build(ctx, ".", os.Stdout); err != nil {
-		return err
+		return suite.Count{}, err
 	}
-	return errors.Join(
+	err := errors.Join(
 		suite.Command(ctx, "go", "vet", "-C=tools/helm", "./..."),
 		suite.Command(ctx, "go", "test", "-C=tools/helm", "./..."),
 	)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, suite.Brief, "-count=1", "-tags=chart", "./internal/chart", "./sidecar/cmd/loadgen/internal/config")
 }
 
 // natsStep builds the NATS server that members on one machine meet on.
@@ -318,31 +428,13 @@ func natsStep(to string) suite.Step {
 	}}
 }
 
-// natsServer builds the NATS server, and tells tests where it is.
-func natsServer(ctx context.Context) error {
-	path, err := filepath.Abs(program("nats-server"))
-	if err != nil {
+// findNATS names the NATS server that the build made to tests of members.
+func findNATS(ctx context.Context) error {
+	if err := buildOnce(ctx); err != nil {
 		return err
 	}
-	return errors.Join(os.Setenv(process.NATSVariable, path), suite.Together(ctx, os.Stdout, natsStep(path)))
-}
-
-// Peers measures the simulated cluster with AIPerf, GuideLLM and the OpenAI client; the first time, pip downloads 7 GB for them.
-func Peers(ctx context.Context) error {
-	return run(ctx, suite.Part{Name: "peers", Run: peers("-timeout=1h")})
-}
-
-// Fuzz runs every fuzz test with 200,000 inputs, or as many as FUZZ_INPUTS says.
-func Fuzz(ctx context.Context) error {
-	inputs := 200_000
-	if text := os.Getenv("FUZZ_INPUTS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("FUZZ_INPUTS: %q is not a positive whole number", text)
-		}
-		inputs = n
-	}
-	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(inputs)})
+	path, err := filepath.Abs(program("nats-server"))
+	return errors.Join(err, os.Setenv(process.NATSVariable, path))
 }
 
 // Demo starts the complete booth with a simulated Dynamo cluster; Ctrl-C stops it.
@@ -364,7 +456,7 @@ func Dynamo(ctx context.Context) error {
 // run ends the process where the suite fails, since Mage would print the error
 // once more, behind the line with the counts.
 func run(ctx context.Context, parts ...suite.Part) error {
-	if err := suite.Run(ctx, os.Stdout, parts...); err != nil {
+	if _, err := suite.Run(ctx, os.Stdout, parts...); err != nil {
 		os.Exit(1)
 	}
 	return nil
@@ -374,42 +466,91 @@ func golangciLint(ctx context.Context, command string) error {
 	return suite.Command(ctx, "go", "tool", "-modfile="+lintModule, "golangci-lint", command)
 }
 
-// vet covers the files behind our build tags, too.
-func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,members,page,peers,pictures,proof,torture", "./...")
+// unitTests tests every package without the race detector.
+func unitTests(ctx context.Context) (suite.Count, error) {
+	if err := findNATS(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, suite.Brief, "-count=1", "./...")
 }
 
-// tests runs the tests of every package, with the race detector where there is
-// the C compiler that it needs.
-func tests(ctx context.Context) (suite.Count, error) {
-	args := []string{"./..."}
+// raceTests tests the packages that start goroutines or hold locks, where there is the C compiler that the race detector
+// needs.
+func raceTests(ctx context.Context) (suite.Count, error) {
+	packages, err := suite.Concurrent(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return underRace(ctx, packages...)
+}
+
+// raceOfAll tests every package under the race detector, in random order.
+func raceOfAll(ctx context.Context) (suite.Count, error) {
+	return underRace(ctx, "-shuffle=on", "./...")
+}
+
+func underRace(ctx context.Context, args ...string) (suite.Count, error) {
 	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
 	if err != nil {
 		return suite.Count{}, err
 	}
-	if cgo == "1" {
-		args = append(args, "-race")
-	} else {
-		fmt.Println("race detector disabled: no C compiler")
+	if cgo != "1" {
+		return suite.Count{}, suite.Skipped("no C compiler; run apt-get install gcc")
 	}
-	return suite.GoTest(ctx, suite.Brief, args...)
+	if err := findNATS(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, suite.Brief, append([]string{"-race", "-count=1"}, args...)...)
 }
 
-func fuzz(inputs int) func(context.Context) (suite.Count, error) {
-	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
+// fuzzInputs is how many inputs each fuzz test gets, unless FUZZ_INPUTS says otherwise.
+const fuzzInputs = 20_000
+
+// fuzz runs every fuzz test.
+func fuzz(ctx context.Context) (suite.Count, error) {
+	inputs := fuzzInputs
+	if text := os.Getenv("FUZZ_INPUTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return suite.Count{}, fmt.Errorf("FUZZ_INPUTS: %q is not a positive whole number", text)
+		}
+		inputs = n
+	}
+	return suite.Fuzz(ctx, inputs)
 }
 
-// intervals tests the statistics, the workload and the live cluster against the simulated one: hours of virtual time
-// on one goroutine each, which the race detector would only make slow.
-func intervals(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/openings", "./sidecar/test/compare", "./sidecar/test/sweeps", "./sidecar/test/pairs", "./sidecar/test/shadow", "./sidecar/test/twins")
+// verified runs the tests behind the tag verify: hours of virtual time, which the race detector would only make slow.
+func verified(args ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		return suite.GoTest(ctx, suite.Brief, append([]string{"-count=1", "-tags=verify"}, args...)...)
+	}
+}
+
+// mutation prints the share of deliberate faults that unit tests find.
+func mutation(ctx context.Context) (suite.Count, error) {
+	packages := []string{"./sidecar/sim"}
+	for _, name := range []string{"chat", "stats", "workload", "proof", "cluster", "store"} {
+		packages = append(packages, "./sidecar/loadgen/"+name)
+	}
+	tool, err := filepath.Abs(program("mutate"))
+	if err != nil {
+		return suite.Count{}, err
+	}
+	err = errors.Join(
+		suite.Command(ctx, "go", "build", "-C=tools/mutate", "-o="+tool, "."),
+		suite.Command(ctx, tool, append([]string{"-n=120"}, packages...)...),
+	)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: len(packages)}, nil
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.
 func realDynamo(ctx context.Context) (suite.Count, error) {
 	if _, _, err := local.FindPython(ctx); err != nil {
 		fmt.Println(err)
-		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
+		return suite.Count{}, suite.Skipped("no Python 3.10 or later; run apt-get install python3 python3-venv")
 	}
 	return suite.GoTest(ctx, suite.Live, "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
 }
@@ -422,12 +563,9 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=10m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")
 }
 
-// peers holds the simulated cluster against clients that others wrote, where there
-// is a Python and what they need is installed or can be.
-func peers(flags ...string) func(context.Context) (suite.Count, error) {
-	return func(ctx context.Context) (suite.Count, error) {
-		return suite.GoTest(ctx, suite.Live, append(flags, "-tags=peers", "./sidecar/test/peers")...)
-	}
+// peers holds the simulated cluster against clients that others wrote; the first time, pip downloads 7 GB for them.
+func peers(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, suite.Live, "-timeout=1h", "-tags=peers", "./sidecar/test/peers")
 }
 
 // everywhere is the system that Grafana's catalogue asks a backend for.
@@ -474,26 +612,22 @@ func validated(ctx context.Context) (suite.Count, error) {
 	return suite.Count{Passed: analyzers}, nil
 }
 
-// wholeBooths tests booths of real processes, with the dashboards' queries on one of them. The other tests
-// of these packages have run before.
-func wholeBooths(ctx context.Context) (suite.Count, error) {
-	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestTwinEndToEnd|TestQueriesReturnData|TestKilledProcess|TestSimulation|TestSimulationLeavesNoProcess)$", "./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps")
+// wholeBooths runs these tests of booths of real processes.
+func wholeBooths(tests string, packages ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		return withBuild(ctx, append([]string{"-tags=booth", "-run=" + tests}, packages...)...)
+	}
 }
 
-// torture tests the load generator under faults: under a selection of them, for
-// seconds, unless [Torture] asks for more.
+// torture tests the load generator under a selection of faults, or with TORTURE=1 under all of them.
 func torture(ctx context.Context) (suite.Count, error) {
 	return withBuild(ctx, "-timeout=30m", "-tags=torture", "./sidecar/test/torture")
 }
 
-// killedMembers kills the processes of a load generator with members: a few times, unless
-// [Members] asks for more.
+// killedMembers kills the processes of a load generator with members a few times, or as often as MEMBERS_KILLS says.
 func killedMembers(ctx context.Context) (suite.Count, error) {
-	if err := buildOnce(ctx); err != nil {
+	if err := findNATS(ctx); err != nil {
 		return suite.Count{}, err
-	}
-	if _, err := process.FindNATS("bin"); errors.Is(err, process.ErrNoNATS) {
-		return suite.Count{}, suite.Skipped("no nats-server")
 	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=members", "./sidecar/test/members")
 }
@@ -509,7 +643,7 @@ func onPage(flags ...string) func(context.Context) (suite.Count, error) {
 func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) {
 		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
-			return suite.Count{}, suite.Skipped("no Grafana")
+			return suite.Count{}, suite.Skipped("no Grafana; bin/booth demo downloads one, or set GRAFANA_HOME")
 		}
 		return withBuild(ctx, append(flags, "-timeout=40m", "-tags=grafana,kubernetes", "./sidecar/test/grafana")...)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/output"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/loadgen/kubernetes"
@@ -35,10 +36,8 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-const (
-	realSoon = time.Minute // when every condition has come true even on a machine that is busy
-	project  = "../../.."  // from this package
-)
+// project is the module's root, from this package.
+const project = "../../.."
 
 // realBooth is `booth demo` with all of its real processes.
 type realBooth struct {
@@ -79,7 +78,7 @@ func startRealBooth(t *testing.T, more ...string) *realBooth {
 			}
 		}
 	})
-	b.eventually("it is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
+	b.eventually("it is up", func() (any, bool) { return b.out.String(), strings.Contains(b.out.String(), "Ctrl-C") })
 	b.loadgen, b.frontend, b.prometheus, b.grafana = b.at("load generator"), b.at("cluster frontend"), b.at("Prometheus"), b.at("Grafana")
 	var err error
 	b.client, err = api.NewClient(b.http, b.loadgen, "")
@@ -96,21 +95,17 @@ func (b *realBooth) at(name string) string {
 	return row[1]
 }
 
-// eventually waits for a condition.
-func (b *realBooth) eventually(what string, holds func() bool) {
+// eventually waits for a condition while the booth runs.
+func (b *realBooth) eventually(what string, condition func() (state any, ok bool)) {
 	b.t.Helper()
-	deadline := time.After(realSoon)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
+	wait.Eventually(b.t, what, func() (any, bool) {
 		select {
-		case <-tick.C:
 		case <-b.ended:
-			b.t.Fatalf("the booth has ended before: %s", what)
-		case <-deadline:
-			b.t.Fatalf("it did not come true: %s", what)
+			b.t.Fatalf("the booth ended before: %s", what)
+		default:
 		}
-	}
+		return condition()
+	})
 }
 
 // lane is the lane's snapshot; false where there is none now.
@@ -125,9 +120,10 @@ func (b *realBooth) lane() (api.LaneSnapshot, bool) {
 // becomes waits for a state of the lane, and gives it.
 func (b *realBooth) becomes(what string, holds func(api.LaneSnapshot) bool) (lane api.LaneSnapshot) {
 	b.t.Helper()
-	b.eventually(what, func() (ok bool) {
+	b.eventually(what, func() (any, bool) {
+		var ok bool
 		lane, ok = b.lane()
-		return ok && holds(lane)
+		return lane.State, ok && holds(lane)
 	})
 	return lane
 }
@@ -189,7 +185,7 @@ func demoQueries(t *testing.T) (queries []string) {
 func (b *realBooth) answered() {
 	b.t.Helper()
 	for _, query := range demoQueries(b.t) {
-		b.eventually("data for "+query, func() bool { return len(b.query(query)) > 0 })
+		b.eventually("data for "+query, func() (any, bool) { return nil, len(b.query(query)) > 0 })
 	}
 }
 
@@ -267,15 +263,30 @@ func (b *realBooth) kill(name, pattern string) {
 	require.NotZero(b.t, pid, name)
 	backs := strings.Count(b.err.String(), name+" is running again")
 	require.NoError(b.t, syscall.Kill(pid, syscall.SIGKILL))
-	b.eventually(name+" is back", func() bool { return strings.Count(b.err.String(), name+" is running again") > backs })
+	b.eventually(name+" is back", func() (any, bool) {
+		return b.err.String(), strings.Count(b.err.String(), name+" is running again") > backs
+	})
 	again := b.child(pattern)
 	assert.NotZero(b.t, again, name)
 	assert.NotEqual(b.t, pid, again, name)
 }
 
-// The whole booth with its real processes: it runs, its mode is switched, each
-// child is killed and comes back with nothing lost, and nothing stays behind.
-func TestEndToEnd(t *testing.T) {
+// TestWholeBooth is the gate's: a booth of real processes carries load, follows the slider and a switch of the mode,
+// finishes a trial, loses nothing that it reported when the load generator is killed, and leaves no process.
+func TestWholeBooth(t *testing.T) {
+	b := startRealBooth(t, "--grafana=off")
+	l := b.becomes("30 turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
+	assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
+	b.follow(12)
+	b.switchMode()
+	b.finishTrial()
+	b.killLoadgen()
+	b.end()
+}
+
+// TestBoothRecovers kills each process of a booth, Grafana included, and holds the doctor and the dashboards' queries
+// against it.
+func TestBoothRecovers(t *testing.T) {
 	b := startRealBooth(t)
 	b.becomes("turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
 	b.answered()
@@ -283,12 +294,81 @@ func TestEndToEnd(t *testing.T) {
 		return l.Cluster.Available && len(l.Cluster.Workers) == 3 && len(l.Cluster.Workers[0].GPUs) == 1
 	})
 	assert.Equal(t, "prometheus", l.Cluster.Source)
-	assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
-
 	b.examined()
 	b.switchMode()
-	b.killAll()
+	b.killOthers()
+	b.killLoadgen()
+	b.answered()
 	b.end()
+}
+
+// follow sets the concurrency and waits until so many conversations are in progress.
+func (b *realBooth) follow(concurrency int) {
+	b.t.Helper()
+	_, err := b.client.Patch(b.t.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &concurrency})
+	require.NoError(b.t, err)
+	b.becomes("the slider is followed", func(l api.LaneSnapshot) bool {
+		return l.State.Concurrency.Target == concurrency && l.State.Concurrency.Actual == concurrency
+	})
+}
+
+// finishTrial runs a trial of a few seconds and holds its report against its spans.
+func (b *realBooth) finishTrial() {
+	t := b.t
+	t.Helper()
+	s, err := b.client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{8}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
+		WarmUp: new(1.), Seconds: new(2.), MaxSeconds: new(12.),
+	})
+	require.NoError(t, err)
+	b.eventually("the trial ends", func() (any, bool) {
+		now, err := b.client.Sweep(t.Context(), s.ID)
+		if err != nil {
+			return err, false
+		}
+		s = now
+		return s.Progress, s.State.Ended()
+	})
+	require.Equal(t, api.SweepDone, s.State, s.Reason)
+	ran := map[string]bool{}
+	for _, span := range s.Spans {
+		ran[string(span.Mode.Mode)] = true
+	}
+	assert.Len(t, ran, 2, "spans of both modes: %+v", s.Spans)
+	var text bytes.Buffer
+	require.NoError(t, b.client.SweepReport(t.Context(), &text, s.ID, api.ReportJSON))
+	var report map[string]any
+	require.NoError(t, json.Unmarshal(text.Bytes(), &report))
+	assert.NotEmpty(t, report)
+	b.becomes("the workload goes on as before the trial", func(l api.LaneSnapshot) bool {
+		return l.State.Sweep == nil && l.State.Running && l.State.Concurrency.Target == 12
+	})
+}
+
+// killLoadgen kills the load generator under load and holds what it had reported against what the next one reports.
+func (b *realBooth) killLoadgen() {
+	t := b.t
+	t.Helper()
+	l, ok := b.lane()
+	require.True(t, ok)
+	step := l.State.Step.ID
+	b.eventually("turns of the step are stored", func() (any, bool) { return step, len(b.turns(step)) > 0 })
+	before := b.turns(step)
+	b.kill("the load generator", `/loadgen `)
+	b.becomes("turns end well after the kill", func(l api.LaneSnapshot) bool {
+		return l.State.Running && l.Totals.OK >= 30 && l.Totals.LostTurns == 0
+	})
+	now := b.turns(step)
+	for id := range before {
+		assert.True(t, now[id], "turn %s is lost", id)
+	}
+	b.becomes("load generator and cluster agree on the mode", func(l api.LaneSnapshot) bool {
+		return l.State.Mode == b.clusterMode()
+	})
+	b.eventually("nothing is reported lost", func() (any, bool) {
+		lost := b.query("sum(loadgen_store_lost_turns_total)")
+		return lost, slices.Equal(lost, []float64{0})
+	})
 }
 
 // Two clusters and two lanes with their real processes: both are measured and seen, their
@@ -297,10 +377,11 @@ func TestTwinEndToEnd(t *testing.T) {
 	b := startRealBooth(t, "--twin", "--grafana=off")
 	both := func(what string, holds func(api.LaneSnapshot) bool) (lanes []api.LaneSnapshot) {
 		t.Helper()
-		b.eventually(what, func() bool {
+		b.eventually(what, func() (any, bool) {
 			s, err := b.client.Snapshot(t.Context())
 			lanes = s.Lanes
-			return err == nil && len(lanes) == 2 && !slices.ContainsFunc(lanes, func(l api.LaneSnapshot) bool { return !holds(l) })
+			fails := func(l api.LaneSnapshot) bool { return !holds(l) }
+			return err, err == nil && len(lanes) == 2 && !slices.ContainsFunc(lanes, fails)
 		})
 		return lanes
 	}
@@ -313,10 +394,14 @@ func TestTwinEndToEnd(t *testing.T) {
 		assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
 		assert.Empty(t, l.SharedWorkers, "they are two clusters")
 		assert.NotEqual(t, l.Cluster.Workers[0].ID, lanes[1-i].Cluster.Workers[0].ID)
-		b.eventually("series of "+l.Name, func() bool { return len(b.query(`loadgen_requests_total{status="ok",lane="`+l.Name+`"} >= 30`)) == 1 })
+		b.eventually("series of "+l.Name, func() (any, bool) {
+			found := b.query(`loadgen_requests_total{status="ok",lane="` + l.Name + `"} >= 30`)
+			return found, len(found) == 1
+		})
 	}
-	b.eventually("series of both clusters", func() bool {
-		return slices.Equal(b.query(`count(count by (namespace) (dynamo_frontend_requests_total))`), []float64{2})
+	b.eventually("series of both clusters", func() (any, bool) {
+		found := b.query(`count(count by (namespace) (dynamo_frontend_requests_total))`)
+		return found, slices.Equal(found, []float64{2})
 	})
 
 	_, err := b.client.SetMode(t.Context(), api.TwinLane, api.ModeRequest{Mode: api.ModeKV})
@@ -366,13 +451,13 @@ func (b *realBooth) examined() {
 	if app {
 		parts = append(parts, doctor.Grafana)
 	}
-	b.eventually("the doctor finds no problem", func() bool {
+	b.eventually("the doctor finds no problem", func() (any, bool) {
 		var code int
 		r, code = b.doctor()
 		if app {
-			return code == success && r.Problems == 0
+			return r, code == success && r.Problems == 0
 		}
-		return !slices.ContainsFunc(parts, func(part string) bool { return !slices.ContainsFunc(r.Sections, well(part)) })
+		return r, !slices.ContainsFunc(parts, func(part string) bool { return !slices.ContainsFunc(r.Sections, well(part)) })
 	})
 	assert.Greater(b.t, r.OK, 12, "%+v", r)
 	found := ""
@@ -399,40 +484,28 @@ func (b *realBooth) switchMode() {
 	assert.Equal(b.t, api.ModeRoundRobin, b.clusterMode())
 }
 
-func (b *realBooth) killAll() {
+// killOthers kills every process but the load generator.
+func (b *realBooth) killOthers() {
 	t := b.t
 	t.Helper()
-	l, ok := b.lane()
-	require.True(t, ok)
-	before := b.turns(l.State.Step.ID)
-	require.NotEmpty(t, before)
-
-	// It comes back too fast to be missed, so it is lost in another way first.
+	// Prometheus comes back too fast to be missed, so it is stopped first.
 	require.NoError(t, syscall.Kill(b.child(` prometheus `), syscall.SIGSTOP))
 	b.becomes("the cluster is not seen", func(l api.LaneSnapshot) bool { return !l.Cluster.Available })
 	b.kill("Prometheus", ` prometheus `)
-	b.becomes("the cluster is seen again", func(l api.LaneSnapshot) bool { return l.Cluster.Available && len(l.Cluster.Workers) == 3 })
+	b.becomes("the cluster is seen again", func(l api.LaneSnapshot) bool {
+		return l.Cluster.Available && len(l.Cluster.Workers) == 3
+	})
 	assert.NotEmpty(t, b.query("loadgen_requests_total offset 5s"), "what was scraped before is not lost")
 
 	b.kill("the simulated cluster", ` cluster `)
 	assert.Equal(t, api.ModeRoundRobin, b.clusterMode(), "a restart keeps the mode")
-	l, _ = b.lane()
+	l, _ := b.lane()
 	b.becomes("turns succeed again", func(now api.LaneSnapshot) bool { return now.Totals.OK >= l.Totals.OK+30 })
-
-	b.kill("the load generator", `/loadgen `)
-	b.becomes("turns end well once more", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 && l.Totals.LostTurns == 0 })
-	now := b.turns(l.State.Step.ID)
-	for id := range before {
-		assert.True(t, now[id], "turn %s is lost", id)
-	}
-	b.becomes("load generator and cluster agree on the mode", func(l api.LaneSnapshot) bool { return l.State.Mode == b.clusterMode() })
-	b.eventually("nothing is reported lost", func() bool { return slices.Equal(b.query("sum(loadgen_store_lost_turns_total)"), []float64{0}) })
 	if b.grafana != "" {
 		b.kill("Grafana", `grafana server`)
 		var health struct{ Database string }
 		assert.NoError(t, b.get(b.grafana+"/api/health", &health))
 	}
-	b.answered()
 }
 
 // end stops the booth as Ctrl-C does.
@@ -442,11 +515,7 @@ func (b *realBooth) end() {
 	family := b.family()
 	assert.GreaterOrEqual(t, len(family), 3)
 	require.NoError(t, b.cmd.Process.Signal(os.Interrupt))
-	select {
-	case <-b.ended:
-	case <-time.After(stopWithin + 5*time.Second):
-		t.Fatal("it does not end")
-	}
+	wait.Receive(t, "the end of the booth", b.ended)
 	assert.Zero(t, b.cmd.ProcessState.ExitCode())
 	for _, pid := range family {
 		assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is left", pid)
