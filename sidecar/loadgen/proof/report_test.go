@@ -57,7 +57,19 @@ func against(t *testing.T, a, b api.Baseline, mode api.Mode) Report {
 	return r
 }
 
-// Reports are as those in testdata, to the letter.
+// golden compares a text with the file of that name in testdata, to the letter.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, "go test ./sidecar/loadgen/proof -update rewrites it")
+}
+
+// Reports are as those in testdata.
 func TestReports(t *testing.T) {
 	const h100, h200 = "h100x8-tp2-llama70b-fp8", "h200x3-tp1-llama70b-fp8"
 	levels := []int{60, 80, 100, 120, 140, 160, 180}
@@ -82,13 +94,7 @@ func TestReports(t *testing.T) {
 		"no level together": against(t, elsewhere, recordedH100, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
-			if *update {
-				require.NoError(t, os.WriteFile(file, []byte(text(t, r)), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			assert.Equal(t, string(want), text(t, r), "go test ./sidecar/loadgen/proof -run TestReports -update rewrites it")
+			golden(t, strings.ReplaceAll(name, " ", "-"), text(t, r))
 			selfContained(t, written(t, r, api.ReportHTML))
 		})
 	}

@@ -1,7 +1,10 @@
 package proof
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,60 +30,6 @@ func tried(v Verdict, primary *api.TrialDifference, others ...api.TrialDifferenc
 		s.State = api.SweepRunning
 	}
 	return s
-}
-
-func TestWordsOfATrial(t *testing.T) {
-	lower := difference(TTFT95, -.194, -.232, -.151, BBetter)
-	higher := difference(TTFT95, 2.858, 1.9, 4.1, ABetter)
-	open := difference(TTFT95, -.08, -.2, .05, Running)
-	goodput := difference(Goodput, .12, .08, .16, BBetter)
-	for name, c := range map[string]struct {
-		sweep api.Sweep
-		want  []string
-	}{
-		"B better":            {tried(BBetter, &lower), []string{"KV-aware is better than Round-robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %)."}},
-		"B better by a share": {tried(BBetter, &goodput), []string{"KV-aware is better than Round-robin at 120 conversations: goodput 12.0 points higher (8.0 to 16.0 points)."}},
-		"A better":            {tried(ABetter, &higher), []string{"Round-robin is better than KV-aware at 120 conversations: TTFT p95 of KV-aware is 285.8 % higher (190.0 to 410.0 %)."}},
-		"no difference": {tried(NoDifference, new(difference(TTFT95, -.008, -.021, .005, NoDifference))), []string{
-			"No difference of 5 % or more between KV-aware and Round-robin at 120 conversations: TTFT p95 of KV-aware is 0.8 % lower (2.1 % lower to 0.5 % higher).",
-		}},
-		"time over":          {tried(TimeOver, &open), []string{"Undecided after 60 minutes at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher)."}},
-		"time over, no pair": {tried(TimeOver, nil), []string{"Undecided after 60 minutes: no pair of spans was measured."}},
-		"running":            {tried(Running, &open), []string{"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).", "Still running, with 18 spans measured: this can still change."}},
-		"running out of time": {func() api.Sweep {
-			s := tried(Running, &open)
-			s.Progress.Beyond = true
-			return s
-		}(), []string{
-			"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
-			"At the current rate, it will run out of time undecided.", "Still running, with 18 spans measured: this can still change.",
-		}},
-		"running, no pair yet": {tried(Running, nil), []string{"No results yet: no pair of spans is complete."}},
-		"trade-offs of B": {tried(BBetter, &lower,
-			difference(TPOT95, .04, .01, .07, ABetter), difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
-			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)), []string{
-			"KV-aware is better than Round-robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).",
-			"Trade-off, worse under KV-aware: TPOT p95 is 4.0 % higher (1.0 to 7.0 %).",
-			"Also better under KV-aware: throughput is 6.0 % higher (4.0 to 8.0 %); KV cache hit rate is 9.1 points higher (8.0 to 10.0 points).",
-			"No difference of interest in TTFT p50.", "Not decided: goodput.", oneEvidence,
-		}},
-		"trade-offs of A": {tried(ABetter, &higher, difference(Throughput, .25, .1, .6, BBetter), difference(HitRate, .05, .03, .07, BBetter), difference(TPOT95, .25, .25, .25, ABetter)), []string{
-			"Round-robin is better than KV-aware at 120 conversations: TTFT p95 of KV-aware is 285.8 % higher (190.0 to 410.0 %).",
-			"Trade-off, worse under Round-robin: throughput is 20.0 % lower (9.1 to 37.5 %); KV cache hit rate is 5.0 points lower (3.0 to 7.0 points).",
-			"Also better under Round-robin: TPOT p95 is 20.0 % lower (20.0 to 20.0 %).", oneEvidence,
-		}},
-		"others of neither": {tried(TimeOver, &open, difference(Goodput, -.02, -.03, -.01, ABetter)), []string{
-			"Undecided after 60 minutes at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
-			"Worse under KV-aware: goodput is 2.0 points lower (1.0 to 3.0 points).",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, Words(&c.sweep))
-			r := NewSweepReport(c.sweep)
-			assert.Equal(t, c.want, r.Words)
-			selfContained(t, written(t, r, api.ReportHTML))
-		})
-	}
 }
 
 // looked is a trial with two metrics beside the deciding one and both of its looks.
@@ -121,47 +70,62 @@ func searched() api.Sweep {
 	return capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, isolated, above, unsure)
 }
 
-func TestWordsOfACapacitySearch(t *testing.T) {
-	mode := modeCapacity
-	isolated := mode(roundRobin, 96, 90, 100)
+// Words of every kind of sweep are as those in testdata, which hold a line for each sentence.
+func TestWords(t *testing.T) {
+	lower, higher := difference(TTFT95, -.194, -.232, -.151, BBetter), difference(TTFT95, 2.858, 1.9, 4.1, ABetter)
+	open, goodput := difference(TTFT95, -.08, -.2, .05, Running), difference(Goodput, .12, .08, .16, BBetter)
+	alike := difference(TTFT95, -.008, -.021, .005, NoDifference)
+	late := tried(Running, &open)
+	late.Progress.Beyond = true
+	told := tried(BBetter, &lower) // modes that differ in speculation alone are told apart
+	told.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
+
+	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}
+	round, isolated := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(roundRobin, 96, 90, 100)
 	isolated.Isolated = []int{130}
-	above := mode(kv, 180, 180, 180)
-	above.Above, above.Interval = true, nil
-	unsure := mode(kv, 0, 0, 28)
+	above, openAbove := modeCapacity(kv, 180, 180, 180), modeCapacity(kv, 137, 90, 180)
+	above.Above, above.Interval, openAbove.Above = true, nil, true
+	unsure := modeCapacity(kv, 0, 0, 28)
 	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {Concurrency: 28, Spans: 3, Verdict: "misses"}}
-	openAbove := mode(kv, 137, 90, 180)
-	openAbove.Above = true
-	running := capacity(nil, mode(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
+	running := capacity(nil, modeCapacity(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
-	for name, c := range map[string]struct {
-		sweep api.Sweep
-		want  []string
-	}{
-		"found": {capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, mode(roundRobin, 96, 90, 100), mode(kv, 128, 120, 135)), []string{
-			"KV-aware sustains 128 conversations within the SLOs (120 to 135), Round-robin 96 (90 to 100); they cross at 148 (140 to 160).",
-			"Below the crossing, TTFT p95 is lower under KV-aware.",
-		}},
-		"isolated": {capacity(nil, isolated, above), []string{
-			"KV-aware sustains at least 180 conversations within the SLOs, Round-robin 96 (90 to 100).",
-			"Above a level that misses the SLOs, Round-robin still meets them at 130.",
-		}},
-		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"KV-aware sustains 128 conversations within the SLOs (120 to 135), Round-robin none, not even at the lowest level (0 to 60)."}},
-		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"KV-aware does not meet the SLOs even at the lowest level (0 to 60)."}},
-		"unsure":  {capacity(nil, unsure), []string{"KV-aware probably misses the SLOs even at 14 conversations, the lowest level (0 to 28)."}},
-		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"Round-robin sustains 96 conversations within the SLOs (90 to 100), KV-aware probably misses the SLOs even at 14 conversations, the lowest level (0 to 28)."}},
-		"open": {capacity(&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated), []string{
-			"KV-aware sustains 137 conversations within the SLOs (90 to 180 or more), Round-robin 96 (90 to 100); they cross at 167 (150 to 180 or more).",
-			"Below the crossing, TTFT p95 is lower under KV-aware.",
-			"Above a level that misses the SLOs, Round-robin still meets them at 130.",
-		}},
-		"running": {running, []string{"KV-aware sustains 120 conversations within the SLOs (60 to 180), what Round-robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
-		"nothing": {capacity(nil), []string{"Nothing was measured: no span that counts has ended."}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, Words(&c.sweep))
-			selfContained(t, written(t, NewSweepReport(c.sweep), api.ReportHTML))
-		})
+	sweeps := map[string]api.Sweep{
+		"trial, B better":             tried(BBetter, &lower),
+		"trial, B better by a share":  tried(BBetter, &goodput),
+		"trial, A better":             tried(ABetter, &higher),
+		"trial, no difference":        tried(NoDifference, &alike),
+		"trial, time over":            tried(TimeOver, &open),
+		"trial, time over, no pair":   tried(TimeOver, nil),
+		"trial, running":              tried(Running, &open),
+		"trial, running out of time":  late,
+		"trial, running, no pair yet": tried(Running, nil),
+		"trial, one mode twice":       told,
+		"trial, trade-offs of B": tried(BBetter, &lower, difference(TPOT95, .04, .01, .07, ABetter),
+			difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
+			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)),
+		"trial, trade-offs of A": tried(ABetter, &higher, difference(Throughput, .25, .1, .6, BBetter),
+			difference(HitRate, .05, .03, .07, BBetter), difference(TPOT95, .25, .25, .25, ABetter)),
+		"trial, others of neither": tried(TimeOver, &open, difference(Goodput, -.02, -.03, -.01, ABetter)),
+		"capacity, found":          capacity(crossing, round, found),
+		"capacity, isolated":       capacity(nil, isolated, above),
+		"capacity, one has none":   capacity(nil, modeCapacity(roundRobin, 0, 0, 60), found),
+		"capacity, neither":        capacity(nil, modeCapacity(kv, 0, 0, 60)),
+		"capacity, unsure":         capacity(nil, unsure),
+		"capacity, one unsure":     capacity(nil, round, unsure),
+		"capacity, open above": capacity(
+			&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated),
+		"capacity, running": running,
+		"capacity, nothing": capacity(nil),
 	}
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(sweeps)) {
+		sweep := sweeps[name]
+		r := NewSweepReport(sweep)
+		assert.Equal(t, Words(&sweep), r.Words)
+		selfContained(t, written(t, r, api.ReportHTML))
+		fmt.Fprintf(&all, "%s\n  %s\n", name, strings.Join(r.Words, "\n  "))
+	}
+	golden(t, "words", all.String())
 }
 
 // One span spoiled after the other is said in front, and an operator who paused it is no cause.
@@ -179,13 +143,6 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
 	s.Reason, s.Cause = "the target failed in a span twice", api.CauseTarget
 	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
-}
-
-// Modes that differ in speculation alone are told apart.
-func TestWordsTellModesApart(t *testing.T) {
-	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)))
-	s.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
-	assert.Equal(t, "KV-aware with speculation EAGLE-3 is better than KV-aware with speculation off at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).", Words(&s)[0])
 }
 
 // How often each mode of a sweep was on either of two lanes is said, level by level.
