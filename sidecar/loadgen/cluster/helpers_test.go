@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,20 @@ func fixture(t testing.TB, name string) string {
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	require.NoError(t, err)
 	return string(text)
+}
+
+var update = flag.Bool("update", false, "rewrite what tests compare with in testdata")
+
+// golden compares a text with a file in testdata, to the letter.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "go test ./sidecar/loadgen/cluster -update rewrites it")
 }
 
 var counterLine = regexp.MustCompile(`(?m)^(\S+_(?:total|sum|count)(?:\{.*\})?) \S+$`)

@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
-	"flag"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +11,6 @@ import (
 
 	"kvbooth/sidecar/api"
 )
-
-var update = flag.Bool("update", false, "rewrite the clusters in testdata")
 
 // The clusters of recorded pages, and of engines without Dynamo, are as those in testdata, number by number.
 //
@@ -39,13 +34,7 @@ func TestClustersOfPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.MarshalIndent(c, "", "  ")
 			require.NoError(t, err)
-			file := filepath.Join("testdata", "clusters", name+".json")
-			if *update {
-				require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.JSONEq(t, string(want), string(got), "go test ./sidecar/loadgen/cluster -run TestClusters -update rewrites it")
+			golden(t, "clusters/"+name+".json", string(got)+"\n")
 		})
 	}
 }

@@ -69,53 +69,51 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 		{labels("dynamo", "worker:8081"), fixture(t, "worker-trtllm.prom")},
 		{labels("gpus", "node:9400"), "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"},
 	}...)
-	const refused = `Get "http://worker:8081/metrics": dial tcp 10.0.0.3:8081: connect: connection refused`
-	rows := map[string]struct {
-		server    prometheusWith
-		namespace string
-		want      api.Unread
-	}{
-		"all": {server: prometheusWith{scraped: all, healthy: true}},
-		"not scraped": {
-			server: prometheusWith{scraped: frontend, healthy: true},
-			want:   api.Unread{Workers: "Prometheus does not scrape the workers", GPUs: "Prometheus does not scrape a DCGM exporter"},
-		},
-		"not in the namespace": {
-			server: prometheusWith{scraped: frontend, healthy: true}, namespace: "booth",
-			want: api.Unread{Workers: `Prometheus does not scrape the workers in namespace "booth"`, GPUs: `Prometheus does not scrape a DCGM exporter in namespace "booth"`},
-		},
-		"health not told": {
-			server: prometheusWith{scraped: frontend},
-			want:   api.Unread{Workers: "Prometheus has no metrics of the workers", GPUs: "Prometheus has no metrics of a DCGM exporter"},
-		},
-		"the scrape fails": {
-			server: prometheusWith{
-				scraped: frontend, healthy: true,
-				failing: []model.LabelSet{labels("another", "b:1"), labels("another", "c:1"), labels("another", "d:1"), labels("dynamo", "worker:8081"), labels("dcgm-exporter", "node:80")},
-				reasons: map[string]string{"worker:8081": refused, "b:1": "server returned HTTP status 401 Unauthorized", "node:80": `Get "http://node:80/metrics": context deadline exceeded`},
-			},
-			want: api.Unread{
-				Workers: "Prometheus has no metrics of the workers, and a scrape of its own fails: worker:8081 (job dynamo): connection refused; b:1 (job another): server returned HTTP status 401 Unauthorized; c:1 (job another); and 1 more",
-				GPUs:    "Prometheus has no metrics of a DCGM exporter, and a scrape of its own fails: node:80 (job dcgm-exporter): context deadline exceeded",
-			},
-		},
-		"reasons not told": {
-			server: prometheusWith{scraped: all[1:], healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")}},
-			want:   api.Unread{Frontend: "Prometheus has no metrics of a Dynamo frontend, and a scrape of its own fails: frontend:8000 (job dynamo)"},
-		},
+	here, failing := prometheusWith{scraped: frontend, healthy: true}, prometheusWith{scraped: frontend, healthy: true}
+	failing.failing = []model.LabelSet{
+		labels("another", "b:1"), labels("another", "c:1"), labels("another", "d:1"),
+		labels("dynamo", "worker:8081"), labels("dcgm-exporter", "node:80"),
 	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(&row.server)
-			defer server.Close()
-			source, err := NewPrometheus(server.URL, row.namespace, server.Client())
-			require.NoError(t, err)
-			samples, err := source.Fetch(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, row.want, source.explain(t.Context(), samples))
-			require.Equal(t, row.want, source.explain(t.Context(), samples))
-			require.LessOrEqual(t, row.server.queries, 1, "not asked for its targets with every reading")
-		})
+	failing.reasons = map[string]string{
+		"worker:8081": `Get "http://worker:8081/metrics": dial tcp 10.0.0.3:8081: connect: connection refused`,
+		"b:1":         "server returned HTTP status 401 Unauthorized",
+		"node:80":     `Get "http://node:80/metrics": context deadline exceeded`,
+	}
+	var text strings.Builder
+	for _, row := range []struct {
+		name, namespace string
+		server          prometheusWith
+	}{
+		{"all", "", prometheusWith{scraped: all, healthy: true}},
+		{"not scraped", "", here},
+		{"not in the namespace", "booth", here},
+		{"health not told", "", prometheusWith{scraped: frontend}},
+		{"the scrape fails", "", failing},
+		{"reasons not told", "", prometheusWith{
+			scraped: all[1:], healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")},
+		}},
+	} {
+		server := httptest.NewServer(&row.server)
+		source, err := NewPrometheus(server.URL, row.namespace, server.Client())
+		require.NoError(t, err)
+		samples, err := source.Fetch(t.Context())
+		require.NoError(t, err)
+		unread := source.explain(t.Context(), samples)
+		require.Equal(t, unread, source.explain(t.Context(), samples))
+		require.LessOrEqual(t, row.server.queries, 1, "not asked for its targets with every reading")
+		server.Close()
+		say(&text, row.name, unread)
+	}
+	golden(t, "unread-through-prometheus.golden", text.String())
+}
+
+// say writes why parts of a cluster are not read.
+func say(text *strings.Builder, name string, unread api.Unread) {
+	fmt.Fprintln(text, name)
+	for i, why := range []string{unread.Frontend, unread.Workers, unread.GPUs} {
+		if why != "" {
+			fmt.Fprintf(text, "  %s: %s\n", []string{"frontend", "workers", "GPUs"}[i], why)
+		}
 	}
 }
 
@@ -145,39 +143,26 @@ func TestUpQuery(t *testing.T) {
 // it does not.
 func TestUnreadDirectly(t *testing.T) {
 	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-vllm.prom")
-	rows := map[string]struct {
+	dcgm := "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"
+	var text strings.Builder
+	for _, row := range []struct {
+		name    string
 		scene   scene
 		further []string
-		want    api.Unread
 	}{
-		"none named": {scene{"frontend:8000": frontend}, nil, api.Unread{
-			Workers: "the workers' metrics are not read; cluster.metrics_urls names no page",
-			GPUs:    "no DCGM exporter is read; cluster.metrics_urls names no page",
-		}},
-		"a page fails": {scene{"frontend:8000": frontend}, []string{"http://u:secret@worker:8081"}, api.Unread{
-			Workers: "the workers' metrics are not read; pages in cluster.metrics_urls fail: http://u:xxxxx@worker:8081/metrics: answered 404 Not Found",
-			GPUs:    "no DCGM exporter is read; pages in cluster.metrics_urls fail: http://u:xxxxx@worker:8081/metrics: answered 404 Not Found",
-		}},
-		"other pages": {scene{"frontend:8000": frontend, "node:9400": "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"}, []string{"http://node:9400"}, api.Unread{
-			Workers: "the workers' metrics are not read; no page in cluster.metrics_urls is a worker's",
-		}},
-		"an engine itself": {scene{"frontend:8000": worker}, nil, api.Unread{
-			GPUs: "no DCGM exporter is read; cluster.metrics_urls names no page",
-		}},
-		"the frontend fails": {scene{"worker:8081": worker}, []string{"http://worker:8081"}, api.Unread{
-			Frontend: "the metrics page of the target fails: http://frontend:8000/metrics: answered 404 Not Found",
-			GPUs:     "no DCGM exporter is read; no page in cluster.metrics_urls is that of one",
-		}},
+		{"none named", scene{"frontend:8000": frontend}, nil},
+		{"a page fails", scene{"frontend:8000": frontend}, []string{"http://u:secret@worker:8081"}},
+		{"other pages", scene{"frontend:8000": frontend, "node:9400": dcgm}, []string{"http://node:9400"}},
+		{"an engine itself", scene{"frontend:8000": worker}, nil},
+		{"the frontend fails", scene{"worker:8081": worker}, []string{"http://worker:8081"}},
+	} {
+		direct, err := NewDirect("http://frontend:8000", row.further, &http.Client{Transport: row.scene})
+		require.NoError(t, err)
+		samples, _ := direct.Fetch(t.Context())
+		require.NotEmpty(t, samples)
+		say(&text, row.name, Chosen(func() Source { return direct }).explain(t.Context(), samples))
 	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			direct, err := NewDirect("http://frontend:8000", row.further, &http.Client{Transport: row.scene})
-			require.NoError(t, err)
-			samples, _ := direct.Fetch(t.Context())
-			require.NotEmpty(t, samples)
-			require.Equal(t, row.want, Chosen(func() Source { return direct }).explain(t.Context(), samples))
-		})
-	}
+	golden(t, "unread-directly.golden", text.String())
 }
 
 // The watcher carries the reason to the screens, and into the problem that it logs.
