@@ -46,6 +46,8 @@ func TestCorpusChanges(t *testing.T) {
 		pass(65 * time.Second)
 		own, _ = b.store.own(t)
 		assert.Equal(t, "other", own.Workload.Corpus)
+		status := api.CorpusStatus{Name: "other", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}
+		assert.Equal(t, status, b.view.Status().Lanes[0].Corpus)
 		b.events("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 2 starters")
 
 		b.stop()
@@ -55,62 +57,27 @@ func TestCorpusChanges(t *testing.T) {
 		for _, r := range f.turns() {
 			assert.Contains(t, r.first, "All there is to know about")
 		}
+	}, func(o *options) {
+		o.CorpusStatus = func() api.CorpusStatus { return api.CorpusStatus{Cut: 3, Problem: "lost"} }
 	})
 }
 
 // A starter is one of the corpus in force, whatever another corpus had under its id.
 func TestStarterOfTheCorpusInForce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		for _, row := range []struct {
-			corpus   *corpus.Corpus
-			id, want string
-		}{
-			{nil, "rivers", smallCorpus().Starters[0].Text},
-			{nil, "tunnels", ""},
-			{nil, "", ""},
-			{other(), "rivers", "Another text."},
-			{other(), "tunnels", "All about tunnels."},
-			{other(), "bridges", ""},
-		} {
-			if row.corpus != nil {
-				b.lane.SetCorpus(row.corpus)
-			}
-			got, err := b.lane.Starter(row.id)
-			assert.Equal(t, row.want, got.Text)
-			if row.want == "" {
-				require.ErrorIs(t, err, api.ErrNotFound)
-			}
-		}
-		_, err := b.lane.Starter("bridges")
+		got, err := b.lane.Starter("rivers")
+		require.NoError(t, err)
+		assert.Equal(t, api.Starter(smallCorpus().Starters[0]), got)
+		_, err = b.lane.Starter("")
+		require.ErrorIs(t, err, api.ErrNotFound)
+
+		b.lane.SetCorpus(other())
+		got, err = b.lane.Starter("rivers")
+		require.NoError(t, err)
+		assert.Equal(t, "Another text.", got.Text)
+		_, err = b.lane.Starter("bridges")
+		require.ErrorIs(t, err, api.ErrNotFound)
 		require.ErrorContains(t, err, "the corpus in use, other, has no starter")
-	})
-}
-
-// reporter is a questioner with counters.
-type reporter struct{ corpus.BuiltinQuestioner }
-
-func (reporter) Kind() api.QuestionerKind { return api.QuestionerModel }
-
-func (reporter) Report() api.FollowupStatus {
-	return api.FollowupStatus{
-		Name: "a model", URL: "http://asker", ByModel: 7,
-		Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 2},
-	}
-}
-
-// The status and the metrics have the state of the corpus and of the questioner.
-func TestStatusOfCorpusAndQuestioner(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		l := b.view.Status().Lanes[0]
-		assert.Equal(t, api.QuestionerModel, l.State.Questioner)
-		assert.Equal(t, reporter{}.Report(), l.Followup)
-		assert.Equal(t, api.CorpusStatus{
-			Name: "small", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost",
-		}, l.Corpus)
-		assert.Contains(t, b.scraped(), "loadgen_followup_total cause=timeout,source=built_in")
-	}, func(o *options) {
-		o.Questioner = reporter{}
-		o.CorpusStatus = func() api.CorpusStatus { return api.CorpusStatus{Cut: 3, Problem: "lost"} }
 	})
 }
 

@@ -110,8 +110,11 @@ func TestFailedChangeIsFollowed(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		b.setMode(roundRobin)
+		call := d.called(t)
 		d.is(roundRobin, nil)
-		d.called(t).answer(false, errDriver)
+		pass(5 * time.Second)
+		assert.Equal(t, kv, b.mode(), "not before the driver is done")
+		call.answer(false, errDriver)
 		b.phase(api.PhaseRunning)
 		require.True(t, b.lane.State().ModeChange.Failed)
 		pass(followEvery)
@@ -160,26 +163,15 @@ func TestLateReportIsNotFollowed(t *testing.T) {
 	})
 }
 
-// Decisions are the driver's. Without any the list has a message.
+// Decisions are the driver's.
 func TestDecisions(t *testing.T) {
 	d := &teller{decisions: []api.RoutingDecision{{RequestID: "main-2"}, {RequestID: "main-1"}}}
-	t.Run("reported", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *booth, _ *fake) {
-			list, err := b.lane.Decisions(t.Context(), 1)
-			require.NoError(t, err)
-			assert.Equal(t, api.DecisionList{Decisions: d.decisions[:1], Source: "script"}, list)
-			d.is(kv, api.ErrUnavailable)
-			_, err = b.lane.Decisions(t.Context(), 1)
-			require.ErrorIs(t, err, api.ErrUnavailable)
-		}, telling(d))
-	})
-	t.Run("not reported", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *booth, _ *fake) {
-			list, err := b.lane.Decisions(t.Context(), 50)
-			require.NoError(t, err)
-			assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
-			assert.Empty(t, list.Source)
-			assert.Contains(t, list.Message, "this target does not report its decisions")
-		})
-	})
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		list, err := b.lane.Decisions(t.Context(), 1)
+		require.NoError(t, err)
+		assert.Equal(t, api.DecisionList{Decisions: d.decisions[:1], Source: "script"}, list)
+		d.is(kv, api.ErrUnavailable)
+		_, err = b.lane.Decisions(t.Context(), 1)
+		require.ErrorIs(t, err, api.ErrUnavailable)
+	}, telling(d))
 }

@@ -24,25 +24,17 @@ func TestHistoryAgreesWithSnapshots(t *testing.T) {
 
 		points := b.lane.History().Points
 		require.InDelta(t, 63, len(points), 1)
-		modes, atThree := map[api.Mode]int{}, 0
-		for i, p := range points {
+		modes := map[api.Mode]int{}
+		for _, p := range points {
 			modes[p.Mode]++
-			if p.Concurrency == 3 {
-				atThree++
-			}
-			if i > 0 {
-				assert.InDelta(t, 1, p.Time.Sub(points[i-1].Time).Seconds(), .1)
-			}
 		}
 		assert.InDelta(t, 33, modes[api.ModeKV], 2)
-		assert.InDelta(t, 30, modes[api.ModeRoundRobin], 2)
-		assert.Greater(t, atThree, 50)
-
-		last, shown := points[len(points)-1], b.snapshot().Window
-		require.NotNil(t, last.TTFTP95)
+		last, shown := points[len(points)-1], b.snapshot()
 		assert.True(t, last.Running)
-		assert.InDelta(t, *shown.Metrics.TTFT.P95, *last.TTFTP95, 1e-3)
-		assert.InDelta(t, shown.OutputTokensPerSecond, *last.OutputTokensPerSecond, .1*shown.OutputTokensPerSecond)
+		assert.InDelta(t, shown.State.Concurrency.Actual, last.Concurrency, 1)
+		assert.InDelta(t, *shown.Window.Metrics.TTFT.P95, *last.TTFTP95, 1e-3)
+		rate := shown.Window.OutputTokensPerSecond
+		assert.InDelta(t, rate, *last.OutputTokensPerSecond, .1*rate)
 	})
 }
 

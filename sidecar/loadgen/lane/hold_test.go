@@ -66,37 +66,6 @@ func TestHeldByTheCap(t *testing.T) {
 	}, func(o *options) { o.configured.MaxConcurrency = 1000 })
 }
 
-// A workload on the way to its target is not held. A start rate that only replaces what ends holds it.
-func TestHeldByTheStartRate(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		f.takes(30 * time.Second)
-		b.patch(api.WorkloadPatch{StartRate: new(.5)})
-		b.start(40)
-		for range 77 {
-			pass(time.Second)
-			require.Nil(t, b.lane.State().Step.Settled)
-		}
-		assert.Equal(t, api.LimitedByStartRate, b.lane.State().Concurrency.LimitedBy)
-		for range 200 {
-			pass(time.Second)
-			s := b.lane.State()
-			require.Nil(t, s.Step.Held)
-			require.EqualValues(t, 1, s.Step.ID)
-		}
-		b.stop()
-
-		f.takes(2 * time.Second)
-		b.patch(api.WorkloadPatch{StartRate: new(5.)})
-		b.start(150)
-		pass(100 * time.Second)
-		held := b.lane.State().Step.Held
-		require.NotNil(t, held)
-		assert.Equal(t, api.LimitedByStartRate, held.By)
-		assert.InDelta(t, 40, held.At, 4, "5 a second of four turns of 2 s")
-		b.reported("of 150 conversations by the start rate of 5 conversations/s")
-	})
-}
-
 // A workload that settled at its target and then falls to what the cap allows goes on in a step of its own, and again
 // when it comes back. No row of one step has figures of another.
 func TestHeldAfterReachingTheTarget(t *testing.T) {
@@ -136,6 +105,8 @@ func TestHeldAfterReachingTheTarget(t *testing.T) {
 // Each case is thirty seconds of a workload, second by second.
 func TestHeld(t *testing.T) {
 	const target = 100
+	byCap := func(n int) *api.Held { return &api.Held{By: api.LimitedByTargetRPS, At: n} }
+	byStart := &api.Held{By: api.LimitedByStartRate, At: 40}
 	for name, tt := range map[string]struct {
 		seconds int
 		actual  func(i int) int
@@ -144,13 +115,13 @@ func TestHeld(t *testing.T) {
 		start   time.Duration
 		want    *api.Held
 	}{
-		"still":                {30, func(int) int { return 40 }, 1, time.Second, 0, &api.Held{By: api.LimitedByTargetRPS, At: 40}},
-		"by the start rate":    {30, func(int) int { return 40 }, 1, 0, 600 * time.Millisecond, &api.Held{By: api.LimitedByStartRate, At: 40}},
+		"still":                {30, func(int) int { return 40 }, 1, time.Second, 0, byCap(40)},
+		"by the start rate":    {30, func(int) int { return 40 }, 1, 0, 600 * time.Millisecond, byStart},
 		"not long enough":      {29, func(int) int { return 40 }, 1, time.Second, 0, nil},
 		"half for either":      {30, func(int) int { return 40 }, 1, 500 * time.Millisecond, 500 * time.Millisecond, nil},
 		"at its target once":   {30, func(i int) int { return 40 + 60*((i+1)%31/30) }, 1, time.Second, 0, nil},
 		"nothing begins":       {30, func(int) int { return 40 }, 0, time.Second, 0, nil},
-		"growing by a tenth":   {30, func(i int) int { return 40 + i/10 }, 1, time.Second, 0, &api.Held{By: api.LimitedByTargetRPS, At: 41}},
+		"growing by a tenth":   {30, func(i int) int { return 40 + i/10 }, 1, time.Second, 0, byCap(41)},
 		"growing by more":      {30, func(i int) int { return 40 + i*4/30 }, 1, time.Second, 0, nil},
 		"falling":              {30, func(i int) int { return 40 - i*4/30 }, 1, time.Second, 0, nil},
 		"growing as all begin": {30, func(i int) int { return 40 + i }, 1, 0, time.Second, nil},

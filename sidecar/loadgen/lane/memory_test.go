@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +35,23 @@ func newMemory() *memory {
 	return &memory{conversations: map[string]api.Conversation{}, baselines: map[string]string{}}
 }
 
+// locked calls f with the lock held and returns the error that a test set.
+func (m *memory) locked(f func()) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+	return m.broken
+}
+
+// written is locked for a change that a broken store does not make.
+func (m *memory) written(f func()) error {
+	return m.locked(func() {
+		if m.broken == nil {
+			f()
+		}
+	})
+}
+
 func (m *memory) SaveConversation(c api.Conversation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,31 +71,18 @@ func (m *memory) SaveTurn(t api.Turn) {
 	}
 }
 
-func (m *memory) SaveStep(s api.StepRecord) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.steps = append(m.steps, s)
-}
+func (m *memory) SaveStep(s api.StepRecord) { _ = m.locked(func() { m.steps = append(m.steps, s) }) }
 
 func (m *memory) LostTurns() int64 { return m.lost }
 
 func (m *memory) Status() api.StoreStatus { return api.StoreStatus{Path: "memory", OK: true} }
 
 func (m *memory) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e.ID = int64(len(m.events) + 1)
-	m.events = append(m.events, e)
-	return e, m.broken
+	return e, m.locked(func() { m.events = append(m.events, e) })
 }
 
 func (m *memory) SaveSettings(_ context.Context, s api.Settings) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.broken == nil {
-		m.settings = &s
-	}
-	return m.broken
+	return m.written(func() { m.settings = &s })
 }
 
 func (m *memory) Settings(context.Context) (api.Settings, bool, error) {
@@ -94,21 +97,14 @@ func (m *memory) Settings(context.Context) (api.Settings, bool, error) {
 // SaveBaseline keeps JSON, so that a row comes back as from a file.
 func (m *memory) SaveBaseline(_ context.Context, b api.Baseline) error {
 	data, err := json.Marshal(b)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err == nil && m.broken == nil {
-		m.baselines[b.Name] = string(data)
+	if err != nil {
+		return err
 	}
-	return cmp.Or(err, m.broken)
+	return m.written(func() { m.baselines[b.Name] = string(data) })
 }
 
 func (m *memory) DeleteBaseline(_ context.Context, name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.broken == nil {
-		delete(m.baselines, name)
-	}
-	return m.broken
+	return m.written(func() { delete(m.baselines, name) })
 }
 
 func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
@@ -140,36 +136,26 @@ func (m *memory) Conversation(_ context.Context, id string) (api.Conversation, e
 	return c, nil
 }
 
-func (m *memory) breaks(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.broken = err
-}
+func (m *memory) breaks(err error) { _ = m.locked(func() { m.broken = err }) }
 
 // hold makes SaveTurn block until release is called. release is idempotent.
 func (m *memory) hold() (release func()) {
 	held := make(chan struct{})
-	m.mu.Lock()
-	m.held = held
-	m.mu.Unlock()
+	_ = m.locked(func() { m.held = held })
 	return sync.OnceFunc(func() {
-		m.mu.Lock()
-		m.held = nil
-		m.mu.Unlock()
+		_ = m.locked(func() { m.held = nil })
 		close(held)
 	})
 }
 
-func (m *memory) allTurns() []api.Turn {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.turns)
+func (m *memory) allTurns() (all []api.Turn) {
+	_ = m.locked(func() { all = slices.Clone(m.turns) })
+	return all
 }
 
-func (m *memory) allConversations() []api.Conversation {
+func (m *memory) allConversations() (all []api.Conversation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []api.Conversation
 	for _, id := range m.order {
 		all = append(all, m.conversations[id])
 	}

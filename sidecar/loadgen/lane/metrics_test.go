@@ -63,24 +63,10 @@ func (s series) value(t *testing.T, name string) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// agrees compares the quantiles of a summary with those of the snapshot.
-func (s series) agrees(t *testing.T, name string, q api.Quantiles) {
-	t.Helper()
-	require.NotNil(t, s[name], "there is no %s", name)
-	got := map[float64]float64{}
-	for _, one := range s[name].GetSummary().GetQuantile() {
-		got[one.GetQuantile()] = one.GetValue()
-	}
-	assert.Equal(t, map[float64]float64{.5: *q.P50, .95: *q.P95, .99: *q.P99}, got, name)
-}
-
-// The scrape and the snapshot of one moment agree, and the metrics pass the linter.
+// The gauges and counters agree with the snapshot, and the metrics pass the linter. Package stats tests the summaries.
 func TestCollector(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		idle := b.scraped()
-		assert.Zero(t, idle.value(t, "loadgen_workload_running"))
-		assert.Zero(t, idle.value(t, "loadgen_active_conversations"))
-
+		assert.Zero(t, b.scraped().value(t, "loadgen_workload_running"))
 		b.store.lost = 4
 		b.start(3)
 		pass(65 * time.Second)
@@ -92,11 +78,8 @@ func TestCollector(t *testing.T) {
 		pass(40*time.Second + 50*time.Millisecond) // in mid-turn
 
 		got, s := b.scraped(), b.snapshot()
+		assert.Positive(t, s.Totals.Errors)
 		const of = "mode=kv,percentile=95,speculation=off"
-		got.agrees(t, "loadgen_ttft_all_seconds", s.Window.Metrics.TTFT)
-		got.agrees(t, "loadgen_tpot_all_seconds", s.Window.Metrics.TPOT)
-		got.agrees(t, "loadgen_itl_all_seconds", s.Window.Metrics.ITL)
-		got.agrees(t, "loadgen_latency_all_seconds", s.Window.Metrics.Latency)
 		for name, want := range map[string]float64{
 			"loadgen_target_concurrency":            3,
 			"loadgen_active_conversations":          float64(s.State.Concurrency.Actual),
@@ -108,6 +91,7 @@ func TestCollector(t *testing.T) {
 			"loadgen_store_lost_turns_total":        4,
 			"loadgen_slo_seconds metric=ttft":       .6,
 			"loadgen_slo_seconds metric=tpot":       .06,
+			"loadgen_errors_total class=http_5xx":   float64(s.Totals.Errors),
 			info("round_robin", api.SpeculationOff): 1,
 			// in force and by level: what this target measured under kv
 			"loadgen_baseline_ttft_seconds baseline=this target," + of:                     .2,
@@ -115,32 +99,21 @@ func TestCollector(t *testing.T) {
 		} {
 			assert.InDelta(t, want, got.value(t, name), 1e-9, name)
 		}
-		assert.Positive(t, s.Totals.Errors)
-		assert.EqualValues(t, s.Totals.Errors, got.value(t, "loadgen_errors_total class=http_5xx"))
-		assert.Greater(t, got.value(t, "loadgen_requests_total status=ok"), float64(s.Totals.OK), "counters go on over starts")
-		stored := map[api.TurnStatus]int{}
+		ok := 0
 		for _, turn := range b.store.allTurns() {
-			stored[turn.Status]++
+			if turn.Status == api.TurnOK {
+				ok++
+			}
 		}
-		for status, n := range stored {
-			assert.EqualValues(t, n, got.value(t, "loadgen_requests_total status="+string(status)))
-		}
-		b.start(1)
-		assert.Equal(t, 1., b.scraped().value(t, "loadgen_settling"))
+		assert.EqualValues(t, ok, got.value(t, "loadgen_requests_total status=ok"), "counters go on over starts")
+		assert.Less(t, s.Totals.OK, int64(ok))
 
-		const sweep = "loadgen_sweep_running id=s1,kind=capacity"
-		assert.NotContains(t, b.scraped(), sweep)
-		taken := &api.SweepSummary{ID: "s1", State: api.SweepRunning, Request: api.SweepRequest{Kind: api.SweepCapacity}}
-		lease, before, err := b.lane.Take(t.Context(), func() *api.SweepSummary { return taken })
+		_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
 		require.NoError(t, err)
-		assert.Equal(t, 1., b.scraped().value(t, sweep))
-		require.NoError(t, lease.Release(t.Context(), "test", before))
-
-		_, err = b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
-		require.NoError(t, err)
-		b.start(3)
 		const own = "loadgen_baseline_itl_seconds baseline=this target," + of
 		assert.InDelta(t, .04, b.scraped().value(t, own), 1e-3, "own rows stand beside a recorded baseline")
+		b.start(1)
+		assert.Equal(t, 1., b.scraped().value(t, "loadgen_settling"))
 	})
 }
 

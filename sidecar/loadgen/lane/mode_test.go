@@ -41,7 +41,7 @@ func (b *booth) switched(to api.ModeState, cold bool, err error) {
 }
 
 // A mode change stops the workload, switches, and starts again at the same concurrency. Its progress is in the
-// snapshot, and meanwhile nothing else begins.
+// snapshot. Meanwhile nothing else begins, and settings change for the start at the end.
 func TestModeChange(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(4)
@@ -81,9 +81,11 @@ func TestModeChange(t *testing.T) {
 		_, err := b.catalogue.PatchSettings(t.Context(), ann, three)
 		refuses(t, err, "max_concurrency")
 
+		b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)}) // for the start at the end
 		f.flows()
+		f.requests = nil
 		call.answer(false, nil)
-		b.agrees(4)
+		b.agrees(5)
 		state = b.lane.State()
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Nil(t, state.ModeChange)
@@ -94,7 +96,10 @@ func TestModeChange(t *testing.T) {
 		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
 		b.stop()
 		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
-			"start ann: 4 conversations, Round-robin", "stop ann: stopped")
+			"start ann: 5 conversations, Round-robin", "stop ann: stopped")
+		for _, r := range f.requests {
+			assert.Equal(t, 17, r.maxTokens)
+		}
 		steps := b.store.lastSteps()
 		assert.NotNil(t, steps[0].Ended)
 		assert.Equal(t, api.ModeRoundRobin, steps[1].Mode)
@@ -248,22 +253,6 @@ func TestModesOffered(t *testing.T) {
 		_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 		require.ErrorIs(t, err, api.ErrUnavailable)
 		assert.NotNil(t, b.lane.State().Modes)
-	})
-}
-
-// Settings that change during a mode change are in force at the start after it.
-func TestPatchDuringModeChange(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		b.start(2)
-		b.agrees(2)
-		b.setMode(roundRobin)
-		call := b.driver.called(t)
-		b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)})
-		call.answer(false, nil)
-		b.agrees(5)
-		for _, r := range f.turns() {
-			assert.Equal(t, 17, r.maxTokens)
-		}
 	})
 }
 

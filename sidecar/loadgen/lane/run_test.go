@@ -3,7 +3,10 @@ package lane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -321,24 +324,51 @@ func TestEndOfProcess(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Conversations of different runs and processes never share an id.
-func TestRunIDsDiffer(t *testing.T) {
+// Conversations of different runs and processes never share an id. Every stored turn is reported with the draw of its
+// conversation, and no two conversations of one process have one draw.
+func TestConversationsOfRunsDiffer(t *testing.T) {
+	var mu sync.Mutex
+	var ended []EndedTurn
+	reported := func(o *options) {
+		o.Ended = func(e EndedTurn) {
+			mu.Lock()
+			defer mu.Unlock()
+			ended = append(ended, e)
+		}
+	}
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		for range 2 {
+			ended = nil
+			before := len(b.store.allTurns())
 			for range 2 {
-				b.start(1)
-				pass(time.Second)
+				b.start(3)
+				pass(5 * time.Second)
 				b.stop()
 			}
+			byDraw, runs, turns := map[Draw]string{}, map[int64]bool{}, []api.Turn{}
+			for _, e := range ended {
+				turns = append(turns, e.Turn)
+				runs[e.Draw.Opened] = true
+				assert.Equal(t, uint64(7), e.Draw.Seed)
+				assert.True(t, strings.HasSuffix(e.Conversation, fmt.Sprintf("-%d", e.Draw.Number)), "%+v", e)
+				if other, known := byDraw[e.Draw]; known {
+					assert.Equal(t, other, e.Conversation, "one conversation for each draw")
+				}
+				byDraw[e.Draw] = e.Conversation
+			}
+			assert.NotEmpty(t, turns)
+			assert.ElementsMatch(t, b.store.allTurns()[before:], turns)
+			assert.Len(t, runs, 2)
+			assert.Contains(t, runs, int64(0))
 			b.end()
-			b = newBooth(t, f, func(o *options) { o.store = b.store })
+			b = newBooth(t, f, reported, func(o *options) { o.store = b.store })
 		}
 		var runs []string
 		for _, r := range f.requests {
 			runs = append(runs, r.run())
 		}
 		assert.Len(t, slices.Compact(runs), 4)
-	})
+	}, reported)
 }
 
 // What cannot be stored is not changed. The workload goes on.

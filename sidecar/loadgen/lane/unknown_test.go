@@ -102,6 +102,10 @@ func TestDeclarationIsRefused(t *testing.T) {
 		virtual(t, func(t *testing.T, b *booth, _ *fake) {
 			assert.Equal(t, api.ModeFromDriver, b.lane.State().ModeFrom)
 			assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force"), "the driver script detects the mode")
+			list, err := b.lane.Decisions(t.Context(), 50)
+			require.NoError(t, err)
+			assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
+			assert.Contains(t, list.Message, "this target does not report its decisions")
 		})
 	})
 }

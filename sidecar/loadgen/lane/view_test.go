@@ -103,16 +103,10 @@ func TestEncodedOnce(t *testing.T) {
 			first, _ := read()
 			again, _ := read()
 			assert.Same(t, &first[0], &again[0], name)
-
 			for i := range 50 {
 				b.patch(api.WorkloadPatch{Concurrency: new(i + 2)})
 				_, s := read()
 				assert.Equal(t, i+2, s.Lanes[0].State.Concurrency.Target, name)
-				title := fmt.Sprint("Booth ", i)
-				_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: &title})
-				require.NoError(t, err, name)
-				_, s = read()
-				assert.Equal(t, title, s.Settings.Title, name)
 			}
 			old, _ := read()
 			pass(time.Second)
@@ -146,7 +140,8 @@ func TestSlowReaderAndEndOfFeed(t *testing.T) {
 		b.end()
 		leave()
 		unsubscribe()
-		late, _ := b.view.Subscribe()
+		late, cancel := b.view.Subscribe()
+		cancel()
 		for _, frames := range []<-chan []byte{slow, fast, late} {
 			for range frames { // one frame may be left
 			}
@@ -160,22 +155,17 @@ func TestLiveTurn(t *testing.T) {
 	next := make(chan string)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		say := func(word string) { fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word) }
-		for r.Header.Get("X-Request-Id") != "kvbooth-probe" {
+		word := "."
+		for r.Header.Get("X-Request-Id") != "kvbooth-probe" && word != "" {
 			_ = http.NewResponseController(w).Flush()
 			select {
-			case word := <-next:
-				if word != "" {
-					say(word)
-					continue
-				}
+			case word = <-next:
+				fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word)
 			case <-r.Context().Done():
 				return
 			}
-			break
 		}
-		say(".")
-		fmt.Fprint(w, "data: [DONE]\n\n")
+		fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\".\"}}]}\n\ndata: [DONE]\n\n")
 	}))
 	defer s.Close()
 	client, err := chat.New(chat.Options{
@@ -192,31 +182,31 @@ func TestLiveTurn(t *testing.T) {
 		}
 		return c
 	}
-	shows := func(what string, turns int, text string) api.Conversation {
+	shows := func(number int, text string) (c api.Conversation) {
 		t.Helper()
-		var c api.Conversation
-		wait.Eventually(t, what, func() (any, bool) {
+		wait.Eventually(t, fmt.Sprintf("turn %d: %q", number, text), func() (any, bool) {
 			c = detail()
-			return c, c.Live != nil && len(c.Turns) == turns && c.Live.AssistantMessage == text
+			return c, c.Live != nil && c.Live.Number == number && c.Live.AssistantMessage == text
 		})
 		return c
 	}
+	shows(1, "")
 	wait.Eventually(t, "a turn that waits", func() (any, bool) {
 		window := b.snapshot().Window
 		return window, window.Awaiting.N == 1
 	})
 	next <- "word0 "
-	c := shows("its first word", 0, "word0 ")
-	assert.Equal(t, 1, c.Live.Number)
+	c := shows(1, "word0 ")
+	assert.Empty(t, c.Turns)
 	assert.NotEmpty(t, c.Live.UserMessage)
 	assert.NotContains(t, c.Live.UserMessage, "All there is to know", "the starter is left out")
 	assert.Positive(t, *c.Live.TTFT)
 	assert.Zero(t, b.snapshot().Window.Awaiting.N)
 	next <- "word1 "
-	shows("its second word", 0, "word0 word1 ")
+	shows(1, "word0 word1 ")
 	next <- ""
-	c = shows("the next turn", 1, "")
-	assert.Equal(t, 2, c.Live.Number)
+	c = shows(2, "")
+	require.Len(t, c.Turns, 1)
 	assert.Equal(t, "word0 word1 .", c.Turns[0].AssistantMessage)
 	b.stop()
 	assert.Nil(t, detail().Live)
@@ -344,31 +334,20 @@ func TestBaselines(t *testing.T) {
 	})
 }
 
-// The status has the build, the configuration, and each lane with its target.
+// The status has the version, the configuration, and the address in use beside that of the target.
 func TestStatus(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.start(2)
 		s := b.view.Status()
 		assert.Equal(t, "1.2.3", s.Version)
-		assert.NotEmpty(t, s.GoVersion)
-		assert.Positive(t, s.UptimeSeconds)
 		assert.Equal(t, "x", s.Config["target.url"])
-		assert.True(t, s.Store.OK)
+		assert.Positive(t, s.UptimeSeconds)
 		l := s.Lanes[0]
-		assert.True(t, l.State.Running)
-		assert.Equal(t, api.QuestionerBuiltIn, l.State.Questioner)
-		assert.Equal(t, "test-model", l.Target.Model)
 		assert.Equal(t, "test-model", l.Target.Deployment.Model)
 		assert.Equal(t, "http://gpu.example:8000", l.Target.URL)
-		assert.Equal(t, "http://rr.example:8000", l.Target.Endpoint, "the address in use")
+		assert.Equal(t, "http://rr.example:8000", l.Target.Endpoint)
 		assert.Equal(t, map[string]bool{"nvext": true}, l.Extensions)
 		assert.EqualValues(t, 7, l.Seed)
-
-		assert.NotNil(t, b.lane.Cluster().Workers)
-		found, err := b.view.Lane(l.Name)
-		require.NoError(t, err)
-		assert.Same(t, b.lane, found)
-		_, err = b.view.Lane("twin")
+		_, err := b.view.Lane("twin")
 		require.ErrorIs(t, err, api.ErrNotFound)
 	}, func(o *options) {
 		o.config = map[string]string{"target.url": "x"}
