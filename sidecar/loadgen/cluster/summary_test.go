@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -20,9 +21,29 @@ import (
 //   - Under round-robin the router predicts nothing and looks for no best worker.
 //   - Without Dynamo the engine's own figures serve: hit rates over the window, in-flight requests that run or wait.
 //     Without speculation SGLang's zero is no rate of acceptance.
+//   - An engine's metrics are those of the worker on the same page or in the same pod. Those of a page with several
+//     workers are nobody's.
+//   - Newer gauges of the frontend replace the deprecated ones only where these are not there.
 func TestClustersOfPages(t *testing.T) {
 	vllm, idle := plainVLLM("90", "200", "4", "20"), plainSGLang("90", "200", "4", "20", "0", "0")
+	stages := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
+		"dynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
+		"dynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
+		"dynamo_frontend_stage_requests{stage=\"dispatch\"} 3\n"
+	deprecated := "dynamo_frontend_inflight_requests 8\ndynamo_frontend_queued_requests 5\n"
 	for name, c := range map[string]api.Cluster{
+		"gauges-newer": watched(t, api.SpeculationOff, scene{"frontend:8000": stages}),
+		"gauges-both":  watched(t, api.SpeculationOff, scene{"frontend:8000": stages + deprecated}),
+		"engine-pages": watched(t, api.SpeculationOff, scene{
+			"one:8081": workerPage("a", 4, "trtllm_num_requests_waiting 3", "trtllm_kv_cache_utilization 0.5"),
+			"two:8081": workerPage("b", 5, "trtllm_num_requests_waiting 6", `dynamo_component_gpu_cache_usage_percent{worker_id="b"} 0.25`),
+		}),
+		"engine-shared-page": watched(t, api.SpeculationOff, scene{
+			"both:8081": workerPage("a", 4) + workerPage("b", 5, "vllm:num_requests_waiting 6"),
+		}),
+		"pods-labels-renamed": ofPods(t, "exported_pod", model.LabelSet{"pod": "dcgm-1", "instance": "n1:9400"}),
+		"pods-labels-kept":    ofPods(t, "pod", model.LabelSet{"instance": "n1:9400"}),
+
 		"kv":                ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom"),
 		"round-robin":       ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom"),
 		"sglang":            ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom"),
@@ -81,21 +102,6 @@ func query(t *testing.T, namespace string, targets scraped) []Sample {
 	samples, err := source.Fetch(t.Context())
 	require.NoError(t, err)
 	return samples
-}
-
-func TestNewerGaugesReplaceTheDeprecatedOnes(t *testing.T) {
-	page := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
-		"dynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
-		"dynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
-		"dynamo_frontend_stage_requests{stage=\"dispatch\"} 3\n"
-	c := watched(t, api.SpeculationOff, scene{"frontend:8000": page})
-	near(t, 6, c.Queued, "queued")
-	near(t, 9, c.Inflight, "inflight")
-
-	c = watched(t, api.SpeculationOff, scene{"frontend:8000": page +
-		"dynamo_frontend_inflight_requests 8\ndynamo_frontend_queued_requests 5\n"})
-	near(t, 5, c.Queued, "both are there, the old one counts")
-	near(t, 8, c.Inflight, "both are there, the old one counts")
 }
 
 func TestHitRatioThatIsNone(t *testing.T) {
