@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -43,97 +44,98 @@ func metric(text, name string) (sum float64) {
 }
 
 func TestState(t *testing.T) {
-	b := open(t, func(o *Options) { o.Engine, o.Faults.Stall = "vllm", .25 })
-	_, text := b.call(http.MethodGet, "/sim/v1/state", "")
-	var s state
-	require.NoError(t, json.Unmarshal([]byte(text), &s))
-	assert.Equal(t, api.ModeKV, s.Mode)
-	assert.Equal(t, api.SpeculationNotRecorded, s.Speculation)
-	assert.True(t, s.Calibrated && s.Ready)
-	assert.Len(t, s.Offers, 12)
-	assert.Equal(t, "h200-tp1", s.Profile)
-	assert.Equal(t, "vllm", s.Engine)
-	assert.InDelta(t, quick, s.Speed, 0)
-	assert.Equal(t, Faults{Stall: .25}, s.Faults)
-	require.Len(t, s.WorkerStates, 3)
-	assert.Equal(t, "dynamo-worker-3", s.WorkerStates[2].Name)
-	for _, key := range []string{
-		"mode", "speculation", "calibrated", "ready", "ready_in_seconds", "offers", "profile", "engine", "speed", "inflight", "faults", "workers",
-	} {
-		assert.Contains(t, text, `"`+key+`":`)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Engine, o.Faults.Stall = "vllm", .25 })
+		_, text := b.call(http.MethodGet, "/sim/v1/state", "")
+		var s state
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		assert.Equal(t, api.ModeKV, s.Mode)
+		assert.Equal(t, api.SpeculationNotRecorded, s.Speculation)
+		assert.True(t, s.Calibrated && s.Ready)
+		assert.Len(t, s.Offers, 12)
+		assert.Equal(t, "h200-tp1", s.Profile)
+		assert.Equal(t, "vllm", s.Engine)
+		assert.InDelta(t, quick, s.Speed, 0)
+		assert.Equal(t, Faults{Stall: .25}, s.Faults)
+		require.Len(t, s.WorkerStates, 3)
+		assert.Equal(t, "dynamo-worker-3", s.WorkerStates[2].Name)
+		for _, key := range []string{
+			"mode", "speculation", "calibrated", "ready", "ready_in_seconds", "offers", "profile", "engine", "speed", "inflight", "faults", "workers",
+		} {
+			assert.Contains(t, text, `"`+key+`":`)
+		}
+	})
 }
 
 // A change of mode fails what is in progress, empties the caches, and is announced
 // until the cluster is ready; the state file has it before the answer comes.
 func TestMode(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "state.json")
-	b := open(t, func(o *Options) { o.Speed, o.StateFile, o.Cluster.Restart = 10, file, 10*time.Second })
-	complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("before", 3, "")).Body)
-	running := b.do(http.MethodPost, "/v1/chat/completions", ask("running", 900, ""))
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "state.json")
+		b := open(t, func(o *Options) { o.Speed, o.StateFile, o.Cluster.Restart = 10, file, 10*time.Second })
+		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("before", 3, "")).Body)
+		running := b.do(http.MethodPost, "/v1/chat/completions", ask("running", 900, ""))
 
-	status, _ := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"kv","speculation":"not_recorded"}`)
-	assert.Equal(t, http.StatusOK, status, "nothing changes")
-	assert.NoFileExists(t, file)
-	status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"round_robin","speculation":"draft"}`)
-	require.Equal(t, http.StatusAccepted, status, text)
-	var s state
-	require.NoError(t, json.Unmarshal([]byte(text), &s))
-	assert.False(t, s.Ready || s.Calibrated)
-	assert.InDelta(t, 1, s.ReadyIn, .5, "seconds of the wall clock")
-	kept, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, `{"mode":"round_robin","speculation":"draft"}`, compact(t, kept))
-
-	all, err := events(running.Body)
-	require.NoError(t, err)
-	assertStreamError(t, all, http.StatusServiceUnavailable)
-	for _, path := range []string{"/health", "/live", "/v1/models", "/metrics", "/v1/chat/completions"} {
-		res := b.do(map[bool]string{true: http.MethodPost, false: http.MethodGet}[strings.Contains(path, "chat")], path, "{}")
-		assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode, path)
-		assert.Equal(t, "1", res.Header.Get("Retry-After"), path)
-		body, err := io.ReadAll(res.Body)
+		status, _ := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"kv","speculation":"not_recorded"}`)
+		assert.Equal(t, http.StatusOK, status, "nothing changes")
+		assert.NoFileExists(t, file)
+		status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"round_robin","speculation":"draft"}`)
+		require.Equal(t, http.StatusAccepted, status, text)
+		var s state
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		assert.False(t, s.Ready || s.Calibrated)
+		assert.InDelta(t, 1, s.ReadyIn, .5, "seconds of the wall clock")
+		kept, err := os.ReadFile(file)
 		require.NoError(t, err)
-		if path == "/health" {
-			assert.Contains(t, string(body), `"unhealthy"`)
+		assert.Equal(t, `{"mode":"round_robin","speculation":"draft"}`, compact(t, kept))
+
+		all, err := events(running.Body)
+		require.NoError(t, err)
+		assertStreamError(t, all, http.StatusServiceUnavailable)
+		for _, path := range []string{"/health", "/live", "/v1/models", "/metrics", "/v1/chat/completions"} {
+			method := http.MethodGet
+			if strings.Contains(path, "chat") {
+				method = http.MethodPost
+			}
+			res := b.do(method, path, "{}")
+			assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode, path)
+			assert.Equal(t, "1", res.Header.Get("Retry-After"), path)
+			body, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			if path == "/health" {
+				assert.Contains(t, string(body), `"unhealthy"`)
+			}
 		}
-	}
-	eventually(t, func() bool { return b.state().Ready }, "the cluster is back")
-	a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
-	assert.Nil(t, a.finish.NVExt.Timing.KVHitRate, "nothing is predicted under round_robin")
-	eventually(t, func() bool {
-		_, text := b.call(http.MethodGet, "/metrics", "")
-		return metric(text, "dynamo_frontend_requests_total") == 1
-	}, "counted since the restart")
+		b.ready("the cluster is back")
+		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
+		assert.Nil(t, a.finish.NVExt.Timing.KVHitRate, "nothing is predicted under round_robin")
+		b.counts(1) // since the restart
 
-	status, _ = b.call(http.MethodPut, "/sim/v1/mode?restart=true", `{"mode":"round_robin","speculation":"draft"}`)
-	assert.Equal(t, http.StatusAccepted, status, "it restarts in the mode in force")
-	assert.False(t, b.state().Ready)
-	eventually(t, func() bool { return b.state().Ready }, "the cluster is back again")
+		status, _ = b.call(http.MethodPut, "/sim/v1/mode?restart=true", `{"mode":"round_robin","speculation":"draft"}`)
+		assert.Equal(t, http.StatusAccepted, status, "it restarts in the mode in force")
+		assert.False(t, b.state().Ready)
+		b.ready("the cluster is back again")
 
-	status, text = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv","speculation":"off"}`)
-	assert.Equal(t, http.StatusBadRequest, status, "the workers, which are kept, speculate as they do")
-	assert.Contains(t, text, "speculation")
-	status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv"}`)
-	assert.Equal(t, http.StatusAccepted, status)
-	assert.True(t, b.state().Ready, "the frontend alone restarts, at once")
-	warm := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
-	assert.NotNil(t, warm.finish.NVExt.Timing.KVHitRate)
-	requests := func() float64 {
-		_, text := b.call(http.MethodGet, "/metrics", "")
-		return metric(text, "dynamo_frontend_requests_total")
-	}
-	eventually(t, func() bool { return requests() == 1 }, "counted since the restart of the frontend")
-	status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"round_robin"}`)
-	assert.Equal(t, http.StatusAccepted, status)
-	assert.Zero(t, requests(), "its counters begin anew")
+		status, text = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv","speculation":"off"}`)
+		assert.Equal(t, http.StatusBadRequest, status, "the workers, which are kept, speculate as they do")
+		assert.Contains(t, text, "speculation")
+		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv"}`)
+		assert.Equal(t, http.StatusAccepted, status)
+		assert.True(t, b.state().Ready, "the frontend alone restarts, at once")
+		warm := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
+		assert.NotNil(t, warm.finish.NVExt.Timing.KVHitRate)
+		b.counts(1) // since the restart of the frontend
+		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"round_robin"}`)
+		assert.Equal(t, http.StatusAccepted, status)
+		_, text = b.call(http.MethodGet, "/metrics", "")
+		assert.Zero(t, metric(text, "dynamo_frontend_requests_total"), "its counters begin anew")
 
-	// The next process finds the mode.
-	again, err := New(b.options)
-	require.NoError(t, err)
-	defer again.Close()
-	assert.Equal(t, api.ModeRoundRobin, again.snapshot().State.Mode)
+		// The next process finds the mode.
+		again, err := New(b.options)
+		require.NoError(t, err)
+		defer again.Close()
+		assert.Equal(t, api.ModeRoundRobin, again.snapshot().State.Mode)
+	})
 }
 
 // assertStreamError holds that a stream ended with an error of Dynamo's form.
@@ -158,11 +160,13 @@ func TestStateFile(t *testing.T) {
 		require.ErrorContains(t, err, o.StateFile, content)
 	}
 	// What cannot be written changes nothing.
-	b := open(t, func(o *Options) { o.StateFile = filepath.Join(dir, "missing", "state") })
-	status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"least_loaded"}`)
-	assert.Equal(t, http.StatusInternalServerError, status)
-	assert.Contains(t, text, "missing")
-	assert.Equal(t, api.ModeKV, b.state().Mode)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.StateFile = filepath.Join(dir, "missing", "state") })
+		status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"least_loaded"}`)
+		assert.Equal(t, http.StatusInternalServerError, status)
+		assert.Contains(t, text, "missing")
+		assert.Equal(t, api.ModeKV, b.state().Mode)
+	})
 }
 
 func TestBadOptions(t *testing.T) {
@@ -183,103 +187,107 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	t.Parallel()
-	b := open(t, func(o *Options) { o.Hosts = []string{"cluster"} })
-	for _, row := range []struct {
-		intent, method, path, body string
-		header                     []string
-		status                     int
-		names                      string
-	}{
-		{"a name that was rebound", "GET", "/sim/v1/state", "", []string{"Host", "evil.example"}, 421, "Host"},
-		{"localhost by name", "GET", "/sim/v1/state", "", []string{"Host", "localhost:8000"}, 200, ""},
-		{"the other loopback", "GET", "/sim/v1/state", "", []string{"Host", "[::1]:8000"}, 200, ""},
-		{"a name that it was given", "GET", "/sim/v1/state", "", []string{"Host", "cluster:8000"}, 200, ""},
-		{"more than that name", "GET", "/sim/v1/state", "", []string{"Host", "cluster.evil.example"}, 421, "Host"},
-		{"a page of another site", "GET", "/sim/v1/state", "", []string{"Origin", "http://evil.example"}, 403, "Origin"},
-		{"its own page", "GET", "/sim/v1/state", "", []string{"Origin", b.url}, 200, ""},
-		{"a form", "PUT", "/sim/v1/faults", "{}", []string{"Content-Type", "text/plain"}, 415, "Content-Type"},
-		{"an unknown field", "PUT", "/sim/v1/faults", `{"http_404":1}`, nil, 400, "http_404"},
-		{"more than an object", "PUT", "/sim/v1/faults", `{}{}`, nil, 400, "unexpected data after"},
-		{"too much", "PUT", "/sim/v1/faults", strings.Repeat(" ", maxAdminBody+1), nil, 413, "bytes"},
-		{"out of range", "PUT", "/sim/v1/faults", `{"stall":2}`, nil, 400, "stall: 2 is not allowed: 0 to 1"},
-		{"too many", "PUT", "/sim/v1/faults", `{"stall":0.7,"disconnect":0.7}`, nil, 400, "disconnect"},
-		{"an unknown mode", "PUT", "/sim/v1/mode", `{"mode":"random"}`, nil, 400, `mode: \"random\" is not allowed: kv, round_robin, least_loaded`},
-		{"an unknown speculation", "PUT", "/sim/v1/mode", `{"mode":"kv","speculation":"medusa"}`, nil, 400, "not_recorded, off, draft, eagle3"},
-		{"a wrong method", "DELETE", "/sim/v1/mode", `{}`, nil, 405, ""},
-		{"nobody", "POST", "/sim/v1/workers/12/lose", `{"seconds":1}`, nil, 404, "12"},
-		{"for no time", "POST", "/sim/v1/workers/12/lose", `{}`, nil, 400, "seconds"},
-	} {
-		status, text := b.call(row.method, row.path, row.body, row.header...)
-		assert.Equal(t, row.status, status, "%s: %s", row.intent, text)
-		assert.Contains(t, text, row.names, row.intent)
-	}
-	assert.Equal(t, Faults{}, b.state().Faults)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Hosts = []string{"cluster"} })
+		for _, row := range []struct {
+			intent, method, path, body string
+			header                     []string
+			status                     int
+			names                      string
+		}{
+			{"a name that was rebound", "GET", "/sim/v1/state", "", []string{"Host", "evil.example"}, 421, "Host"},
+			{"localhost by name", "GET", "/sim/v1/state", "", []string{"Host", "localhost:8000"}, 200, ""},
+			{"the other loopback", "GET", "/sim/v1/state", "", []string{"Host", "[::1]:8000"}, 200, ""},
+			{"a name that it was given", "GET", "/sim/v1/state", "", []string{"Host", "cluster:8000"}, 200, ""},
+			{"more than that name", "GET", "/sim/v1/state", "", []string{"Host", "cluster.evil.example"}, 421, "Host"},
+			{"a page of another site", "GET", "/sim/v1/state", "", []string{"Origin", "http://evil.example"}, 403, "Origin"},
+			{"its own page", "GET", "/sim/v1/state", "", []string{"Origin", b.url}, 200, ""},
+			{"a form", "PUT", "/sim/v1/faults", "{}", []string{"Content-Type", "text/plain"}, 415, "Content-Type"},
+			{"an unknown field", "PUT", "/sim/v1/faults", `{"http_404":1}`, nil, 400, "http_404"},
+			{"more than an object", "PUT", "/sim/v1/faults", `{}{}`, nil, 400, "unexpected data after"},
+			{"too much", "PUT", "/sim/v1/faults", strings.Repeat(" ", maxAdminBody+1), nil, 413, "bytes"},
+			{"out of range", "PUT", "/sim/v1/faults", `{"stall":2}`, nil, 400, "stall: 2 is not allowed: 0 to 1"},
+			{"too many", "PUT", "/sim/v1/faults", `{"stall":0.7,"disconnect":0.7}`, nil, 400, "disconnect"},
+			{"an unknown mode", "PUT", "/sim/v1/mode", `{"mode":"random"}`, nil, 400, `mode: \"random\" is not allowed: kv, round_robin, least_loaded`},
+			{"an unknown speculation", "PUT", "/sim/v1/mode", `{"mode":"kv","speculation":"medusa"}`, nil, 400, "not_recorded, off, draft, eagle3"},
+			{"a wrong method", "DELETE", "/sim/v1/mode", `{}`, nil, 405, ""},
+			{"nobody", "POST", "/sim/v1/workers/12/lose", `{"seconds":1}`, nil, 404, "12"},
+			{"for no time", "POST", "/sim/v1/workers/12/lose", `{}`, nil, 400, "seconds"},
+		} {
+			status, text := b.call(row.method, row.path, row.body, row.header...)
+			assert.Equal(t, row.status, status, "%s: %s", row.intent, text)
+			assert.Contains(t, text, row.names, row.intent)
+		}
+		assert.Equal(t, Faults{}, b.state().Faults)
+	})
 }
 
 // A lost worker's streams end with an error, it is not listed until it is back, and
 // its own counters begin anew.
 func TestWorkerLoss(t *testing.T) {
-	t.Parallel()
-	b := open(t, func(o *Options) { o.Speed = 10 })
-	ids := b.ids()
-	pin := fmt.Sprintf(`,"backend_instance_id":%d`, ids[0])
-	complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 3, pin)).Body)
-	running := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, pin))
-	other := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 30, fmt.Sprintf(`,"backend_instance_id":%d`, ids[1])))
-	status, text := b.call(http.MethodPost, fmt.Sprintf("/sim/v1/workers/%d/lose", ids[0]), `{"seconds":0.5}`)
-	require.Equal(t, http.StatusOK, status, text)
-	var s state
-	require.NoError(t, json.Unmarshal([]byte(text), &s))
-	assert.False(t, s.WorkerStates[0].Ready)
-	assert.InDelta(t, .5, s.WorkerStates[0].ReadyIn, .3)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Speed = 10 })
+		ids := b.ids()
+		pin := fmt.Sprintf(`,"backend_instance_id":%d`, ids[0])
+		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 3, pin)).Body)
+		running := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, pin))
+		other := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 30, fmt.Sprintf(`,"backend_instance_id":%d`, ids[1])))
+		status, text := b.call(http.MethodPost, fmt.Sprintf("/sim/v1/workers/%d/lose", ids[0]), `{"seconds":0.5}`)
+		require.Equal(t, http.StatusOK, status, text)
+		var s state
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		assert.False(t, s.WorkerStates[0].Ready)
+		assert.InDelta(t, .5, s.WorkerStates[0].ReadyIn, .3)
 
-	all, err := events(running.Body)
-	require.NoError(t, err)
-	assertStreamError(t, all, http.StatusInternalServerError)
-	assert.Contains(t, all[len(all)-1].data, sim.ErrWorkerLost.Error())
-	assert.Positive(t, complete(t, other.Body).last.Usage.Completion, "the other workers' streams go on")
-	eventually(t, func() bool { return len(b.ids()) == 3 }, "it is back")
-	assert.Zero(t, metric(page(b.Worker(0)), "dynamo_component_requests_total"))
+		all, err := events(running.Body)
+		require.NoError(t, err)
+		assertStreamError(t, all, http.StatusInternalServerError)
+		assert.Contains(t, all[len(all)-1].data, sim.ErrWorkerLost.Error())
+		assert.Positive(t, complete(t, other.Body).last.Usage.Completion, "the other workers' streams go on")
+		b.becomes("it is back", func(state) bool { return len(b.ids()) == 3 })
+		assert.Zero(t, metric(page(b.Worker(0)), "dynamo_component_requests_total"))
+	})
 }
 
 func TestFaults(t *testing.T) {
-	b := open(t, nil)
-	put := func(f string) {
-		status, text := b.call(http.MethodPut, "/sim/v1/faults", f)
-		require.Equal(t, http.StatusOK, status, text)
-	}
-	put(`{"http_500":1}`)
-	status, _ := b.call(http.MethodPost, "/v1/chat/completions", ask("x", 5, ""))
-	assert.Equal(t, http.StatusInternalServerError, status)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		put := func(f string) {
+			status, text := b.call(http.MethodPut, "/sim/v1/faults", f)
+			require.Equal(t, http.StatusOK, status, text)
+		}
+		put(`{"http_500":1}`)
+		status, _ := b.call(http.MethodPost, "/v1/chat/completions", ask("x", 5, ""))
+		assert.Equal(t, http.StatusInternalServerError, status)
 
-	put(`{"http_429":1}`)
-	res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, ""))
-	assert.Equal(t, http.StatusTooManyRequests, res.StatusCode)
-	assert.Equal(t, "1", res.Header.Get("Retry-After"))
+		put(`{"http_429":1}`)
+		res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, ""))
+		assert.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+		assert.Equal(t, "1", res.Header.Get("Retry-After"))
 
-	put(`{"disconnect":1}`)
-	for _, tokens := range []int{900, 2} {
-		all, err := events(b.do(http.MethodPost, "/v1/chat/completions", ask("x", tokens, "")).Body)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		assert.NotEmpty(t, all)
-		assert.LessOrEqual(t, len(all), maxWhole)
-	}
-	eventually(t, func() bool { return b.state().Inflight == 0 }, "nothing is left of them")
+		put(`{"disconnect":1}`)
+		for _, tokens := range []int{900, 2} {
+			all, err := events(b.do(http.MethodPost, "/v1/chat/completions", ask("x", tokens, "")).Body)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			assert.NotEmpty(t, all)
+			assert.LessOrEqual(t, len(all), maxWhole)
+		}
+		b.idle("nothing is left of them")
 
-	put(`{"stall":1}`)
-	stalled := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
-	first := make([]byte, 1)
-	_, err := io.ReadFull(stalled.Body, first)
-	require.NoError(t, err)
-	eventually(t, func() bool { return b.state().Inflight == 0 }, "its answer is ready, and is not sent")
-	put(`{}`)
-	complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, "")).Body)
-	b.Close() // ends the silence
-	all, err := events(io.MultiReader(bytes.NewReader(first), stalled.Body))
-	require.NoError(t, err)
-	assert.LessOrEqual(t, len(all), maxWhole+1)
-	assertStreamError(t, all, http.StatusServiceUnavailable)
+		put(`{"stall":1}`)
+		stalled := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
+		first := make([]byte, 1)
+		_, err := io.ReadFull(stalled.Body, first)
+		require.NoError(t, err)
+		b.idle("its answer is ready, and is not sent")
+		put(`{}`)
+		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, "")).Body)
+		go b.Close() // ends the silence
+		all, err := events(io.MultiReader(bytes.NewReader(first), stalled.Body))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(all), maxWhole+1)
+		assertStreamError(t, all, http.StatusServiceUnavailable)
+	})
 }
 
 // Shares are shares.
@@ -300,13 +308,15 @@ func TestDraw(t *testing.T) {
 
 // Close ends streams in progress, and refuses what comes later.
 func TestClose(t *testing.T) {
-	b := open(t, func(o *Options) { o.Speed = 1 })
-	res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
-	b.Close()
-	all, err := events(res.Body)
-	require.NoError(t, err)
-	assertStreamError(t, all, http.StatusServiceUnavailable)
-	status, _ := b.call(http.MethodGet, "/v1/models", "")
-	assert.Equal(t, http.StatusServiceUnavailable, status)
-	b.Close()
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Speed = 1 })
+		res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
+		go b.Close()
+		all, err := events(res.Body)
+		require.NoError(t, err)
+		assertStreamError(t, all, http.StatusServiceUnavailable)
+		b.Close() // once more does nothing
+		status, _ := b.call(http.MethodGet, "/v1/models", "")
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+	})
 }

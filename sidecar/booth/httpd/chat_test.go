@@ -3,13 +3,13 @@ package httpd
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -46,92 +46,96 @@ func shape(t testing.TB, document string) string {
 
 // Each kind of chunk, and the token_ids event, has the shape of a real Dynamo's.
 func TestStreamHasDynamosShape(t *testing.T) {
-	file, err := os.Open("testdata/stream.txt")
-	require.NoError(t, err)
-	defer file.Close()
-	dynamos, err := events(file)
-	require.NoError(t, err)
-	b := open(t, nil)
-	res := b.do(http.MethodPost, "/v1/chat/completions", ask("word", 40, `,"annotations":["token_ids"]`))
-	assert.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
-	ours, err := events(res.Body)
-	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		file, err := os.Open("testdata/stream.txt")
+		require.NoError(t, err)
+		defer file.Close()
+		dynamos, err := events(file)
+		require.NoError(t, err)
+		b := open(t, nil)
+		res := b.do(http.MethodPost, "/v1/chat/completions", ask("word", 40, `,"annotations":["token_ids"]`))
+		assert.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
+		ours, err := events(res.Body)
+		require.NoError(t, err)
 
-	require.Equal(t, "token_ids", ours[0].name)
-	var list string
-	require.NoError(t, json.Unmarshal([]byte(ours[0].comment), &list))
-	var ids []uint32
-	require.NoError(t, json.Unmarshal([]byte(list), &ids))
-	require.Equal(t, sim.Encode(sim.RenderChat([]sim.Message{{Role: "user", Content: "word"}})), ids)
+		require.Equal(t, "token_ids", ours[0].name)
+		var list string
+		require.NoError(t, json.Unmarshal([]byte(ours[0].comment), &list))
+		var ids []uint32
+		require.NoError(t, json.Unmarshal([]byte(list), &ids))
+		require.Equal(t, sim.Encode(sim.RenderChat([]sim.Message{{Role: "user", Content: "word"}})), ids)
 
-	last := len(ours) - 1
-	for _, pair := range []struct {
-		intent     string
-		ours, real int
-	}{{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3}, {"finish", last - 2, 4}, {"usage", last - 1, 5}} {
-		blank := func(data string) string { // the text itself does not matter
-			var c chunk
-			require.NoError(t, json.Unmarshal([]byte(data), &c))
-			if len(c.Choices) > 0 && c.Choices[0].Delta.Content != "" {
-				content, err := json.Marshal(c.Choices[0].Delta.Content)
-				require.NoError(t, err)
-				data = strings.Replace(data, `"content":`+string(content), `"content":"text"`, 1)
+		last := len(ours) - 1
+		for _, pair := range []struct {
+			intent     string
+			ours, real int
+		}{{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3}, {"finish", last - 2, 4}, {"usage", last - 1, 5}} {
+			blank := func(data string) string { // the text itself does not matter
+				var c chunk
+				require.NoError(t, json.Unmarshal([]byte(data), &c))
+				if len(c.Choices) > 0 && c.Choices[0].Delta.Content != "" {
+					content, err := json.Marshal(c.Choices[0].Delta.Content)
+					require.NoError(t, err)
+					data = strings.Replace(data, `"content":`+string(content), `"content":"text"`, 1)
+				}
+				return data
 			}
-			return data
+			assert.Equal(t, shape(t, blank(dynamos[pair.real].data)), shape(t, blank(ours[pair.ours].data)), pair.intent)
 		}
-		assert.Equal(t, shape(t, blank(dynamos[pair.real].data)), shape(t, blank(ours[pair.ours].data)), pair.intent)
-	}
-	assert.Equal(t, dynamos[6], ours[last], "[DONE]")
+		assert.Equal(t, dynamos[6], ours[last], "[DONE]")
+	})
 }
 
 func TestAnswer(t *testing.T) {
-	b := open(t, nil)
-	prompt := "Explain – «naïve» 世界 😀."
-	a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask(prompt, 200, "")).Body)
-	promptTokens := sim.Count(sim.RenderChat([]sim.Message{{Role: "user", Content: prompt}}))
-	output := a.last.Usage.Completion
-	assert.Contains(t, []string{"stop", "length"}, a.reason)
-	assert.LessOrEqual(t, output, 200)
-	assert.Equal(t, sim.Count(a.text), output)
-	assert.Equal(t, promptTokens, a.last.Usage.Prompt)
-	assert.Equal(t, output+promptTokens, a.last.Usage.Total)
-	assert.Less(t, a.contents, output*3/4, "speculation: several tokens in a chunk")
-	assert.NotContains(t, a.text, "\uFFFD")
-	assert.Contains(t, b.ids(), a.worker)
-	timing := a.finish.NVExt.Timing
-	require.NotNil(t, timing)
-	assert.InDelta(t, timing.TTFT, timing.PrefillWait+timing.Prefill, 1e-6)
-	assert.Greater(t, timing.Total, timing.TTFT)
-	assert.NotNil(t, timing.KVHitRate, "under kv")
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		prompt := "Explain – «naïve» 世界 😀."
+		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask(prompt, 200, "")).Body)
+		promptTokens := sim.Count(sim.RenderChat([]sim.Message{{Role: "user", Content: prompt}}))
+		output := a.last.Usage.Completion
+		assert.Contains(t, []string{"stop", "length"}, a.reason)
+		assert.LessOrEqual(t, output, 200)
+		assert.Equal(t, sim.Count(a.text), output)
+		assert.Equal(t, promptTokens, a.last.Usage.Prompt)
+		assert.Equal(t, output+promptTokens, a.last.Usage.Total)
+		assert.Less(t, a.contents, output*3/4, "speculation: several tokens in a chunk")
+		assert.NotContains(t, a.text, "\uFFFD")
+		assert.Contains(t, b.ids(), a.worker)
+		timing := a.finish.NVExt.Timing
+		require.NotNil(t, timing)
+		assert.InDelta(t, timing.TTFT, timing.PrefillWait+timing.Prefill, 1e-6)
+		assert.Greater(t, timing.Total, timing.TTFT)
+		assert.NotNil(t, timing.KVHitRate, "under kv")
 
-	// The next turn finds the first one in the cache.
-	body := struct {
-		Model    string              `json:"model"`
-		Messages []map[string]string `json:"messages"`
-		Max      int                 `json:"max_completion_tokens"`
-		NVExt    map[string]any      `json:"nvext"`
-	}{sim.H200().Model, []map[string]string{{"role": "user", "content": prompt}, {"role": "assistant", "content": a.text}, {"role": "user", "content": "Go on."}}, 5, map[string]any{"extra_fields": []string{"worker_id", "timing"}}}
-	data, err := json.Marshal(body)
-	require.NoError(t, err)
-	status, text := b.call(http.MethodPost, "/v1/chat/completions", string(data))
-	require.Equal(t, http.StatusOK, status)
-	var u struct {
-		chunk
-		Object  string
-		Choices []struct {
-			Message      struct{ Content, Role string }
-			FinishReason string `json:"finish_reason"`
+		// The next turn finds the first one in the cache.
+		body := struct {
+			Model    string              `json:"model"`
+			Messages []map[string]string `json:"messages"`
+			Max      int                 `json:"max_completion_tokens"`
+			NVExt    map[string]any      `json:"nvext"`
+		}{sim.H200().Model, []map[string]string{{"role": "user", "content": prompt}, {"role": "assistant", "content": a.text}, {"role": "user", "content": "Go on."}}, 5, map[string]any{"extra_fields": []string{"worker_id", "timing"}}}
+		data, err := json.Marshal(body)
+		require.NoError(t, err)
+		status, text := b.call(http.MethodPost, "/v1/chat/completions", string(data))
+		require.Equal(t, http.StatusOK, status)
+		var u struct {
+			chunk
+			Object  string
+			Choices []struct {
+				Message      struct{ Content, Role string }
+				FinishReason string `json:"finish_reason"`
+			}
 		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(text), &u), text)
-	assert.Equal(t, "chat.completion", u.Object)
-	assert.NotEmpty(t, u.Choices[0].Message.Content)
-	assert.Equal(t, "assistant", u.Choices[0].Message.Role)
-	assert.Equal(t, "length", u.Choices[0].FinishReason)
-	assert.Equal(t, 5, u.Usage.Completion)
-	assert.Greater(t, u.Usage.Details.Cached, output/2)
-	assert.Equal(t, a.worker, u.NVExt.Worker.Decode, "the KV router sends it to the same worker")
-	assert.NotNil(t, u.NVExt.Timing)
+		require.NoError(t, json.Unmarshal([]byte(text), &u), text)
+		assert.Equal(t, "chat.completion", u.Object)
+		assert.NotEmpty(t, u.Choices[0].Message.Content)
+		assert.Equal(t, "assistant", u.Choices[0].Message.Role)
+		assert.Equal(t, "length", u.Choices[0].FinishReason)
+		assert.Equal(t, 5, u.Usage.Completion)
+		assert.Greater(t, u.Usage.Details.Cached, output/2)
+		assert.Equal(t, a.worker, u.NVExt.Worker.Decode, "the KV router sends it to the same worker")
+		assert.NotNil(t, u.NVExt.Timing)
+	})
 }
 
 // ids are the instances that /health lists.
@@ -147,298 +151,257 @@ func (b *booth) ids() (ids []uint64) {
 
 // What the client did not ask for is not in the stream.
 func TestNothingUnasked(t *testing.T) {
-	b := open(t, nil)
-	_, text := b.call(http.MethodPost, "/v1/chat/completions",
-		`{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"text","text":"Please."}]},{"role":"user","content":"x"}],"stream":true,"max_tokens":3,"stop":["never"],"seed":4}`)
-	assert.Contains(t, text, "data: [DONE]\n\n")
-	for _, unasked := range []string{"nvext", "usage", "token_ids"} {
-		assert.NotContains(t, text, unasked)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		_, text := b.call(http.MethodPost, "/v1/chat/completions",
+			`{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"text","text":"Please."}]},{"role":"user","content":"x"}],"stream":true,"max_tokens":3,"stop":["never"],"seed":4}`)
+		assert.Contains(t, text, "data: [DONE]\n\n")
+		for _, unasked := range []string{"nvext", "usage", "token_ids"} {
+			assert.NotContains(t, text, unasked)
+		}
+	})
 }
 
-func TestBadRequests(t *testing.T) {
-	b := open(t, func(o *Options) { o.Cluster.Profile.KV.Blocks = 64 })
-	with := func(from, to string) string { return strings.Replace(ask("x", 5, ""), from, to, 1) }
-	long := strings.Repeat("word ", 2100)
-	for _, row := range []struct {
-		intent, body string
-		status       int
-		message      string
-	}{
-		{"no JSON", `{`, 400, "JSON"},
-		{"another model", with("Llama-3.1-70B-Instruct", "Other"), 404, "Model not found"},
-		{"no messages", with(`[{"role":"user","content":"x"}]`, `[]`), 400, "messages"},
-		{"an unknown role", with(`"role":"user"`, `"role":"robot"`), 400, `messages[0].role: "robot" is not allowed: developer, system, user, assistant, tool, function`},
-		{"no content", with(`"content":"x"`, `"content":null`), 400, "messages[0].content"},
-		{"content that is none", with(`"content":"x"`, `"content":7`), 400, "content"},
-		{"a picture", with(`"content":"x"`, `"content":[{"type":"image_url"}]`), 400, "image_url"},
-		{"no token", with(`"max_tokens":5`, `"max_tokens":0`), 400, "Max tokens must be greater than 0"},
-		{"two answers", with(`"temperature":0.5`, `"n":2`), 400, "n: 2 is not allowed"},
-		{"an unknown field of nvext", with(`"extra_fields"`, `"extra"`), 400, "nvext"},
-		{"an instance that is no number", with(`"nvext":{`, `"nvext":{"backend_instance_id":"me",`), 400, "backend_instance_id"},
-		{"an unknown instance", with(`"nvext":{`, `"nvext":{"backend_instance_id":12,`), 400, "backend_instance_id: no such instance"},
-		{"a prompt that fits no worker", ask(long, 5, ""), 400, "maximum context length is 2048 tokens"},
-		{"a body without end", ask(strings.Repeat(" ", maxChatBody), 5, ""), 413, "4194304"},
-	} {
-		status, text := b.call(http.MethodPost, "/v1/chat/completions", row.body)
-		assert.Equal(t, row.status, status, "%s: %s", row.intent, text)
-		var p problem
-		require.NoError(t, json.Unmarshal([]byte(text), &p), row.intent)
-		assert.Contains(t, p.Message, row.message, row.intent)
-		assert.Equal(t, row.status, p.Code, row.intent)
-		assert.Equal(t, http.StatusText(row.status), p.Type, row.intent)
-	}
-	assert.Equal(t, 0, b.state().Inflight)
+// What Dynamo refuses is in the exchanges of httpdtest; the limits are the cluster's own.
+func TestTooLongRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Cluster.Profile.KV.Blocks = 64 })
+		for _, row := range []struct {
+			body    string
+			status  int
+			message string
+		}{
+			{ask(strings.Repeat("word ", 2100), 5, ""), 400, "maximum context length is 2048 tokens"},
+			{ask(strings.Repeat(" ", maxChatBody), 5, ""), 413, "4194304"},
+		} {
+			status, text := b.call(http.MethodPost, "/v1/chat/completions", row.body)
+			assert.Equal(t, row.status, status, text)
+			assert.Contains(t, text, row.message)
+		}
+		assert.Equal(t, 0, b.state().Inflight)
+	})
 }
 
 // A request that names its instance gets it.
 func TestPinning(t *testing.T) {
-	b := open(t, nil)
-	for _, id := range b.ids() {
-		pin := fmt.Sprintf(`,"backend_instance_id":%d,"agent_hints":{"osl":5}`, id)
-		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("the same text", 2, pin)).Body)
-		assert.Equal(t, id, a.worker)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		for _, id := range b.ids() {
+			pin := fmt.Sprintf(`,"backend_instance_id":%d,"agent_hints":{"osl":5}`, id)
+			a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("the same text", 2, pin)).Body)
+			assert.Equal(t, id, a.worker)
+		}
+	})
 }
 
 // What a request asks of its answer holds for a stream, and for one document.
 func TestAsked(t *testing.T) {
-	b := open(t, nil)
-	const question = "Explain how a prefix cache works, please."
-	// both asks for a stream and for a document, with one seed, and gives what they have in common.
-	both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
-		t.Helper()
-		body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5,"seed":7`+more, 1)
-		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
-		status, document := b.call(http.MethodPost, "/v1/chat/completions", inOne(body))
-		require.Equal(t, http.StatusOK, status, document)
-		var u struct {
-			chunk
-			Choices []struct {
-				Message      struct{ Content string }
-				FinishReason string `json:"finish_reason"`
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		const question = "Explain how a prefix cache works, please."
+		// both asks for a stream and for a document, with one seed, and gives what they have in common.
+		both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
+			t.Helper()
+			body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5,"seed":7`+more, 1)
+			a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
+			status, document := b.call(http.MethodPost, "/v1/chat/completions", inOne(body))
+			require.Equal(t, http.StatusOK, status, document)
+			var u struct {
+				chunk
+				Choices []struct {
+					Message      struct{ Content string }
+					FinishReason string `json:"finish_reason"`
+				}
 			}
+			require.NoError(t, json.Unmarshal([]byte(document), &u))
+			require.Equal(t, a.text, u.Choices[0].Message.Content)
+			require.Equal(t, a.reason, u.Choices[0].FinishReason)
+			require.Equal(t, a.last.Usage.Completion, u.Usage.Completion)
+			return a.text, a.reason, u.Usage.Completion
 		}
-		require.NoError(t, json.Unmarshal([]byte(document), &u))
-		require.Equal(t, a.text, u.Choices[0].Message.Content)
-		require.Equal(t, a.reason, u.Choices[0].FinishReason)
-		require.Equal(t, a.last.Usage.Completion, u.Usage.Completion)
-		return a.text, a.reason, u.Usage.Completion
-	}
-	for _, row := range []struct{ more, inNVExt string }{{`,"ignore_eos":true`, ""}, {"", `,"ignore_eos":true`}} {
-		_, reason, tokens := both(123, row.more, row.inNVExt)
-		assert.Equal(t, "length", reason, row)
-		assert.Equal(t, 123, tokens, row)
-	}
-	_, reason, tokens := both(123, `,"ignore_eos":false`, `,"ignore_eos":true`)
-	assert.Equal(t, "stop", reason, "what stands beside nvext wins")
-	assert.LessOrEqual(t, tokens, 123)
-	for _, row := range []struct{ more, inNVExt string }{{`,"min_tokens":1500`, ""}, {"", `,"min_tokens":1500`}} {
-		_, _, tokens := both(2000, row.more, row.inNVExt)
-		assert.GreaterOrEqual(t, tokens, 1500, row)
-	}
-	whole, _, _ := both(200, "", "")
-	for _, stop := range []string{`" a"`, `["never said", " a"]`} {
-		text, reason, _ := both(200, `,"stop":`+stop, "")
-		before, _, _ := strings.Cut(whole, " a")
-		assert.Equal(t, before, text)
-		assert.Equal(t, "stop", reason)
-	}
-	text, _, tokens := both(200, `,"stop":"`+whole[:1]+`"`, "")
-	assert.Empty(t, text)
-	assert.Equal(t, 1, tokens)
+		for _, row := range []struct{ more, inNVExt string }{{`,"ignore_eos":true`, ""}, {"", `,"ignore_eos":true`}} {
+			_, reason, tokens := both(123, row.more, row.inNVExt)
+			assert.Equal(t, "length", reason, row)
+			assert.Equal(t, 123, tokens, row)
+		}
+		_, reason, tokens := both(123, `,"ignore_eos":false`, `,"ignore_eos":true`)
+		assert.Equal(t, "stop", reason, "what stands beside nvext wins")
+		assert.LessOrEqual(t, tokens, 123)
+		for _, row := range []struct{ more, inNVExt string }{{`,"min_tokens":1500`, ""}, {"", `,"min_tokens":1500`}} {
+			_, _, tokens := both(2000, row.more, row.inNVExt)
+			assert.GreaterOrEqual(t, tokens, 1500, row)
+		}
+		whole, _, _ := both(200, "", "")
+		for _, stop := range []string{`" a"`, `["never said", " a"]`} {
+			text, reason, _ := both(200, `,"stop":`+stop, "")
+			before, _, _ := strings.Cut(whole, " a")
+			assert.Equal(t, before, text)
+			assert.Equal(t, "stop", reason)
+		}
+		text, _, tokens := both(200, `,"stop":"`+whole[:1]+`"`, "")
+		assert.Empty(t, text)
+		assert.Equal(t, 1, tokens)
+	})
 }
 
-func TestModelsHealthLive(t *testing.T) {
-	b := open(t, nil)
-	var models struct{ Data []struct{ ID string } }
-	b.get("/v1/models", &models)
-	require.Len(t, models.Data, 1)
-	assert.Equal(t, sim.H200().Model, models.Data[0].ID)
-	status, text := b.call(http.MethodGet, "/live", "")
-	assert.Equal(t, http.StatusOK, status, text)
-	status, text = b.call(http.MethodGet, "/metrics", "")
-	assert.Equal(t, http.StatusOK, status)
-	assert.Contains(t, text, "dynamo_frontend_inflight_requests")
-	status, _ = b.call(http.MethodGet, "/nowhere", "")
-	assert.Equal(t, http.StatusNotFound, status)
-	status, _ = b.call(http.MethodGet, "/v1/chat/completions", "")
-	assert.Equal(t, http.StatusMethodNotAllowed, status)
-
-	// An instance that serves has the members that it has with Dynamo.
-	dynamos, err := os.ReadFile("testdata/health.json")
-	require.NoError(t, err)
-	_, ours := b.call(http.MethodGet, "/health", "")
-	type document struct {
-		Status    string
-		Instances []map[string]any
-	}
-	var realHealth, ourHealth document
-	require.NoError(t, json.Unmarshal(dynamos, &realHealth))
-	require.NoError(t, json.Unmarshal([]byte(ours), &ourHealth))
-	assert.Equal(t, realHealth.Status, ourHealth.Status)
-	require.Len(t, ourHealth.Instances, 3)
-	for key, value := range realHealth.Instances[0] {
-		got, ok := ourHealth.Instances[0][key]
-		assert.True(t, ok, key)
-		assert.IsType(t, value, got, key)
-	}
-	assert.Equal(t, "generate", ourHealth.Instances[0]["endpoint"])
+// An instance that serves has the members that it has with Dynamo.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		dynamos, err := os.ReadFile("testdata/health.json")
+		require.NoError(t, err)
+		_, ours := b.call(http.MethodGet, "/health", "")
+		type document struct {
+			Status    string
+			Instances []map[string]any
+		}
+		var realHealth, ourHealth document
+		require.NoError(t, json.Unmarshal(dynamos, &realHealth))
+		require.NoError(t, json.Unmarshal([]byte(ours), &ourHealth))
+		assert.Equal(t, realHealth.Status, ourHealth.Status)
+		require.Len(t, ourHealth.Instances, 3)
+		for key, value := range realHealth.Instances[0] {
+			got, ok := ourHealth.Instances[0][key]
+			assert.True(t, ok, key)
+			assert.IsType(t, value, got, key)
+		}
+		assert.Equal(t, "generate", ourHealth.Instances[0]["endpoint"])
+	})
 }
 
 // A client that leaves frees its place at once.
 func TestClientLeaves(t *testing.T) {
-	t.Parallel()
-	b := open(t, func(o *Options) { o.Speed = 1 })
-	for _, body := range []string{ask("x", 900, ""), inOne(ask("x", 900, ""))} {
-		gone := make(chan struct{})
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
-		require.NoError(t, err)
-		req.Header.Set("Content-Type", "application/json")
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 300 * time.Millisecond}
-		go func() {
-			defer close(gone)
-			if res, err := client.Do(req); err == nil {
-				_, _ = events(res.Body)
-				res.Body.Close()
-			}
-		}()
-		eventually(t, func() bool { return b.state().Inflight == 1 }, "the request is in progress")
-		<-gone
-		eventually(t, func() bool { return b.state().Inflight == 0 }, "and then not any more")
-	}
-	eventually(t, func() bool {
-		_, text := b.call(http.MethodGet, "/metrics", "")
-		return strings.Count(text, `error_type="cancelled"`) > 0
-	}, "the metrics count it as cancelled")
-}
-
-// narrow is a listener whose connections take few bytes that the client has not
-// read.
-type narrow struct{ net.Listener }
-
-func (n narrow) Accept() (net.Conn, error) {
-	c, err := n.Listener.Accept()
-	if err == nil {
-		err = c.(*net.TCPConn).SetWriteBuffer(1)
-	}
-	return c, err
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Speed = 1 })
+		for _, body := range []string{ask("x", 900, ""), inOne(ask("x", 900, ""))} {
+			gone := make(chan struct{})
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
+			require.NoError(t, err)
+			req.Header.Set("Content-Type", "application/json")
+			transport := &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
+			client := &http.Client{Transport: transport, Timeout: 300 * time.Millisecond}
+			go func() {
+				defer close(gone)
+				if res, err := client.Do(req); err == nil {
+					_, _ = events(res.Body)
+					res.Body.Close()
+				}
+			}()
+			b.becomes("the request is in progress", func(s state) bool { return s.Inflight == 1 })
+			<-gone
+			b.idle("and then not any more")
+		}
+		assert.Contains(t, b.counts(2), `error_type="cancelled"`)
+	})
 }
 
 // A client that reads nothing holds up nobody else, nor the end.
 func TestSlowClient(t *testing.T) {
-	t.Parallel()
-	b := open(t, func(o *Options) { o.Speed = 1000 })
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	server := &http.Server{Handler: b.Frontend()}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(narrow{listener})
-	}()
-	slow, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	defer slow.Close()
-	require.NoError(t, slow.(*net.TCPConn).SetReadBuffer(1))
-	body := ask("slow", 1000, "")
-	_, err = fmt.Fprintf(slow, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	require.NoError(t, err)
-	for range 3 {
-		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("quick", 300, "")).Body)
-	}
-	eventually(t, func() bool { return b.state().Inflight == 0 }, "the cluster has its answer")
-	_, text := b.call(http.MethodGet, "/metrics", "")
-	require.InDelta(t, 1, metric(text, "dynamo_frontend_inflight_requests"), 0, "the client has not")
-	b.Close()
-	server.Close()
-	<-served
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Speed = 1000 })
+		slow, err := b.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		defer slow.Close()
+		body := ask("slow", 1000, "")
+		const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+		_, err = fmt.Fprintf(slow, head+"Content-Length: %d\r\n\r\n%s", len(body), body)
+		require.NoError(t, err)
+		for range 3 {
+			complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("quick", 300, "")).Body)
+		}
+		b.idle("the cluster has its answer")
+		_, text := b.call(http.MethodGet, "/metrics", "")
+		require.InDelta(t, 1, metric(text, "dynamo_frontend_inflight_requests"), 0, "the client has not")
+		b.Close()
+	})
 }
 
-// Two hundred conversations at once: each gets what it asked for, and the metrics
+// Many conversations at once: each gets what it asked for, and the metrics
 // agree with what the clients saw.
 func TestManyStreams(t *testing.T) {
-	b := open(t, nil)
-	const clients = 200
-	var group sync.WaitGroup
-	answers := make([]answered, clients)
-	for i := range clients {
-		group.Go(func() {
-			res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat(fmt.Sprintf("starter %d ", i%10), 100), 100+i, ""))
-			answers[i] = complete(t, res.Body)
-		})
-	}
-	group.Wait()
-	output, prompt, cached := 0, 0, 0
-	for i, a := range answers {
-		require.Equal(t, sim.Count(a.text), a.last.Usage.Completion)
-		require.LessOrEqual(t, a.last.Usage.Completion, 100+i)
-		output, prompt, cached = output+a.last.Usage.Completion, prompt+a.last.Usage.Prompt, cached+a.last.Usage.Details.Cached
-	}
-	assert.Positive(t, cached)
-	var text string
-	eventually(t, func() bool {
-		_, text = b.call(http.MethodGet, "/metrics", "")
-		return metric(text, "dynamo_frontend_requests_total") == clients
-	}, "all have been counted")
-	for name, want := range map[string]int{
-		"dynamo_frontend_output_tokens_total":       output,
-		"dynamo_frontend_input_sequence_tokens_sum": prompt,
-		"dynamo_frontend_cached_tokens_sum":         cached,
-		"dynamo_frontend_inflight_requests":         0,
-	} {
-		assert.InDelta(t, want, metric(text, name), .5, name)
-	}
-	arrived := 0.0
-	for i := range b.Workers() {
-		arrived += metric(page(b.Worker(i)), "dynamo_component_requests_total")
-	}
-	assert.InDelta(t, clients, arrived, .5)
-	assert.Contains(t, page(b.GPUs(0)), "DCGM_FI_DEV_GPU_UTIL")
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		const clients = 60
+		var group sync.WaitGroup
+		answers := make([]answered, clients)
+		for i := range clients {
+			group.Go(func() {
+				res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat(fmt.Sprintf("starter %d ", i%10), 100), 100+i, ""))
+				answers[i] = complete(t, res.Body)
+			})
+		}
+		group.Wait()
+		output, prompt, cached := 0, 0, 0
+		for i, a := range answers {
+			require.Equal(t, sim.Count(a.text), a.last.Usage.Completion)
+			require.LessOrEqual(t, a.last.Usage.Completion, 100+i)
+			output, prompt, cached = output+a.last.Usage.Completion, prompt+a.last.Usage.Prompt, cached+a.last.Usage.Details.Cached
+		}
+		assert.Positive(t, cached)
+		text := b.counts(clients)
+		for name, want := range map[string]int{
+			"dynamo_frontend_output_tokens_total":       output,
+			"dynamo_frontend_input_sequence_tokens_sum": prompt,
+			"dynamo_frontend_cached_tokens_sum":         cached,
+			"dynamo_frontend_inflight_requests":         0,
+		} {
+			assert.InDelta(t, want, metric(text, name), .5, name)
+		}
+		arrived := 0.0
+		for i := range b.Workers() {
+			arrived += metric(page(b.Worker(i)), "dynamo_component_requests_total")
+		}
+		assert.InDelta(t, clients, arrived, .5)
+		assert.Contains(t, page(b.GPUs(0)), "DCGM_FI_DEV_GPU_UTIL")
+	})
 }
 
 // SGLang, as it starts by default, counts cached tokens in no answer.
 func TestUsageOfSGLang(t *testing.T) {
-	b := open(t, func(o *Options) { o.Engine = "sglang" })
-	for _, stream := range []bool{true, false} {
-		question := ask(strings.Repeat("text ", 100), 3, "")
-		if !stream {
-			question = inOne(question)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, func(o *Options) { o.Engine = "sglang" })
+		for _, stream := range []bool{true, false} {
+			question := ask(strings.Repeat("text ", 100), 3, "")
+			if !stream {
+				question = inOne(question)
+			}
+			_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
+			assert.Contains(t, text, `"completion_tokens":`)
+			assert.NotContains(t, text, "cached_tokens")
 		}
-		_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
-		assert.Contains(t, text, `"completion_tokens":`)
-		assert.NotContains(t, text, "cached_tokens")
-	}
-	assert.Contains(t, page(b.Worker(0)), "sglang:token_usage")
+		assert.Contains(t, page(b.Worker(0)), "sglang:token_usage")
+	})
 }
 
 // X-Request-Id names the request in the decisions, the newest of which come first.
 func TestDecisions(t *testing.T) {
-	b := open(t, nil)
-	for i := range 3 {
-		res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat("text ", 100), 1, ""), "X-Request-Id", fmt.Sprintf("c-%d", i))
-		complete(t, res.Body)
-		assert.Equal(t, fmt.Sprintf("c-%d", i), res.Header.Get("X-Request-Id"))
-	}
-	got := b.decisions(2)
-	require.Len(t, got, 2)
-	var wire struct {
-		Decisions []struct {
-			RequestID string `json:"request_id"`
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, nil)
+		for i := range 3 {
+			res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat("text ", 100), 1, ""), "X-Request-Id", fmt.Sprintf("c-%d", i))
+			complete(t, res.Body)
+			assert.Equal(t, fmt.Sprintf("c-%d", i), res.Header.Get("X-Request-Id"))
 		}
-	}
-	b.get("/sim/v1/decisions", &wire)
-	require.Len(t, wire.Decisions, 3)
-	assert.Equal(t, "c-2", wire.Decisions[0].RequestID)
-	assert.Equal(t, "c-1", got[1].RequestID)
-	d := got[0]
-	assert.Equal(t, 32, d.BlockTokens)
-	assert.Positive(t, d.Seconds)
-	require.Len(t, d.Candidates, 3)
-	chosen := d.Candidates[d.Chosen]
-	assert.Equal(t, 3, chosen.OverlapBlocks, "of the text that was sent before")
-	assert.True(t, slices.ContainsFunc(b.state().WorkerStates, func(w workerState) bool { return w.ID == chosen.Worker && w.Name == chosen.Name }))
-	status, text := b.call(http.MethodGet, "/sim/v1/decisions?limit=0", "")
-	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Contains(t, text, "limit")
+		got := b.decisions(2)
+		require.Len(t, got, 2)
+		var wire struct {
+			Decisions []struct {
+				RequestID string `json:"request_id"`
+			}
+		}
+		b.get("/sim/v1/decisions", &wire)
+		require.Len(t, wire.Decisions, 3)
+		assert.Equal(t, "c-2", wire.Decisions[0].RequestID)
+		assert.Equal(t, "c-1", got[1].RequestID)
+		d := got[0]
+		assert.Equal(t, 32, d.BlockTokens)
+		assert.Positive(t, d.Seconds)
+		require.Len(t, d.Candidates, 3)
+		chosen := d.Candidates[d.Chosen]
+		assert.Equal(t, 3, chosen.OverlapBlocks, "of the text that was sent before")
+		assert.True(t, slices.ContainsFunc(b.state().WorkerStates, func(w workerState) bool { return w.ID == chosen.Worker && w.Name == chosen.Name }))
+		status, text := b.call(http.MethodGet, "/sim/v1/decisions?limit=0", "")
+		assert.Equal(t, http.StatusBadRequest, status)
+		assert.Contains(t, text, "limit")
+	})
 }

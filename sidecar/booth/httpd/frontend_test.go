@@ -3,6 +3,7 @@ package httpd
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,10 +20,11 @@ func TestAnswersAsDynamoDoes(t *testing.T) {
 	all, err := httpdtest.Exchanges()
 	require.NoError(t, err)
 	require.Greater(t, len(all), 100)
-	b := open(t, nil)
+	server := httptest.NewServer(newServer(t, nil).Frontend())
+	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	for _, e := range all {
-		status, answer, err := e.Ask(t.Context(), b.url)
+		status, answer, err := e.Ask(t.Context(), server.URL)
 		require.NoError(t, err, e.Name)
 		if e.Ours != nil {
 			require.NotEmpty(t, e.Ours.Why, e.Name)

@@ -3,17 +3,20 @@ package httpd
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/sim"
 )
 
@@ -27,11 +30,47 @@ type booth struct {
 	*Server
 	t      testing.TB
 	url    string
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	client *http.Client
 }
 
-// open starts a cluster on the H200s.
-func open(t testing.TB, change func(*Options)) *booth {
+// pipes is a listener whose connections are in memory, so that a server and its clients run by the fake clock of a
+// synctest bubble.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+	close    sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.close.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// dial gives the client's end of a new connection.
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.accepted <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// newServer is a cluster on the H200s.
+func newServer(t testing.TB, change func(*Options)) *Server {
 	t.Helper()
 	o := Options{Cluster: sim.DefaultOptions(sim.H200()), Engine: "trtllm", Speed: quick}
 	if change != nil {
@@ -39,14 +78,27 @@ func open(t testing.TB, change func(*Options)) *booth {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	listener := httptest.NewServer(s.Frontend())
-	transport := &http.Transport{MaxIdleConnsPerHost: 1000}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// open starts a cluster in a synctest bubble.
+func open(t testing.TB, change func(*Options)) *booth {
+	t.Helper()
+	s := newServer(t, change)
+	listener := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: s.Frontend()}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: listener.dial}
 	t.Cleanup(func() {
 		s.Close()
 		transport.CloseIdleConnections()
-		listener.Close()
+		server.Close()
+		<-served
+		wait.Advance(time.Second) // for which the server waits before it closes connections that it has refused
 	})
-	return &booth{Server: s, t: t, url: listener.URL, client: &http.Client{Transport: transport, Timeout: 20 * time.Second}}
+	return &booth{Server: s, t: t, url: "http://127.0.0.1", dial: listener.dial, client: &http.Client{Transport: transport}}
 }
 
 func (b *booth) do(method, path, body string, header ...string) *http.Response {
@@ -89,10 +141,36 @@ func (b *booth) state() (s state) {
 	return s
 }
 
-// eventually polls a condition.
-func eventually(t testing.TB, condition func() bool, what string) {
-	t.Helper()
-	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)
+// becomes waits for a state.
+func (b *booth) becomes(what string, holds func(state) bool) {
+	b.t.Helper()
+	wait.Eventually(b.t, what, func() (any, bool) {
+		s := b.state()
+		return s, holds(s)
+	})
+}
+
+// idle waits until nothing is in progress.
+func (b *booth) idle(what string) {
+	b.t.Helper()
+	b.becomes(what, func(s state) bool { return s.Inflight == 0 })
+}
+
+// ready waits until the cluster is ready.
+func (b *booth) ready(what string) {
+	b.t.Helper()
+	b.becomes(what, func(s state) bool { return s.Ready })
+}
+
+// counts waits until the frontend has counted so many requests, and gives its metrics.
+func (b *booth) counts(requests int) (text string) {
+	b.t.Helper()
+	wait.Eventually(b.t, "the frontend counts the requests", func() (any, bool) {
+		_, text = b.call(http.MethodGet, "/metrics", "")
+		n := metric(text, "dynamo_frontend_requests_total")
+		return n, n == float64(requests)
+	})
+	return text
 }
 
 // ask is a streaming request with everything that our client asks for.

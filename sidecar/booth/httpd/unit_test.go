@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/sim"
 )
 
@@ -123,9 +124,9 @@ func TestClock(t *testing.T) {
 			}()
 			synctest.Wait()
 			require.EqualValues(t, math.MaxInt64, p.planned, "idle")
-			time.Sleep(time.Minute)
+			wait.Advance(time.Minute)
 			o := submit(t, p)
-			time.Sleep(time.Minute)
+			wait.Advance(time.Minute)
 			synctest.Wait()
 			require.True(t, o.finished)
 			for i, at := range o.virtual {
@@ -145,25 +146,11 @@ func TestClockCatchesUp(t *testing.T) {
 		require.NoError(t, err)
 		p := newPacer(cluster, 2)
 		o := submit(t, p)
-		time.Sleep(time.Hour)
+		wait.Advance(time.Hour)
 		p.step()
 		require.True(t, o.finished)
 		require.Equal(t, 2*time.Hour, cluster.Now())
 		require.Less(t, o.virtual[0], time.Second)
 		require.Equal(t, time.Hour, o.wall[0])
 	})
-}
-
-// BenchmarkChunk is the cost of one chunk without sending it.
-func BenchmarkChunk(b *testing.B) {
-	tokens := sim.Encode("The frontend sends each request where most of its prefix is already in the cache.\n")
-	c := newChunks(newID(), sim.H200().Model, 1795254324, 16549284283275536882, true)
-	var d detokenizer
-	var text, out []byte
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		at := i % (len(tokens) - 1)
-		text = d.next(text, tokens[at:at+2])
-		out = c.text(out[:0], text)
-	}
 }
