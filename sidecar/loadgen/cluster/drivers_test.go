@@ -61,7 +61,9 @@ func pin(t *testing.T, transport http.RoundTripper) *Pinned {
 
 func TestProbe(t *testing.T) {
 	document := fixture(t, "health.json")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, document) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, document)
+	}))
 	defer server.Close()
 	for _, url := range []string{server.URL, server.URL + "/v1", server.URL + "/v1/"} {
 		instances, err := Probe(t.Context(), url, nil)

@@ -60,7 +60,9 @@ func TestHostilePages(t *testing.T) {
 		{"endless", "cut after 16 MiB", endless, func(int) string { return "x 1\n" }, 1},
 		{"endless blanks", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("\n", 64<<10) }, 1},
 		{"a million families", "cut after 16 MiB", 50 << 20, func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1},
-		{"a million workers", "cut after 65536 samples", 10 << 20, func(i int) string { return workerPage(fmt.Sprintf("b%x", i), 1) }, maxSamples},
+		{"a million workers", "cut after 65536 samples", 10 << 20, func(i int) string {
+			return workerPage(fmt.Sprintf("b%x", i), 1)
+		}, maxSamples},
 		{"a line of 100 MB", "too long, are left out", 15 << 20, func(int) string { return strings.Repeat("x", 1<<20) }, 1},
 		{"an endless line", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("x", 1<<20) }, 1},
 		{"an endless label", "cut after 16 MiB", endless, func(i int) string {

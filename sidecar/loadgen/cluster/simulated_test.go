@@ -184,8 +184,10 @@ func TestSimulatedReportsItsState(t *testing.T) {
 		require.Equal(t, "18446744073709551615", decisions[0].Candidates[decisions[0].Chosen].Worker)
 		require.Equal(t, "limit 20", decisions[1].RequestID)
 	})
-	for name, transport := range map[string]http.RoundTripper{"refused": &patient{do: refused}, "another server": scene{}} {
-		_, err := simulated(t, transport).Decisions(t.Context(), 5)
+	for name, do := range map[string]func(*http.Request) (*http.Response, error){
+		"refused": refused, "another server": scene{}.RoundTrip,
+	} {
+		_, err := simulated(t, &patient{do: do}).Decisions(t.Context(), 5)
 		require.ErrorIs(t, err, api.ErrUnavailable, name)
 		require.NotErrorAs(t, err, new(*api.FieldError), name)
 	}
@@ -291,7 +293,9 @@ func TestSimulatedInterrupted(t *testing.T) {
 		a.gone, a.deaf, a.busy, a.fault = false, false, false, nil
 	}
 	giveUp := func(_ *admin, _ *Simulated, cancel context.CancelCauseFunc) { cancel(gone) }
-	const silent, back = "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/", "it was switched back to KV-aware"
+	const silent = "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/"
+	const back, asking = "it was switched back to KV-aware", "\nrolling_back: asking the simulated cluster for KV-aware"
+	there, thereAndBack := []api.ModeState{rrOff}, []api.ModeState{rrOff, kvOff}
 	for name, row := range map[string]struct {
 		begin       func(*admin)
 		after       time.Duration
@@ -302,7 +306,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 	}{
 		"lost in the restart": {
 			begin: onPut(func(a *admin) { a.gone = true }), after: 10 * time.Second, then: heal,
-			says: []string{silent}, took: 10 * time.Second, puts: []api.ModeState{rrOff},
+			says: []string{silent}, took: 10 * time.Second, puts: there,
 		},
 		"the answer to the request lost": {
 			begin: onPut(func(a *admin) { a.deaf = true }), after: 10 * time.Second, then: heal,
@@ -310,27 +314,27 @@ func TestSimulatedInterrupted(t *testing.T) {
 		},
 		"busy at first": {
 			begin: func(a *admin) { a.busy = true }, after: 5 * time.Second, then: heal,
-			says: []string{"no answer in time"}, took: 8 * time.Second, puts: []api.ModeState{rrOff},
+			says: []string{"no answer in time"}, took: 8 * time.Second, puts: there,
 		},
 		"never back": {
 			begin: onPut(func(a *admin) { a.gone = true }),
 			fails: []string{"timed out after 1m", "connection refused", "switching it back to KV-aware also failed"},
-			says:  []string{"\nrolling_back: asking the simulated cluster for KV-aware"},
-			took:  switchPatience + 3*time.Second + rollBackPatience, puts: []api.ModeState{rrOff},
+			says:  []string{asking},
+			took:  switchPatience + 3*time.Second + rollBackPatience, puts: there,
 		},
 		"given up in a restart": {
 			after: time.Second, then: giveUp, fails: []string{gone.Error(), back},
-			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 4 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 4 * time.Second, puts: thereAndBack,
 		},
 		"given up in a restart that takes no calls": {
 			begin: func(a *admin) { a.strict = true }, after: time.Second, then: giveUp, fails: []string{gone.Error(), back},
-			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 6 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 6 * time.Second, puts: thereAndBack,
 		},
 		"restarted in another mode": {
 			after: time.Second,
 			then:  func(a *admin, _ *Simulated, _ context.CancelCauseFunc) { a.mode, a.ready = rrEagle, time.Now() },
 			fails: []string{"is in Round-robin with EAGLE-3: it was restarted or switched from elsewhere", back},
-			says:  []string{"\nrolling_back: asking the simulated cluster for KV-aware"}, took: 4 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+			says:  []string{asking}, took: 4 * time.Second, puts: thereAndBack,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 //     workers are nobody's.
 //   - Newer gauges of the frontend replace the deprecated ones only where these are not there.
 func TestClustersOfPages(t *testing.T) {
-	vllm, idle := plainVLLM("90", "200", "4", "20"), plainSGLang("90", "200", "4", "20", "0", "0")
+	begun, idle := plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "0", "0")
 	stages := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
 		"dynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
 		"dynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
@@ -36,7 +36,8 @@ func TestClustersOfPages(t *testing.T) {
 		"gauges-both":  watched(t, api.SpeculationOff, scene{"frontend:8000": stages + deprecated}),
 		"engine-pages": watched(t, api.SpeculationOff, scene{
 			"one:8081": workerPage("a", 4, "trtllm_num_requests_waiting 3", "trtllm_kv_cache_utilization 0.5"),
-			"two:8081": workerPage("b", 5, "trtllm_num_requests_waiting 6", `dynamo_component_gpu_cache_usage_percent{worker_id="b"} 0.25`),
+			"two:8081": workerPage("b", 5, "trtllm_num_requests_waiting 6",
+				`dynamo_component_gpu_cache_usage_percent{worker_id="b"} 0.25`),
 		}),
 		"engine-shared-page": watched(t, api.SpeculationOff, scene{
 			"both:8081": workerPage("a", 4) + workerPage("b", 5, "vllm:num_requests_waiting 6"),
@@ -47,8 +48,8 @@ func TestClustersOfPages(t *testing.T) {
 		"kv":                ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom"),
 		"round-robin":       ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom"),
 		"sglang":            ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom"),
-		"vllm-alone":        watched(t, api.SpeculationOff, plainVLLM("10", "100", "1", "10"), vllm),
-		"sglang-alone":      watched(t, api.SpeculationNotRecorded, plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
+		"vllm-alone":        watched(t, api.SpeculationOff, plainVLLM("10", "100", "1", "10"), plainVLLM("90", "200", "4", "20")),
+		"sglang-alone":      watched(t, api.SpeculationNotRecorded, begun, plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
 		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
 		"frontend-alone":    watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
 	} {
@@ -86,7 +87,9 @@ func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
 	h := history{}
 	var through api.Cluster
 	for _, pages := range [][2]string{{atRest(frontend), atRest(worker)}, {frontend, worker}} {
-		samples := query(t, "", scraped{{labels("dynamo", "frontend:8000"), pages[0]}, {labels("dynamo", "worker:8081"), pages[1]}})
+		samples := query(t, "", scraped{
+			{labels("dynamo", "frontend:8000"), pages[0]}, {labels("dynamo", "worker:8081"), pages[1]},
+		})
 		samples = h.add(start, samples)
 		through = summarise(t.Context(), samples, api.SpeculationOff)
 	}

@@ -125,7 +125,8 @@ func TestSpelling(t *testing.T) {
 // least is a mode that only others set here.
 func least(r *replay) {
 	next := r.object.DeepCopy()
-	_ = unstructured.SetNestedSlice(next.Object, []any{map[string]any{"name": routerMode, "value": "least-loaded"}}, "spec", "env")
+	env := []any{map[string]any{"name": routerMode, "value": "least-loaded"}}
+	_ = unstructured.SetNestedSlice(next.Object, env, "spec", "env")
 	next.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "argocd-controller", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: time.Now()},
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:env":{}}}`),
@@ -168,7 +169,8 @@ func TestFailedSwitchIsUndone(t *testing.T) {
 		"pitfall 3, the deadlock under Recreate": broken("w9", "w10"),
 		"Grove":                                  broken("w23"),
 		"pitfall 5, never fails by itself": {
-			where: "frontend", files: []string{"w4"}, fails: []string{"timed out after 2m0s", "it was switched back to Round-robin"},
+			where: "frontend", files: []string{"w4"},
+			fails: []string{"timed out after 2m0s", "it was switched back to Round-robin"},
 			least: 2 * time.Minute, most: 3 * time.Minute, leaves: api.ModeRoundRobin,
 		},
 		"canceled": {
@@ -185,7 +187,8 @@ func TestFailedSwitchIsUndone(t *testing.T) {
 		},
 		"pitfall 8, a GitOps tool takes the field back": {
 			files: []string{"w7"}, disturb: func(r *replay, _ func()) { r.later(3*time.Second, func() { least(r) }) },
-			fails: []string{"argocd-controller set DYN_ROUTER_MODE to least-loaded"}, most: 5 * time.Second, leaves: api.ModeLeastLoaded,
+			fails: []string{"argocd-controller set DYN_ROUTER_MODE to least-loaded"},
+			most:  5 * time.Second, leaves: api.ModeLeastLoaded,
 		},
 		"the operator is stopped": {
 			files: []string{"w7"}, disturb: func(r *replay, _ func()) { r.timeline[1] = r.timeline[1][:1] },
@@ -262,7 +265,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	rule := func(verb string) string {
 		return "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [" + verb + "], resourceNames: [booth]}"
 	}
-	forbidden, missing := apierrors.NewForbidden(resource, "booth", errors.New("no")), apierrors.NewNotFound(resource, "booth")
+	forbidden := apierrors.NewForbidden(resource, "booth", errors.New("no"))
+	missing := apierrors.NewNotFound(resource, "booth")
 	tests := []struct {
 		name, call string
 		err        error
