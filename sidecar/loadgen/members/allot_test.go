@@ -239,3 +239,30 @@ func TestSharesMoveAsFastAsConversationsBegin(t *testing.T) {
 		assert.Equal(t, 25, m.told.Active, id)
 	}
 }
+
+// Members that begin a run together deal its first turns out as one process would: no two
+// instances get numbers of turns that differ by more than one.
+func TestFirstTurnsAreDealtEvenly(t *testing.T) {
+	for _, of := range []struct{ members, concurrency, instances int }{{2, 30, 4}, {3, 30, 4}, {3, 100, 7}, {8, 1000, 3}, {5, 7, 3}} {
+		all, instances := []candidate{}, []string{}
+		for i := range of.members {
+			all = append(all, candidate{ID: fmt.Sprint("m", i), Weight: 1})
+		}
+		for i := range of.instances {
+			instances = append(instances, fmt.Sprint(i))
+		}
+		shares, _ := newAllotment("r").divide(total{Concurrency: of.concurrency}, all)
+		dealt := map[string]int{}
+		for _, s := range shares {
+			p := newPart(&order{Run: "r", Instances: instances}, s, nil, nil, nil, nil)
+			for range s.Concurrency {
+				dealt[p.pin()]++
+			}
+		}
+		least, most := of.concurrency, 0
+		for _, id := range instances {
+			least, most = min(least, dealt[id]), max(most, dealt[id])
+		}
+		assert.LessOrEqual(t, most-least, 1, "%+v: %v", of, dealt)
+	}
+}

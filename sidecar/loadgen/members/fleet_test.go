@@ -3,476 +3,378 @@ package members
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net"
-	"os"
-	"os/exec"
-	"strconv"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/shadow/live"
+	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-const soon = time.Minute // on a machine with much else to do
-
-// server is a NATS server in a process of its own.
-type server struct {
-	t    *testing.T
-	port int
-	dir  string
-	args []string
-	cmd  *exec.Cmd
-}
-
-func startServer(t *testing.T, args ...string) *server {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), args: args}
-	require.NoError(t, l.Close())
-	s.start()
-	t.Cleanup(s.kill)
-	return s
-}
-
-func (s *server) start() {
-	program := os.Getenv("NATS_SERVER")
-	if program == "" {
-		s.t.Skip("no nats-server")
-	}
-	s.cmd = exec.Command(program, append([]string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", strconv.Itoa(s.port)}, s.args...)...)
-	require.NoError(s.t, s.cmd.Start())
-}
-
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *server) access() Access {
-	return Access{URL: fmt.Sprintf("nats://127.0.0.1:%d", s.port), Fleet: "test"}
-}
-
-// answers is a server under load in memory.
-type answers struct {
-	takes time.Duration
-	ended atomic.Int64
-	mu    sync.Mutex
-	sent  map[string]int // request id → how often
-}
-
-func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
-	a.mu.Lock()
-	a.sent[r.ID]++
-	a.mu.Unlock()
-	defer a.ended.Add(1)
-	res := chat.Result{Sent: time.Now()}
-	if !pause(ctx, a.takes) {
-		res.Ended, res.Cancelled = time.Now(), true
-		return res
-	}
-	for i := range 4 {
-		res.Chunks = append(res.Chunks, chat.Chunk{At: a.takes/2 + time.Duration(i)*a.takes/8, Tokens: 1})
-		r.OnChunk(1)
-	}
-	res.Content, res.Ended = "Answer to "+r.ID, time.Now()
-	res.Usage = &chat.Usage{Prompt: 100, Completion: 4}
-	return res
-}
-
-func (a *answers) Close() {}
-
-// ears note what is heard of a run.
-type ears struct {
-	mu     sync.Mutex
-	active int
-	turns  map[string]lane.TurnElsewhere
-	twice  []string
-	// conversations are how each is, by its number
-	conversations map[int64]api.ConversationStatus
-	tokens        int
-	shadow        *live.Live
-}
-
-func newEars() *ears {
-	return &ears{turns: map[string]lane.TurnElsewhere{}, conversations: map[int64]api.ConversationStatus{}}
-}
-
-func (e *ears) Active(actual, _ int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.active = actual
-}
-
-func (e *ears) Tokens(_ time.Time, n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.tokens += n
-}
-
-func (e *ears) Conversation(c api.Conversation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.conversations[c.Number] = c.Status
-}
-
-func (e *ears) Turn(t lane.TurnElsewhere) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, ok := e.turns[t.Row.RequestID]; ok {
-		e.twice = append(e.twice, t.Row.RequestID)
-	}
-	e.turns[t.Row.RequestID] = t
-}
-
-func (e *ears) Shadow() *live.Live { return e.shadow }
-
-// reaches waits until so many are in progress: they are told whenever a lease is renewed, and with
-// conversations this short seldom are all there.
-func (e *ears) reaches(t *testing.T, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool { return e.now() == n }, soon, 10*time.Millisecond, "%d conversations in progress", n)
-}
-
-func (e *ears) now() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.active
-}
-
-// kept is a store in memory.
-type kept struct {
-	mu     sync.Mutex
-	turns  map[string]api.Turn
-	again  int
-	events []string
-	fresh  []api.Conversation // that came with a turn
-}
-
-func (k *kept) SaveConversation(api.Conversation) {}
-
-func (k *kept) SaveNewConversation(c api.Conversation) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.fresh = append(k.fresh, c)
-}
-
-func (k *kept) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.events = append(k.events, e.Text)
-	return e, nil
-}
-
-func (k *kept) SaveTurn(t api.Turn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, ok := k.turns[t.RequestID]; ok {
-		k.again++
-	}
-	k.turns[t.RequestID] = t
-}
-func (k *kept) LostTurns() int64            { return 0 }
-func (k *kept) Flush(context.Context) error { return nil }
-
-// fleet is a coordinator with members in this process.
-type fleet struct {
-	t     *testing.T
-	nats  *server
-	out   *answers
-	store *kept
-	coord *Coordinator
-}
-
-func log(t *testing.T) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-func newFleet(t *testing.T) *fleet {
-	t.Helper()
-	s := startServer(t)
-	return fleetOn(t, s, s.access())
-}
-
-// fleetOn is a fleet whose coordinator has a way of its own to the server.
-func fleetOn(t *testing.T, s *server, access Access) *fleet {
-	t.Helper()
-	f := &fleet{t: t, nats: s, out: &answers{takes: 200 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
-	c, err := Open(t.Context(), Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
-	require.NoError(t, err)
-	f.coord = c
-	f.goes(func(ctx context.Context) { assert.NoError(f.t, c.Run(ctx)) })
-	return f
-}
-
-// goes runs something until the end of the test, or of what it returns.
-func (f *fleet) goes(run func(context.Context)) (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run(ctx)
-	}()
-	end = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	f.t.Cleanup(end)
-	return end
-}
-
-func (f *fleet) member(name, version string) (err func() error, end func()) {
-	return f.memberThat(name, func(o *MemberOptions) { o.Version = version })
-}
-
-func (f *fleet) memberThat(name string, is func(*MemberOptions)) (err func() error, end func()) {
-	var failed atomic.Pointer[error]
-	end = f.goes(func(ctx context.Context) {
-		o := MemberOptions{
-			Access: f.nats.access(), Name: name, Version: "1", Log: log(f.t),
-			Target:     func(TargetOptions) (Target, error) { return f.out, nil },
-			Questioner: func(FollowupOptions) (corpus.Questioner, func(), error) { return corpus.BuiltinQuestioner{}, nil, nil },
-			Health:     func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-		}
-		is(&o)
-		err := RunMember(ctx, o)
-		failed.Store(&err)
-	})
-	return func() error {
-		if p := failed.Load(); p != nil {
-			return *p
-		}
-		return nil
-	}, end
-}
-
-func (f *fleet) run(concurrency int) (*ears, lane.Runner, func()) {
-	f.t.Helper()
-	texts, err := corpus.Builtin()
-	require.NoError(f.t, err)
-	heard := newEars()
-	settled := time.Now()
-	r := f.coord.Engine(TargetOptions{URL: "http://127.0.0.1:1"}, FollowupOptions{}, nil).Begin(lane.Task{
-		Lane: "main", Run: "r1", Seed: 7, Corpus: texts, Heard: heard,
-		Step:     api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled},
-		Settings: workload.Settings{Concurrency: concurrency, Turns: api.Range{Min: 2, Max: 3}, MaxTokens: 8, StartRate: 1000},
-	})
-	return heard, r, f.goes(r.Run)
-}
-
-// Members hold what is asked for, together; what they measure is heard once, and stored once.
-func TestFleet(t *testing.T) {
-	f := newFleet(t)
-	for i := range 3 {
-		f.member(fmt.Sprint("m", i), "1")
-	}
+// Members together hold as many conversations as the slider says, also after one has left. Every turn is measured and
+// stored once, and the next run has higher numbers.
+func TestFleetHoldsTheConcurrency(t *testing.T) {
+	f := newFleet(t, 2)
+	_, leave := f.member("leaves", func(*MemberOptions) {})
 	heard, r, stop := f.run(30)
-	heard.reaches(t, 30)
-	r.Set(workload.Settings{Concurrency: 12, Turns: api.Range{Min: 2, Max: 3}, MaxTokens: 8, StartRate: 1000})
+	leave()
+	wait.Eventually(t, "two members hold 30 conversations", func() (any, bool) {
+		n := 0
+		all := f.coord.Members(time.Now())
+		for _, m := range all {
+			n += m.Conversations
+		}
+		return all, len(all) == 2 && n == 30
+	})
+	r.Set(settingsFor(12))
 	heard.reaches(t, 12)
-	began := time.Now()
 	stop()
-	t.Logf("stopped after %v", time.Since(began))
 	assert.Zero(t, heard.now())
-	require.Eventually(t, func() bool {
-		f.store.mu.Lock()
-		defer f.store.mu.Unlock()
-		return len(f.store.turns) == len(f.out.sent)
-	}, soon, 10*time.Millisecond, "every turn is stored")
-	assert.Empty(t, heard.twice)
-	assert.Len(t, heard.turns, len(f.out.sent), "every turn is measured")
-	for id, n := range f.out.sent {
-		assert.Equal(t, 1, n, id)
+	f.allOnce(heard)
+	_, events := f.store.has()
+	assert.Contains(t, events, "leaves has left")
+	for number, status := range heard.conversations {
+		assert.NotEqual(t, api.ConversationActive, status, number)
+		assert.Greater(t, r.Pace().Next, number)
 	}
 	assert.Zero(t, r.Underway(time.Now()).Turns)
 }
 
-// A member of another version is told so.
-func TestOtherVersion(t *testing.T) {
-	f := newFleet(t)
-	err, _ := f.member("old", "0")
-	require.Eventually(t, func() bool { return err() != nil }, soon, 10*time.Millisecond)
-	assert.ErrorIs(t, err(), ErrRefused)
-	assert.ErrorContains(t, err(), "it is version 0, and the coordinator is 1")
-}
-
-// The server is killed and comes back: members go on, and nothing that they measured is lost or
-// counted twice.
+// Members go on while the server is down. Nothing that they measure is lost or counted twice.
 func TestServerKilled(t *testing.T) {
-	f := newFleet(t)
-	for i := range 3 {
-		f.member(fmt.Sprint("m", i), "1")
-	}
+	f := newFleet(t, 3)
 	heard, r, stop := f.run(30)
+	f.nats.Kill()
+	sent, _ := f.out.requests()
+	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+60 })
+	f.nats.Restart()
+	f.begins(r, 30)
 	heard.reaches(t, 30)
-	for range 3 {
-		f.nats.kill()
-		pause(t.Context(), 600*time.Millisecond) // every member misses a renewal, and has the rest of its lease to come back
-		f.nats.start()
-		before := time.Now()
-		n := r.Pace().Begun
-		require.Eventually(t, func() bool { return r.Pace().Begun > n+30 }, soon, 10*time.Millisecond)
-		heard.reaches(t, 30)
-		t.Logf("back after %v", time.Since(before))
-		f.renewed(3, before) // or the next kill may be one outage with this one, longer than a lease
-	}
-	r.Set(workload.Settings{Concurrency: 12, Turns: api.Range{Min: 2, Max: 3}, MaxTokens: 8, StartRate: 1000})
+	r.Set(settingsFor(12))
 	heard.reaches(t, 12)
 	stop()
-	f.allStored()
-	assert.Empty(t, heard.twice)
-	assert.Len(t, heard.turns, len(f.out.sent), "every turn is measured")
+	f.allOnce(heard)
 }
 
-// renewed waits until so many members have renewed their lease after a moment.
-func (f *fleet) renewed(n int, after time.Time) {
-	f.t.Helper()
-	require.Eventually(f.t, func() bool {
-		keys, err := f.coord.bus.leases.ListKeys(f.t.Context())
-		if err != nil {
-			return false
-		}
-		now := 0
-		for key := range keys.Keys() {
-			if e, err := f.coord.bus.leases.Get(f.t.Context(), key); key != coordinatorKey && err == nil && e.Created().After(after) {
-				now++
-			}
-		}
-		return now == n
-	}, soon, 10*time.Millisecond)
-}
-
-// allStored waits until every turn that was sent is stored.
-func (f *fleet) allStored() {
-	f.t.Helper()
-	require.Eventually(f.t, func() bool {
-		f.store.mu.Lock()
-		defer f.store.mu.Unlock()
-		return len(f.store.turns) == len(f.out.sent)
-	}, soon, 10*time.Millisecond, "every turn is stored")
-}
-
-// A member that leaves while the server is away waits with the turns that it has not handed over:
-// those that are being published, too.
-func TestLeavesWithoutServer(t *testing.T) {
-	f := newFleet(t)
-	f.out.takes = time.Hour // whatever is in flight is cancelled
-	_, end := f.member("m0", "1")
-	_, _, stop := f.run(3) // fewer than there are hands
-	require.Eventually(t, func() bool { return f.requests() == 3 }, soon, time.Millisecond)
-	f.nats.kill()
+// A member that leaves while the server is down keeps its turns until the server is back, also those that are being
+// published.
+func TestMemberLeavesWithoutServer(t *testing.T) {
+	f := newFleet(t, 0)
+	f.out.takes = time.Hour // what is in flight is canceled
+	_, end := f.member("m0", func(*MemberOptions) {})
+	heard, _, stop := f.run(3) // fewer than publishers
+	wait.Eventually(t, "three turns are in flight", func() (any, bool) { _, n := f.out.requests(); return n, n == 3 })
+	f.nats.Kill()
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
 		end()
 	}()
-	require.Eventually(t, func() bool { return f.out.ended.Load() == 3 }, soon, time.Millisecond)
-	f.nats.start()
-	select {
-	case <-left:
-	case <-time.After(soon):
-		t.Fatal("the member does not end")
-	}
-	f.allStored()
+	wait.Eventually(t, "they are canceled", func() (any, bool) { _, n := f.out.requests(); return n, n == 0 })
+	f.nats.Restart()
+	wait.Receive(t, "the end of the member", left)
 	stop()
+	f.allOnce(heard)
 }
 
-// A member that leaves is replaced by those that are left, and what it measured counts.
-func TestMemberLeaves(t *testing.T) {
-	f := newFleet(t)
-	var ends []func()
-	for i := range 3 {
-		_, end := f.member(fmt.Sprint("m", i), "1")
-		ends = append(ends, end)
-	}
-	heard, _, stop := f.run(30)
-	heard.reaches(t, 30)
-	ends[0]()
-	began := time.Now()
-	require.Eventually(t, func() bool {
-		all, _ := f.coord.alive(time.Now())
-		return len(all) == 2
-	}, soon, time.Millisecond)
-	require.Eventually(t, func() bool { // of all that are left, and so of what the lane heard when m0 had left
-		n := 0
-		for _, m := range f.coord.Members(time.Now()) {
-			n += m.Conversations
-		}
-		return n == 30
-	}, soon, 10*time.Millisecond)
-	heard.reaches(t, 30)
-	t.Logf("back after %v", time.Since(began))
-	stop()
-	f.allStored()
-	assert.Empty(t, heard.twice)
-	assert.Len(t, heard.turns, len(f.out.sent), "every turn is measured")
-	for id, n := range f.out.sent {
-		assert.Equal(t, 1, n, id)
-	}
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	assert.Contains(t, f.store.events, "m0 has left")
-	for _, c := range heard.conversations {
-		assert.NotEqual(t, api.ConversationActive, c, "every conversation has ended")
-	}
-}
-
-// The coordinator is killed: members go on, and the next one takes the run over, with what was
-// measured meanwhile.
+// Members go on without a coordinator. The next one takes the run over with what was measured meanwhile.
 func TestCoordinatorKilled(t *testing.T) {
-	f := newFleet(t)
-	for i := range 3 {
-		f.member(fmt.Sprint("m", i), "1")
-	}
-	heard, _, stop := f.run(30)
-	heard.reaches(t, 30)
-	f.coord.bus.conn.Close() // nothing that it does from now on is heard
+	f := newFleet(t, 3)
+	_, _, stop := f.run(30)
+	f.coord.bus.conn.Close() // it writes nothing more
 	go stop()
-	sent := f.requests()
-	began := time.Now()
-	next, err := Open(t.Context(), Options{Access: f.nats.access(), Name: "next", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
-	require.NoError(t, err)
-	assert.Greater(t, f.requests(), sent+100, "members go on")
-	f.coord = next
-	f.goes(func(ctx context.Context) { assert.NoError(t, next.Run(ctx)) })
-	found, ok := next.Found("main", TargetOptions{URL: "http://127.0.0.1:1"}, FollowupOptions{})
+	sent, _ := f.out.requests()
+	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+60 })
+	f.lead(accessOf(f.nats.Link))
+	found, ok := f.coord.Found("main", loopback, FollowupOptions{})
 	require.True(t, ok)
 	assert.Equal(t, 30, found.Settings.Concurrency)
-	texts, err := corpus.Builtin()
-	require.NoError(t, err)
 	again := newEars()
-	found.Heard, found.Corpus, found.Task.Inherited = again, texts, true
-	r := next.Engine(TargetOptions{URL: "http://127.0.0.1:1"}, FollowupOptions{}, nil).Begin(found.Task)
+	found.Heard, found.Corpus, found.Task.Inherited = again, task(t, "r1", 30).Corpus, true
+	r := f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task)
 	stop = f.goes(r.Run)
 	again.reaches(t, 30)
-	t.Logf("taken over after %v", time.Since(began))
-	settings := found.Settings
-	settings.Concurrency = 40
-	r.Set(settings)
+	r.Set(settingsFor(40))
 	again.reaches(t, 40)
 	stop()
-	f.allStored()
-	assert.Empty(t, again.twice)
-	assert.Len(t, again.turns, len(f.out.sent), "what was measured before it came is heard, too")
-	for id, n := range f.out.sent {
-		assert.Equal(t, 1, n, id)
+	f.allOnce(again)
+}
+
+// disconnected is a fleet whose coordinator alone has a link of its own to the server.
+func disconnected(t *testing.T, members int) (*fleet, *natstest.Link) {
+	t.Helper()
+	t.Parallel()
+	f := &fleet{t: t, nats: natstest.Start(t), out: newAnswers(200 * time.Millisecond), store: newKept()}
+	k := natstest.NewLink(t)
+	k.Lead(f.nats.Address)
+	f.lead(accessOf(k))
+	f.join(members, func(*MemberOptions) {})
+	return f, k
+}
+
+// A coordinator that was disconnected for longer than leases last finds its members again and reports none as lost.
+func TestCoordinatorDisconnected(t *testing.T) {
+	f, k := disconnected(t, 2)
+	heard, r, stop := f.run(10)
+	k.Lead("")
+	wait.Eventually(t, "its claim has run out", func() (any, bool) {
+		_, known := f.coord.alive(time.Now())
+		return known, !known && !f.coord.claim.holds()
+	})
+	k.Lead(f.nats.Address)
+	f.begins(r, 10)
+	heard.reaches(t, 10)
+	stop()
+	f.allOnce(heard)
+	_, events := f.store.has()
+	for _, e := range events {
+		assert.NotContains(t, e, "lost")
 	}
 }
 
-// requests is how many have been sent.
-func (f *fleet) requests() int {
-	f.out.mu.Lock()
-	defer f.out.mu.Unlock()
-	return len(f.out.sent)
+// A run that ends while its members cannot be told ends on them once the connection is back.
+func TestRunEndsWhileDisconnected(t *testing.T) {
+	f, k := disconnected(t, 1)
+	heard, _, stop := f.run(10)
+	k.Lead("")
+	stop()
+	assert.Zero(t, heard.now())
+	sent, _ := f.out.requests()
+	wait.Eventually(t, "the member sends turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+20 })
+	k.Lead(f.nats.Address)
+	wait.Eventually(t, "the member holds no run", func() (any, bool) {
+		_, inside := f.out.requests()
+		return inside, inside == 0 && f.coord.idle(t.Context(), "main", "r1")
+	})
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	for number, status := range heard.conversations {
+		assert.NotEqual(t, api.ConversationActive, status, number)
+	}
+}
+
+// A run is taken over for the same target and follow-ups alone. Any other run is ended, and no member holds it when
+// Discard returns.
+func TestRunOfAnotherTargetIsEnded(t *testing.T) {
+	f := newFleet(t, 1)
+	_, _, stop := f.run(5)
+	f.coord.bus.conn.Close()
+	go stop()
+	next, err := Open(t.Context(), f.options(accessOf(f.nats.Link)))
+	require.NoError(t, err)
+	t.Cleanup(next.bus.close)
+	for _, row := range []struct {
+		target TargetOptions
+		asker  FollowupOptions
+		found  bool
+	}{
+		{loopback, FollowupOptions{}, true},
+		{TargetOptions{URL: "http://whole", Endpoint: func() string { return loopback.URL }}, FollowupOptions{}, true},
+		{TargetOptions{URL: "http://127.0.0.1:2"}, FollowupOptions{}, false},
+		{TargetOptions{URL: loopback.URL, Model: "m"}, FollowupOptions{}, false},
+		{loopback, FollowupOptions{Text: "go on"}, false},
+	} {
+		_, ok := next.Found(api.DefaultLane, row.target, row.asker)
+		assert.Equal(t, row.found, ok, "%+v", row)
+	}
+	require.NoError(t, next.Discard(t.Context(), api.DefaultLane))
+	_, inside := f.out.requests()
+	assert.Zero(t, inside)
+	assert.True(t, next.idle(t.Context(), api.DefaultLane, "r1"))
+}
+
+// Members pin turns to the instances that the driver names, evenly, and follow where these change. A run goes to the
+// endpoint that is in use when it begins.
+func TestTargetOfMembers(t *testing.T) {
+	f := newFleet(t, 0)
+	f.out.takes = 50 * time.Millisecond
+	var mu sync.Mutex
+	var asked []string
+	f.join(3, func(o *MemberOptions) {
+		o.Target = func(o TargetOptions) (Target, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, o.URL)
+			return f.out, nil
+		}
+	})
+	var instances atomic.Pointer[[]string]
+	var inUse atomic.Pointer[string]
+	instances.Store(&[]string{"11", "22"})
+	inUse.Store(new("http://kv"))
+	e := f.coord.Engine(TargetOptions{URL: "http://whole", Endpoint: func() string { return *inUse.Load() }}, FollowupOptions{}, func() []string { return *instances.Load() })
+	stop := f.goes(e.Begin(task(t, "r1", 30)).Run)
+	seen := map[string]int{}
+	wait.Eventually(t, "1000 turns are sent", func() (any, bool) {
+		for id, n := range f.out.since() {
+			seen[id] += n
+		}
+		return seen, seen["11"]+seen["22"] > 1000
+	})
+	assert.InDelta(t, seen["11"], seen["22"], 5, "as many as there are members, and two that are being counted")
+	assert.Len(t, seen, 2)
+	for _, now := range [][]string{{"22", "33"}, nil} {
+		instances.Store(&now)
+		f.out.since()
+		wait.Eventually(t, fmt.Sprintf("turns are pinned to %v alone", now), func() (any, bool) {
+			by := f.out.since()
+			for id, n := range by {
+				if n > 0 && !slices.Contains(append(now, ""), id) {
+					return by, false
+				}
+			}
+			return by, len(now) == 0 && by[""] > 0 && len(by) == 1 || len(now) == 2 && by["33"] > 0
+		})
+	}
+	stop()
+	inUse.Store(new("http://round-robin"))
+	f.goes(e.Begin(task(t, "r2", 30)).Run)
+	wait.Eventually(t, "each member asks both endpoints", func() (any, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		all := slices.Sorted(slices.Values(asked))
+		return all, slices.Equal(all, slices.Concat(slices.Repeat([]string{"http://kv"}, 3), slices.Repeat([]string{"http://round-robin"}, 3)))
+	})
+}
+
+// A member that no coordinator has reached for too long ends what it holds.
+func TestMemberWithoutCoordinator(t *testing.T) {
+	f := newFleet(t, 0)
+	registry := prometheus.NewRegistry()
+	f.member("m", func(o *MemberOptions) { o.Alone, o.Registry = time.Second, registry })
+	active := func() float64 {
+		all, err := registry.Gather()
+		require.NoError(t, err)
+		for _, family := range all {
+			if family.GetName() == "loadgen_member_active_conversations" {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return -1
+	}
+	_, _, stop := f.run(3)
+	wait.Eventually(t, "the metric shows three conversations", func() (any, bool) { n := active(); return n, n == 3 })
+	f.coord.bus.conn.Close()
+	go stop()
+	wait.Eventually(t, "the member holds nothing", func() (any, bool) { n := active(); return n, n == 0 })
+}
+
+// A member of another version and one without the credential are refused with what to do.
+func TestMemberIsRefused(t *testing.T) {
+	t.Parallel()
+	f := &fleet{t: t, nats: natstest.Start(t, "--auth", "a-token-of-the-run"), store: newKept()}
+	access := accessOf(f.nats.Link)
+	access.Token = "a-token-of-the-run"
+	f.lead(access)
+	old, _ := f.member("old", func(o *MemberOptions) { o.Access, o.Version = access, "0" })
+	stranger, _ := f.member("stranger", func(*MemberOptions) {})
+	wait.Eventually(t, "both are refused", func() (any, bool) { return nil, old() != nil && stranger() != nil })
+	require.ErrorIs(t, old(), ErrRefused)
+	require.ErrorContains(t, old(), "it is version 0, and the coordinator is 1")
+	require.ErrorContains(t, stranger(), "rejects")
+	require.ErrorContains(t, stranger(), "check members.nats.token or members.nats.nkey_file")
+}
+
+// measuring stores the turns and conversations of a workload of this process as a lane does.
+type measuring struct{ *kept }
+
+func (m measuring) ConversationStarted(*workload.Conversation) {}
+func (m measuring) TurnStarted(*workload.Turn)                 {}
+func (m measuring) Chunk(int)                                  {}
+func (m measuring) Active(int, int)                            {}
+func (m measuring) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
+	m.SaveConversation(lane.ConversationOf("main", c, status, done, new(time.Now())))
+}
+
+func (m measuring) TurnEnded(t *workload.Turn, r *chat.Result) {
+	_, row := lane.Measure("main", t, r, api.StepRecord{}, false)
+	m.SaveTurn(row)
+}
+
+// storing stores the conversations that a lane is told of.
+type storing struct {
+	*ears
+	store *kept
+}
+
+func (s storing) Conversation(c api.Conversation) { s.store.SaveConversation(c) }
+
+// conversation is what the seed decides of one, with the questions.
+type conversation struct {
+	Topic, Starter string
+	Planned, Done  int
+	Asked          map[int]string
+}
+
+// first returns the first n conversations once they have ended.
+func (k *kept) first(t *testing.T, n int) []conversation {
+	t.Helper()
+	var all []conversation
+	wait.Eventually(t, "the first conversations end", func() (any, bool) {
+		turns, _ := k.has()
+		asked := map[string]map[int]string{}
+		for _, turn := range turns {
+			if asked[turn.Conversation] == nil {
+				asked[turn.Conversation] = map[int]string{}
+			}
+			asked[turn.Conversation][turn.Number] = turn.UserMessage
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		all = nil
+		for number := range int64(n) {
+			c, ok := k.latest[number]
+			if !ok || c.Ended == nil || len(asked[c.ID]) < c.TurnsDone {
+				return number, false
+			}
+			all = append(all, conversation{c.Topic, c.Starter, c.TurnsPlanned, c.TurnsDone, asked[c.ID]})
+		}
+		return n, true
+	})
+	return all
+}
+
+// The same seed gives the same conversations, whether one process holds them or eight members do.
+func TestMembersHoldTheSameConversations(t *testing.T) {
+	const n, together = 120, 40
+	begun := task(t, "r1", together)
+	begun.Seed, begun.Opened, begun.Midway, begun.Nonce = 11, 5, together, "again"
+	alone := newKept()
+	w := workload.New(workload.Options{
+		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened, Midway: begun.Midway, Nonce: begun.Nonce,
+		Sender: newAnswers(20 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{}, Observer: measuring{alone},
+	}, begun.Settings)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	want := alone.first(t, n)
+	cancel()
+	<-done
+	topics := map[string]bool{}
+	for _, c := range want {
+		topics[c.Topic] = true
+		assert.Equal(t, c.Planned, c.Done)
+		assert.Len(t, c.Asked, c.Planned)
+	}
+	require.Greater(t, len(topics), 3, "conversations differ")
+
+	f := newFleet(t, 8)
+	f.out.takes = 20 * time.Millisecond
+	begun.Heard = storing{newEars(), f.store}
+	f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
+	assert.Equal(t, want, f.store.first(t, n))
 }

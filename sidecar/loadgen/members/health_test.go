@@ -2,194 +2,171 @@ package members
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/members/natstest"
 )
 
-// A member that is late is named, others get its share, and it is trusted again after a while.
-func TestLateMember(t *testing.T) {
-	f := newFleet(t)
-	f.out.takes = time.Second // so that nearly always all conversations are there
-	var late atomic.Bool
-	f.memberThat("quick", func(*MemberOptions) {})
-	f.memberThat("slow", func(o *MemberOptions) {
-		o.Health = func(time.Time) api.ClientHealth {
-			if late.Load() {
-				return api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: 0.007, Reason: "it is 7.0 ms late"}
-			}
-			return api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: 0.001, Reason: "at most 1.0 ms late"}
-		}
-	})
-	heard, _, stop := f.run(30)
-	held := func() map[string]api.Member {
-		all := map[string]api.Member{}
-		for _, m := range f.coord.Members(time.Now()) {
-			all[m.Name] = m
-		}
-		return all
-	}
-	require.Eventually(t, func() bool { m := held(); return m["slow"].Conversations == 15 && m["quick"].Conversations == 15 }, soon, 10*time.Millisecond)
-	before := time.Now()
-	assert.Equal(t, api.VerdictFine, f.coord.Health(api.ClientHealth{}).Verdict)
-	late.Store(true)
-	require.Eventually(t, func() bool {
-		h := f.coord.Health(api.ClientHealth{})
-		return h.Verdict == api.VerdictBottleneck && h.Reason == "slow: it is 7.0 ms late"
-	}, soon, 10*time.Millisecond)
-	require.Eventually(t, func() bool { m := held(); return m["slow"].Conversations == 0 && m["quick"].Conversations == 30 }, soon, 10*time.Millisecond)
-	assert.Equal(t, api.MemberLate, held()["slow"].State)
-	assert.Equal(t, "it is 7.0 ms late", held()["slow"].Reason)
-	heard.reaches(t, 30)
-	assert.Equal(t, api.VerdictFine, f.coord.Health(api.ClientHealth{}).Verdict, "who holds nothing measures nothing")
-	lag, known := f.coord.Lag(before, time.Now())
-	assert.True(t, known)
-	assert.Equal(t, 7*time.Millisecond, lag, "the spans before that are spoiled all the same")
-	assert.Equal(t, 5, testutil.CollectAndCount(f.coord, "loadgen_members")+testutil.CollectAndCount(f.coord, "loadgen_member_conversations")-1)
-	stop()
-	f.eventually("slow is late: it is 7.0 ms late")
+// reports has a coordinator without a server receive what a member reports.
+func (c *Coordinator) reports(t *testing.T, p presence) {
+	t.Helper()
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	c.hear(p.ID, data)
 }
 
-// eventually waits for an event.
-func (f *fleet) eventually(text string) {
-	f.t.Helper()
-	require.Eventually(f.t, func() bool {
-		f.store.mu.Lock()
-		defer f.store.mu.Unlock()
-		for _, e := range f.store.events {
-			if e == text {
-				return true
-			}
+func coordinatorAlone(t *testing.T, store Store) *Coordinator {
+	return &Coordinator{opts: Options{Version: "1", FilesEach: 1, Store: store}, log: log(t), members: map[string]*member{}, runs: map[string]*remote{}}
+}
+
+// A member that has been late for a while is named, and others get its share.
+func TestLateMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newKept()
+		c := coordinatorAlone(t, store)
+		r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}
+		w := &writer{remote: r, shares: map[string]Share{}}
+		weights := func() []float64 {
+			all := w.candidates([]*member{c.members["quick"], c.members["slow"]})
+			return []float64{all[0].Weight, all[1].Weight}
 		}
-		return false
-	}, soon, 10*time.Millisecond, text)
+		late := api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .007, Reason: "it is 7.0 ms late"}
+		report := func(health api.ClientHealth, active int) {
+			c.reports(t, presence{ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine}, Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}}})
+			c.reports(t, presence{ID: "slow", Name: "slow", Version: "1", Health: health, Lanes: map[string]standing{"main": {Run: "r", Active: active}}})
+		}
+		before := time.Now()
+		wait.Advance(time.Second)
+		report(api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .001, Reason: "at most 1.0 ms late"}, 15)
+		assert.Equal(t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict)
+		for range int(lateAfter / time.Second) {
+			wait.Advance(time.Second)
+			report(late, 15)
+			assert.Equal(t, "slow: it is 7.0 ms late", c.Health(api.ClientHealth{}).Reason)
+			assert.Equal(t, []float64{1, 1}, weights())
+		}
+		wait.Advance(time.Second)
+		report(late, 15)
+		assert.Equal(t, []float64{1, 0}, weights())
+		report(late, 0)
+		slow := c.Members(time.Now())[1]
+		assert.Equal(t, api.MemberLate, slow.State)
+		assert.Equal(t, "it is 7.0 ms late", slow.Reason)
+		assert.Equal(t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict, "a member without conversations measures nothing")
+		lag, known := c.Lag(before, time.Now())
+		assert.True(t, known)
+		assert.Equal(t, 7*time.Millisecond, lag, "the spans of that time are invalid all the same")
+		assert.Equal(t, 4, testutil.CollectAndCount(c, "loadgen_members"), "each state")
+		assert.Equal(t, 2, testutil.CollectAndCount(c, "loadgen_member_conversations"))
+		c.wg.Wait()
+		_, events := store.has()
+		assert.Contains(t, events, "slow is late: it is 7.0 ms late")
+	})
 }
 
 func TestLateness(t *testing.T) {
 	var l lateness
 	at := time.Unix(1000, 0)
-	says := func(after time.Duration, v api.Verdict) bool { return l.note(at.Add(after), v) }
-	assert.False(t, says(0, api.VerdictBottleneck), "once is not enough")
-	assert.False(t, says(14*time.Second, api.VerdictBottleneck))
-	assert.False(t, says(14500*time.Millisecond, api.VerdictFine), "nor is it with a pause")
-	assert.False(t, says(15*time.Second, api.VerdictBottleneck))
-	assert.True(t, says(30*time.Second, api.VerdictBottleneck))
-	assert.True(t, says(31*time.Second, api.VerdictFine))
-	assert.True(t, says(60*time.Second, api.VerdictFine))
-	assert.False(t, says(61*time.Second, api.VerdictFine))
+	late := func(after time.Duration, v api.Verdict) bool { return l.note(at.Add(after), v) }
+	assert.False(t, late(0, api.VerdictBottleneck), "once is not enough")
+	assert.False(t, late(14*time.Second, api.VerdictBottleneck))
+	assert.False(t, late(14500*time.Millisecond, api.VerdictFine), "nor is it with a pause")
+	assert.False(t, late(15*time.Second, api.VerdictBottleneck))
+	assert.True(t, late(30*time.Second, api.VerdictBottleneck))
+	assert.True(t, late(31*time.Second, api.VerdictFine))
+	assert.True(t, late(60*time.Second, api.VerdictFine))
+	assert.False(t, late(61*time.Second, api.VerdictFine))
 }
 
-// Nobody is asked for more than open files allow.
-func TestOpenFiles(t *testing.T) {
-	f := newFleet(t)
-	f.out.takes = time.Second // as above
-	f.memberThat("small", func(o *MemberOptions) { o.Files = 4 })
-	assert.NoError(t, f.coord.Check("concurrency", 1_000_000), "nobody knows yet who will come")
-	require.Eventually(t, func() bool { return len(f.coord.Members(time.Now())) == 1 }, soon, 10*time.Millisecond)
-	err := f.coord.Check("concurrency", 5)
+// No member gets more conversations than its open files allow, and more than all of them allow are refused.
+func TestOpenFilesOfMembers(t *testing.T) {
+	c := coordinatorAlone(t, newKept())
+	require.NoError(t, c.Check("concurrency", 1_000_000), "there is no member yet")
+	c.reports(t, presence{ID: "small", Name: "small", Version: "1", Files: 4})
+	err := c.Check("concurrency", 5)
 	require.ErrorAs(t, err, new(*api.FieldError))
-	assert.ErrorContains(t, err, "at most 4, which the open-file limit of the 1 members present allows")
-	f.memberThat("large", func(*MemberOptions) {})
-	require.Eventually(t, func() bool { return f.coord.Check("concurrency", 30) == nil }, soon, 10*time.Millisecond)
-	_, _, stop := f.run(30)
-	require.Eventually(t, func() bool { // one that has ended is replaced a moment later
-		held := map[string]int{}
-		for _, m := range f.coord.Members(time.Now()) {
-			held[m.Name] = m.Conversations
-		}
-		assert.LessOrEqual(t, held["small"], 4)
-		return held["small"] == 4 && held["large"] == 26
-	}, soon, 10*time.Millisecond)
-	stop()
+	require.ErrorContains(t, err, "at most 4, which the open-file limit of the 1 members present allows")
+	require.NoError(t, c.Check("concurrency", 4))
+	c.reports(t, presence{ID: "large", Name: "large", Version: "1"})
+	require.NoError(t, c.Check("concurrency", 30))
+	c.wg.Wait()
+
+	w := &writer{remote: &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}, shares: map[string]Share{}}
+	shares, _ := newAllotment("r").divide(total{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}))
+	assert.Equal(t, []int{26, 4}, []int{shares["large"].Concurrency, shares["small"].Concurrency})
 }
 
-// A member that no coordinator steers any more ends what it holds.
-func TestAlone(t *testing.T) {
-	f := newFleet(t)
-	registry := prometheus.NewRegistry()
-	f.memberThat("m", func(o *MemberOptions) { o.Alone, o.Registry = time.Second, registry })
-	heard, _, stop := f.run(3)
-	heard.reaches(t, 3)
-	active := func() float64 {
-		all, err := registry.Gather()
-		require.NoError(t, err)
-		for _, family := range all {
-			if family.GetName() == "loadgen_member_active_conversations" {
-				return family.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		return 0
-	}
-	require.Eventually(t, func() bool { return active() == 3 }, soon, 10*time.Millisecond)
-	f.coord.bus.conn.Close()
-	go stop()
-	require.Eventually(t, func() bool { return active() == 0 }, soon, 10*time.Millisecond)
-}
-
-// One coordinator at a time has the members; the next of the same data directory waits for nothing.
+// One coordinator at a time has the members. The next of the same data directory takes a claim that is left at once.
 func TestClaim(t *testing.T) {
-	f := &fleet{t: t, nats: startServer(t), store: &kept{}}
-	open := func(owner string) (*Coordinator, error) {
-		return Open(t.Context(), Options{Access: f.nats.access(), Name: "at " + owner, Version: "1", Owner: owner, FilesEach: 1, Store: f.store, Log: log(t)})
+	t.Parallel()
+	f := &fleet{t: t, nats: natstest.Start(t), store: newKept()}
+	options := func(owner string) Options {
+		o := f.options(accessOf(f.nats.Link))
+		o.Owner, o.Name = owner, "at "+owner
+		return o
 	}
-	first, err := open("a")
+	first, err := Open(t.Context(), options("a"))
 	require.NoError(t, err)
 	var ended atomic.Pointer[error]
-	end := f.goes(func(ctx context.Context) {
+	f.goes(func(ctx context.Context) {
 		err := first.Run(ctx)
 		ended.Store(&err)
 	})
-	_, err = open("b")
+	_, err = Open(t.Context(), options("b"))
 	require.ErrorIs(t, err, ErrCoordinated)
-	assert.ErrorContains(t, err, "at a; stop it, or give this one its own members.fleet")
-	end()
-	assert.NoError(t, *ended.Load())
+	require.ErrorContains(t, err, "at a; stop it, or give this one its own members.fleet")
 
-	_, err = open("c") // and is killed: nobody renews its claim
+	holder, err := newClaim(first.bus, options("a")).renew(t.Context())
 	require.NoError(t, err)
-	began := time.Now()
-	next, err := open("c")
+	assert.Empty(t, holder, "the owner is the same: it waits for no lease")
+	_, err = first.bus.leases.PutString(t.Context(), coordinatorKey, "d another one")
 	require.NoError(t, err)
-	if took := time.Since(began); took > leaseSpan {
-		t.Errorf("it waited %v for the end of a lease that is its own", took)
-	}
-	ended.Store(nil)
-	f.goes(func(ctx context.Context) {
-		err := next.Run(ctx)
-		ended.Store(&err)
-	})
-	_, err = next.bus.leases.PutString(t.Context(), coordinatorKey, "d somebody else")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return ended.Load() != nil }, soon, 10*time.Millisecond)
+	wait.Eventually(t, "the coordinator ends", func() (any, bool) { return nil, ended.Load() != nil })
 	assert.ErrorIs(t, *ended.Load(), ErrCoordinated)
 }
 
-// Whoever has no credential of the run is refused, and told so.
-func TestCredential(t *testing.T) {
-	f := &fleet{t: t, nats: startServer(t, "--auth", "a-token-of-the-run"), store: &kept{}}
-	access := f.nats.access()
-	access.Token = "a-token-of-the-run"
-	c, err := Open(t.Context(), Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
+// A coordinator whose claim another one held meanwhile does not go on with what it has.
+func TestClaimOfAnotherEpoch(t *testing.T) {
+	t.Parallel()
+	f := &fleet{t: t, nats: natstest.Start(t), store: newKept()}
+	open := func(owner string) *Coordinator {
+		o := f.options(accessOf(f.nats.Link))
+		o.Owner, o.Name = owner, "at "+owner
+		c, err := Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(c.bus.close)
+		return c
+	}
+	first := open("a") // and renews nothing
+	open("b")          // takes the claim that has run out, and renews nothing either
+	wait.Eventually(t, "the second claim runs out", func() (any, bool) {
+		_, err := first.bus.leases.Get(t.Context(), coordinatorKey)
+		return err, err != nil
+	})
+	holder, err := first.claim.renew(t.Context())
 	require.NoError(t, err)
-	f.goes(func(ctx context.Context) { assert.NoError(t, c.Run(ctx)) })
-	refused, _ := f.member("stranger", "1")
-	require.Eventually(t, func() bool { return refused() != nil }, soon, 10*time.Millisecond)
-	assert.ErrorContains(t, refused(), "rejects")
-	assert.ErrorContains(t, refused(), "check members.nats.token or members.nats.nkey_file")
+	assert.NotEmpty(t, holder)
+	require.ErrorContains(t, first.claim.refusal(holder), "at b; stop it")
+	again := open("a") // the same owner, in another process
+	holder, err = again.claim.renew(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, holder)
 }
 
 func TestAccess(t *testing.T) {
-	for _, test := range []struct {
+	for _, row := range []struct {
 		access Access
-		says   string // "": it is fine
+		want   string // of the error; empty: none
 	}{
 		{Access{URL: "nats://127.0.0.1:4222"}, ""},
 		{Access{URL: "nats://localhost:4222", Token: "t"}, ""},
@@ -202,12 +179,12 @@ func TestAccess(t *testing.T) {
 		{Access{URL: "http://127.0.0.1:4222"}, "nats:// or tls://"},
 		{Access{URL: "nats://u:p@127.0.0.1:4222"}, "nats:// or tls://"},
 	} {
-		err := test.access.Check()
-		if test.says == "" {
-			assert.NoError(t, err, test.access.URL)
+		err := row.access.Check()
+		if row.want == "" {
+			require.NoError(t, err, row.access.URL)
 			continue
 		}
-		assert.True(t, errors.As(err, new(*api.FieldError)))
-		assert.ErrorContains(t, err, test.says)
+		require.ErrorAs(t, err, new(*api.FieldError))
+		require.ErrorContains(t, err, row.want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"kvbooth/internal/wait"
 )
 
 func TestLease(t *testing.T) {
@@ -13,7 +15,7 @@ func TestLease(t *testing.T) {
 		l := newLease()
 		assert.False(t, l.holds(), "nobody has renewed it")
 		sent := time.Now()
-		time.Sleep(time.Second) // until it is acknowledged
+		wait.Advance(time.Second) // until it is acknowledged
 		l.renewed(sent)
 		assert.True(t, l.holds())
 		began := time.Now()
@@ -29,7 +31,7 @@ func TestLeaseIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease()
 		l.renewed(time.Now())
-		time.Sleep(renewEvery)
+		wait.Advance(renewEvery)
 		l.renewed(time.Now().Add(-2 * renewEvery)) // acknowledged out of order
 		assert.True(t, l.holds())
 		l.end()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/shadow/live"
 )
@@ -35,7 +36,7 @@ func TestShadowOfALostMember(t *testing.T) {
 			turn := n.Follow(live.Sent{ID: member, Conversation: member, Concurrency: 2})
 			turn.Routed(make([]uint32, 100))
 			turn.FirstToken(11)
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 			l.Hear(member, n.Take(), 0, 0)
 		}
 		tell("lost")
@@ -44,7 +45,7 @@ func TestShadowOfALostMember(t *testing.T) {
 		}}
 		w.note(time.Now(), nil)
 		tell("other")
-		time.Sleep(5 * time.Second)
+		wait.Advance(5 * time.Second)
 		list := l.Decisions(1)
 		require.Len(t, list.Decisions, 1)
 		require.Equal(t, "other", list.Decisions[0].RequestID)

@@ -116,7 +116,7 @@ func TestTurnBeforeItsReport(t *testing.T) {
 			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive, TurnsDone: done, Started: began,
 		}})
 	}
-	store := &kept{turns: map[string]api.Turn{}}
+	store := newKept()
 	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
 	r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "now"}, holders: map[string]*heldBy{
 		"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
@@ -146,10 +146,10 @@ func TestTurnBeforeItsReport(t *testing.T) {
 
 // A report of more than the server takes at once comes in pieces, which tell all of it once.
 func TestLongReport(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, 0)
 	texts, err := corpus.Builtin()
 	require.NoError(t, err)
-	b, err := dial(t.Context(), f.nats.access(), "member", log(t))
+	b, err := dial(t.Context(), accessOf(f.nats.Link), "member", log(t))
 	require.NoError(t, err)
 	t.Cleanup(b.close)
 	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}

@@ -20,24 +20,19 @@ var quick = []string{
 // slow is the speed of a cluster whose TTFT of such openings is about a second.
 const slow = .25
 
-// sweep starts one, and waits for a state of it.
+// sweep starts a sweep and returns a function that waits for a state of it.
 func (r *rig) sweep(ask api.SweepRequest) (follow func(what string, ok func(api.Sweep) bool) api.Sweep) {
 	r.Helper()
 	s, err := r.client.StartSweep(r.Context(), api.DefaultLane, ask)
 	require.NoError(r, err)
-	shown := 0
 	return func(what string, ok func(api.Sweep) bool) (now api.Sweep) {
 		r.Helper()
 		r.until(what, func() bool {
 			latest, err := r.client.Sweep(r.Context(), s.ID)
-			if err != nil { // it is being started again
+			if err != nil { // the coordinator is being started
 				return false
 			}
 			now = latest
-			for ; shown < len(now.Spans); shown++ {
-				span := now.Spans[shown]
-				r.Logf("%s, attempt %d: %d turns, spoiled: %q", span.Mode.Mode, span.Attempt, span.Turns, span.Spoiled)
-			}
 			return ok(now)
 		})
 		return now
@@ -46,19 +41,19 @@ func (r *rig) sweep(ask api.SweepRequest) (follow func(what string, ok func(api.
 
 func ended(s api.Sweep) bool { return s.State != api.SweepRunning }
 
-// Sweeps, recorded results and trials are over members what they are over one process; a
-// coordinator that is killed begins the span again.
+// Sweeps, recorded results and trials work with members as in one process. A coordinator that was killed begins the
+// span again.
 func TestSweeps(t *testing.T) {
-	// So slow that a busy machine's lag spoils no span, with answers so short that turns end all the same, and
-	// conversations that begin one after the other, so that no part of a span is without a turn.
+	// So slow that the lag of a busy machine makes no span invalid, with answers so short that turns end all the same,
+	// and conversations that begin one after the other, so that no part of a span is without a turn.
 	r := newRig(t, startTarget(t, slow), 200, 2, append(quick, "--max-tokens=4", "--output-tokens-mean=3", "--start-rate=20")...)
 	both := []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}}
 	follow := r.sweep(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{8}, Modes: both, Repeats: new(1), WarmUp: new(1.), Seconds: new(4.)})
 	before := follow("the second span counts", func(s api.Sweep) bool {
 		return len(s.Spans) == 1 && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanCounting
 	})
-	r.kill(r.coordinator)
-	r.start(r.coordinator)
+	r.coordinator.process.Kill()
+	r.startCoordinator()
 	s := follow("the sweep ends", ended)
 	require.Equal(t, api.SweepDone, s.State, s.Reason)
 	assert.Equal(t, before.Spans[0], s.Spans[0])
@@ -79,7 +74,6 @@ func TestSweeps(t *testing.T) {
 	s = r.sweep(api.SweepRequest{Kind: api.SweepTrial, Levels: []int{8}, Modes: both, Seconds: new(4.), MaxSeconds: new(600.)})(
 		"a pair of spans counts", func(s api.Sweep) bool { return ended(s) || s.Trial != nil && s.Trial.Pairs > 0 })
 	require.Equal(t, api.SweepRunning, s.State, s.Reason)
-	t.Log(s.Words)
 	_, err = r.client.PatchSweep(t.Context(), s.ID, api.SweepPatch{State: api.SweepCancelled})
 	require.NoError(t, err)
 	r.until("the lane is given back", func() bool { return r.lane(0).State.Sweep == nil })
@@ -91,8 +85,8 @@ func (r *rig) lane(i int) api.LaneSnapshot {
 	return s.Lanes[i]
 }
 
-// A twin's lanes hold the same conversations on the same members, each on its own cluster, also
-// when a member dies.
+// The lanes of a twin hold the same conversations on the same members, each on its own cluster, also after a member
+// was killed.
 func TestTwin(t *testing.T) {
 	second := startTarget(t, 1)
 	r := newRig(t, startTarget(t, 1), 200, 2, append(quick, "--twin-target-url=http://"+second.address)...)
@@ -105,7 +99,7 @@ func TestTwin(t *testing.T) {
 	}
 	r.until("turns are paired", func() bool { return pairs() >= 20 })
 	m := r.holder(0)
-	r.kill(m)
+	m.process.Kill()
 	r.start(m)
 	had := pairs()
 	r.until("pairs go on", func() bool {

@@ -5,46 +5,40 @@ package members
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-const (
-	soon  = 2 * time.Minute // when every condition has come true, however busy the machine is
-	look  = 50 * time.Millisecond
-	fleet = "test"
-)
+const fleet = "test"
 
 // rig is a coordinator with its members, a NATS server between them, and the cluster.
 type rig struct {
 	*testing.T
 
 	conversations int
-	think         time.Duration
 	target        *target
 	witness       *witness
-	nats          *part
+	nats          *natstest.Server
 	coordinator   *part
 	members       []*part
 	client        *api.Client
 	dir           string // of the data
 	db            *sql.DB
-	cpu           map[string]time.Duration // of processes that are gone, by role
 }
 
 // part is a process that is killed and started again.
@@ -55,54 +49,35 @@ type part struct {
 	starts     int
 }
 
-// newRig starts a coordinator of so many conversations at most with n members, on this target; flags are
-// more of the coordinator's.
+// newRig starts a coordinator of so many conversations at most with n members, on this target; flags are more of the
+// coordinator's.
 func newRig(t *testing.T, on *target, conversations, n int, flags ...string) *rig {
 	t.Helper()
 	bin := boothtest.Programs(t)
-	server, err := process.FindNATS(bin)
-	boothtest.Need(t, err, process.ErrNoNATS, "no nats-server")
-	ports, err := process.FreePorts(24222, 2)
-	require.NoError(t, err)
-	r := &rig{T: t, conversations: conversations, target: on, dir: t.TempDir(), cpu: map[string]time.Duration{}}
-	url, listen := "nats://"+process.Loopback(ports[0]), process.Loopback(ports[1])
-	r.nats = &part{role: "nats-server", command: process.Command{
-		Path: server, Args: []string{"-js", "-sd", t.TempDir(), "-a", "127.0.0.1", "-p", strconv.Itoa(ports[0])},
-	}}
+	r := &rig{T: t, conversations: conversations, target: on, nats: natstest.Start(t), dir: t.TempDir()}
 	loadgen := filepath.Join(bin, "loadgen")
-	// A pause of 25 ms for each conversation: so there are 40 turns a second, however many
-	// conversations there are.
-	r.think = time.Duration(conversations) * 25 * time.Millisecond
+	// A pause of 25 ms for each conversation: 40 turns a second with any number of conversations.
+	think := time.Duration(conversations) * 25 * time.Millisecond
 	r.coordinator = &part{role: "coordinator", command: process.Command{Path: loadgen, Args: append([]string{
-		"--members-nats-url=" + url, "--members-fleet=" + fleet, "--listen=" + listen, "--data-dir=" + r.dir, "--target-url=http://" + r.target.address,
+		"--members-nats-url=" + r.nats.URL(), "--members-fleet=" + fleet, "--listen=127.0.0.1:0", "--data-dir=" + r.dir, "--target-url=http://" + r.target.address,
 		fmt.Sprintf("--concurrency=%d", conversations/4), fmt.Sprintf("--max-concurrency=%d", conversations), fmt.Sprintf("--start-rate=%d", max(50, conversations/8)),
-		"--target-rps=0", "--think-time=" + r.think.String(), "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
+		"--target-rps=0", "--think-time=" + think.String(), "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
 		"--store-max-conversations=1000000", "--no-shadow-enabled",
 	}, flags...)}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i)
 		r.members = append(r.members, &part{role: "member", name: name, command: process.Command{Path: loadgen, Args: []string{
-			"member", "--join=" + url, "--members-fleet=" + fleet, "--members-name=" + name,
+			"member", "--join=" + r.nats.URL(), "--members-fleet=" + fleet, "--members-name=" + name,
 		}}})
 	}
-	r.client, err = api.NewClient(&http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+listen, "")
-	require.NoError(t, err)
 	t.Cleanup(r.stop)
-	r.start(r.nats)
-	r.witness = newWitness(t, url, fleet)
+	r.witness = newWitness(t, r.nats.URL(), fleet)
 	for _, m := range r.members {
 		r.start(m)
 	}
-	r.start(r.coordinator)
-	r.until("the coordinator is up", func() bool {
-		select {
-		case <-r.coordinator.process.Done():
-			require.Fail(t, "the coordinator has ended", "%s", process.Tail(boothtest.Log(t, "coordinator")))
-		default:
-		}
-		err := r.client.Ready(t.Context())
-		return err == nil
-	})
+	r.startCoordinator()
+	r.until("the coordinator is ready", func() bool { return r.client.Ready(t.Context()) == nil })
+	var err error
 	r.db, err = sql.Open("sqlite", "file:"+filepath.Join(r.dir, "kvbooth.db")+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.db.Close()) })
@@ -116,63 +91,44 @@ func (r *rig) start(p *part) {
 	c := p.command
 	p.starts++
 	c.Name = fmt.Sprint(p.role, p.name, ".", p.starts)
-	c.Log = boothtest.Log(r.T, p.role+p.name)
+	c.Log = boothtest.Log(r.T, c.Name)
+	require.NoError(r, os.RemoveAll(c.Log)) // of an earlier run
 	c.Env = append(process.Environment(), "LOADGEN_TARGET_API_KEY="+p.key())
+	p.command.Log = c.Log
 	var err error
 	p.process, err = process.Start(c)
 	require.NoError(r, err)
 }
 
-// key is what the target knows the process by.
-func (p *part) key() string { return fmt.Sprintf("%s.%d", p.name, p.starts) }
+var prints = regexp.MustCompile(`load generator started" address=(http://\S+)`)
 
-// kill kills the process as a crash would.
-func (r *rig) kill(p *part) {
-	if used, err := used(p); err == nil {
-		r.cpu[p.role] += used
-	}
-	p.process.Kill()
+// startCoordinator starts the coordinator on any port, and the client of its API.
+func (r *rig) startCoordinator() {
+	r.Helper()
+	r.start(r.coordinator)
+	wait.Eventually(r, "the coordinator prints its address", func() (any, bool) {
+		text, err := os.ReadFile(r.coordinator.command.Log)
+		address := prints.FindSubmatch(text)
+		if err != nil || address == nil {
+			return string(text), false
+		}
+		r.client, err = api.NewClient(&http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, string(address[1]), "")
+		return err, err == nil
+	})
 }
 
-// stop ends all, those with nothing to say last.
+// key is the key of the process, by which the target tells it.
+func (p *part) key() string { return fmt.Sprintf("%s.%d", p.name, p.starts) }
+
+// stop ends all, the coordinator first.
 func (r *rig) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	for _, p := range append([]*part{r.coordinator}, append(r.members, r.nats)...) {
+	for _, p := range append([]*part{r.coordinator}, r.members...) {
 		if p.process != nil {
 			p.process.Stop(ctx)
 		}
 	}
-}
-
-// used is the CPU time of a process.
-func used(p *part) (time.Duration, error) {
-	proc, err := procfs.NewProc(p.process.PID())
-	if err != nil {
-		return 0, err
-	}
-	stat, err := proc.Stat()
-	return time.Duration(stat.CPUTime() * float64(time.Second)), err
-}
-
-// costs are the CPU times by role.
-func (r *rig) costs() map[string]time.Duration {
-	r.Helper()
-	all := map[string]time.Duration{}
-	for role, d := range r.cpu {
-		all[role] = d
-	}
-	for _, p := range append(r.members, r.coordinator, r.nats) {
-		d, err := used(p)
-		require.NoError(r, err)
-		all[p.role] += d
-	}
-	self, err := procfs.NewProc(os.Getpid())
-	require.NoError(r, err)
-	stat, err := self.Stat()
-	require.NoError(r, err)
-	all["cluster and test"] = time.Duration(stat.CPUTime() * float64(time.Second))
-	return all
 }
 
 // holder is the next member, from one on, that holds conversations: one that was late may hold none.
@@ -190,27 +146,22 @@ func (r *rig) holder(from int) (m *part) {
 	return m
 }
 
-// until waits for a condition.
+// until waits for a condition. The last state of a failure is the concurrency by API and members.
 func (r *rig) until(what string, holds func() bool) {
 	r.Helper()
-	deadline, tick := time.After(soon), time.NewTicker(look)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s, err := r.client.Snapshot(r.Context())
-			n, active := r.witness.present(time.Now())
-			if err == nil {
-				r.Logf("concurrency on the screen: %+v; %d members say %d", s.Lanes[0].State.Concurrency, n, active)
-			}
-			require.Fail(r, "not in time: "+what, err)
-		}
-	}
+	wait.Within(r, 2*time.Minute, what, func() (any, bool) { return r, holds() })
 }
 
-// held says whether so many conversations are in progress, on the screen and by what members
-// say.
+func (r *rig) String() string {
+	s, err := r.client.Snapshot(context.Background())
+	n, active := r.witness.present(time.Now())
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("the API shows %+v, %d members report %d conversations", s.Lanes[0].State.Concurrency, n, active)
+}
+
+// held reports whether so many conversations are in progress, by the API and by the members.
 func (r *rig) held(n int) bool {
 	s, err := r.client.Snapshot(r.Context())
 	_, active := r.witness.present(time.Now())
@@ -220,24 +171,22 @@ func (r *rig) held(n int) bool {
 	return active == n
 }
 
-// set moves the slider and says how long it took until all members together followed.
-func (r *rig) set(n int) time.Duration {
+// set moves the slider and waits until all members together follow.
+func (r *rig) set(n int) {
 	r.Helper()
-	began := time.Now()
 	_, err := r.client.Patch(r.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &n})
 	require.NoError(r, err)
 	r.until(fmt.Sprintf("%d conversations", n), func() bool { return r.held(n) })
-	return time.Since(began)
 }
 
 // listed is how many conversations of these numbers the store has as active.
 func (r *rig) listed(blocks []members.Block) (n int) {
 	r.Helper()
 	for _, b := range blocks {
-		var some int
-		err := r.db.QueryRowContext(r.Context(), "SELECT count(*) FROM conversations WHERE status = 'active' AND number >= ? AND number < ?", b.From, b.To).Scan(&some)
+		var active int
+		err := r.db.QueryRowContext(r.Context(), "SELECT count(*) FROM conversations WHERE status = 'active' AND number >= ? AND number < ?", b.From, b.To).Scan(&active)
 		require.NoError(r, err)
-		n += some
+		n += active
 	}
 	return n
 }
@@ -253,6 +202,6 @@ func (r *rig) whole(query string) (all []string) {
 		require.NoError(r, rows.Scan(&v))
 		all = append(all, v)
 	}
-	require.NoError(r, errors.Join(rows.Err()))
+	require.NoError(r, rows.Err())
 	return all
 }

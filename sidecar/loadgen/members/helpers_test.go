@@ -1,0 +1,322 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/members/natstest"
+	"kvbooth/sidecar/loadgen/shadow/live"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// answers is a server under load in memory.
+type answers struct {
+	takes time.Duration
+	mu    sync.Mutex
+	sent  map[string]int // request id → how often
+	ended int
+	by    map[string]int // instance → turns in progress or ended since the map was replaced
+}
+
+func newAnswers(takes time.Duration) *answers {
+	return &answers{takes: takes, sent: map[string]int{}, by: map[string]int{}}
+}
+
+func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
+	a.mu.Lock()
+	a.sent[r.ID]++
+	a.by[r.Instance]++
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.ended++
+		a.mu.Unlock()
+	}()
+	res := chat.Result{Sent: time.Now()}
+	if !pause(ctx, a.takes) {
+		res.Ended, res.Cancelled = time.Now(), true
+		return res
+	}
+	for i := range 4 {
+		res.Chunks = append(res.Chunks, chat.Chunk{At: a.takes/2 + time.Duration(i)*a.takes/8, Tokens: 1})
+		r.OnChunk(1)
+	}
+	res.Content, res.Ended = "Answer to "+r.ID, time.Now()
+	res.Usage = &chat.Usage{Prompt: 100, Completion: 4}
+	return res
+}
+
+func (a *answers) Close() {}
+
+// requests are how many were sent, and how many are in progress.
+func (a *answers) requests() (sent, inside int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.sent), len(a.sent) - a.ended
+}
+
+// since returns the turns by instance since it was called last.
+func (a *answers) since() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	by := a.by
+	a.by = map[string]int{}
+	return by
+}
+
+// ears note what a lane is told of a run.
+type ears struct {
+	mu     sync.Mutex
+	active int
+	turns  map[string]lane.TurnElsewhere
+	twice  []string
+	// conversations are the statuses by number
+	conversations map[int64]api.ConversationStatus
+	tokens        int
+	shadow        *live.Live
+}
+
+func newEars() *ears {
+	return &ears{turns: map[string]lane.TurnElsewhere{}, conversations: map[int64]api.ConversationStatus{}}
+}
+
+func (e *ears) Active(actual, _ int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.active = actual
+}
+
+func (e *ears) Tokens(_ time.Time, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tokens += n
+}
+
+func (e *ears) Conversation(c api.Conversation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conversations[c.Number] = c.Status
+}
+
+func (e *ears) Turn(t lane.TurnElsewhere) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.turns[t.Row.RequestID]; ok {
+		e.twice = append(e.twice, t.Row.RequestID)
+	}
+	e.turns[t.Row.RequestID] = t
+}
+
+func (e *ears) Shadow() *live.Live { return e.shadow }
+
+func (e *ears) now() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.active
+}
+
+// reaches waits until so many conversations are in progress. Leases report them, and with conversations this short
+// seldom all of them.
+func (e *ears) reaches(t *testing.T, n int) {
+	t.Helper()
+	wait.Eventually(t, fmt.Sprintf("%d conversations are in progress", n), func() (any, bool) { return e.now(), e.now() == n })
+}
+
+// kept is a store in memory.
+type kept struct {
+	mu     sync.Mutex
+	turns  map[string]api.Turn
+	events []string
+	fresh  []api.Conversation // that came with a turn
+	latest map[int64]api.Conversation
+}
+
+func newKept() *kept {
+	return &kept{turns: map[string]api.Turn{}, latest: map[int64]api.Conversation{}}
+}
+
+func (k *kept) SaveConversation(c api.Conversation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.latest[c.Number] = c
+}
+
+func (k *kept) SaveNewConversation(c api.Conversation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fresh = append(k.fresh, c)
+}
+
+func (k *kept) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.events = append(k.events, e.Text)
+	return e, nil
+}
+
+func (k *kept) SaveTurn(t api.Turn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.turns[t.RequestID] = t
+}
+func (k *kept) LostTurns() int64            { return 0 }
+func (k *kept) Flush(context.Context) error { return nil }
+
+func (k *kept) has() (turns map[string]api.Turn, events []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.turns), slices.Clone(k.events)
+}
+
+func accessOf(l *natstest.Link) Access { return Access{URL: l.URL(), Fleet: "test"} }
+
+// fleet is a coordinator with members in this process.
+type fleet struct {
+	t     *testing.T
+	nats  *natstest.Server
+	out   *answers
+	store *kept
+	coord *Coordinator
+}
+
+func log(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// newFleet returns a fleet with so many members.
+func newFleet(t *testing.T, members int) *fleet {
+	t.Helper()
+	t.Parallel()
+	f := &fleet{t: t, nats: natstest.Start(t), out: newAnswers(200 * time.Millisecond), store: newKept()}
+	f.lead(accessOf(f.nats.Link))
+	f.join(members, func(*MemberOptions) {})
+	return f
+}
+
+// join runs so many members, m0 and so on, and waits until the coordinator has them.
+func (f *fleet) join(n int, change func(*MemberOptions)) {
+	f.t.Helper()
+	for i := range n {
+		f.member(fmt.Sprint("m", i), change)
+	}
+	wait.Eventually(f.t, "all members are there", func() (any, bool) {
+		all, known := f.coord.alive(time.Now())
+		return len(all), known && len(all) == n
+	})
+}
+
+func (f *fleet) options(access Access) Options {
+	return Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(f.t)}
+}
+
+// lead opens a coordinator and runs it.
+func (f *fleet) lead(access Access) {
+	f.t.Helper()
+	c, err := Open(f.t.Context(), f.options(access))
+	require.NoError(f.t, err)
+	f.coord = c
+	f.goes(func(ctx context.Context) { assert.NoError(f.t, c.Run(ctx)) })
+}
+
+// goes runs something until the end of the test, or of what it returns.
+func (f *fleet) goes(run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	end = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	f.t.Cleanup(end)
+	return end
+}
+
+// member runs a member; err is what it ended with.
+func (f *fleet) member(name string, change func(*MemberOptions)) (err func() error, end func()) {
+	var failed atomic.Pointer[error]
+	end = f.goes(func(ctx context.Context) {
+		o := MemberOptions{
+			Access: accessOf(f.nats.Link), Name: name, Version: "1", Log: log(f.t),
+			Target:     func(TargetOptions) (Target, error) { return f.out, nil },
+			Questioner: func(FollowupOptions) (corpus.Questioner, func(), error) { return corpus.BuiltinQuestioner{}, nil, nil },
+			Health:     func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+		}
+		change(&o)
+		err := RunMember(ctx, o)
+		failed.Store(&err)
+	})
+	return func() error {
+		if p := failed.Load(); p != nil {
+			return *p
+		}
+		return nil
+	}, end
+}
+
+var loopback = TargetOptions{URL: "http://127.0.0.1:1"}
+
+func settingsFor(concurrency int) workload.Settings {
+	return workload.Settings{Concurrency: concurrency, Turns: api.Range{Min: 2, Max: 3}, MaxTokens: 8, StartRate: 1000}
+}
+
+func task(t *testing.T, run string, concurrency int) lane.Task {
+	t.Helper()
+	texts, err := corpus.Builtin()
+	require.NoError(t, err)
+	settled := time.Now()
+	return lane.Task{
+		Lane: "main", Run: run, Seed: 7, Corpus: texts, Heard: newEars(),
+		Step: api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled}, Settings: settingsFor(concurrency),
+	}
+}
+
+// run begins a run and waits until all conversations are in progress.
+func (f *fleet) run(concurrency int) (heard *ears, r lane.Runner, stop func()) {
+	f.t.Helper()
+	begun := task(f.t, "r1", concurrency)
+	heard = begun.Heard.(*ears)
+	r = f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun)
+	stop = f.goes(r.Run)
+	heard.reaches(f.t, concurrency)
+	return heard, r, stop
+}
+
+// allOnce waits until every turn that was sent is stored, and asserts that it was sent and reported once.
+func (f *fleet) allOnce(heard *ears) {
+	f.t.Helper()
+	wait.Eventually(f.t, "every turn is stored", func() (any, bool) {
+		turns, _ := f.store.has()
+		sent, inside := f.out.requests()
+		return fmt.Sprintf("%d of %d", len(turns), sent), len(turns) == sent && inside == 0
+	})
+	assert.Empty(f.t, heard.twice)
+	assert.Len(f.t, heard.turns, len(f.out.sent), "every turn is measured")
+	for id, n := range f.out.sent {
+		assert.Equal(f.t, 1, n, id)
+	}
+}
+
+// begins waits until a run has begun so many more conversations.
+func (f *fleet) begins(r lane.Runner, more int64) {
+	f.t.Helper()
+	n := r.Pace().Begun
+	wait.Eventually(f.t, "conversations begin", func() (any, bool) { return r.Pace().Begun, r.Pace().Begun > n+more })
+}
