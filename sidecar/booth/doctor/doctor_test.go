@@ -365,19 +365,3 @@ func TestOptions(t *testing.T) {
 		assert.NotContains(t, err.Error(), "secret@")
 	}
 }
-
-// Every section is told to begin and to end.
-func TestProgress(t *testing.T) {
-	began, ended := make(chan string, 10), make(chan string, 10)
-	examine(t, newWorld(), func(o *doctor.Options) {
-		o.Progress = func(section string, done bool) { map[bool]chan string{false: began, true: ended}[done] <- section }
-	})
-	for _, told := range []chan string{began, ended} {
-		close(told)
-		all := map[string]bool{}
-		for s := range told {
-			all[s] = true
-		}
-		assert.Equal(t, map[string]bool{doctor.LoadGenerator: true, doctor.Target: true, doctor.Prometheus: true, doctor.Grafana: true, doctor.Kubernetes: true}, all)
-	}
-}

@@ -15,34 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/sidecar/booth/httpd/httpdtest"
 	"kvbooth/sidecar/sim"
 )
-
-// shape is a JSON document without its values: members in their order, with the
-// kinds of what they hold.
-func shape(t testing.TB, document string) string {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(document))
-	d.UseNumber()
-	var b strings.Builder
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return b.String()
-		}
-		switch v := token.(type) {
-		case json.Delim:
-			b.WriteString(v.String() + " ")
-		case string:
-			if strings.HasPrefix(v, "chatcmpl-") || len(v) > 30 || v == "length" || v == "stop" || v == "assistant" {
-				v = "text"
-			}
-			b.WriteString(v + " ")
-		default:
-			fmt.Fprintf(&b, "%T ", v)
-		}
-	}
-}
 
 // Each kind of chunk, and the token_ids event, has the shape of a real Dynamo's.
 func TestStreamHasDynamosShape(t *testing.T) {
@@ -70,17 +45,8 @@ func TestStreamHasDynamosShape(t *testing.T) {
 			intent     string
 			ours, real int
 		}{{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3}, {"finish", last - 2, 4}, {"usage", last - 1, 5}} {
-			blank := func(data string) string { // the text itself does not matter
-				var c chunk
-				require.NoError(t, json.Unmarshal([]byte(data), &c))
-				if len(c.Choices) > 0 && c.Choices[0].Delta.Content != "" {
-					content, err := json.Marshal(c.Choices[0].Delta.Content)
-					require.NoError(t, err)
-					data = strings.Replace(data, `"content":`+string(content), `"content":"text"`, 1)
-				}
-				return data
-			}
-			assert.Equal(t, shape(t, blank(dynamos[pair.real].data)), shape(t, blank(ours[pair.ours].data)), pair.intent)
+			real, simulated := []byte(dynamos[pair.real].data), []byte(ours[pair.ours].data)
+			assert.Equal(t, httpdtest.Shape(real), httpdtest.Shape(simulated), pair.intent)
 		}
 		assert.Equal(t, dynamos[6], ours[last], "[DONE]")
 	})
@@ -179,18 +145,6 @@ func TestTooLongRequests(t *testing.T) {
 			assert.Contains(t, text, row.message)
 		}
 		assert.Equal(t, 0, b.state().Inflight)
-	})
-}
-
-// A request that names its instance gets it.
-func TestPinning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := open(t, nil)
-		for _, id := range b.ids() {
-			pin := fmt.Sprintf(`,"backend_instance_id":%d,"agent_hints":{"osl":5}`, id)
-			a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("the same text", 2, pin)).Body)
-			assert.Equal(t, id, a.worker)
-		}
 	})
 }
 

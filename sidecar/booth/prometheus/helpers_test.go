@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"kvbooth/internal/wait"
 )
 
 // childVariable makes the test binary a Prometheus of its own, in the folder that
@@ -35,25 +37,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const (
-	soon     = 30 * time.Second // when every condition has come true even on a machine that is busy
-	interval = time.Second      // longer than a scrape takes on a machine that is busy
-)
-
-// until waits for a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(soon)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("it did not come true: %s", what)
-		}
-	}
-}
+const interval = time.Second // longer than a scrape takes on a machine that is busy
 
 // page is a target.
 func page(t *testing.T, handler http.HandlerFunc) (address string) {
@@ -103,12 +87,7 @@ func start(t *testing.T, o Options) *server {
 			return
 		}
 		cancel()
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-		case <-time.After(soon):
-			t.Fatal("it did not stop")
-		}
+		require.NoError(t, wait.Receive(t, "Prometheus stops", ended))
 	}}
 	select {
 	case a := <-ready:
@@ -143,7 +122,10 @@ func (s *server) query(query string) model.Vector {
 func (s *server) value(query string) float64 {
 	s.t.Helper()
 	var found model.Vector
-	until(s.t, query, func() bool { found = s.query(query); return len(found) == 1 })
+	wait.Eventually(s.t, query, func() (any, bool) {
+		found = s.query(query)
+		return found, len(found) == 1
+	})
 	return float64(found[0].Value)
 }
 
@@ -159,7 +141,10 @@ func (s *server) valueAt(query string, at time.Time) float64 {
 // has waits until a query finds something.
 func (s *server) has(query string) {
 	s.t.Helper()
-	until(s.t, query, func() bool { return len(s.query(query)) > 0 })
+	wait.Eventually(s.t, query, func() (any, bool) {
+		found := s.query(query)
+		return found, len(found) > 0
+	})
 }
 
 // call makes a request and gives status and body.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 	kv "kvbooth/sidecar/api"
 )
 
@@ -80,12 +80,12 @@ func clientCalls(t *testing.T, s *server, address string) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string][]v1.Metadata{"queue": {{Type: "gauge", Help: "Requests that wait."}}}, metadata)
 
-	until(t, "one healthy target", func() bool {
+	wait.Eventually(t, "one healthy target", func() (any, bool) {
 		targets, err := s.Targets(ctx)
 		require.NoError(t, err)
 		require.Len(t, targets.Active, 1)
 		assert.Equal(t, "http://"+address+"/metrics", targets.Active[0].ScrapeURL)
-		return targets.Active[0].Health == v1.HealthGood
+		return targets.Active, targets.Active[0].Health == v1.HealthGood
 	})
 
 	build, err := s.Buildinfo(ctx)
@@ -96,30 +96,6 @@ func clientCalls(t *testing.T, s *server, address string) {
 	require.NoError(t, err)
 	assert.True(t, info.ReloadConfigSuccess)
 	assert.Equal(t, "2h0m0s or 67108864 bytes", info.StorageRetention)
-
-	cfg, err := s.Config(ctx)
-	require.NoError(t, err)
-	assert.Contains(t, cfg.YAML, "job_name: frontend")
-
-	rules, err := s.Rules(ctx, nil)
-	require.NoError(t, err)
-	assert.Empty(t, rules.Groups)
-
-	alerts, err := s.Alerts(ctx)
-	require.NoError(t, err)
-	assert.Empty(t, alerts.Alerts)
-
-	exemplars, err := s.QueryExemplars(ctx, "queue", now.Add(-time.Minute), now)
-	require.NoError(t, err)
-	assert.Empty(t, exemplars)
-
-	head, err := s.TSDB(ctx)
-	require.NoError(t, err)
-	assert.Positive(t, head.HeadStats.NumSeries)
-
-	replay, err := s.WalReplay(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, replay.Max, replay.Current)
 }
 
 // Calls that no client makes, each with the status and a part of the answer.
@@ -146,6 +122,12 @@ func routes(t *testing.T, s *server) {
 		{"GET", "/api/v1/format_query?query=sum(queue)by(pod)", nil, 200, "sum by (pod) (queue)"},
 		{"GET", "/api/v1/parse_query?query=queue", nil, 200, "vectorSelector"},
 		{"GET", "/api/v1/status/flags", nil, 200, "success"},
+		{"GET", "/api/v1/status/config", nil, 200, "job_name: frontend"},
+		{"GET", "/api/v1/status/tsdb", nil, 200, "headStats"},
+		{"GET", "/api/v1/status/walreplay", nil, 200, "success"},
+		{"GET", "/api/v1/rules", nil, 200, `"groups":[]`},
+		{"GET", "/api/v1/alerts", nil, 200, `"alerts":[]`},
+		{"GET", "/api/v1/query_exemplars?query=queue" + span, nil, 200, "success"},
 		{"GET", "/api/v1/alertmanagers", nil, 200, `"activeAlertmanagers":[]`},
 		{"GET", "/api/v1/notifications", nil, 200, "success"},
 		{"GET", "/api/v1/notifications/live", nil, 204, ""},
@@ -204,24 +186,6 @@ func otherSites(t *testing.T, s *server) {
 	assert.Empty(t, response.Header.Get("Access-Control-Allow-Origin"))
 }
 
-func TestTargetLost(t *testing.T) {
-	t.Parallel()
-	var lost atomic.Bool
-	address := page(t, func(w http.ResponseWriter, r *http.Request) {
-		if lost.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		text(metrics)(w, r)
-	})
-	s := start(t, options(t, Target{Job: "frontend", Address: address}))
-	s.has("queue")
-	lost.Store(true)
-	s.has("up == 0")
-	assert.Empty(t, s.query("queue"), "its series are stale at once")
-	lost.Store(false)
-	s.has("queue")
-}
-
 // Clients that hang, and queries that take long, do not hold up the end.
 func TestStopsAmidRequests(t *testing.T) {
 	t.Parallel()
@@ -241,13 +205,13 @@ func TestStopsAmidRequests(t *testing.T) {
 			ended <- err
 		}()
 	}
-	until(t, "two queries in progress", func() bool {
+	wait.Eventually(t, "two queries are in progress", func() (any, bool) {
 		_, body := s.call("GET", "/metrics", nil, "")
-		return strings.Contains(body, "\nprometheus_engine_queries 2\n")
+		return body, strings.Contains(body, "\nprometheus_engine_queries 2\n")
 	})
 	s.stop()
 	for range 2 {
-		require.Error(t, <-ended)
+		require.Error(t, wait.Receive(t, "a query ends", ended))
 	}
 	_, err = io.ReadAll(half)
 	require.NoError(t, err, "it was closed")
@@ -263,27 +227,6 @@ func TestNativeHistograms(t *testing.T) {
 	assert.InDelta(t, .6, s.value("histogram_quantile(0.5, ttft_seconds)"), .06)
 	assert.InDelta(t, 1, s.value(`ttft_seconds_bucket{le="1.0"}`), 0)
 	assert.InDelta(t, 1, s.value("histogram_count(ttft_seconds)"), 0)
-}
-
-func TestPaths(t *testing.T) {
-	t.Parallel()
-	address := page(t, func(w http.ResponseWriter, r *http.Request) { text("at{path=\""+r.URL.Path+"\"} 1\n")(w, r) })
-	s := start(t, options(t, Target{Job: "plain", Address: address}, Target{Job: "other", Address: address, Path: "/probe/metrics"}))
-	s.has(`at{job="plain",path="/metrics"}`)
-	s.has(`at{job="other",path="/probe/metrics"}`)
-}
-
-// Nothing of it is worth a line in the log.
-func TestRestartKeepsSamples(t *testing.T) {
-	t.Parallel()
-	o := options(t, Target{Job: "frontend", Address: page(t, text(metrics))})
-	o.Log = silent(t)
-	s := start(t, o)
-	s.has("queue")
-	at := time.Now()
-	s.stop()
-	require.NoError(t, WriteConfig(o.ConfigFile, interval, nil))
-	assert.InDelta(t, 7, start(t, o).valueAt("sum(last_over_time(queue[1m]))", at), 0)
 }
 
 // silent is a log in which no warning may come.

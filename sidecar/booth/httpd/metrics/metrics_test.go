@@ -14,14 +14,6 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-func TestNewRefuses(t *testing.T) {
-	_, err := New(sim.H200(), "mlx", Pods{}, nil)
-	assert.EqualError(t, err, "engine: mlx is not allowed: trtllm, vllm or sglang")
-	_, err = New(sim.Profile{}, "vllm", Pods{}, nil)
-	var wrong *api.FieldError
-	assert.ErrorAs(t, err, &wrong)
-}
-
 // One request, and what is counted at each of its stages.
 func TestStages(t *testing.T) {
 	b := start(t, "vllm")
@@ -340,19 +332,4 @@ func TestConcurrentUse(t *testing.T) {
 	f := scrape(t, b.metrics.Frontend())
 	assert.Zero(t, f.value(t, "dynamo_frontend_inflight_requests"))
 	assert.Zero(t, f.value(t, "dynamo_frontend_queued_requests"))
-}
-
-// BenchmarkScrape is one scrape of each page of a cluster of three workers.
-func BenchmarkScrape(b *testing.B) {
-	booth := loaded(b, "trtllm", api.ModeKV)
-	pages := []http.Handler{booth.metrics.Frontend()}
-	for i := range 3 {
-		pages = append(pages, booth.metrics.Worker(i), booth.metrics.GPUs(i))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, p := range pages {
-			get(p)
-		}
-	}
 }
