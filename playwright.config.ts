@@ -34,24 +34,18 @@ export default defineConfig({
     trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
   },
   projects: [
-    { name: 'page', testDir: 'tests/browser/page', grepInvert: /@waits|@inside/ },
-    { name: 'waits', testDir: 'tests/browser/page', grep: /@waits/ },
-    // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
-    { name: 'app', grep: /@grafana|@inside|app (apppages|operate|roles|accessibility|together)\./ },
-    // At the root, whatever the journeys under a path, those through the looks of the dashboards and those of the phases do not show already.
-    {
-      name: 'grafana',
-      testIgnore: ['**/page/**', '**/{apppages,operate,roles,accessibility,together,kubernetes}.test.mjs'],
-      grepInvert: /gtc-demo: no panel fails|a dash in every card before Start/,
-    },
+    // The gate: every page is visited once, and every control is used once.
+    { name: 'page-gate', testDir: 'tests/browser/page', grep: /@gate/ },
+    { name: 'grafana-gate', testIgnore: '**/page/**', grep: /@gate/ },
+    // What verify adds, at the load generator's own address and at the root of a Grafana.
+    { name: 'page', testDir: 'tests/browser/page', grepInvert: /@gate|@inside/ },
+    { name: 'grafana', testIgnore: ['**/page/**', '**/kubernetes.test.mjs'], grepInvert: /@gate/ },
+    // In a Grafana under a path: the journeys that take another way there.
+    { name: 'under-a-path', grep: /@path|@inside/ },
     { name: 'kubernetes', testMatch: /browser\/kubernetes\.test\.mjs/ },
     // The pictures of README and docs, which are no test.
     { name: 'pictures', testMatch: 'pictures.mjs' },
-    // What holds against any target, but for what none has a part in.
-    {
-      name: 'anywhere',
-      testMatch: /browser\/(dashboards|operate|workers)\.test\.mjs/,
-      grepInvert: /provisioning|recorded benchmark/,
-    },
+    // What holds against any target.
+    { name: 'anywhere', grep: /@anywhere/ },
   ],
 });

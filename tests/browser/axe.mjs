@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 
 import { expect } from '@playwright/test';
 
-import { until } from './booth.mjs';
+import { eventually } from './booth.mjs';
 
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
@@ -22,7 +22,7 @@ async function run(page, runOnly, within) {
   await page.evaluate(axe);
   // A change of colours begins with the next frame, and buttons take their time with theirs.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-  await until('every colour has changed', () =>
+  await eventually('every colour has changed', () =>
     page.evaluate(() => !document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === 'running'))
   );
   const found = await page.evaluate(

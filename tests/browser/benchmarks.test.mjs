@@ -1,6 +1,6 @@
 /** The dashboard Benchmarks, with a sweep that has been asked for through the API. */
-import { call, lane, until } from './booth.mjs';
-import { expect, picture, test } from './journey.mjs';
+import { call, lane, eventually } from './booth.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 /** Turns of a second, so that a span takes seconds. */
@@ -51,7 +51,7 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
     await dashboard.settle();
     // They lie on each other, out of a pointer's reach, and are drawn anew when more of the answers comes.
     const words = new Set();
-    await until(
+    await eventually(
       'a region of the sweep and of a span under each mode',
       async () => {
         for (const mark of await marks.all()) {
@@ -67,11 +67,10 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
         }
         return true;
       },
-      { within: 120_000, every: 500 }
+      { within: 120_000 }
     );
-    await picture(page, 'benchmarks-dashboard');
   } finally {
-    await until('the lane is as it was', async () => !(await lane()).state.sweep);
+    await eventually('the lane is as it was', async () => !(await lane()).state.sweep);
     await call('PATCH', '/api/v1/workload', { turns, max_tokens });
   }
 });

@@ -10,6 +10,7 @@ export const env = {
   loadgen: required('LOADGEN_URL'),
   token: process.env.LOADGEN_TOKEN ?? '',
   control: required('CONTROL_URL'),
+  target: process.env.TARGET_URL,
   password: process.env.PASSWORD ?? '',
   /** Where pictures go. */
   results: required('RESULTS'),
@@ -27,14 +28,29 @@ function required(name) {
 
 const SECOND = 1000;
 
-/** Waits until a condition gives something that is true, and gives that. One that throws is tried again. */
-export async function until(what, condition, { within = 60 * SECOND, every = 100 } = {}) {
-  let last;
-  await expect(async () => {
-    last = await condition();
-    expect(last, what).toBeTruthy();
-  }, what).toPass({ timeout: within, intervals: [every] });
-  return last;
+/**
+ * Waits until a condition gives something that is true, and gives that: no journey waits in another way, but by
+ * Playwright's own expectations. A condition that throws is tried again. The error has the last state, which is what
+ * the condition gave or threw last.
+ */
+export async function eventually(what, condition, { within = 60 * SECOND } = {}) {
+  let state;
+  const holds = async () => {
+    try {
+      state = await condition();
+    } catch (error) {
+      state = error;
+      return false;
+    }
+    return Boolean(state);
+  };
+  try {
+    await expect.poll(holds, { message: what, timeout: within, intervals: [50, 100] }).toBe(true);
+  } catch {
+    const last = state instanceof Error ? state.message : JSON.stringify(state);
+    throw new Error(`${what}: not so within ${within / SECOND} s; last state: ${last}`);
+  }
+  return state;
 }
 
 /** Calls the load generator's API and gives the answer. */
@@ -83,7 +99,7 @@ export async function events() {
 
 /** Waits for an event that is newer than another one, and is as wanted. */
 export function eventAfter(before, what, wanted) {
-  return until(`event: ${what}`, async () =>
+  return eventually(`event: ${what}`, async () =>
     (await events()).find((event) => BigInt(event.id) > BigInt(before) && wanted(event))
   );
 }
@@ -95,7 +111,7 @@ export async function newestEvent() {
 
 /** Waits until the lane's state is as wanted, and gives it. */
 export function stateUntil(what, wanted, options) {
-  return until(
+  return eventually(
     what,
     async () => {
       const { state } = await lane();
@@ -110,9 +126,9 @@ export async function start(concurrency = 60) {
   await call('POST', '/api/v1/workload/start', { concurrency });
 }
 
-/** Stops the workload and waits for that. */
+/** Stops the workload, with its answers in progress, and waits for that. */
 export async function stop() {
-  await call('POST', '/api/v1/workload/stop', {});
+  await call('POST', '/api/v1/workload/stop', { drain: false });
   await stateUntil('stopped', ({ phase }) => phase === 'stopped');
 }
 
@@ -120,7 +136,7 @@ export async function stop() {
 export async function atRest() {
   await startPart('loadgen');
   await startPart('prometheus');
-  const { state } = await until('the target is reached', async () => {
+  const { state } = await eventually('the target is reached', async () => {
     const now = await lane();
     return now.target.reachable && now.state.phase !== 'switching' && now;
   });
@@ -139,11 +155,21 @@ export async function atRest() {
 
 /** Waits for the first finished turn since the last start, and gives the time. */
 export async function firstTurn() {
-  await until('a finished turn', async () => (await lane()).totals.ok > 0);
+  await eventually('a finished turn', async () => (await lane()).totals.ok > 0);
   return Date.now();
 }
 
-/** Ends a part of the booth as a crash would: loadgen, prometheus, cluster. */
+/** Sets the shares of requests that the simulated cluster fails: http_500 and others. */
+export async function faults(shares) {
+  const answer = await fetch(`${env.target}/sim/v1/faults`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(shares),
+  });
+  expect(answer.ok, `faults: ${answer.status}`).toBe(true);
+}
+
+/** Ends a part of the booth as a crash would: loadgen, prometheus. */
 export const killPart = (name) => control(name, 'kill');
 
 /** Starts a part again, and resolves once it serves. */

@@ -4,7 +4,7 @@
  * of the machine are in it. What holds on every machine is that a snapshot redraws
  * what has changed, and builds nothing anew.
  */
-import { env, firstTurn, grafanaCall, start } from './booth.mjs';
+import { call, env, eventually, firstTurn, grafanaCall, start } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
@@ -46,7 +46,7 @@ test('our panels at one message a second are cheap', async ({ visit }) => {
   }
 });
 
-/** What the page's main thread does while the workload runs: its share of a core, and what it changes. */
+/** What the page's main thread does while the workload runs, for some snapshots: its share of a core, and its changes. */
 async function measure(page) {
   await start();
   const { controls } = await Dashboard.open(page, UID, '', { refreshes: true });
@@ -58,27 +58,28 @@ async function measure(page) {
     const { metrics } = await cdp.send('Performance.getMetrics');
     return metrics.find(({ name }) => name === 'TaskDuration').value;
   };
-  const began = { at: Date.now(), spent: await spent() };
-  const changes = await page.evaluate(watch, SECONDS * 1000);
-  return { share: ((await spent()) - began.spent) / ((Date.now() - began.at) / 1000), ...changes };
+  const snapshots = async () => Date.parse((await call('GET', '/api/v1/snapshot')).time) / 1000;
+  await page.evaluate(watch);
+  const [began, before] = [await snapshots(), await spent()];
+  await eventually(`${SECONDS} snapshots`, async () => (await snapshots()) >= began + SECONDS, { within: 120_000 });
+  return {
+    share: ((await spent()) - before) / ((await snapshots()) - began),
+    ...(await page.evaluate(() => window.changes)),
+  };
 }
 
-/** Counts, in the page and for so many milliseconds, what changes in our panels. */
-async function watch(duration) {
-  let texts = 0;
-  let added = 0;
+/** Counts, in the page from here on, what changes in our panels. */
+function watch() {
   const sizeOf = (node) => (node instanceof Element ? 1 + node.querySelectorAll('*').length : 0);
+  const panels = [...document.querySelectorAll('[role="group"][aria-label]')].filter((e) => e.querySelector('section'));
+  window.changes = { texts: 0, added: 0, elements: panels.reduce((sum, panel) => sum + sizeOf(panel), 0) };
   const observer = new MutationObserver((records) => {
     for (const { type, addedNodes } of records) {
-      texts += type === 'characterData' ? 1 : 0;
-      added += [...addedNodes].reduce((sum, node) => sum + sizeOf(node), 0);
+      window.changes.texts += type === 'characterData' ? 1 : 0;
+      window.changes.added += [...addedNodes].reduce((sum, node) => sum + sizeOf(node), 0);
     }
   });
-  const panels = [...document.querySelectorAll('[role="group"][aria-label]')].filter((e) => e.querySelector('section'));
   for (const panel of panels) {
     observer.observe(panel, { characterData: true, childList: true, subtree: true });
   }
-  await new Promise((resolve) => setTimeout(resolve, duration));
-  observer.disconnect();
-  return { texts, added, elements: panels.reduce((sum, panel) => sum + sizeOf(panel), 0) };
 }

@@ -1,46 +1,10 @@
-/** The dashboards, before and after Start. */
-import { env, firstTurn, start, until } from './booth.mjs';
+/** The recorded benchmark on the dashboard booth. */
+import { eventually } from './booth.mjs';
 import { expect, picture, test } from './journey.mjs';
-import { Dashboard, isDash, isNumber } from './pages.mjs';
+import { Dashboard } from './pages.mjs';
 
 /** High enough for every panel of a dashboard to be in sight: those out of it load nothing. */
 const WHOLE = { height: 3600 };
-
-test('the app is enabled by its provisioning, and brings its dashboards', async ({ visit }) => {
-  const page = await visit({ login: 'admin' });
-  const ask = async (path) => (await page.context().request.get(env.grafana + path)).json();
-  const settings = await ask('/api/plugins/kvbooth-inference-app/settings');
-  expect(settings.enabled).toBe(true);
-  expect(settings.jsonData.sidecarUrl).toBe(env.loadgen);
-  const found = await ask('/api/search?type=dash-db');
-  expect(found.map(({ uid }) => uid).sort()).toEqual([
-    'gtc-demo',
-    'kvbooth-benchmarks',
-    'kvbooth-booth',
-    'kvbooth-routers',
-  ]);
-});
-
-test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {
-  const booth = await Dashboard.open(await visit(), 'kvbooth-booth');
-  await booth.cardsUntil('a dash in every card', isDash);
-  await booth.controls.says(/Stopped/);
-  await start();
-  const turned = await firstTurn();
-  await until('the first turn on its card', async () => (await booth.cards()).Requests !== '0');
-  const cards = await booth.cardsUntil('a number in every card', isNumber);
-  console.log(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
-  await booth.controls.says(/Starting|Settling|Running/);
-});
-
-test('gtc-demo: no panel fails', async ({ visit }) => {
-  await start();
-  await firstTurn();
-  const page = await visit({ ...WHOLE });
-  const demo = await Dashboard.open(page, 'gtc-demo', '?from=now-5m');
-  await demo.settle();
-  await demo.page.getByText('TTFT (p50 and p95)').first().waitFor();
-});
 
 const METRICS = [
   'TTFT p50',
@@ -69,7 +33,9 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
     await page.getByText('Benchmark by concurrency').first().click();
   };
   await open();
-  await until('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', { within: 60_000 });
+  await eventually('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', {
+    within: 60_000,
+  });
   for (const name of METRICS) {
     const curve = panel(`${name} by concurrency`);
     await curve.locator('canvas').first().waitFor();
@@ -79,5 +45,5 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
   await expect(panel('TTFT p95 by concurrency')).toContainText('SLO');
   await picture(page, 'booth-by-concurrency');
   await open('?var-levels=1');
-  await until('all levels', async () => (await levels()).length > 7, { within: 60_000 });
+  await eventually('all levels', async () => (await levels()).length > 7);
 });

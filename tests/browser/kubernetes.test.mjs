@@ -1,6 +1,6 @@
 /** A presenter switches the routing mode of a Dynamo on Kubernetes, and a switch fails before the crowd. */
 import { eventAfter, newestEvent, stateUntil } from './booth.mjs';
-import { picture, test } from './journey.mjs';
+import { test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 test('the switch with its steps, and one that fails and is undone', async ({ visit }) => {
@@ -13,21 +13,17 @@ test('the switch with its steps, and one that fails and is undone', async ({ vis
   await controls.button('Round-robin').click();
   const step = page.getByText(/of 3 workers ready/).first();
   await step.waitFor();
-  await picture(page, 'grafana-kubernetes-switching');
   await stateUntil('round-robin, and under way again', (s) => s.mode === 'round_robin' && s.phase === 'running');
   await eventAfter(before, 'the switch, by the editor', (e) => e.kind === 'mode_change' && e.by === 'editor');
-  await picture(page, 'grafana-kubernetes-switched');
 
   await controls.button('Draft model').click();
   await page
     .getByText(/: Rolling back/)
     .first()
     .waitFor();
-  await picture(page, 'grafana-kubernetes-rolling-back');
   const failure = page.getByText(/does not start: (ImagePullBackOff|ErrImagePull)/).first();
   await stateUntil('given up', (s) => s.mode_change?.failed && s.phase === 'running' && s.mode === 'round_robin');
   await failure.waitFor();
-  await picture(page, 'grafana-kubernetes-failed');
   await controls.button('Stop').click();
   await stateUntil('stopped', (s) => s.phase === 'stopped');
 });

@@ -1,5 +1,5 @@
 /** Whether anything on a screen is cut off, checked in every width and in both colour schemes. */
-import { expect } from './journey.mjs';
+import { eventually } from './booth.mjs';
 
 /** The sizes of a phone, a tablet, a laptop, a screen and a wall. */
 export const SIZES = [
@@ -177,11 +177,8 @@ export function cuts(page, selector) {
 export async function lastingCuts(page, selector) {
   let last = [];
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-  await expect(async () => {
-    last = await cuts(page, selector);
-    expect(last).toEqual([]);
-  })
-    .toPass({ timeout: 20_000, intervals: [50, 100, 200, 400] })
-    .catch(() => undefined);
+  await eventually('nothing is cut', async () => (last = await cuts(page, selector)).length === 0, {
+    within: 20_000,
+  }).catch(() => undefined);
   return last;
 }

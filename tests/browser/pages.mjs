@@ -1,5 +1,5 @@
 /** What there is on Grafana's pages, as a visitor finds it. */
-import { env, until } from './booth.mjs';
+import { env, eventually } from './booth.mjs';
 import { expect } from './journey.mjs';
 
 /** Where the app's configuration is. */
@@ -43,7 +43,7 @@ export class Dashboard {
       await dashboard.controls.root.waitFor({ timeout: OPEN_WITHIN });
       await dashboard.comparison.root.waitFor({ timeout: OPEN_WITHIN });
       const drawn = async () => Object.values(await dashboard.cards()).every(Boolean);
-      await until('the cards are drawn', drawn, { within: OPEN_WITHIN });
+      await eventually('the cards are drawn', drawn, { within: OPEN_WITHIN });
     }
     return dashboard;
   }
@@ -72,7 +72,7 @@ export class Dashboard {
    */
   async settle() {
     const drawn = new Set();
-    await until(
+    await eventually(
       'every panel has drawn',
       async () => {
         const panels = await this.panels();
@@ -96,7 +96,7 @@ export class Dashboard {
 
   /** Refreshes until a condition throws no more. */
   refreshUntil(what, condition) {
-    return until(
+    return eventually(
       what,
       async () => {
         try {
@@ -107,7 +107,7 @@ export class Dashboard {
           throw error;
         }
       },
-      { within: OPEN_WITHIN, every: 1000 }
+      { within: OPEN_WITHIN }
     );
   }
 
@@ -137,7 +137,7 @@ export class Dashboard {
 
   /** Waits until every card is as wanted, and gives the cards. */
   cardsUntil(what, wanted, within) {
-    return until(
+    return eventually(
       what,
       async () => {
         const cards = await this.cards();

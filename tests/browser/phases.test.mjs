@@ -1,6 +1,6 @@
 /** The dashboard of the demo tells the phases apart, and keeps each worker's history. */
 import { call, firstTurn, start } from './booth.mjs';
-import { expect, picture, test } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 /** High enough for every panel to be in sight: those out of it load nothing. */
@@ -29,40 +29,43 @@ function row(mode, speculation, { ttft, tpot, itl, hits }) {
 
 const NAMES = ['phase 1: round-robin', 'phase 2: KV', 'phase 3a: KV, draft model', 'phase 3b: KV, EAGLE-3'];
 
-test('gtc-demo: a line for each phase, the client’s hit rate, the history of the workers', async ({ visit }) => {
-  await call('POST', '/api/v1/baselines', PHASES);
-  const { default_baseline: before } = await call('GET', '/api/v1/settings');
-  await call('PATCH', '/api/v1/settings', { default_baseline: PHASES.name });
-  try {
-    await start();
-    await firstTurn();
-    const page = await visit({ ...WHOLE, login: 'admin' });
-    const demo = await Dashboard.open(page, 'gtc-demo', '?from=now-5m');
-    await demo.settle();
-    const legend = (title, names) =>
-      demo.refreshUntil(`the legend of ${title}`, async () => {
-        const text = await demo.panel(title).innerText();
-        expect(
-          names.filter((name) => !text.includes(name)),
-          text
-        ).toEqual([]);
-      });
-    const recorded = (prefix) => NAMES.map((name) => `${prefix} ${name}`);
-    for (const title of ['TTFT (p50 and p95)', 'TPOT (p50 and p95)', 'ITL (p50 and p95)']) {
-      await legend(title, recorded('Recorded p50'));
+test(
+  'gtc-demo: a line for each phase, the client’s hit rate, the history of the workers',
+  { tag: '@gate' },
+  async ({ visit }) => {
+    await call('POST', '/api/v1/baselines', PHASES);
+    const { default_baseline: before } = await call('GET', '/api/v1/settings');
+    await call('PATCH', '/api/v1/settings', { default_baseline: PHASES.name });
+    try {
+      await start();
+      await firstTurn();
+      const page = await visit({ ...WHOLE, login: 'admin' });
+      const demo = await Dashboard.open(page, 'gtc-demo', '?from=now-5m');
+      await demo.settle();
+      const legend = (title, names) =>
+        demo.refreshUntil(`the legend of ${title}`, async () => {
+          const text = await demo.panel(title).innerText();
+          expect(
+            names.filter((name) => !text.includes(name)),
+            text
+          ).toEqual([]);
+        });
+      const recorded = (prefix) => NAMES.map((name) => `${prefix} ${name}`);
+      for (const title of ['TTFT (p50 and p95)', 'TPOT (p50 and p95)', 'ITL (p50 and p95)']) {
+        await legend(title, recorded('Recorded p50'));
+      }
+      await legend('TTFT p95 (SLO: 600ms)', recorded('Recorded'));
+      await legend('KV Cache', [
+        ...recorded('Recorded'),
+        'Hit rate, measured at the client',
+        'Frontend counters, cached / input',
+      ]);
+      const workers = ['dynamo-worker-1', 'dynamo-worker-2', 'dynamo-worker-3'];
+      await legend('KV Cache Occupancy (per worker)', workers);
+      await legend('Engine Queue Depth (per worker)', workers);
+      await legend('GPU Memory (per GPU)', ['GPU 0']);
+    } finally {
+      await call('PATCH', '/api/v1/settings', { default_baseline: before });
     }
-    await legend('TTFT p95 (SLO: 600ms)', recorded('Recorded'));
-    await legend('KV Cache', [
-      ...recorded('Recorded'),
-      'Hit rate, measured at the client',
-      'Frontend counters, cached / input',
-    ]);
-    const workers = ['dynamo-worker-1', 'dynamo-worker-2', 'dynamo-worker-3'];
-    await legend('KV Cache Occupancy (per worker)', workers);
-    await legend('Engine Queue Depth (per worker)', workers);
-    await legend('GPU Memory (per GPU)', ['GPU 0']);
-    await picture(page, 'gtc-demo-phases');
-  } finally {
-    await call('PATCH', '/api/v1/settings', { default_baseline: before });
   }
-});
+);

@@ -1,5 +1,5 @@
 /** The pictures of README and docs, of a demo with one lane or with two: LANES says which. Nothing is steered but a showcase begun. */
-import { call, env, until } from './booth.mjs';
+import { call, env, eventually } from './booth.mjs';
 import { picture, test } from './journey.mjs';
 import { Dashboard, isNumber } from './pages.mjs';
 
@@ -15,7 +15,7 @@ async function open(page, path, first) {
   await page.goto(env.loadgen + path);
   await first.first().waitFor();
   await page.evaluate(() => document.fonts.ready.then(() => true));
-  await until('the load generator keeps up', keepsUp, { within: 250_000 });
+  await eventually('the load generator keeps up', keepsUp, { within: 250_000 });
 }
 
 test('one: the dashboard in Grafana', async ({ page }) => {
@@ -45,7 +45,7 @@ test('one: the page, the architecture and the stage', async ({ page }) => {
  * later: results are there by then. Where a showcase has ended, it begins another one.
  */
 function answering() {
-  return until(
+  return eventually(
     'both answer',
     async () => {
       const now = (await call('GET', '/api/v1/twin')).showcase;

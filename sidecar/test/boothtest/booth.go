@@ -2,11 +2,19 @@ package boothtest
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"kvbooth/internal/source"
@@ -19,7 +27,6 @@ type Booth struct {
 	Prometheus string // URL
 	Loadgen    string // URL
 	Token      string // of the load generator, "" for none
-	Ports      *Ports
 
 	bin    string
 	target Target
@@ -31,10 +38,10 @@ const binVariable = "BOOTHTEST_BIN"
 
 // Options make a [Booth].
 type Options struct {
-	FirstPort int    // where the search for free ports begins
-	Token     string // of the load generator, "" for none
+	Token string   // of the load generator, "" for none
+	Flags []string // more of the load generator's
 	// Target starts the cluster; bin is the folder of built programs.
-	Target func(t *testing.T, bin string, ports *Ports) Target
+	Target func(t *testing.T, bin string) Target
 }
 
 // Start starts all of it, with short answers. The workload waits for an operator.
@@ -44,13 +51,17 @@ func Start(t *testing.T, o Options) *Booth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Booth{Root: root, Token: o.Token, Ports: NewPorts(o.FirstPort), bin: Programs(t), parts: map[string]*Part{}}
-	b.target = o.Target(t, b.bin, b.Ports)
+	b := &Booth{Root: root, Token: o.Token, bin: Programs(t), parts: map[string]*Part{}}
+	b.target = o.Target(t, b.bin)
 	maps.Copy(b.parts, b.target.Parts)
-	prometheus, loadgen := process.Loopback(b.Ports.Take(t, 1)), process.Loopback(b.Ports.Take(t, 1))
-	b.Prometheus, b.Loadgen = "http://"+prometheus, "http://"+loadgen
-	b.startPrometheus(t, prometheus, loadgen)
-	b.parts["loadgen"] = b.startLoadgen(t, "loadgen", loadgen, o.Token)
+	// The load generator asks Prometheus, which reads the load generator's metrics: one of the two is reached
+	// through an address that is there before both.
+	prometheus, to := Forward(t)
+	b.Prometheus = "http://" + prometheus
+	b.Loadgen, b.parts["loadgen"] = b.LoadgenPart(t, "loadgen", o.Token, o.Flags...)
+	b.parts["prometheus"] = Prometheus(t, b.bin, b.target.scrapes(strings.TrimPrefix(b.Loadgen, "http://")))
+	b.Prometheus = b.parts["prometheus"].URL()
+	to(b.Prometheus)
 	return b
 }
 
@@ -62,36 +73,71 @@ func Programs(t *testing.T) string {
 		return bin
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, said)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin,
+		"kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
+	if printed, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, printed)
 	}
 	return bin
 }
 
-func (b *Booth) startPrometheus(t *testing.T, address, loadgen string) {
+// Forward gives an address of loopback for a server that is not started yet. The URL of that server is given to
+// the function; until then, calls are answered with 502.
+func Forward(t *testing.T) (address string, to func(server string)) {
+	t.Helper()
+	var target atomic.Pointer[url.URL]
+	proxy := &httputil.ReverseProxy{
+		ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target.Load()) },
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if target.Load() == nil {
+			http.Error(w, "not started yet", http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front.Listener.Addr().String(), func(server string) {
+		parsed, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.Store(parsed)
+	}
+}
+
+// prometheusPrints finds the address in what `booth prometheus` prints.
+var prometheusPrints = regexp.MustCompile(`Prometheus answers at http://(\S+)`)
+
+// Prometheus starts a Prometheus with the content of a prometheus.yml.
+func Prometheus(t *testing.T, bin, config string) *Part {
 	t.Helper()
 	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(b.target.scrapes(loadgen)), 0o600); err != nil {
+	path := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &Part{Ready: b.Prometheus + "/-/ready", Command: process.Command{
-		Name: "Prometheus", Path: filepath.Join(b.bin, "booth"), Log: Log(t, "prometheus"),
-		Args: []string{"prometheus", "--config-file=" + config, "--data-dir=" + filepath.Join(dir, "data"), "--listen=" + address},
+	p := &Part{Prints: prometheusPrints, Ready: "http://" + AnyPort + "/-/ready", Command: process.Command{
+		Name: "Prometheus", Path: filepath.Join(bin, "booth"), Log: Log(t, "prometheus"),
+		Args: []string{
+			"prometheus", "--config-file=" + path, "--data-dir=" + filepath.Join(dir, "data"), "--listen=" + AnyPort,
+		},
 	}}
 	p.Run(t)
-	b.parts["prometheus"] = p
+	return p
 }
 
 // scrapes is a prometheus.yml with the labels that the pages have on a cluster.
 func (c Target) scrapes(loadgen string) string {
 	var text strings.Builder
-	text.WriteString("global: {scrape_interval: 1s, scrape_timeout: 1s, scrape_native_histograms: true, always_scrape_classic_histograms: true}\nscrape_configs:\n")
+	text.WriteString("global: {scrape_interval: 1s, scrape_timeout: 1s, scrape_native_histograms: true, " +
+		"always_scrape_classic_histograms: true}\nscrape_configs:\n")
 	scrape := func(job, namespace string, pods map[string]string) {
 		fmt.Fprintf(&text, "- job_name: %s\n  static_configs:\n", job)
 		for pod, address := range pods {
-			fmt.Fprintf(&text, "  - {targets: [%q], labels: {namespace: %s, pod: %s, container: main}}\n", address, namespace, pod)
+			fmt.Fprintf(&text, "  - {targets: [%q], labels: {namespace: %s, pod: %s, container: main}}\n",
+				address, namespace, pod)
 		}
 	}
 	scrape("dynamo-frontend", "dynamo-workload", map[string]string{"dynamo-frontend": c.Frontend})
@@ -111,82 +157,47 @@ func numbered(name string, addresses []string) map[string]string {
 	return pods
 }
 
-// AnotherCluster starts a simulated cluster of another engine beside the booth's, and
-// load generators against it without a Prometheus, and gives their URLs: all reads
-// every metrics page there is, blind the frontend's alone. Twin sends the same
-// conversations to the booth's cluster and to this one.
-func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind, twin string) {
-	t.Helper()
-	other := *b
-	other.Prometheus = ""
-	other.target = simulated(t, b.bin, b.Ports, engine)
-	var pages []string
-	for _, address := range append(other.target.Workers, other.target.GPUs...) {
-		pages = append(pages, "http://"+address)
-	}
-	all = other.AnotherLoadgen(t, engine, "", "--cluster-metrics-urls="+strings.Join(pages, ","))
-	blind = other.AnotherLoadgen(t, engine+"-blind", "")
-	return all, blind, b.AnotherLoadgen(t, "twin", "", "--twin-target-url=http://"+other.target.Frontend)
-}
-
 // Target is the cluster.
 func (b *Booth) Target() Target { return b.target }
+
+// On is the same booth without a Prometheus, for further load generators on another cluster.
+func (b *Booth) On(target Target) *Booth {
+	return &Booth{Root: b.Root, Token: b.Token, bin: b.bin, target: target}
+}
+
+// Bin is the folder of built programs.
+func (b *Booth) Bin() string { return b.bin }
 
 // AnotherLoadgen starts a further load generator against the same cluster, and
 // gives its URL.
 func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string) string {
 	t.Helper()
-	url, _ := b.LoadgenPart(t, name, token, flags...)
-	return url
+	address, _ := b.LoadgenPart(t, name, token, flags...)
+	return address
 }
 
-// LoadgenPart is AnotherLoadgen, and gives the process, too.
-func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (url string, p *Part) {
-	t.Helper()
-	address := process.Loopback(b.Ports.Take(t, 1))
-	return "http://" + address, b.startLoadgen(t, name, address, token, flags...)
-}
+// LoadgenPrints finds the address in what a load generator prints.
+var LoadgenPrints = regexp.MustCompile(`load generator started" address=https?://(\S+)`)
 
-// startLoadgen keeps the machine quiet: short answers, and users who think, so that
-// there are few requests a second. A cap would hold the concurrency back instead.
-func (b *Booth) startLoadgen(t *testing.T, name, address, token string, flags ...string) *Part {
+// LoadgenPart is AnotherLoadgen, and gives the process, too. It keeps the machine quiet: short answers, and users
+// who think, so that there are few requests a second. A cap would hold the concurrency back instead.
+func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (address string, p *Part) {
 	t.Helper()
 	args := []string{
-		"--target-url=http://" + b.target.Frontend, "--listen=" + address, "--data-dir=" + t.TempDir(),
-		"--concurrency=60", "--start-rate=40", "--think-time=9s", "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
+		"--target-url=http://" + b.target.Frontend, "--listen=" + AnyPort, "--data-dir=" + t.TempDir(),
+		"--concurrency=60", "--start-rate=40", "--think-time=9s", "--max-tokens=64",
+		"--output-tokens-mean=24", "--output-tokens-cv=.15",
 	}
 	if b.Prometheus != "" {
 		args = append(args, "--prometheus-url="+b.Prometheus, "--prometheus-namespace=dynamo-workload")
 	}
 	args = append(append(args, b.target.Loadgen...), flags...)
-	p := &Part{Ready: "http://" + address + "/readyz", Command: process.Command{
+	p = &Part{Prints: LoadgenPrints, Ready: "http://" + AnyPort + "/readyz", Command: process.Command{
 		Name: "the load generator", Path: filepath.Join(b.bin, "loadgen"), Log: Log(t, name), Args: args,
 		Env: append(os.Environ(), "LOADGEN_TOKEN="+token),
 	}}
 	p.Run(t)
-	return p
-}
-
-// Ports hands out ports of loopback, each once.
-type Ports struct{ next int }
-
-// NewPorts begins its search for free ones there.
-func NewPorts(first int) *Ports { return &Ports{next: first} }
-
-// Take finds so many free ports in a row and gives the first.
-func (p *Ports) Take(t *testing.T, n int) int {
-	t.Helper()
-	for {
-		free, err := process.FreePorts(p.next, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, last := free[0], free[n-1]
-		p.next = last + 1
-		if last-first == n-1 {
-			return first
-		}
-	}
+	return p.URL(), p
 }
 
 // resultsVariable names the folder for screenshots and logs. Without it, they go to

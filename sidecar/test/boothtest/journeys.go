@@ -47,16 +47,19 @@ const filterVariable = "BOOTHTEST_JOURNEYS"
 // to find in their environment. They count in the suite's reports, if it runs them.
 func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...string) {
 	t.Helper()
-	args := []string{filepath.Join(b.Root, "node_modules", "@playwright", "test", "cli.js"), "test", "--config=" + b.Root, "--project=" + project}
+	playwright := filepath.Join(b.Root, "node_modules", "@playwright", "test", "cli.js")
+	args := []string{playwright, "test", "--config=" + b.Root, "--project=" + project}
 	if only := os.Getenv(filterVariable); only != "" {
 		args = append(args, strings.Split(only, ",")...)
 	}
 	logs := filepath.Dir(Log(t, ""))
-	report := filepath.Join(cmp.Or(os.Getenv(suite.ReportsVariable), logs), strings.ReplaceAll(t.Name(), "/", "-")+"-"+project+".xml")
+	report := strings.ReplaceAll(t.Name(), "/", "-") + "-" + project + ".xml"
+	report = filepath.Join(cmp.Or(os.Getenv(suite.ReportsVariable), logs), report)
 	node, err := process.Start(process.Command{
 		Name: "playwright", Path: found.node, Args: args, Output: os.Stdout, Parent: true,
 		Env: append(append(os.Environ(),
-			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "CONTROL_URL="+control(t, b.parts), "PLACE="+project,
+			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "TARGET_URL=http://"+b.target.Frontend,
+			"CONTROL_URL="+control(t, b.parts), "PLACE="+project,
 			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"),
 			"JOURNEYS_OUTPUT="+filepath.Join(logs, project), "PLAYWRIGHT_JUNIT_OUTPUT_FILE="+report), env...),
 	})

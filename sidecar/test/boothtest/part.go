@@ -5,49 +5,169 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 )
 
+// AnyPort is the address that a part listens on when it starts for the first time: a free port of loopback.
+const AnyPort = "127.0.0.1:0"
+
 // Part is a process of the booth that a journey may kill and start again. Its
 // methods are safe for concurrent use.
 type Part struct {
+	// Command listens on AnyPort. Where it is started again, the address that it had stands in the place of
+	// AnyPort in its arguments.
 	Command process.Command
-	Ready   string // the URL that answers once it serves
+	// Prints finds the address, host:port, in what the program prints, as the first submatch.
+	Prints *regexp.Regexp
+	// Ready is the URL that answers once the part serves, with AnyPort in the place of the address. Without one, a
+	// part is taken to serve when it prints its address.
+	Ready string
 
 	mu      sync.Mutex
+	address string
 	process *process.Process // nil: not running
 }
 
 // startWithin is what a part may take to serve. Grafana makes its database.
 const startWithin = 2 * time.Minute
 
-// start starts the process, unless it runs, and returns when it serves.
-func (p *Part) start(ctx context.Context) error {
+// Run starts a part, which is stopped when the test ends, and gives the submatches of
+// Prints. A test that failed shows the end of its log.
+func (p *Part) Run(t *testing.T) (printed []string) {
+	t.Helper()
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("%s, from %s:\n%s", p.Command.Name, p.Command.Log, process.Tail(p.Command.Log))
+		}
+	})
+	older := size(p.Command.Log)
+	if err := p.launch(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Within(t, startWithin, p.Command.Name+" prints its address", func() (any, bool) {
+		text, err := os.ReadFile(p.Command.Log)
+		if err != nil {
+			return err, false
+		}
+		printed = p.Prints.FindStringSubmatch(string(text[older:]))
+		return string(text[older:]), printed != nil || p.ended()
+	})
+	if printed == nil {
+		t.Fatalf("%s exited: %v", p.Command.Name, p.process.Wait())
+	}
+	p.address = printed[1]
+	if err := p.ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return printed
+}
+
+// size is that of a log, to which a program appends.
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// URL is where the part serves.
+func (p *Part) URL() string { return "http://" + p.Address() }
+
+// Address is where the part serves, as host:port.
+func (p *Part) Address() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.process != nil {
+	return p.address
+}
+
+// launch starts the process.
+func (p *Part) launch() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	command := p.Command
+	command.Args = nil
+	for _, arg := range p.Command.Args {
+		command.Args = append(command.Args, p.addressed(arg))
+	}
+	p.process, err = process.Start(command)
+	return err
+}
+
+// addressed puts the address that the part has, if it has one, in the place of AnyPort.
+func (p *Part) addressed(text string) string {
+	if p.address == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, AnyPort, p.address)
+}
+
+// ready returns when the part serves.
+func (p *Part) ready(ctx context.Context) error {
+	p.mu.Lock()
+	url, running := p.addressed(p.Ready), p.process
+	p.mu.Unlock()
+	if url == "" {
 		return nil
 	}
-	started, err := process.Start(p.Command)
-	if err != nil {
-		return err
-	}
-	p.process = started
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	if err := local.Ready(ctx, p.Ready, started); err != nil {
+	if err := local.Ready(ctx, url, running); err != nil {
 		return fmt.Errorf("%s is not ready: %w", p.Command.Name, err)
 	}
 	return nil
 }
 
-// kill ends the process as a crash would.
-func (p *Part) kill() {
+// running says whether the part was started, and not killed or stopped since.
+func (p *Part) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process != nil
+}
+
+// ended says whether the process has ended by itself.
+func (p *Part) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// start starts a part that was killed, and returns when it serves.
+func (p *Part) start(ctx context.Context) error {
+	if p.running() {
+		return nil
+	}
+	if err := p.launch(); err != nil {
+		return err
+	}
+	return p.ready(ctx)
+}
+
+// Start starts a part that was killed.
+func (p *Part) Start(t *testing.T) {
+	t.Helper()
+	if err := p.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the process as a crash would.
+func (p *Part) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.process != nil {
@@ -73,39 +193,13 @@ func stop(p *process.Process) {
 	p.Stop(ctx)
 }
 
-// Run starts a part, which is stopped when the test ends. A test that failed shows
-// the end of its log.
-func (p *Part) Run(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() {
-		p.stop()
-		if t.Failed() {
-			t.Logf("%s, from %s:\n%s", p.Command.Name, p.Command.Log, process.Tail(p.Command.Log))
-		}
-	})
-	if err := p.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Kill ends the process as a crash would.
-func (p *Part) Kill() { p.kill() }
-
-// Start starts a part that was killed.
-func (p *Part) Start(t *testing.T) {
-	t.Helper()
-	if err := p.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // control serves what the journeys do to the parts, by name: POST /<part>/kill and
 // POST /<part>/start, which answers when the part serves.
 func control(t *testing.T, parts map[string]*Part) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	for name, p := range parts {
-		mux.HandleFunc("POST /"+name+"/kill", func(http.ResponseWriter, *http.Request) { p.kill() })
+		mux.HandleFunc("POST /"+name+"/kill", func(http.ResponseWriter, *http.Request) { p.Kill() })
 		mux.HandleFunc("POST /"+name+"/start", func(w http.ResponseWriter, r *http.Request) {
 			if err := p.start(r.Context()); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -3,6 +3,8 @@ package boothtest
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"kvbooth/sidecar/process"
@@ -21,35 +23,57 @@ type Target struct {
 
 const workers = 3
 
+// clusterPrints finds the addresses in what `booth cluster` prints: of the frontend, of the pages of the workers and
+// of those of their GPUs.
+var clusterPrints = regexp.MustCompile(
+	`(?s)cluster frontend +http://(\S+), .*?\n  workers +(\S[^\n]+)\n  their GPUs +(\S[^\n]+)\n`)
+
+// page finds the address of a page of metrics.
+var page = regexp.MustCompile(`http://(\S+)/metrics`)
+
 // Simulated starts the simulated cluster, of TensorRT-LLM. It changes its mode in half
 // a second.
-func Simulated(t *testing.T, bin string, ports *Ports) Target {
+func Simulated(t *testing.T, bin string) Target {
 	t.Helper()
-	return simulated(t, bin, ports, "trtllm")
+	return SimulatedAs(t, bin, "trtllm")
 }
 
-func simulated(t *testing.T, bin string, ports *Ports, engine string) Target {
+// SimulatedAs starts the simulated cluster of an engine.
+func SimulatedAs(t *testing.T, bin, engine string) Target {
 	t.Helper()
-	p := sim.H200()
-	first, worker, gpu := ports.Take(t, 1), ports.Take(t, workers), ports.Take(t, workers)
-	c := Target{Frontend: process.Loopback(first)}
-	for i := range workers {
-		c.Workers = append(c.Workers, process.Loopback(worker+i))
-		c.GPUs = append(c.GPUs, process.Loopback(gpu+i))
-	}
-	cluster := &Part{Ready: "http://" + c.Frontend + "/health", Command: process.Command{
+	profile := sim.H200()
+	cluster := &Part{Prints: clusterPrints, Ready: "http://" + AnyPort + "/health", Command: process.Command{
 		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: []string{
-			"cluster", "--engine=" + engine, "--profile=" + p.Name, "--restart=500ms", fmt.Sprintf("--workers=%d", workers),
-			fmt.Sprintf("--port=%d", first), fmt.Sprintf("--worker-port=%d", worker), fmt.Sprintf("--gpu-port=%d", gpu),
+			"cluster", "--engine=" + engine, "--profile=" + profile.Name, "--restart=500ms",
+			fmt.Sprintf("--workers=%d", workers), "--port=0", "--worker-port=0", "--gpu-port=0",
 		},
 	}}
-	cluster.Run(t)
-	c.Parts = map[string]*Part{"cluster": cluster}
-	c.Loadgen = []string{
-		"--mode-driver=simulated", "--target-model=" + p.Model, "--baseline-default=" + p.Baseline,
-		"--deployment-model=" + p.Model + "-" + p.Precision, "--deployment-engine=simulated " + engine,
-		"--deployment-gpu=simulated " + p.GPU, fmt.Sprintf("--deployment-workers=%d", workers),
-		fmt.Sprintf("--deployment-tensor-parallel=%d", p.TensorParallel),
+	printed := cluster.Run(t)
+	return Target{
+		Frontend: printed[1], Workers: pages(printed[2]), GPUs: pages(printed[3]),
+		Loadgen: []string{
+			"--mode-driver=simulated", "--target-model=" + profile.Model, "--baseline-default=" + profile.Baseline,
+			"--deployment-model=" + profile.Model + "-" + profile.Precision, "--deployment-engine=simulated " + engine,
+			"--deployment-gpu=simulated " + profile.GPU, fmt.Sprintf("--deployment-workers=%d", workers),
+			fmt.Sprintf("--deployment-tensor-parallel=%d", profile.TensorParallel),
+		},
 	}
-	return c
+}
+
+// pages are the addresses of pages of metrics.
+func pages(list string) []string {
+	var addresses []string
+	for _, found := range page.FindAllStringSubmatch(list, -1) {
+		addresses = append(addresses, found[1])
+	}
+	return addresses
+}
+
+// MetricsURLs are the pages of the workers and of their GPUs, as the load generator takes them.
+func (c Target) MetricsURLs() string {
+	var urls []string
+	for _, address := range append(c.Workers, c.GPUs...) {
+		urls = append(urls, "http://"+address)
+	}
+	return strings.Join(urls, ",")
 }

@@ -6,17 +6,46 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// password is that of every user of the test's Grafana: admin, and those whom the
-// journeys add.
-const password = "only-for-a-test"
+const (
+	// token is the load generator's: without one, no wrong one could be tried.
+	token = "the-booth-of-a-test"
+	// password is that of every user of the test's Grafana: admin, and those whom the journeys add.
+	password = "only-for-a-test"
+)
+
+// TestGate runs the journeys that visit every part of the app once.
+func TestGate(t *testing.T) { run(t, "", "grafana-gate", boothtest.Simulated) }
+
+// TestBooth runs all other journeys.
+func TestBooth(t *testing.T) { run(t, "", "grafana", boothtest.Simulated) }
+
+// TestUnderAPath runs the journeys that take another way where Grafana is not at the root.
+func TestUnderAPath(t *testing.T) { run(t, "/grafana", "under-a-path", boothtest.Simulated) }
+
+// run runs a project of the journeys on a booth around a target, in a Grafana of its own under a path.
+func run(t *testing.T, path, project string, target func(*testing.T, string) boothtest.Target) *boothtest.Booth {
+	t.Helper()
+	installed, tools := find(t), boothtest.FindTools(t)
+	b := boothtest.Start(t, boothtest.Options{Token: token, Target: target, Flags: []string{"--think-time=3s"}})
+	grafana := startGrafana(t, b, installed, path)
+	b.Journeys(t, tools, project, "GRAFANA_URL="+grafana, "PASSWORD="+password)
+	return b
+}
+
+// find skips the test where no Grafana is installed.
+func find(t *testing.T) local.Grafana {
+	t.Helper()
+	installed, err := local.FindGrafana(t.Context())
+	boothtest.Need(t, err, local.ErrNoGrafana, "no Grafana")
+	return installed
+}
 
 // startGrafana starts Grafana with the project's provisioning and app, under a path
 // such as /grafana, or "". Without a login, one is a Viewer.
@@ -28,28 +57,34 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 			t.Fatalf("the app is not built: %v", err)
 		}
 	}
-	port := b.Ports.Take(t, 1)
-	root := "http://" + process.Loopback(port)
-	command, err := installed.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
-		Unsigned: local.AppIDs, Port: port, Log: boothtest.Log(t, "grafana"),
+	grafana := part(t, installed, path, local.DataSourceUID, local.GrafanaOptions{
+		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"),
+		Plugins: map[string]string{local.AppID: dist}, Unsigned: local.AppIDs,
 		Env: []string{
-			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID, "KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,
+			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID,
+			"KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,
 			"GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer", "GF_SECURITY_ADMIN_PASSWORD=" + password,
-			"GF_SERVER_ROOT_URL=" + root + path + "/", fmt.Sprintf("GF_SERVER_SERVE_FROM_SUB_PATH=%t", path != ""),
+			"GF_SERVER_ROOT_URL=http://127.0.0.1" + path + "/",
+			fmt.Sprintf("GF_SERVER_SERVE_FROM_SUB_PATH=%t", path != ""),
 		},
 	})
+	return grafana.URL() + path
+}
+
+// listens finds the address in Grafana's log.
+var listens = regexp.MustCompile(`HTTP Server Listen" address=(\S+)`)
+
+// part starts a Grafana on a free port. It serves once it has read its provisioning, down to a data source: it
+// reports that it is healthy before, and some calls that come meanwhile are never answered.
+func part(t *testing.T, installed local.Grafana, path, source string, o local.GrafanaOptions) *boothtest.Part {
+	t.Helper()
+	o.Log = boothtest.Log(t, "grafana")
+	command, err := installed.Command(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	grafana := &boothtest.Part{Command: command, Ready: whole(root+path, local.DataSourceUID)}
-	grafana.Run(t)
-	return root + path
-}
-
-// whole is an address that answers once a Grafana has read its provisioning, down to a
-// data source. It says that it is healthy before, and some calls that come meanwhile
-// are never answered.
-func whole(grafana, source string) string {
-	return strings.Replace(grafana, "://", "://admin:"+password+"@", 1) + "/api/datasources/uid/" + source
+	ready := "http://admin:" + password + "@" + boothtest.AnyPort + path + "/api/datasources/uid/" + source
+	p := &boothtest.Part{Command: command, Prints: listens, Ready: ready}
+	p.Run(t)
+	return p
 }

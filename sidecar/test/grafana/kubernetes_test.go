@@ -14,12 +14,12 @@ import (
 
 // onKubernetes is a DynamoGraphDeployment on a real control plane, in the mode kv, whose
 // frontend is a simulated cluster. The image of one of its variants is not there.
-func onKubernetes(t *testing.T, _ string, _ *boothtest.Ports) boothtest.Target {
+func onKubernetes(t *testing.T, _ string) boothtest.Target {
 	t.Helper()
 	c := kubernetes.Start(t)
 	c.Node(t, "gpu-0", 3)
 	c.Operator(t, kubernetes.OperatorOptions{})
-	c.Deploy(t, "booth", "kv", 5*time.Second) // for whoever looks on
+	c.Deploy(t, "booth", "kv", 5*time.Second) // long enough for each step to be shown
 	variants := filepath.Join(t.TempDir(), "variants.yaml")
 	if err := os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -27,15 +27,11 @@ func onKubernetes(t *testing.T, _ string, _ *boothtest.Ports) boothtest.Target {
 	return boothtest.Target{
 		Frontend: host(t, c.Frontend(t, "booth")),
 		Loadgen: []string{
-			"--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + c.Kubeconfig(), "--mode-kubernetes-name=booth", "--mode-kubernetes-variants-file=" + variants,
-			"--deployment-kind=simulated",
+			"--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + c.Kubeconfig(), "--mode-kubernetes-name=booth",
+			"--mode-kubernetes-variants-file=" + variants, "--deployment-kind=simulated",
 		},
 	}
 }
 
 // TestKubernetes switches the routing mode from a dashboard.
-func TestKubernetes(t *testing.T) {
-	found := findTools(t)
-	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: onKubernetes})
-	found.journeys(t, b, "", "kubernetes")
-}
+func TestKubernetes(t *testing.T) { run(t, "", "kubernetes", onKubernetes) }

@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 )
@@ -69,25 +72,21 @@ func (e *existing) checkDashboards(without map[string]string) {
 	maps.DeleteFunc(empty, func(_ string, p panel) bool {
 		return !slices.ContainsFunc(p.Targets, func(q target) bool { return q.Expr != "" })
 	})
-	e.eventually("every panel shows data or a true reason", func() error {
+	wait.Eventually(e.t, "every panel shows data or a true reason", func() (any, bool) {
 		var reasons []error
 		for name, p := range empty {
 			got, err := e.query(p.Targets)
-			if err != nil {
-				e.t.Fatalf("%s: %v", name, err)
-			}
+			require.NoError(e.t, err, name)
 			if len(got) > 0 {
 				delete(empty, name)
 			} else if said := p.FieldConfig.Defaults.NoValue; said != without[name] {
 				reasons = append(reasons, fmt.Errorf("%s says %q", name, said))
 			}
 		}
-		return errors.Join(reasons...)
+		return errors.Join(reasons...), len(reasons) == 0
 	})
 	for name := range without {
-		if _, ok := empty[name]; !ok {
-			e.t.Errorf("%s shows data", name)
-		}
+		assert.Contains(e.t, empty, name, "it shows data")
 	}
 	e.checkLive(channels)
 }
@@ -101,12 +100,9 @@ func (e *existing) checkReasons(reasons []string) {
 		"not scraped, or not reported by this engine": `min(up{job="dynamo-worker"}) == 1`, // they are read, and do not tell
 	}
 	for _, reason := range reasons {
-		e.eventually("it is true that "+reason, func() error {
+		wait.Eventually(e.t, "it is true that "+reason, func() (any, bool) {
 			got, err := e.query([]target{{RefID: "A", Expr: proofs[reason], Instant: true}})
-			if err == nil && !got["A"] {
-				err = errors.New("it is not so: " + proofs[reason])
-			}
-			return err
+			return fmt.Sprint(got, err), err == nil && got["A"]
 		})
 	}
 }
@@ -114,11 +110,11 @@ func (e *existing) checkReasons(reasons []string) {
 // dashboard gives one that came with the app, with the panels of collapsed rows.
 func (e *existing) dashboard(uid string) (d dashboard) {
 	e.t.Helper()
-	e.eventually("the dashboard "+uid+" is there", func() error {
-		var told struct{ Dashboard dashboard }
-		err := e.ask("GET", "/api/dashboards/uid/"+uid, nil, &told)
-		d = told.Dashboard
-		return err
+	wait.Eventually(e.t, "the dashboard "+uid+" is there", func() (any, bool) {
+		var answer struct{ Dashboard dashboard }
+		err := e.ask("GET", "/api/dashboards/uid/"+uid, nil, &answer)
+		d = answer.Dashboard
+		return err, err == nil
 	})
 	for _, p := range d.Panels {
 		d.Panels = append(d.Panels, p.Panels...)
@@ -214,25 +210,24 @@ func tells(message json.RawMessage) bool {
 func (e *existing) checkLive(channels map[string]bool) {
 	e.t.Helper()
 	request, err := http.NewRequestWithContext(e.t.Context(), "GET", e.grafana, nil)
-	check(e.t, err)
+	require.NoError(e.t, err)
 	request.SetBasicAuth("admin", password)
 	request.Header.Set("Origin", e.grafana)
-	conn, response, err := websocket.DefaultDialer.DialContext(e.t.Context(), strings.Replace(e.grafana, "http", "ws", 1)+"/api/live/ws", request.Header)
-	check(e.t, err)
+	live := strings.Replace(e.grafana, "http", "ws", 1) + "/api/live/ws"
+	conn, response, err := websocket.DefaultDialer.DialContext(e.t.Context(), live, request.Header)
+	require.NoError(e.t, err)
 	defer conn.Close()
 	defer response.Body.Close()
-	check(e.t, conn.SetReadDeadline(time.Now().Add(patience)))
-	check(e.t, conn.WriteMessage(websocket.TextMessage, []byte(`{"id": 1, "connect": {"name": "test"}}`)))
+	require.NoError(e.t, conn.SetReadDeadline(time.Now().Add(wait.Limit)))
+	require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, []byte(`{"id": 1, "connect": {"name": "test"}}`)))
 	id := 1
 	for channel := range channels {
 		id++
-		check(e.t, conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id": %d, "subscribe": {"channel": "1/%s"}}`, id, channel)))
+		require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id": %d, "subscribe": {"channel": "1/%s"}}`, id, channel)))
 	}
 	for len(channels) > 0 {
 		_, text, err := conn.ReadMessage()
-		if err != nil {
-			e.t.Fatalf("nothing came on %v: %v", slices.Sorted(maps.Keys(channels)), err)
-		}
+		require.NoError(e.t, err, "nothing came on %v", slices.Sorted(maps.Keys(channels)))
 		for line := range strings.Lines(string(text)) {
 			var message struct {
 				Error json.RawMessage
@@ -241,12 +236,10 @@ func (e *existing) checkLive(channels map[string]bool) {
 					Pub     struct{ Data json.RawMessage }
 				}
 			}
-			check(e.t, json.Unmarshal([]byte(line), &message))
-			if message.Error != nil {
-				e.t.Fatalf("a channel is refused: %s", line)
-			}
+			require.NoError(e.t, json.Unmarshal([]byte(line), &message))
+			require.Nil(e.t, message.Error, "a channel is refused: %s", line)
 			if line = strings.TrimSpace(line); line == "{}" { // a ping
-				check(e.t, conn.WriteMessage(websocket.TextMessage, []byte("{}")))
+				require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, []byte("{}")))
 			}
 			if tells(message.Push.Pub.Data) {
 				delete(channels, strings.TrimPrefix(message.Push.Channel, "1/"))

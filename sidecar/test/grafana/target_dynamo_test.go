@@ -13,18 +13,22 @@ import (
 	"kvbooth/sidecar/test/dynamo"
 )
 
+// dynamoPort is where the search for free ports begins: Dynamo's processes have to be given theirs.
+const dynamoPort = 23000
+
 // realDynamo starts a real Dynamo with mock workers. Its mode is changed without a
 // restart: under round-robin, the load generator names the worker of each turn.
-func realDynamo(t *testing.T, _ string, ports *boothtest.Ports) boothtest.Target {
+func realDynamo(t *testing.T, _ string) boothtest.Target {
 	t.Helper()
-	d, p := dynamo.Start(t, ports.Take(t, 1)), sim.H200()
+	d, p := dynamo.Start(t, dynamoPort), sim.H200()
 	c := boothtest.Target{Frontend: host(t, d.URL())}
 	for _, w := range d.Workers() {
 		c.Workers = append(c.Workers, host(t, w.MetricsURL))
 	}
 	c.Loadgen = []string{
 		"--mode-driver=pinned", "--target-model=" + dynamo.Model, "--baseline-default=" + p.Baseline,
-		"--deployment-kind=mocked", "--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
+		"--deployment-kind=mocked", "--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU,
+		fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
 	}
 	return c
 }
@@ -50,11 +54,9 @@ var withoutGPUs = map[string]string{
 // TestRealDynamo holds the core of the journeys against a real Dynamo, and follows the
 // page on an existing Grafana with it.
 func TestRealDynamo(t *testing.T) {
-	found := findTools(t)
 	if _, _, err := local.FindPython(t.Context()); err != nil {
 		t.Skipf("skipped: no Python 3.10 or later (%v)", err)
 	}
-	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: realDynamo})
-	found.journeys(t, b, "", "anywhere")
-	t.Run("ExistingGrafana", func(t *testing.T) { follow(t, found.grafana, b.Target(), b.Ports, withoutGPUs) })
+	b := run(t, "", "anywhere", realDynamo)
+	t.Run("ExistingGrafana", func(t *testing.T) { follow(t, find(t), b.Target(), withoutGPUs) })
 }

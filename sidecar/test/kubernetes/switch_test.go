@@ -68,14 +68,13 @@ func (s *stage) flags(kubeconfig string, more ...string) []string {
 // run starts a load generator at a port that it keeps.
 func (s *stage) run(t *testing.T, label string, more ...string) {
 	t.Helper()
-	address := process.Loopback(boothtest.NewPorts(firstPort).Take(t, 1))
-	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + address, "--data-dir=" + t.TempDir()}, more...)...)
-	s.part = &boothtest.Part{Ready: "http://" + address + "/healthz", Command: process.Command{
+	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir()}, more...)...)
+	s.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz", Command: process.Command{
 		Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
 	}}
 	s.part.Run(t)
 	var err error
-	s.address = "http://" + address
+	s.address = s.part.URL()
 	s.Client, err = api.NewClient(http.DefaultClient, s.address, "")
 	require.NoError(t, err)
 	s.sees(t, "the mode of the cluster", func(st api.State) bool { return st.Mode == api.ModeRoundRobin })

@@ -11,37 +11,43 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-const (
-	// token is that of the load generators that have one.
-	token = "the-page-of-a-test"
-	// firstPort is where the search for free ports begins.
-	firstPort = 25000
-)
+// token is that of the load generators that have one.
+const token = "the-page-of-a-test"
 
-// TestPage and TestPageWaits run beside each other, each with a booth of its own.
-func TestPage(t *testing.T) {
-	t.Parallel()
+// TestGate runs the journeys that visit every page and use every control once.
+func TestGate(t *testing.T) {
 	tools := boothtest.FindTools(t)
-	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Target: boothtest.Simulated})
+	b := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated, Flags: []string{"--think-time=3s"}})
 	needPage(t, b.Loadgen)
-	sglang, blind, twin := b.AnotherCluster(t, "sglang")
-	b.Journeys(t, tools, "page",
-		"SGLANG_URL="+sglang, "SGLANG_BLIND_URL="+blind, "TWIN_URL="+twin,
+	b.Journeys(t, tools, "page-gate",
 		"SESSION_TOKEN="+token,
 		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
 		"CLOSED_URL="+b.AnotherLoadgen(t, "closed", token),
-		// A namespace without metrics: else the router's own would tell the mode.
+		"TWIN_URL="+twin(t, b, boothtest.SimulatedAs(t, b.Bin(), "sglang")))
+}
+
+// TestPage runs all other journeys.
+func TestPage(t *testing.T) {
+	tools := boothtest.FindTools(t)
+	b := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated})
+	needPage(t, b.Loadgen)
+	sglang := boothtest.SimulatedAs(t, b.Bin(), "sglang")
+	other := b.On(sglang)
+	b.Journeys(t, tools, "page",
+		"SESSION_TOKEN="+token,
+		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
+		"SGLANG_URL="+other.AnotherLoadgen(t, "sglang", "", "--cluster-metrics-urls="+sglang.MetricsURLs()),
+		"SGLANG_BLIND_URL="+other.AnotherLoadgen(t, "sglang-blind", ""),
+		"TWIN_URL="+twin(t, b, sglang),
+		// In a namespace without metrics: otherwise the router's own report the mode.
 		"UNTOLD_URL="+b.AnotherLoadgen(t, "untold", "", "--mode-driver=manual", "--mode-mode=unknown", "--prometheus-namespace=elsewhere"),
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
 }
 
-// TestPageWaits has the journeys that wait for the workload more than they do anything.
-func TestPageWaits(t *testing.T) {
-	t.Parallel()
-	tools := boothtest.FindTools(t)
-	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort + 500, Target: boothtest.Simulated})
-	needPage(t, b.Loadgen)
-	b.Journeys(t, tools, "waits")
+// twin is a load generator that sends the same conversations to the booth's cluster and to another one.
+func twin(t *testing.T, b *boothtest.Booth, other boothtest.Target) string {
+	t.Helper()
+	return b.AnotherLoadgen(t, "twin", "", "--twin-target-url=http://"+other.Frontend)
 }
 
 // needPage fails the test where the load generator was built without its page.

@@ -21,7 +21,7 @@ import (
 // A load generator that is killed in the middle of a sweep goes on with its next unfinished
 // span; what its report says is what the store says.
 func TestKilledProcess(t *testing.T) {
-	booth := boothtest.Start(t, boothtest.Options{FirstPort: 23000, Target: boothtest.Simulated})
+	booth := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated})
 	address, loadgen := booth.LoadgenPart(t, "sweeps", "", "--think-time=0s", "--start-rate=1000", "--opening-tokens=300",
 		"--turns-min=2", "--turns-max=3", "--max-tokens=32", "--output-tokens-mean=20", "--concurrency=3")
 	client, err := api.NewClient(http.DefaultClient, address, "")

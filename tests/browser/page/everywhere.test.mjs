@@ -1,22 +1,21 @@
-/** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
+/** Every page with live data, in both colour schemes: accessible and, in every size, whole and in a picture. */
 import { colourViolations, violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
 import { cuts, lastingCuts, SIZES } from '../layout.mjs';
-import { addresses, expect, host, insideGrafana, Page, shoot, test } from './page.mjs';
+import { addresses, expect, gate, host, Page, shoot, test } from './page.mjs';
 
 /** Opens every page in turn and gives what a check finds there, each with the page's title. */
 async function onEvery(page, check, concurrency) {
   await start(concurrency);
   await firstTurn();
   const faults = [];
-  for (const [i, { path, title }] of (await addresses()).entries()) {
-    const booth = i === 0 || host.alone ? await Page.open(page, path) : await Page.within(page, path);
+  for (const [i, { path, title, bare }] of (await addresses()).entries()) {
+    const booth = i === 0 ? await Page.open(page, path) : await Page.within(page, path);
     await booth.says(/Starting|Settling|Running/);
     await booth.settled();
     await expect(page.getByText('failed to load'), title).toHaveCount(0);
-    faults.push(...(await check(title, booth)).map((fault) => `${title}: ${fault}`));
+    faults.push(...(await check(title, booth, bare)).map((fault) => `${title}: ${fault}`));
   }
-  console.log(`${faults.length} faults`);
   expect(faults).toEqual([]);
 }
 
@@ -46,6 +45,21 @@ async function zoomed(booth, check) {
   return faults.map((fault) => `at 200 %: ${fault}`);
 }
 
+test('every page is accessible, dark and light, and its header judges the load generator', gate, async ({ visit }) => {
+  const page = await visit({ browser: {} });
+  const verdict = page.locator('header').getByText(/^Load generator (keeps up|self-check running|is the bottleneck)$/);
+  await onEvery(page, async (title, booth, bare) => {
+    await expect(verdict, title).toHaveCount(bare ? 0 : 1);
+    const faults = await violations(page, host.ours);
+    faults.push(...(await cuts(page, host.ours)));
+    await page.emulateMedia({ colorScheme: 'light' });
+    await booth.settled();
+    faults.push(...(await colourViolations(page, host.ours)).map((fault) => `light: ${fault}`));
+    await page.emulateMedia({ colorScheme: 'dark' });
+    return faults;
+  });
+});
+
 test('every page, from a phone to a wall and at 200 %, dark and light', async ({ visit }) => {
   test.slow(); // a minute and a half where nothing else runs
   const page = await visit({ browser: {} });
@@ -58,7 +72,6 @@ test('every page, from a phone to a wall and at 200 %, dark and light', async ({
         faults.push(...(await lastingCuts(page, 'body')).map((fault) => `${width} px, ${colorScheme}: ${fault}`));
       };
 
-      faults.push(...(await violations(page, host.ours)));
       await pictures(page, title, 'dark-1920x1080');
       for (const size of SIZES) {
         await measure('dark', size);
@@ -68,9 +81,6 @@ test('every page, from a phone to a wall and at 200 %, dark and light', async ({
       await measure('light', SIZES[0]);
       await pictures(page, title, 'light-phone');
       await measure('light', [1440, 900]);
-      await booth.settled();
-      faults.push(...(await colourViolations(page, host.ours)).map((fault) => `light: ${fault}`));
-
       await page.emulateMedia({ colorScheme: 'dark' });
       faults.push(
         ...(await zoomed(booth, async () => [
@@ -81,11 +91,11 @@ test('every page, from a phone to a wall and at 200 %, dark and light', async ({
       await page.setViewportSize({ width: 1920, height: 1080 });
       return faults;
     },
-    20
-  ); // below the slider's usual range
+    20 // below the slider's usual range
+  );
 });
 
-test('every page, 1280×720 light', insideGrafana, async ({ visit }) => {
+test('every page, 1280×720 light', { tag: '@inside' }, async ({ visit }) => {
   const page = await visit({ width: 1280, height: 720, browser: { colorScheme: 'light' } });
   await onEvery(page, async (title) => {
     await pictures(page, title, 'light-1280x720');

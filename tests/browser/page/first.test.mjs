@@ -1,7 +1,6 @@
 /** What a first visit costs, and what a second of an open page does. */
-import { env, firstTurn, start } from '../booth.mjs';
-import { expect, test } from '../journey.mjs';
-import { addresses, Page } from './page.mjs';
+import { env, eventually, firstTurn, start } from '../booth.mjs';
+import { addresses, expect, Page, snapshotsOf, test } from './page.mjs';
 
 const USABLE_WITHIN = env.bench ? 2_000 : 15_000; // on a machine that does other things too
 const BYTES = 600 * 1024;
@@ -29,8 +28,8 @@ test('the first page is soon there, and not heavy', async ({ visit }) => {
   expect(before, `${before} bytes before the first paint`).toBeLessThan(BYTES);
 });
 
-const SECONDS = 30; // a page: all of them within the time of a journey
-const WARM_UP = 5; // seconds in which the other pages are fetched
+const SECONDS = 30; // a page, one snapshot each: all of them within the time of a journey
+const WARM_UP = 5; // in which the other pages are fetched
 const SHARE = 0.03; // of a core
 
 // A figure of a quiet machine, and nothing that could be seen on another one.
@@ -44,12 +43,17 @@ bench('a snapshot a second is cheap, on every page', async ({ visit }) => {
   await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
   const spent = async () =>
     (await cdp.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
+  const sent = snapshotsOf(page);
+  const received = async (n) => {
+    const before = sent.length;
+    await eventually(`${n} snapshots`, () => sent.length >= before + n);
+  };
   const shares = {};
   for (const { path, title } of await addresses()) {
     await (await Page.open(page, path)).settled();
-    await rest(WARM_UP);
+    await received(WARM_UP);
     const before = await spent();
-    await rest(SECONDS);
+    await received(SECONDS);
     shares[title] = (100 * ((await spent()) - before)) / SECONDS;
   }
   const list = Object.entries(shares).map(([title, share]) => `${title} ${share.toFixed(1)} %`);
@@ -59,5 +63,3 @@ bench('a snapshot a second is cheap, on every page', async ({ visit }) => {
     list.join(', ')
   ).toBeTruthy();
 });
-
-const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));

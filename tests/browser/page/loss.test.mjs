@@ -1,11 +1,8 @@
 /** What is seen when the load generator dies, which serves the page too, and when it comes back. */
-import { firstTurn, killPart, start, startPart, until } from '../booth.mjs';
-import { expect, test } from '../journey.mjs';
-import { gone, Page } from './page.mjs';
+import { firstTurn, killPart, start, startPart, eventually } from '../booth.mjs';
+import { expect, gate, gone, Page, test } from './page.mjs';
 
-const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(1)} s`;
-
-test('a load generator that dies is told, and is found again without a reload', async ({ visit }) => {
+test('a load generator that dies is told, and is found again without a reload', gate, async ({ visit }) => {
   const page = await visit({ browser: {}, expected: gone });
   const guide = scriptsWith(page, 'Thirty seconds');
   const booth = await Page.open(page);
@@ -14,12 +11,10 @@ test('a load generator that dies is told, and is found again without a reload', 
   await firstTurn();
   await guide;
   await booth.says(/Starting|Settling|Running/);
-  await until('a live figure', async () => /\d/.test(await liveCell(page)));
+  await eventually('a live figure', async () => /\d/.test(await liveCell(page)));
 
-  const killed = Date.now();
   await killPart('loadgen');
   await booth.says(/Load generator lost/);
-  console.log(`told ${seconds(killed)} after the loss`);
   await page.getByText('The load generator is unreachable').waitFor();
   expect(await liveCell(page), 'no old number as live').toMatch(/^—/);
   await expect(booth.button('Start')).toBeDisabled();
@@ -28,9 +23,7 @@ test('a load generator that dies is told, and is found again without a reload', 
   await page.getByRole('link', { name: 'Presenter’s guide' }).click();
   await page.locator('main h2').first().waitFor(); // what a page needs is there before it is opened
   await startPart('loadgen');
-  const ready = Date.now();
   await booth.says(/Stopped/);
-  console.log(`back ${seconds(ready)} after its readiness`);
   await expect(booth.button('Start')).toBeEnabled();
   expect(await page.evaluate(() => window.notReloaded)).toBe(true);
 });
@@ -44,7 +37,7 @@ async function scriptsWith(page, words) {
   await page.waitForResponse(
     async (response) => isScript(response.request()) && (await response.text()).includes(words)
   );
-  await until('no script is under way', () => open.size === 0);
+  await eventually('no script is under way', () => open.size === 0);
 }
 
 /** The live median of the time to first token. */

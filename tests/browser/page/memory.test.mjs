@@ -1,7 +1,6 @@
 /** What a tab keeps of the snapshots that it was sent: of an hour of them in seconds, or of eight where BENCH is set. */
-import { env, until } from '../booth.mjs';
-import { expect, test } from '../journey.mjs';
-import { Page, registered, replay } from './page.mjs';
+import { env, eventually } from '../booth.mjs';
+import { expect, Page, registered, replay, test } from './page.mjs';
 
 const HOURS = env.bench ? 8 : 1;
 const SNAPSHOTS = HOURS * 60 * 60; // one a second
@@ -43,7 +42,7 @@ async function play(page, n, total) {
   const answer = await fetch(`${replay}/replay?n=${n}&title=Played ${total}`, { method: 'POST' });
   expect(answer.status).toBe(200);
   const shown = async () => (await page.title()).endsWith(` Played ${total}`);
-  await until(`the last of ${n} snapshots`, shown, { within: 180_000, every: 250 });
+  await eventually(`the last of ${n} snapshots`, shown, { within: 180_000 });
 }
 
 /** What the tab's scripts hold when all that nobody needs is gone, in bytes. */

@@ -1,7 +1,7 @@
 /** The pages as a visitor finds them: on the load generator's own address or, unless PLACE is page, inside Grafana. */
 import fs from 'node:fs/promises';
 
-import { call, env, until } from '../booth.mjs';
+import { call, env, eventually } from '../booth.mjs';
 import { expect, picture, test as anywhere } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
@@ -65,7 +65,7 @@ const hosts = {
 };
 
 /** Where the pages of these journeys are. */
-export const host = hosts[['page', 'waits'].includes(process.env.PLACE) ? 'loadgen' : 'grafana'];
+export const host = hosts[/^page/.test(process.env.PLACE) ? 'loadgen' : 'grafana'];
 
 export { expect };
 
@@ -74,14 +74,8 @@ export const test = anywhere.extend({
   visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
 });
 
-/** Of a journey that goes another way inside Grafana, through its plugin, router or users: it is made there, too. */
-export const inGrafanaToo = { tag: '@grafana' };
-
-/** Of a journey that is made inside Grafana alone: what it shows, another one shows on the load generator's address. */
-export const insideGrafana = { tag: '@inside' };
-
-/** Of a journey that waits for the workload more than it does anything: those have a booth of their own, beside the others. */
-export const waits = { tag: '@waits' };
+/** Of a journey of the gate. Those with @path are made inside a Grafana under a path, too, where they go another way. */
+export const gate = { tag: '@gate' };
 
 /** Calls the API of another load generator, and gives the answer. */
 export async function ask(root, method, address, body) {
@@ -89,6 +83,15 @@ export async function ask(root, method, address, body) {
   const answer = await fetch(root + address, { method, headers, body: body && JSON.stringify(body) });
   expect(answer.ok, `${method} ${address}: ${answer.status}`).toBeTruthy();
   return answer.json();
+}
+
+/** The snapshots that a page, which is opened afterwards, is sent from here on, the newest first. */
+export function snapshotsOf(page) {
+  const sent = [];
+  page.on('websocket', (socket) =>
+    socket.on('framereceived', ({ payload }) => sent.unshift(...host.snapshots(payload)))
+  );
+  return sent;
 }
 
 /** A part of a page by its title. */
@@ -140,7 +143,7 @@ export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*
 
 /** The registered pages with an address in the place of a pattern. */
 export async function addresses() {
-  const { conversations } = await until('a conversation', async () => {
+  const { conversations } = await eventually('a conversation', async () => {
     const list = await call('GET', '/api/v1/conversations?limit=1');
     return list.conversations.length > 0 && list;
   });
@@ -205,7 +208,7 @@ export class Page {
   async settled() {
     await this.page.locator('main h2').first().waitFor();
     await this.page.waitForFunction(() => document.fonts.ready.then(() => true));
-    await until('every icon is there, and every colour has changed', () =>
+    await eventually('every icon is there, and every colour has changed', () =>
       this.page.locator(host.ours).evaluate((ours) => {
         const moving = ours
           .getAnimations({ subtree: true })

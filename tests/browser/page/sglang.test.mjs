@@ -1,6 +1,6 @@
 /** A cluster of SGLang without a Prometheus: what it tells has its place, and what nobody tells is called so. */
-import { until } from '../booth.mjs';
-import { ask, expect, Page, section, sglang, shoot, test } from './page.mjs';
+import { eventually } from '../booth.mjs';
+import { ask, expect, Page, section, sglang, test } from './page.mjs';
 
 const card = (page, name) => section(page, 'Key figures').getByRole('listitem').filter({ hasText: name }).first();
 const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
@@ -11,7 +11,7 @@ const lane = async (root) => (await ask(root, 'GET', '/api/v1/snapshot')).lanes[
 async function running(root, visit) {
   await ask(root, 'POST', '/api/v1/workload/start', { concurrency: 12 });
   try {
-    await until('turns that have ended', async () => (await lane(root)).totals.ok > 5, { within: 60_000 });
+    await eventually('turns that have ended', async () => (await lane(root)).totals.ok > 5, { within: 60_000 });
     await visit();
   } finally {
     await ask(root, 'POST', '/api/v1/workload/stop', { drain: false });
@@ -24,7 +24,7 @@ test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', asy
     const { cluster } = await lane(sglang.all);
     expect(cluster.engine).toBe('sglang');
     expect(cluster.source).toBe('direct');
-    await until('a card each, with its GPU and what SGLang tells', async () => {
+    await eventually('a card each, with its GPU and what SGLang tells', async () => {
       const texts = await workers(page).allInnerTexts();
       return (
         texts.length === 3 &&
@@ -34,17 +34,16 @@ test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', asy
     await section(page, 'Infrastructure')
       .getByText(/are assigned to the workers there by index/)
       .waitFor();
-    await until('the hit rate as the engines count it', async () =>
+    await eventually('the hit rate as the engines count it', async () =>
       /\d %[\s\S]*reported by the engines/.test(await card(page, 'KV cache hit').innerText())
     );
-    await shoot(page, 'sglang-workers', { whole: true });
   });
 });
 
 test('a hit rate that nobody tells is not 0 %', async ({ visit }) => {
   await running(sglang.blind, async () => {
     const { page } = await Page.open(await visit({ browser: {} }), '/', sglang.blind);
-    await until('said on the card', async () => {
+    await eventually('said on the card', async () => {
       const text = await card(page, 'KV cache hit').innerText();
       return (
         /not reported/.test(text) &&
@@ -55,7 +54,6 @@ test('a hit rate that nobody tells is not 0 %', async ({ visit }) => {
     expect(kv.hit_ratio).toBeUndefined();
     expect(kv.predicted, 'while the router predicts').toBeGreaterThan(0);
     const row = page.getByRole('row', { name: /KV hit rate/ });
-    await until('and in the comparison', async () => /not reported/.test(await row.first().innerText()));
-    await shoot(page, 'hit-rate-not-reported', { whole: true });
+    await eventually('and in the comparison', async () => /not reported/.test(await row.first().innerText()));
   });
 });

@@ -2,9 +2,9 @@
 import fs from 'node:fs/promises';
 
 import { call, firstTurn, start } from '../booth.mjs';
-import { expect, Page, test } from './page.mjs';
+import { expect, gate, Page, test } from './page.mjs';
 
-test('what is seen goes out as a file and as a link, and its title says the page', async ({ visit }) => {
+test('what is seen goes out as a file and as a link, and its title says the page', gate, async ({ visit }) => {
   await start(20);
   await firstTurn();
   const page = await visit({ browser: { permissions: ['clipboard-read', 'clipboard-write'] } });
@@ -42,6 +42,7 @@ test('what is seen goes out as a file and as a link, and its title says the page
   expect(comparison.comparison.name).toBe(lanes[0].baseline.name);
   expect(comparison.comparison.concurrency).toBe(20);
   expect(comparison.client.lag_seconds).toBeGreaterThanOrEqual(0);
+  expect((await given('Export the last ten minutes', /CSV/)).text).toMatch(/^time,/);
 
   await page.getByRole('button', { name: 'Full screen', exact: true }).press('Enter');
   await page.getByRole('button', { name: 'Exit full screen' }).press('Enter');

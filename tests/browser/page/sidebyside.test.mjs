@@ -1,12 +1,12 @@
 /** Two routers side by side: figures of both, one conversation on both at once, and all of it on a phone and on the stage. */
-import { colourViolations, violations } from '../axe.mjs';
-import { until } from '../booth.mjs';
+import { violations } from '../axe.mjs';
+import { eventually } from '../booth.mjs';
 import { lastingCuts } from '../layout.mjs';
-import { ask, expect, host, Page, section, shoot, test, twin } from './page.mjs';
+import { ask, expect, gate, host, Page, section, test, twin } from './page.mjs';
 
 const told = async () => (await ask(twin, 'GET', '/api/v1/twin')).showcase;
 
-test('both routers, and a showcase that grows on both sides', async ({ visit }) => {
+test('both routers, and a showcase that grows on both sides', gate, async ({ visit }) => {
   await ask(twin, 'POST', '/api/v1/workload/start', { concurrency: 12 });
   try {
     const booth = await Page.open(await visit({ width: 1440, height: 900, browser: {} }), '/side-by-side', twin);
@@ -23,17 +23,13 @@ test('both routers, and a showcase that grows on both sides', async ({ visit }) 
     const texts = showcase.getByRole('group', { name: /^Text of / });
     await expect(showcase.getByText(/ was first, by [\d.,]+ ms/)).toBeVisible();
     const lengths = async () => (await texts.allInnerTexts()).map((text) => text.length);
-    await until('text on both sides', async () => (await lengths()).every((length) => length > 40));
-    await until('the first turn among those that have ended', async () => (await told()).results.length > 0);
+    await eventually('text on both sides', async () => (await lengths()).every((length) => length > 40));
+    await eventually('the first turn among those that have ended', async () => (await told()).results.length > 0);
     await showcase.getByRole('row', { name: /^1 [\d.,]+ ms [\d.,]+ ms KV-aware \((main|twin)\), by/ }).waitFor();
     expect(await violations(page, host.ours)).toEqual([]);
-    await shoot(page, 'side-by-side-dark-1440', { whole: true });
 
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await lastingCuts(page, host.ours)).toEqual([]);
-    await page.emulateMedia({ colorScheme: 'light' });
-    expect(await colourViolations(page, host.ours)).toEqual([]);
-    await shoot(page, 'side-by-side-light-390', { whole: true });
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await page.keyboard.press('s');
@@ -47,13 +43,12 @@ test('both routers, and a showcase that grows on both sides', async ({ visit }) 
     await page.getByRole('region', { name: 'Lane twin' }).waitFor();
     expect(await booth.overflow()).toBe(0);
     expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
-    await shoot(page, 'stage-both-light-1920');
     await page.keyboard.press('Escape');
     await showcase.getByRole('button', { name: /End the showcase|Another showcase/ }).waitFor();
   } finally {
     if ((await told())?.state === 'running') {
       await ask(twin, 'DELETE', '/api/v1/twin/showcase');
     }
-    await ask(twin, 'POST', '/api/v1/workload/stop', {});
+    await ask(twin, 'POST', '/api/v1/workload/stop', { drain: false });
   }
 });
