@@ -168,7 +168,7 @@ func linkLoadgen(t *testing.T) {
 	t.Cleanup(func() { _ = os.Remove(path) })
 }
 
-// It comes up, says where to look, and leaves nothing behind.
+// It comes up and says where to look; what is killed comes back, and is named; and nothing is left behind.
 func TestDynamo(t *testing.T) {
 	linkLoadgen(t)
 	r := runBooth(t, "dynamo", "--concurrency=120", "--engine=vllm")
@@ -189,6 +189,19 @@ func TestDynamo(t *testing.T) {
 		assert.Contains(t, args, arg)
 	}
 	assert.ElementsMatch(t, []string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"}, r.pods())
+
+	children := map[string]string{ // by their logs
+		"loadgen": "the load generator", "worker-2": "worker-2", "frontend": "the frontend", "prometheus": "Prometheus",
+	}
+	for log, name := range children {
+		pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		r.says(&r.err, strings.TrimPrefix(name, "the ")+` exited: signal: killed(.|\n)*restarting `+name+` in 1s`)
+	}
+	for _, name := range children {
+		r.says(&r.err, name+` is running again`)
+	}
 
 	r.ends()
 	for _, url := range []string{frontend + "/health", generator, prometheus} {
@@ -364,26 +377,6 @@ func TestDemoDownloadsGrafana(t *testing.T) {
 	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
 	assert.Contains(t, r.err.String(), "Grafana is not installed: downloading version "+local.GrafanaRelease)
 	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
-	r.ends()
-}
-
-// What is killed comes back, and is named.
-func TestBoothRestartsWhatEnds(t *testing.T) {
-	linkLoadgen(t)
-	r := runBooth(t, "dynamo")
-	r.says(&r.out, `Ctrl-C`)
-	children := map[string]string{ // by their logs
-		"loadgen": "the load generator", "worker-2": "worker-2", "frontend": "the frontend", "prometheus": "Prometheus",
-	}
-	for log, name := range children {
-		pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		r.says(&r.err, strings.TrimPrefix(name, "the ")+` exited: signal: killed(.|\n)*restarting `+name+` in 1s`)
-	}
-	for _, name := range children {
-		r.says(&r.err, name+` is running again`)
-	}
 	r.ends()
 }
 

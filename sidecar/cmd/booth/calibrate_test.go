@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +15,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/calibrate"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
 )
@@ -126,17 +124,4 @@ func TestCalibrateStart(t *testing.T) {
 	assert.Equal(t, "h100-tp2", p.Name)
 	_, err = (&calibrateCmd{}).start(api.Deployment{GPU: "A100"})
 	assert.ErrorContains(t, err, `none for this baseline's GPU ("A100") with 1 GPUs per worker`)
-}
-
-// Progress is a line a second, and one at the end of each phase.
-func TestCalibrateProgress(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Unix(0, 0)
-	p := &phases{screen: newScreen(&out, &out), now: func() time.Time { return now }, said: now}
-	for i := range 5 {
-		p.on(calibrate.Progress{Phase: "round 1", Done: i + 1, Runs: 5})
-		now = now.Add(400 * time.Millisecond)
-	}
-	assert.Equal(t, "booth: round 1: 4 of 5 runs\nbooth: round 1: 5 of 5 runs\n", out.String())
-	assert.Equal(t, 2, strings.Count(out.String(), "\n"))
 }
