@@ -14,49 +14,33 @@ var t0 = time.Date(2025, 3, 18, 9, 0, 0, 0, time.UTC)
 // at is a time some seconds after the tests' beginning.
 func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
 
-func TestMeterJustAfterStart(t *testing.T) {
-	m := NewMeter(t0)
-	assert.Zero(t, m.Rate(t0))
-	m.Add(at(.1), 50)
-	assert.Equal(t, 50.0, m.Rate(at(.2)), "less than a second does not make a rate of 250")
-	assert.Equal(t, 10.0, m.Rate(at(5)), "over the five seconds there were")
-}
-
-func TestMeterSteadyRate(t *testing.T) {
-	m := NewMeter(t0)
-	for i := range 3000 { // 300 s at 40 tokens a second
-		m.Add(at(float64(i)*.1), 4)
-		if i > 20 {
-			assert.InEpsilon(t, 40, m.Rate(at(float64(i)*.1)), .05, "at %.1f s", float64(i)*.1)
-		}
+func TestMeterRate(t *testing.T) {
+	type tokens struct {
+		at float64
+		n  int
 	}
-	assert.InDelta(t, 20, m.Rate(at(330)), 1, "half of the window is silent")
-	assert.Zero(t, m.Rate(at(361)), "all of it")
-}
-
-func TestMeterCorrection(t *testing.T) {
-	m := NewMeter(t0)
-	m.Add(at(1), 100) // chunks
-	m.Add(at(9), -40) // usage says 60
-	assert.Equal(t, 6.0, m.Rate(at(10)))
-	m.Add(at(10), -100)
-	assert.Zero(t, m.Rate(at(10)), "no rate is negative")
-}
-
-func TestMeterLate(t *testing.T) {
-	m := NewMeter(t0)
-	m.Add(at(100), 60)
-	m.Add(at(36), 1000) // its slot is taken by a later second
-	m.Add(at(-1), 1000) // before the start
-	assert.InDelta(t, 1, m.Rate(at(100)), .02)
-}
-
-// The span is 59 whole seconds and the one under way.
-func TestMeterSpan(t *testing.T) {
-	m := NewMeter(t0)
-	m.Add(at(40.9), 1000)
-	m.Add(at(41), 595)
-	assert.Equal(t, 10.0, m.Rate(at(100.5)))
+	for name, c := range map[string]struct {
+		adds []tokens
+		now  float64
+		want float64
+	}{
+		"nothing yet": {nil, 0, 0},
+		"less than a second does not make a rate of 250": {[]tokens{{.1, 50}}, .2, 50},
+		"over the five seconds there were":               {[]tokens{{.1, 50}}, 5, 10},
+		"usage corrects what the chunks said":            {[]tokens{{1, 100}, {9, -40}}, 10, 6},
+		"no rate is negative":                            {[]tokens{{1, 100}, {9, -40}, {10, -100}}, 10, 0},
+		"59 whole seconds and the one under way":         {[]tokens{{40.9, 1000}, {41, 595}}, 100.5, 10},
+		"half of the window is silent":                   {[]tokens{{1, 7000}, {35, 1190}}, 94.5, 20},
+		"all of the window is silent":                    {[]tokens{{1, 7000}}, 61, 0},
+		"late, before the start":                         {[]tokens{{100, 595}, {-1, 1000}}, 100.5, 10},
+		"late, its slot is taken by a later second":      {[]tokens{{304, 595}, {0, 1000}}, 304.5, 10},
+	} {
+		m := NewMeter(t0)
+		for _, a := range c.adds {
+			m.Add(at(a.at), a.n)
+		}
+		assert.Equal(t, c.want, m.Rate(at(c.now)), name)
+	}
 }
 
 // Over counts whole seconds alone, and knows its rate as well as its batches agree.

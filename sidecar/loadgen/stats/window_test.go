@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -136,15 +135,10 @@ func TestWindowExpires(t *testing.T) {
 	assert.Nil(t, r.Window.Metrics.TTFT.P50, "not known, and not zero")
 	assert.Nil(t, r.Window.ErrorRatio)
 	assert.Empty(t, r.TTFTByTurn)
-}
-
-// The window lets go what it no longer shows.
-func TestWindowMemoryIsBounded(t *testing.T) {
-	w := NewWindow(t0)
-	for i := range 10_000 {
-		w.Add(whole(float64(i)))
+	for i := range 1000 {
+		w.Add(whole(100 + float64(i)))
 	}
-	assert.LessOrEqual(t, len(w.turns), 60)
+	assert.LessOrEqual(t, len(w.turns), 60, "what is not shown is not kept")
 	assert.LessOrEqual(t, cap(w.turns), 1000)
 }
 
@@ -205,22 +199,11 @@ func TestWindowTTFTByTurn(t *testing.T) {
 		s.Turn, s.TTFT = turn, ttft
 		w.Add(s)
 	}
-	rows := w.Report(at(2), slo).TTFTByTurn
 	got := ""
-	for _, r := range rows {
+	for _, r := range w.Report(at(2), slo).TTFTByTurn {
 		got += fmt.Sprintf("%s: %d at %.2f; ", r.Turn, r.N, *r.P50)
 	}
 	assert.Equal(t, "1: 1 at 0.50; 5: 1 at 0.10; 6+: 2 at 0.30; ", got)
-}
-
-func TestWindowHitRatio(t *testing.T) {
-	silent := whole(1)
-	silent.HasCached, silent.PromptTokens = false, 9000
-	r := fill(NewWindow(t0), silent).Report(at(2), slo)
-	assert.Nil(t, r.HitRatio, "nobody told")
-	r = fill(NewWindow(t0), silent, whole(1)).Report(at(2), slo)
-	assert.Equal(t, .25, *r.HitRatio, "only over those who told")
-	assert.Equal(t, int64(13000), r.PromptTokens)
 }
 
 func TestWindowITL(t *testing.T) {
@@ -299,37 +282,4 @@ func TestCountedOfManyTurns(t *testing.T) {
 	r = w.Counted(at(360), 1, slo)
 	assert.InDelta(t, 60, r.Window.Seconds, .1)
 	assert.InDelta(t, 1000, r.Window.RequestsPerSecond, 1)
-}
-
-// A step's rates are the true ones once it has settled.
-func TestCountedRates(t *testing.T) {
-	w := NewWindow(t0)
-	for i := range 1000 { // 5 a second for 200 s
-		w.Add(counted(whole(float64(i)*.2), 1))
-	}
-	r := w.Counted(at(199.9), 1, slo)
-	assert.InDelta(t, 5, r.Window.RequestsPerSecond, .05)
-	assert.InDelta(t, 4000, r.Window.OutputTokensPerSecond, 40)
-}
-
-func TestWindowConcurrent(t *testing.T) {
-	w := NewWindow(t0)
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range 300 {
-				s := counted(whole(float64(i)*.1), int64(g%2))
-				s.ITL = []Gap{{.02, 1}}
-				w.Add(s)
-				if i%50 == 0 {
-					w.Report(at(30), slo)
-					w.Counted(at(30), 1, slo)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	assert.Equal(t, 1200, w.Report(at(30), slo).OK)
-	assert.Equal(t, 1200, w.Report(at(30), slo).Window.Metrics.ITL.N)
-	assert.Equal(t, 600, w.Counted(at(30), 1, slo).OK)
 }
