@@ -151,6 +151,7 @@ func TestOpenRoutesAreTheDocuments(t *testing.T) {
 		require.Equal(t, rt.access == probe || rt.access == public, open, rt.pattern)
 		may := security != nil && slices.ContainsFunc(*security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
 		require.Equal(t, rt.access == scrape, may, rt.pattern)
+		require.Equal(t, !open && method != http.MethodGet, rt.access == write, "%s: what changes something is no read", rt.pattern)
 	}
 }
 
