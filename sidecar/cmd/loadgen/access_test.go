@@ -47,7 +47,10 @@ func TestAccess(t *testing.T) {
 	const status = api.Prefix + "/status"
 	open := start(t, "http://127.0.0.1:1", "--hosts=booth.example")
 	closed := newProgram(t, "--log-level=debug")
-	closed.environ = append(closed.environ, "LOADGEN_TOKEN="+token, "LOADGEN_METRICS_TOKEN="+metricsToken, "LOADGEN_TARGET_API_KEY=the-key-of-the-target")
+	closed.environ = append(
+		closed.environ, "LOADGEN_TOKEN="+token, "LOADGEN_METRICS_TOKEN="+metricsToken,
+		"LOADGEN_TARGET_API_KEY=the-key-of-the-target",
+	)
 	closed.serve("http://127.0.0.1:1")
 	for _, row := range []struct {
 		p             *program

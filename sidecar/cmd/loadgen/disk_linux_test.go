@@ -39,7 +39,8 @@ func TestFullDisk(t *testing.T) {
 	assert.Zero(t, p.metric("loadgen_store_lost_turns_total"))
 
 	limitFiles(t, p, 1)
-	long := `{"choices":[{"delta":{"content":"` + strings.Repeat("word ", 100_000) + `"}}]}` // fills the queue of the store
+	// fills the queue of the store
+	long := `{"choices":[{"delta":{"content":"` + strings.Repeat("word ", 100_000) + `"}}]}`
 	server.word.Store(&long)
 	p.eventually("turns are lost", func() bool { return p.metric("loadgen_store_lost_turns_total") > 0 })
 	short := oneWord

@@ -24,7 +24,10 @@ import (
 // brief runs a load generator that ends by itself.
 func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return newProgram(t, append(args, "--target-url="+target, "--concurrency=4", "--start-rate=1000", "--target-rps=0", "--turns-min=1", "--turns-max=2")...).finish()
+	return newProgram(t, append(
+		args, "--target-url="+target, "--concurrency=4", "--start-rate=1000", "--target-rps=0",
+		"--turns-min=1", "--turns-max=2",
+	)...).finish()
 }
 
 // A run of so many turns leaves its summary on the terminal and in three files, all of the same turns.
@@ -34,9 +37,14 @@ func TestRequests(t *testing.T) {
 	dir := t.TempDir()
 	page, document, table := filepath.Join(dir, "run.html"), filepath.Join(dir, "run.JSON"), filepath.Join(dir, "run.csv")
 	require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier and longer page\n", 9999)), 0o600))
-	code, stdout, stderr := brief(t, server.URL, "--requests=40", "--output="+page+","+document, "--output="+table, "--fail-if=error_rate>0%,ttft_p95>60s")
+	code, stdout, stderr := brief(
+		t, server.URL, "--requests=40", "--output="+page+","+document, "--output="+table,
+		"--fail-if=error_rate>0%,ttft_p95>60s",
+	)
 	require.Equal(t, success, code, stderr)
-	for _, want := range []string{"ended by --requests", "error_rate>0%: passed, value is 0.0 %", "KV cache hit     75.0 %", page, document, table} {
+	for _, want := range []string{
+		"ended by --requests", "error_rate>0%: passed, value is 0.0 %", "KV cache hit     75.0 %", page, document, table,
+	} {
 		assert.Contains(t, stdout, want)
 	}
 	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
@@ -113,7 +121,10 @@ func TestOperatorEndsARun(t *testing.T) {
 func TestOpeningTokens(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
-	p := start(t, server.URL, "--opening-tokens=500", "--openings=0", "--start", "--concurrency=2", "--baseline-default=h200x3-tp1-llama70b-fp8")
+	p := start(
+		t, server.URL, "--opening-tokens=500", "--openings=0", "--start", "--concurrency=2",
+		"--baseline-default=h200x3-tp1-llama70b-fp8",
+	)
 	p.eventually("turns have ended", p.serves(5))
 	first := *server.first.Load()
 	assert.Equal(t, 500, corpus.Tokens(first[:strings.LastIndex(first, "\n\n")]))
@@ -144,7 +155,10 @@ func TestTextsOfTheUser(t *testing.T) {
 	})
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte("sk-very-secret\n"), 0o600))
-	p := newProgram(t, "--concurrency=2", "--start", "--corpus-dir="+dir, "--corpus-refresh=1s", "--followup-url="+model.URL+"/v1", "--followup-api-key-file="+key).serve(server.URL)
+	p := start(
+		t, server.URL, "--concurrency=2", "--start", "--corpus-dir="+dir, "--corpus-refresh=1s",
+		"--followup-url="+model.URL+"/v1", "--followup-api-key-file="+key,
+	)
 	p.eventually("the model asks", func() bool { return p.lane().Followup.ByModel > 2 })
 	l := p.lane()
 	assert.Equal(t, 1, l.Corpus.Starters)

@@ -22,9 +22,15 @@ func TestFaults(t *testing.T) {
 		want  string
 		serve http.HandlerFunc
 	}{
-		"hangs up":  {api.ErrorConnect, "the server did not answer", hangUp},
-		"wrong key": {api.ErrorHTTP4xx, "rejects the API key (401): bad key; set LOADGEN_TARGET_API_KEY", refuse(http.StatusUnauthorized, "bad key")},
-		"no worker": {api.ErrorHTTP5xx, "(503): no instances; check the server's log", refuse(http.StatusServiceUnavailable, "no instances")},
+		"hangs up": {api.ErrorConnect, "the server did not answer", hangUp},
+		"wrong key": {
+			api.ErrorHTTP4xx, "rejects the API key (401): bad key; set LOADGEN_TARGET_API_KEY",
+			refuse(http.StatusUnauthorized, "bad key"),
+		},
+		"no worker": {
+			api.ErrorHTTP5xx, "(503): no instances; check the server's log",
+			refuse(http.StatusServiceUnavailable, "no instances"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,11 +39,14 @@ func TestFaults(t *testing.T) {
 			p.eventually("turns end well", func() bool { return p.serves(2)() && p.ready() })
 
 			server.breaks(row.serve)
-			p.eventually("turns fail", func() bool { return p.metric("loadgen_errors_total", "class", string(row.class)) > 0 })
+			p.eventually("turns fail", func() bool {
+				return p.metric("loadgen_errors_total", "class", string(row.class)) > 0
+			})
 			var lane api.LaneStatus
 			p.eventually("/readyz and status report the reason", func() bool { // the turn in progress may end well
 				lane = p.lane()
-				return !lane.Target.Reachable && strings.Contains(lane.Target.Problem, row.want) && strings.Contains(p.unready(), row.want)
+				return !lane.Target.Reachable && strings.Contains(lane.Target.Problem, row.want) &&
+					strings.Contains(p.unready(), row.want)
 			})
 			assert.True(t, lane.State.Running)
 			p.eventually("the turns have class and reason", func() bool {
@@ -68,7 +77,9 @@ func TestTargetDownAtStart(t *testing.T) {
 				args = append(args, "--mode-driver=pinned", "--mode-mode=round_robin")
 			}
 			p := start(t, server.URL, args...)
-			p.eventually("/readyz reports the reason", func() bool { return strings.Contains(p.unready(), "the server did not answer") })
+			p.eventually("/readyz reports the reason", func() bool {
+				return strings.Contains(p.unready(), "the server did not answer")
+			})
 			assert.Zero(t, p.metric("loadgen_requests_total"))
 			_, err := p.client.Start(t.Context(), "", api.StartRequest{})
 			assert.NoError(t, err)

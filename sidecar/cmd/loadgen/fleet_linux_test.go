@@ -31,7 +31,8 @@ func newFleet(t *testing.T, args ...string) fleetProcess {
 	require.NoError(t, err)
 	path := t.TempDir() // with a NATS server alone
 	require.NoError(t, os.Symlink(server, filepath.Join(path, "nats-server")))
-	p := newProcess(t, append([]string{"--members=2", "--concurrency=8", "--start-rate=1000", "--target-rps=0"}, args...)...)
+	args = append([]string{"--members=2", "--concurrency=8", "--start-rate=1000", "--target-rps=0"}, args...)
+	p := newProcess(t, args...)
 	p.cmd.Env = append(p.cmd.Env, "PATH="+path)
 	f := fleetProcess{p}
 	t.Cleanup(f.leavesNoProcess) // after the kill of [program.launch]
@@ -115,15 +116,22 @@ func (f fleetProcess) runs() {
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
-	assert.Equal(t, []string{"coordinator", "member-1", "member-2", "nats-server"}, slices.Sorted(maps.Keys(f.processes())))
+	assert.Equal(
+		t, []string{"coordinator", "member-1", "member-2", "nats-server"}, slices.Sorted(maps.Keys(f.processes())),
+	)
 	f.kill9("member-1", "member-1")
-	assert.Contains(t, f.log.String(), "loadgen: member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log; restarting member-1 in 1s\n")
+	assert.Contains(
+		t, f.log.String(),
+		"loadgen: member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log; restarting member-1 in 1s\n",
+	)
 	f.runs()
 	f.kill9("nats-server", "the NATS server")
 	f.runs()
 	starts := strings.Count(f.log.String(), "load generator started")
 	f.kill9("coordinator", "the coordinator")
-	f.eventually("the coordinator listens", func() bool { return strings.Count(f.log.String(), "load generator started") > starts })
+	f.eventually("the coordinator listens", func() bool {
+		return strings.Count(f.log.String(), "load generator started") > starts
+	})
 	f.connect("") // on another port
 	f.runs()
 
@@ -181,7 +189,9 @@ func TestFleetEndsWhole(t *testing.T) {
 	stuck := startFleet(t)
 	stuck.client = nil
 	require.NoError(t, syscall.Kill(stuck.processes()["coordinator"], syscall.SIGSTOP))
-	stuck.eventually("it ends by a signal that comes again", func() bool { return stuck.cmd.Process.Signal(os.Interrupt) != nil })
+	stuck.eventually("it ends by a signal that comes again", func() bool {
+		return stuck.cmd.Process.Signal(os.Interrupt) != nil
+	})
 	assert.Equal(t, broken, stuck.code())
 	stuck.leavesNoProcess()
 }

@@ -20,7 +20,9 @@ func (p *program) health(target string, more ...string) (code int, stderr string
 	p.t.Helper()
 	_, address, _ := strings.Cut(p.address, "://")
 	var out bytes.Buffer
-	args := append([]string{"health", "--target-url=" + target, "--data-dir=" + p.t.TempDir(), "--listen=" + address}, more...)
+	args := append(
+		[]string{"health", "--target-url=" + target, "--data-dir=" + p.t.TempDir(), "--listen=" + address}, more...,
+	)
 	code = run(p.t.Context(), args, nil, io.Discard, &out)
 	return code, out.String()
 }

@@ -45,7 +45,10 @@ func TestModeIsTheClusters(t *testing.T) {
 			answers: func(time.Duration) error { return &api.FieldError{Field: "mode.driver"} },
 			want:    &api.FieldError{Field: "mode.driver"}, mode: configured,
 		},
-		"stopped": {answers: func(time.Duration) error { return down }, stopped: time.Second, want: context.Canceled, mode: configured, after: time.Second},
+		"stopped": {
+			answers: func(time.Duration) error { return down }, stopped: time.Second, want: context.Canceled,
+			mode: configured, after: time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,11 +60,13 @@ func TestModeIsTheClusters(t *testing.T) {
 				var log strings.Builder
 				s := &side{mode: configured, log: slog.New(slog.NewTextHandler(&log, nil))}
 				began := time.Now()
-				err := s.takeMode(ctx, teller(func() error { return row.answers(time.Since(began)) }), "the cluster has not reported its mode")
+				cluster := teller(func() error { return row.answers(time.Since(began)) })
+				err := s.takeMode(ctx, cluster, "the cluster has not reported its mode")
 				assert.Equal(t, row.want, err)
 				assert.Equal(t, row.mode, s.mode)
 				assert.InDelta(t, row.after.Seconds(), time.Since(began).Seconds(), .3)
-				assert.Equal(t, name == "down", strings.Contains(log.String(), "has not reported its mode yet; using the configured mode"))
+				warned := strings.Contains(log.String(), "has not reported its mode yet; using the configured mode")
+				assert.Equal(t, name == "down", warned)
 			})
 		})
 	}

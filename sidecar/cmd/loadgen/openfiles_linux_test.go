@@ -31,7 +31,11 @@ func TestOpenFilesAreDivided(t *testing.T) {
 		require.NoError(t, f.check("concurrency", row.conversations))
 	}
 	f := divide(256, 1)
-	assert.EqualError(t, f.check("concurrency", 129), "concurrency: 129 is not allowed: at most 128, because this process may open only 256 files (ulimit -n); for 129, raise the limit to 705")
+	assert.EqualError(
+		t, f.check("concurrency", 129),
+		"concurrency: 129 is not allowed: at most 128, because this process may open only 256 files (ulimit -n); "+
+			"for 129, raise the limit to 705",
+	)
 }
 
 // limitOpenFiles lets a process open at most n files.
@@ -62,7 +66,8 @@ func TestOperatorIsServedAtTheLimitOfOpenFiles(t *testing.T) {
 		c, err := net.Dial("tcp", strings.TrimPrefix(p.address, "http://"))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
-		_, err = io.WriteString(c, "POST "+api.Prefix+"/workload/stop HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{")
+		_, err = io.WriteString(c, "POST "+api.Prefix+"/workload/stop HTTP/1.1\r\nHost: localhost\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{")
 		require.NoError(t, err)
 	}
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
@@ -74,7 +79,9 @@ func TestOperatorIsServedAtTheLimitOfOpenFiles(t *testing.T) {
 	assert.Equal(t, 8, state.Concurrency.Target)
 	_, patch := p.client.Patch(t.Context(), "", api.WorkloadPatch{Concurrency: new(129)})
 	_, begin := p.client.Start(t.Context(), "", api.StartRequest{Concurrency: new(129)})
-	_, settings := p.client.PatchSettings(t.Context(), api.SettingsPatch{MaxConcurrency: new(129), Slider: &api.Slider{Min: 1, Max: 100, Increment: 1}})
+	_, settings := p.client.PatchSettings(
+		t.Context(), api.SettingsPatch{MaxConcurrency: new(129), Slider: &api.Slider{Min: 1, Max: 100, Increment: 1}},
+	)
 	for _, err := range []error{patch, begin, settings} {
 		var field *api.FieldError
 		require.ErrorAs(t, err, &field)

@@ -77,7 +77,8 @@ type program struct {
 func newProgram(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{
-		t: t, environ: []string{"HOME=" + t.TempDir()}, args: args, listen: "127.0.0.1:0", dir: filepath.Join(t.TempDir(), "data"),
+		t: t, environ: []string{"HOME=" + t.TempDir()}, args: args, listen: "127.0.0.1:0",
+		dir:  filepath.Join(t.TempDir(), "data"),
 		http: &http.Client{Transport: new(http.Transport)}, ended: make(chan struct{}),
 	}
 	p.errors = &p.log

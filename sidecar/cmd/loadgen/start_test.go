@@ -52,11 +52,13 @@ func TestRefusals(t *testing.T) {
 		},
 		"a port that another program has": {
 			args: []string{someTarget}, listen: taken.Addr().String(),
-			want: "listen: " + taken.Addr().String() + " is unavailable: bind: address already in use; stop the program that uses it, or choose another address with --listen\n",
+			want: "listen: " + taken.Addr().String() + " is unavailable: bind: address already in use; " +
+				"stop the program that uses it, or choose another address with --listen\n",
 		},
 		"a data directory that is none": {
 			args: []string{someTarget}, dir: "/dev/null/data",
-			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; make it writable",
+			want: "data_dir: /dev/null/data cannot be used: making the data directory: " +
+				"mkdir /dev/null: not a directory; make it writable",
 		},
 		"no simulated cluster": {
 			args: []string{"--target-url=" + server.URL, "--mode-driver=simulated"},
@@ -65,7 +67,8 @@ func TestRefusals(t *testing.T) {
 		},
 		"an output that cannot be written": {
 			args: []string{someTarget, "--output=/dev/null/report.html", "--duration=1s"},
-			want: "output: /dev/null/report.html is not allowed: a file whose name ends in .json, .csv or .html that can be written; not a directory",
+			want: "output: /dev/null/report.html is not allowed: " +
+				"a file whose name ends in .json, .csv or .html that can be written; not a directory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +143,8 @@ func TestSecondOnOneDirectory(t *testing.T) {
 		second.dir, second.listen = first.dir, listen
 		code, _, stderr := second.finish()
 		assert.Equal(t, badInput, code)
-		assert.Equal(t, fmt.Sprintf("loadgen: the data directory %s is in use by process %d at %s: stop it, or choose another directory\n",
-			first.dir, os.Getpid(), address), stderr)
+		assert.Equal(t, fmt.Sprintf("loadgen: the data directory %s is in use by process %d at %s: "+
+			"stop it, or choose another directory\n", first.dir, os.Getpid(), address), stderr)
 	}
 	assert.True(t, first.status().Store.OK)
 	first.endsWell()

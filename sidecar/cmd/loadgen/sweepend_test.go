@@ -28,7 +28,10 @@ func twoRouters(kv, rr *target) []string {
 		s.words.Store(1)
 		s.gap.Store(int64(800 * time.Millisecond))
 	}
-	return []string{"--mode-driver=endpoints", "--mode-endpoints=kv=" + kv.URL + ",round_robin=" + rr.URL, "--start-rate=1000", "--target-rps=0"}
+	return []string{
+		"--mode-driver=endpoints", "--mode-endpoints=kv=" + kv.URL + ",round_robin=" + rr.URL, "--start-rate=1000",
+		"--target-rps=0",
+	}
 }
 
 // A sweep ends by itself and leaves its report on the terminal and in files, one of which can be compared again.
@@ -77,7 +80,8 @@ func TestTrialIsResumed(t *testing.T) {
 	kv, rr := startTarget(t), startTarget(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	trial := func() *program {
-		p := newProgram(t, append([]string{"trial", "--span=1h", "--max-time=2h", "--concurrency=3"}, twoRouters(kv, rr)...)...)
+		args := []string{"trial", "--span=1h", "--max-time=2h", "--concurrency=3"}
+		p := newProgram(t, append(args, twoRouters(kv, rr)...)...)
 		p.dir = dir
 		p.serve(kv.URL)
 		p.eventually("a span counts", func() bool {
@@ -94,7 +98,9 @@ func TestTrialIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	helpShowsDefaults(t, list.Defaults)
 	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
-	assert.True(t, strings.HasSuffix(p.log.String(), "\nloadgen: the trial is unfinished. It has 0 spans so far, kept in "+dir+"; run the same command to resume\n"), &p.log)
+	last := "\nloadgen: the trial is unfinished. It has 0 spans so far, kept in " + dir + "; " +
+		"run the same command to resume\n"
+	assert.True(t, strings.HasSuffix(p.log.String(), last), &p.log)
 
 	p = trial()
 	assert.Contains(t, p.log.String(), "resuming the trial from ")
@@ -146,9 +152,12 @@ func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 func TestTrialThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	kv, rr := startTarget(t), startTarget(t)
-	code, stdout, stderr := newProgram(t, append([]string{"trial", "--modes=kv,least_loaded"}, twoRouters(kv, rr)...)...).finish()
+	args := append([]string{"trial", "--modes=kv,least_loaded"}, twoRouters(kv, rr)...)
+	code, stdout, stderr := newProgram(t, args...).finish()
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "loadgen: modes: least_loaded is not allowed: what the driver endpoints can switch to: kv, round_robin")
+	assert.Contains(
+		t, stderr, "loadgen: modes: least_loaded is not allowed: what the driver endpoints can switch to: kv, round_robin",
+	)
 	assert.Empty(t, stdout)
 
 	p := newProgram(t, "trial").serve("http://127.0.0.1:1")
@@ -188,12 +197,21 @@ func TestCompare(t *testing.T) {
 		want []string
 	}{
 		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
-		{[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page}, success, []string{"ours B", "32.0 %"}},
+		{
+			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page}, success,
+			[]string{"ours B", "32.0 %"},
+		},
 		{[]string{guidellm, aiperf, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"GuideLLM", "AIPerf"}},
-		{[]string{"ours", recorded}, badInput, []string{`a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded}},
+		{
+			[]string{"ours", recorded}, badInput,
+			[]string{`a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded},
+		},
 		{[]string{recorded, file}, badInput, []string{"a_mode: "}},
 		{[]string{recorded, guidellm}, badInput, []string{"b: " + guidellm + ": mode is required"}},
-		{[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, badInput, []string{"b_mode: least_loaded is not allowed"}},
+		{
+			[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, badInput,
+			[]string{"b_mode: least_loaded is not allowed"},
+		},
 		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},
 	} {
 		code, stdout, stderr := compareFiles(t, row.args...)

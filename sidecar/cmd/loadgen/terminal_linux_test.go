@@ -50,8 +50,13 @@ func TestTerminalShowsTheState(t *testing.T) {
 		code  int
 		last  string
 	}{
-		"run":   {[]string{"--mode-mode=kv", "--start", "--concurrency=3"}, `^running 3/3 KV-aware .*…$`, success, `^running `},
-		"trial": {append([]string{"trial", "--concurrency=3"}, twoRouters(kv, rr)...), `^trial · .*0 spans · .*…$`, unmeasured, `^trial · `},
+		"run": {
+			[]string{"--mode-mode=kv", "--start", "--concurrency=3"}, `^running 3/3 KV-aware .*…$`, success, `^running `,
+		},
+		"trial": {
+			append([]string{"trial", "--concurrency=3"}, twoRouters(kv, rr)...), `^trial · .*0 spans · .*…$`, unmeasured,
+			`^trial · `,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

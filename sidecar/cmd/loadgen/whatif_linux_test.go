@@ -29,7 +29,8 @@ func TestSimulationLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t).serve("http://127.0.0.1:1")
 	ask := func() (id, worker string) {
-		r, err := p.client.StartSimulation(t.Context(), api.SimulationRequest{Levels: []int{3000}, Seeds: new(12)}) // for minutes
+		// for minutes
+		r, err := p.client.StartSimulation(t.Context(), api.SimulationRequest{Levels: []int{3000}, Seeds: new(12)})
 		require.NoError(t, err)
 		p.eventually("it has a process", func() bool {
 			_, err := p.client.Simulation(t.Context(), r.ID)

@@ -213,7 +213,10 @@ func TestTargetOfMembers(t *testing.T) {
 	var inUse atomic.Pointer[string]
 	instances.Store(&[]string{"11", "22"})
 	inUse.Store(new("http://kv"))
-	e := f.coord.Engine(TargetOptions{URL: "http://whole", Endpoint: func() string { return *inUse.Load() }}, FollowupOptions{}, func() []string { return *instances.Load() })
+	e := f.coord.Engine(
+		TargetOptions{URL: "http://whole", Endpoint: func() string { return *inUse.Load() }}, FollowupOptions{},
+		func() []string { return *instances.Load() },
+	)
 	stop := f.goes(e.Begin(task(t, "r1", 30)).Run)
 	seen := map[string]int{}
 	wait.Eventually(t, "1000 turns are sent", func() (any, bool) {
@@ -244,7 +247,9 @@ func TestTargetOfMembers(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		all := slices.Sorted(slices.Values(asked))
-		return all, slices.Equal(all, slices.Concat(slices.Repeat([]string{"http://kv"}, 3), slices.Repeat([]string{"http://round-robin"}, 3)))
+		each := slices.Repeat([]string{"http://kv"}, 3)
+		each = append(each, slices.Repeat([]string{"http://round-robin"}, 3)...)
+		return all, slices.Equal(all, each)
 	})
 }
 
@@ -353,7 +358,8 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 	alone := newKept()
 	w := workload.New(workload.Options{
 		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened, Midway: begun.Midway, Nonce: begun.Nonce,
-		Sender: newAnswers(20 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{}, Observer: measuring{alone},
+		Sender: newAnswers(20 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
+		Observer: measuring{alone},
 	}, begun.Settings)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -26,7 +26,10 @@ func (c *Coordinator) reports(t *testing.T, p presence) {
 }
 
 func coordinatorAlone(t *testing.T, store Store) *Coordinator {
-	return &Coordinator{opts: Options{Version: "1", FilesEach: 1, Store: store}, log: log(t), members: map[string]*member{}, runs: map[string]*remote{}}
+	return &Coordinator{
+		opts: Options{Version: "1", FilesEach: 1, Store: store}, log: log(t), members: map[string]*member{},
+		runs: map[string]*remote{},
+	}
 }
 
 // A member that has been late for a while is named, and others get its share.
@@ -42,8 +45,14 @@ func TestLateMember(t *testing.T) {
 		}
 		late := api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .007, Reason: "it is 7.0 ms late"}
 		report := func(health api.ClientHealth, active int) {
-			c.reports(t, presence{ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine}, Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}}})
-			c.reports(t, presence{ID: "slow", Name: "slow", Version: "1", Health: health, Lanes: map[string]standing{"main": {Run: "r", Active: active}}})
+			c.reports(t, presence{
+				ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine},
+				Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}},
+			})
+			c.reports(t, presence{
+				ID: "slow", Name: "slow", Version: "1", Health: health,
+				Lanes: map[string]standing{"main": {Run: "r", Active: active}},
+			})
 		}
 		before := time.Now()
 		wait.Advance(time.Second)
@@ -62,7 +71,9 @@ func TestLateMember(t *testing.T) {
 		slow := c.Members(time.Now())[1]
 		assert.Equal(t, api.MemberLate, slow.State)
 		assert.Equal(t, "it is 7.0 ms late", slow.Reason)
-		assert.Equal(t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict, "a member without conversations measures nothing")
+		assert.Equal(
+			t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict, "a member without conversations measures nothing",
+		)
 		lag, known := c.Lag(before, time.Now())
 		assert.True(t, known)
 		assert.Equal(t, 7*time.Millisecond, lag, "the spans of that time are invalid all the same")
@@ -102,7 +113,9 @@ func TestOpenFilesOfMembers(t *testing.T) {
 	c.wg.Wait()
 
 	w := &writer{remote: &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}, shares: map[string]Share{}}
-	shares, _ := newAllotment("r").divide(total{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}))
+	shares, _ := newAllotment("r").divide(
+		total{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}),
+	)
 	assert.Equal(t, []int{26, 4}, []int{shares["large"].Concurrency, shares["small"].Concurrency})
 }
 
@@ -173,7 +186,10 @@ func TestAccess(t *testing.T) {
 		{Access{URL: "tls://nats.example:4222", Token: "t"}, ""},
 		{Access{URL: "nats://nats.example:4222", NKeyFile: "seed"}, ""},
 		{Access{URL: "nats://nats.example:4222", Token: "t"}, "tls:// with a token"},
-		{Access{URL: "nats://nats.example:4222"}, "a loopback address, or set members.nats.nkey_file or members.nats.token"},
+		{
+			Access{URL: "nats://nats.example:4222"},
+			"a loopback address, or set members.nats.nkey_file or members.nats.token",
+		},
 		{Access{URL: "tls://nats.example:4222"}, "a loopback address, or"},
 		{Access{URL: "nats://127.0.0.1:4222", Token: "t", NKeyFile: "seed"}, "not both"},
 		{Access{URL: "http://127.0.0.1:4222"}, "nats:// or tls://"},

@@ -134,7 +134,10 @@ func (e *ears) now() int {
 // seldom all of them.
 func (e *ears) reaches(t *testing.T, n int) {
 	t.Helper()
-	wait.Eventually(t, fmt.Sprintf("%d conversations are in progress", n), func() (any, bool) { return e.now(), e.now() == n })
+	wait.Eventually(t, fmt.Sprintf("%d conversations are in progress", n), func() (any, bool) {
+		active := e.now()
+		return active, active == n
+	})
 }
 
 // kept is a store in memory.
@@ -255,9 +258,11 @@ func (f *fleet) member(name string, change func(*MemberOptions)) (err func() err
 	end = f.goes(func(ctx context.Context) {
 		o := MemberOptions{
 			Access: accessOf(f.nats.Link), Name: name, Version: "1", Log: log(f.t),
-			Target:     func(TargetOptions) (Target, error) { return f.out, nil },
-			Questioner: func(FollowupOptions) (corpus.Questioner, func(), error) { return corpus.BuiltinQuestioner{}, nil, nil },
-			Health:     func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+			Target: func(TargetOptions) (Target, error) { return f.out, nil },
+			Questioner: func(FollowupOptions) (corpus.Questioner, func(), error) {
+				return corpus.BuiltinQuestioner{}, nil, nil
+			},
+			Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
 		}
 		change(&o)
 		err := RunMember(ctx, o)
@@ -284,7 +289,8 @@ func task(t *testing.T, run string, concurrency int) lane.Task {
 	settled := time.Now()
 	return lane.Task{
 		Lane: "main", Run: run, Seed: 7, Corpus: texts, Heard: newEars(),
-		Step: api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled}, Settings: settingsFor(concurrency),
+		Step:     api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled},
+		Settings: settingsFor(concurrency),
 	}
 }
 

@@ -86,7 +86,8 @@ func (r *rig) coordinatorKilled() {
 	r.startCoordinator()
 	r.until("the coordinator is back", func() bool { _, err := r.client.Snapshot(r.Context()); return err == nil })
 	_, active := r.witness.present(time.Now())
-	assert.Greater(r, active, r.conversations*8/10, "members go on") // where one has just ended, the next may be about to begin
+	// where one has just ended, the next may be about to begin
+	assert.Greater(r, active, r.conversations*8/10, "members go on")
 	r.until("the run is taken over", func() bool { return r.held(r.conversations) })
 	r.took("coordinator: the concurrency is back", killed)
 	r.until("the store lists what is in progress", func() bool {
@@ -123,7 +124,8 @@ func (r *rig) memberStopped(m *part) {
 	})
 	r.took("stopped member: it is back, from its waking", woken)
 	for _, a := range r.target.all()[before:] {
-		if a.by == m.key() && slices.ContainsFunc(blocks, func(b members.Block) bool { return b.From <= a.number && a.number < b.To }) {
+		held := slices.ContainsFunc(blocks, func(b members.Block) bool { return b.From <= a.number && a.number < b.To })
+		if a.by == m.key() && held {
 			assert.Fail(r, "a member that woke after its lease goes on", a.id)
 		}
 	}
@@ -150,9 +152,18 @@ func (r *rig) audit() {
 		}
 		return true
 	})
-	assert.Empty(r, r.whole("SELECT conversation || '/' || number FROM turns GROUP BY conversation, number HAVING count(*) > 1"), "turns twice")
-	assert.Empty(r, r.whole("SELECT number FROM conversations GROUP BY lane, number HAVING count(*) > 1"), "conversation numbers twice")
-	assert.Empty(r, r.whole("SELECT DISTINCT conversation FROM turns WHERE conversation NOT IN (SELECT id FROM conversations)"), "turns of no conversation")
+	assert.Empty(
+		r, r.whole("SELECT conversation || '/' || number FROM turns GROUP BY conversation, number HAVING count(*) > 1"),
+		"turns twice",
+	)
+	assert.Empty(
+		r, r.whole("SELECT number FROM conversations GROUP BY lane, number HAVING count(*) > 1"),
+		"conversation numbers twice",
+	)
+	assert.Empty(
+		r, r.whole("SELECT DISTINCT conversation FROM turns WHERE conversation NOT IN (SELECT id FROM conversations)"),
+		"turns of no conversation",
+	)
 	r.until("every conversation has ended", func() bool {
 		return len(r.whole("SELECT id FROM conversations WHERE status = 'active'")) == 0
 	})
@@ -172,6 +183,7 @@ func (r *rig) audit() {
 			lost++
 		}
 	}
-	r.Logf("%d turns asked, %d answered, %d acknowledged, %d stored; %d were answered to a member that was killed or stopped before it had an acknowledgement",
+	r.Logf("%d turns asked, %d answered, %d acknowledged, %d stored; "+
+		"%d were answered to a member that was killed or stopped before it had an acknowledgement",
 		len(asked), len(r.target.answered), len(acked), len(stored), lost)
 }

@@ -59,16 +59,17 @@ func newRig(t *testing.T, on *target, conversations, n int, flags ...string) *ri
 	// A pause of 25 ms for each conversation: 40 turns a second with any number of conversations.
 	think := time.Duration(conversations) * 25 * time.Millisecond
 	r.coordinator = &part{role: "coordinator", command: process.Command{Path: loadgen, Args: append([]string{
-		"--members-nats-url=" + r.nats.URL(), "--members-fleet=" + fleet, "--listen=127.0.0.1:0", "--data-dir=" + r.dir, "--target-url=http://" + r.target.address,
-		fmt.Sprintf("--concurrency=%d", conversations/4), fmt.Sprintf("--max-concurrency=%d", conversations), fmt.Sprintf("--start-rate=%d", max(50, conversations/8)),
-		"--target-rps=0", "--think-time=" + think.String(), "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
+		"--members-nats-url=" + r.nats.URL(), "--members-fleet=" + fleet, "--listen=127.0.0.1:0", "--data-dir=" + r.dir,
+		"--target-url=http://" + r.target.address, "--target-rps=0", "--think-time=" + think.String(),
+		fmt.Sprintf("--concurrency=%d", conversations/4), fmt.Sprintf("--max-concurrency=%d", conversations),
+		fmt.Sprintf("--start-rate=%d", max(50, conversations/8)),
+		"--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
 		"--store-max-conversations=1000000", "--no-shadow-enabled",
 	}, flags...)}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i)
-		r.members = append(r.members, &part{role: "member", name: name, command: process.Command{Path: loadgen, Args: []string{
-			"member", "--join=" + r.nats.URL(), "--members-fleet=" + fleet, "--members-name=" + name,
-		}}})
+		args := []string{"member", "--join=" + r.nats.URL(), "--members-fleet=" + fleet, "--members-name=" + name}
+		r.members = append(r.members, &part{role: "member", name: name, command: process.Command{Path: loadgen, Args: args}})
 	}
 	t.Cleanup(r.stop)
 	r.witness = newWitness(t, r.nats.URL(), fleet)
@@ -78,7 +79,9 @@ func newRig(t *testing.T, on *target, conversations, n int, flags ...string) *ri
 	r.startCoordinator()
 	r.until("the coordinator is ready", func() bool { return r.client.Ready(t.Context()) == nil })
 	var err error
-	r.db, err = sql.Open("sqlite", "file:"+filepath.Join(r.dir, "kvbooth.db")+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
+	r.db, err = sql.Open(
+		"sqlite", "file:"+filepath.Join(r.dir, "kvbooth.db")+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)",
+	)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.db.Close()) })
 	r.until("all members are there", func() bool { now, _ := r.witness.present(time.Now()); return now == n })
@@ -112,7 +115,8 @@ func (r *rig) startCoordinator() {
 		if err != nil || address == nil {
 			return string(text), false
 		}
-		r.client, err = api.NewClient(&http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, string(address[1]), "")
+		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		r.client, err = api.NewClient(client, string(address[1]), "")
 		return err, err == nil
 	})
 }
@@ -184,7 +188,8 @@ func (r *rig) listed(blocks []members.Block) (n int) {
 	r.Helper()
 	for _, b := range blocks {
 		var active int
-		err := r.db.QueryRowContext(r.Context(), "SELECT count(*) FROM conversations WHERE status = 'active' AND number >= ? AND number < ?", b.From, b.To).Scan(&active)
+		const query = "SELECT count(*) FROM conversations WHERE status = 'active' AND number >= ? AND number < ?"
+		err := r.db.QueryRowContext(r.Context(), query, b.From, b.To).Scan(&active)
 		require.NoError(r, err)
 		n += active
 	}

@@ -123,7 +123,8 @@ func (s *Server) Restart() {
 	if err != nil {
 		s.t.Skip("no nats-server: go tool mage build")
 	}
-	s.cmd = exec.Command(program, append([]string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", s.dir}, s.args...)...)
+	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", s.dir}
+	s.cmd = exec.Command(program, append(args, s.args...)...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -73,13 +73,7 @@ func TestDefaults(t *testing.T) {
 	require.Nil(t, c.WorkloadSettings().Output, "answers end where the model ends them")
 }
 
-// What a simulated cluster offers is not known before it is asked.
-func TestModeOfASimulatedCluster(t *testing.T) {
-	c := input{args: []string{target, "--mode-driver=simulated", "--mode-mode=least_loaded", "--mode-speculation=eagle3"}}.must(t)
-	require.Equal(t, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationEagle3}, c.Mode.State())
-}
-
-// Where nobody names the mode at the start, only a driver that knows it does.
+// A mode that is not configured is that of a driver with one of its own, and else unknown.
 func TestModeAtTheStart(t *testing.T) {
 	const both = "--mode-endpoints=round_robin=http://b,kv=http://x:8000"
 	for _, row := range []struct {
@@ -89,6 +83,7 @@ func TestModeAtTheStart(t *testing.T) {
 		{api.ModeUnknown, []string{target}},
 		{api.ModeRoundRobin, []string{target, "--mode-mode=round_robin"}},
 		{api.ModeUnknown, []string{target, "--mode-driver=simulated"}},
+		{api.ModeLeastLoaded, []string{target, "--mode-driver=simulated", "--mode-mode=least_loaded"}},
 		{api.ModeKV, []string{target, "--mode-driver=pinned"}},
 		{api.ModeKV, []string{target, "--mode-driver=endpoints", both}},
 		{api.ModeRoundRobin, []string{"--target-url=http://b", "--mode-driver=endpoints", both}},
@@ -117,19 +112,18 @@ func TestPrecedence(t *testing.T) {
 	} {
 		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
 	}
+	other := input{env: []string{"LOADGEN_CONFIG=other.yaml"}, files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"}}.must(t)
+	require.Equal(t, "https://y", other.Target.URL)
+	require.Equal(t, "other.yaml", other.File)
+	for _, flag := range []string{"--model=llama", "--target-model=llama"} { // a short name besides that of the field
+		c := input{args: []string{target, flag}, env: []string{"LOADGEN_TARGET_MODEL=other"}}.must(t)
+		require.Equal(t, "llama", c.Target.Model, flag)
+	}
 }
 
-func TestPresetRecorded(t *testing.T) {
-	c := input{args: []string{target, "--preset", "recorded"}}.must(t)
-	require.Equal(t, Turns{5, 5}, c.Turns)
-	require.Equal(t, 1024, c.MaxTokens)
-	require.Equal(t, "elaborate further", c.Followup.Text)
-	require.Nil(t, c.WorkloadSettings().Output, "a real model ends its answers itself")
-}
-
-// Where answers end nowhere by themselves, they have the lengths that the simulation of
-// the recorded results takes.
-func TestPresetsOnSimulation(t *testing.T) {
+// Answers of a simulation have the lengths of the simulation of the recorded results, with a preset alone. Answers of
+// a model end by themselves.
+func TestPresets(t *testing.T) {
 	recorded := closedloop.Recorded()
 	shape := func(args ...string) workload.Settings {
 		return input{args: append([]string{target}, args...)}.must(t).WorkloadSettings()
@@ -149,17 +143,16 @@ func TestPresetsOnSimulation(t *testing.T) {
 	}
 	require.Nil(t, shape("--deployment-kind=simulated").Output, "no preset, no lengths")
 	require.Nil(t, shape("--preset=recorded", "--deployment-kind=real").Output)
+	real := input{args: []string{target, "--preset", "recorded"}}.must(t)
+	require.Equal(t, Turns{5, 5}, real.Turns)
+	require.Equal(t, 1024, real.MaxTokens)
+	require.Equal(t, "elaborate further", real.Followup.Text)
+	require.Nil(t, real.WorkloadSettings().Output)
 	require.Empty(t, input{args: []string{target, "--preset=demo"}}.must(t).Followup.Text, "the built-in questioner asks")
 
 	require.Equal(t, api.Range{Min: 4, Max: 4}, shape("--preset=demo", "--turns-max=4").Turns, "what is given wins")
 	require.Equal(t, &api.Distribution{Mean: 50, CV: .3}, shape("--preset=demo", "--output-tokens-mean=50").Output)
 	require.Nil(t, shape("--preset=demo", "--max-tokens=64").Output, "answers as long as allowed")
-}
-
-func TestConfigFileFromItsVariable(t *testing.T) {
-	c := input{env: []string{"LOADGEN_CONFIG=other.yaml"}, files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"}}.must(t)
-	require.Equal(t, "https://y", c.Target.URL)
-	require.Equal(t, "other.yaml", c.File)
 }
 
 // Flags may switch off what the file switches on.
@@ -264,14 +257,6 @@ func TestTwin(t *testing.T) {
 	b = input{args: append(more, target, "--twin-cluster-metrics-urls=http://x,http://y")}.must(t).ForTwin()
 	require.Equal(t, Prometheus{}, b.Prometheus)
 	require.Equal(t, []string{"http://x", "http://y"}, b.Cluster.MetricsURLs)
-}
-
-// The model's flag has a short name besides that of its field.
-func TestModelFlags(t *testing.T) {
-	for _, flag := range []string{"--model=llama", "--target-model=llama"} {
-		c := input{args: []string{target, flag}, env: []string{"LOADGEN_TARGET_MODEL=other"}}.must(t)
-		require.Equal(t, "llama", c.Target.Model, flag)
-	}
 }
 
 const (
