@@ -113,7 +113,9 @@ func TestEveryRouteRequiresTheToken(t *testing.T) {
 	for _, q := range everyRoute(s) {
 		open := q.access == probe || q.access == scrape || q.access == public
 		for _, q.header = range []map[string]string{
-			nil, bearer(""), bearer("wrong"), bearer(token + "x"), {"Authorization": token}, {"Authorization": "Basic " + token},
+			nil, bearer(""), bearer("wrong"), bearer(token + "x"),
+			{"Authorization": token},
+			{"Authorization": "Basic " + token},
 			cookie("wrong"), cookie(token),
 		} {
 			res, text := do(t, s, q.request)
@@ -125,7 +127,8 @@ func TestEveryRouteRequiresTheToken(t *testing.T) {
 	}
 	require.Empty(t, b.calls)
 	for _, q := range []request{
-		{path: v1 + "/status", header: bearer(token)}, {path: v1 + "/status", header: map[string]string{"Authorization": "bearer  " + token}},
+		{path: v1 + "/status", header: bearer(token)},
+		{path: v1 + "/status", header: map[string]string{"Authorization": "bearer  " + token}},
 		{path: "/"},
 	} {
 		res, _ := do(t, s, q)
@@ -409,8 +412,13 @@ func TestCheckListen(t *testing.T) {
 // What cannot work is refused before it serves; a token is never repeated.
 func TestBadOptions(t *testing.T) {
 	for _, tt := range []struct{ field, value string }{
-		{"token", "two words"}, {"token", "schlüssel"}, {"token", strings.Repeat("x", api.MaxToken+1)}, {"metrics_token", "two words"},
-		{"hosts", "http://booth.example"}, {"hosts", "booth.example/x"}, {"hosts", ""},
+		{"token", "two words"},
+		{"token", "schlüssel"},
+		{"token", strings.Repeat("x", api.MaxToken+1)},
+		{"metrics_token", "two words"},
+		{"hosts", "http://booth.example"},
+		{"hosts", "booth.example/x"},
+		{"hosts", ""},
 	} {
 		opts := options(&recorder{})
 		switch tt.field {
