@@ -128,8 +128,8 @@ func policy(t *testing.T, s api.Shadow, name string) api.ShadowPolicy {
 	return api.ShadowPolicy{}
 }
 
-// One text, always on one worker: all its ten full blocks are found but the first time, and
-// every other time under round-robin.
+// One text is sent to one worker again and again. All of its ten full blocks are found but the first time, and every
+// other time under round-robin.
 func TestFigures(t *testing.T) {
 	on(t, func(s *rig) {
 		s.turn(1, 11, 0)
@@ -166,8 +166,7 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// Figures are withheld where our account of the caches is not what was measured, and where
-// too few turns tell.
+// Figures are withheld where the account of the caches differs from what was measured, and after too few turns.
 func TestWithheld(t *testing.T) {
 	on(t, func(s *rig) {
 		for range 10 {
@@ -214,8 +213,8 @@ func TestNoShadow(t *testing.T) {
 	none.Reset()
 }
 
-// Turns that are sent before the cluster is known wait for it.
-func TestForesight(t *testing.T) {
+// Turns that are sent before the cluster has reported wait for it.
+func TestTurnsWaitForTheCluster(t *testing.T) {
 	on(t, func(s *rig) {
 		s.set(func(s *rig) { s.cluster = api.Cluster{Problem: "not read yet"} })
 		s.Live = New(s.opts)
@@ -230,8 +229,8 @@ func TestForesight(t *testing.T) {
 	})
 }
 
-// A reset begins with empty caches; what was in flight then is not followed any more.
-func TestReset(t *testing.T) {
+// A reset begins with empty caches. Turns in flight are not followed any more.
+func TestResetBeginsWithEmptyCaches(t *testing.T) {
 	on(t, func(s *rig) {
 		s.turn(1, 11, 0)
 		flying := s.Follow(Sent{ID: "r", Conversation: "9"})
@@ -270,8 +269,8 @@ func TestLostTurns(t *testing.T) {
 	})
 }
 
-// A target that tells the worker at the end of an answer alone is followed as well.
-func TestWorkerToldLate(t *testing.T) {
+// A target that reports the worker only at the end of an answer is followed too.
+func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 	on(t, func(s *rig) {
 		for i := range 3 {
 			f := s.Follow(Sent{ID: "r", Conversation: "1"})
@@ -288,8 +287,8 @@ func TestWorkerToldLate(t *testing.T) {
 	})
 }
 
-// Where no ids are told, text stands for them, whose length a token has by what usage says.
-func TestText(t *testing.T) {
+// Without token ids the text replaces them. The usage gives the bytes of a token.
+func TestTextReplacesTokenIDs(t *testing.T) {
 	on(t, func(s *rig) {
 		s.set(func(s *rig) { s.ids = false })
 		pass(2 * time.Second)
@@ -306,8 +305,8 @@ func TestText(t *testing.T) {
 	})
 }
 
-// A worker whose page cannot be read for a moment keeps its cache; one that is gone loses it.
-func TestWorkerMissing(t *testing.T) {
+// A worker that is missing for a moment keeps its cache. A worker that is gone loses it.
+func TestMissingWorkerKeepsItsCache(t *testing.T) {
 	on(t, func(s *rig) {
 		s.turn(1, 22, 0)
 		s.set(func(s *rig) { s.cluster.Workers = s.cluster.Workers[:1] })
