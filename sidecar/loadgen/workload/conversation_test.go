@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/tiktoken-go/tokenizer"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -104,76 +102,4 @@ func TestInstance(t *testing.T) {
 	unpinned := &server{}
 	talk(t, unpinned)
 	assert.Empty(t, unpinned.requests()[0].Instance)
-}
-
-// A fixed question is asked at every follow-up, as in the recorded runs.
-func TestFixedQuestion(t *testing.T) {
-	fixed := corpus.FixedQuestioner{Text: "elaborate further"}
-	for _, turns := range talk(t, &server{}, func(o *Options) { o.Questioner = fixed }) {
-		for i, turn := range turns[1:] {
-			assert.Equal(t, "elaborate further", turn.Messages[2*i+2].Content)
-		}
-	}
-}
-
-// Prompts grow from 3,500 to about 7,000 tokens over five
-// turns, with answers of as many tokens as were asked for.
-func TestPromptsGrow(t *testing.T) {
-	encoder, err := tokenizer.Get(tokenizer.Cl100kBase)
-	require.NoError(t, err)
-	sent := talk(t, &server{text: prose(t, encoder)})
-	count, known := 0, map[string]int{}
-	size := func(text string) int {
-		if known[text] == 0 {
-			known[text], err = encoder.Count(text)
-			require.NoError(t, err)
-		}
-		return known[text]
-	}
-	var prompts [5]float64
-	answers := 0.
-	for _, id := range slices.Sorted(maps.Keys(sent)) {
-		if turns := sent[id]; count < 15 && len(turns) == 5 && turns[4].answer != "" {
-			count++
-			for i, turn := range turns {
-				for _, m := range turn.Messages {
-					prompts[i] += float64(size(m.Content))
-				}
-				answers += float64(size(turn.answer))
-			}
-		}
-	}
-	require.Equal(t, 15, count)
-	for i := range prompts {
-		prompts[i] /= float64(count)
-		if i > 0 {
-			assert.InDelta(t, 850, prompts[i]-prompts[i-1], 60, "an answer and a question")
-		}
-	}
-	assert.InEpsilon(t, 830, answers/float64(5*count), .03)
-	assert.InDelta(t, 3750, prompts[0], 150)
-	assert.InDelta(t, 7150, prompts[4], 250)
-}
-
-// prose gives answers of so many tokens, cut from the articles where whole
-// tokens end, so that they count as many again.
-func prose(t *testing.T, encoder tokenizer.Codec) func(tokens int) string {
-	t.Helper()
-	articles, err := corpus.Builtin()
-	require.NoError(t, err)
-	var pieces [][]string
-	for _, s := range articles.Starters {
-		_, tokens, err := encoder.Encode(s.Text)
-		require.NoError(t, err)
-		pieces = append(pieces, tokens)
-	}
-	next := 0
-	var mu sync.Mutex
-	return func(tokens int) string {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		from := 97 * next % 2000
-		return strings.Join(pieces[next%len(pieces)][from:from+tokens], "")
-	}
 }

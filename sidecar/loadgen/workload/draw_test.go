@@ -61,47 +61,23 @@ func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
 	}
 }
 
-// The questions of a conversation are drawn, too, and do not disturb the rest:
-// with the same answers they are the same.
-func TestQuestionsRepeatWithTheSeed(t *testing.T) {
-	talk := func(concurrency int) (asked []string) {
-		synctest.Test(t, func(t *testing.T) {
-			target := &server{}
-			run(t, target, booth(concurrency))
-			after(3 * time.Minute)
-			for _, turn := range target.conversations()["main-r1-0"] {
-				asked = append(asked, turn.Messages[len(turn.Messages)-1].Content)
-			}
-		})
-		return asked
-	}
-	assert.Equal(t, talk(1), talk(20))
-}
-
-func TestDrawsDiffer(t *testing.T) {
-	seen := map[string]string{}
-	for _, seed := range []uint64{0, 1, 2, math.MaxUint64} {
-		for k, d := range draws(t, seed, 1000, booth(1)) {
-			name := fmt.Sprintf("(%d, %d)", seed, k)
-			assert.Empty(t, seen[d.shape()], "%s is drawn like %s", name, seen[d.shape()])
-			seen[d.shape()] = name
-		}
-	}
-}
-
-// Neither the numbers of one seed nor the first conversations of many seeds
-// may lean to a starter, or to a number of turns. The limits are those of
-// chi-square at one in a thousand.
+// No two conversations are drawn alike, and neither the numbers of one seed nor the first conversations of many seeds
+// may lean to a starter, or to a number of turns. The limits are those of chi-square at one in a thousand.
 func TestDrawsAreUniform(t *testing.T) {
 	bySeed := make([]drawn, 1000)
 	for seed := range bySeed {
-		bySeed[seed] = draws(t, uint64(seed), 1, booth(1))[0]
+		bySeed[seed] = draws(t, uint64(seed)+2, 1, booth(1))[0]
 	}
-	for name, all := range map[string][]drawn{"numbers": draws(t, 1, 1000, booth(1)), "seeds": bySeed} {
+	seen := map[string]string{}
+	for name, all := range map[string][]drawn{
+		"numbers": draws(t, 1, 1000, booth(1)), "another seed's": draws(t, math.MaxUint64, 1000, booth(1)), "seeds": bySeed,
+	} {
 		starters, turns := map[string]int{}, map[int]int{}
 		for _, d := range all {
 			starters[d.starter.ID]++
 			turns[d.Turns]++
+			assert.Empty(t, seen[d.shape()], "one of %s is drawn like one of %s", name, seen[d.shape()])
+			seen[d.shape()] = name
 		}
 		assert.Len(t, starters, 10, name)
 		assert.Less(t, chiSquare(starters, 100), 27.88, "%s: %v", name, starters)
@@ -164,7 +140,12 @@ func TestOpenings(t *testing.T) {
 		n, texts int
 		most     int // conversations on one text
 	}{
-		{AsMany, 2000, 10, 260}, {10, 2000, 10, 260}, {3, 2000, 3, 750}, {100, 4000, 100, 70}, {1000, 1000, 630, 8}, {OneEach, 1000, 1000, 1},
+		{AsMany, 2000, 10, 260},
+		{10, 2000, 10, 260},
+		{3, 2000, 3, 750},
+		{100, 4000, 100, 70},
+		{1000, 1000, 630, 8},
+		{OneEach, 1000, 1000, 1},
 	} {
 		s, seen := booth(1), map[string]int{}
 		s.Openings = tt.openings
@@ -181,15 +162,9 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
-// What as many as there are gives and what that number gives is the same, so that a
-// baseline's number tells how it was measured.
+// The number that the API has for as many as there are is that of the corpus, so that a baseline's number tells how it
+// was measured.
 func TestOpeningsOfTheCorpus(t *testing.T) {
-	s, ten := booth(1), booth(1)
-	ten.Openings = OpeningsOf(10)
-	want := draws(t, 1, 200, s)
-	for k, d := range draws(t, 1, 200, ten) {
-		assert.Equal(t, want[k].shape(), d.shape())
-	}
 	c := &corpus.Corpus{Starters: make([]corpus.Starter, 7)}
 	assert.Equal(t, []int{7, 7, 0, 100}, []int{AsMany.Of(c), Openings(7).Of(c), OneEach.Of(c), OpeningsOf(100).Of(c)})
 	assert.Equal(t, OneEach, OpeningsOf(0))
@@ -233,84 +208,52 @@ func TestTurnsWithinRange(t *testing.T) {
 	}
 }
 
-// The booths' lengths: without a cap as configured, and with one as a normal
-// distribution is that cannot exceed it.
+// The lengths have mean and variation of the recorded deployment, with and without a cap.
 func TestLengths(t *testing.T) {
-	for _, tt := range []struct {
-		name      string
-		maxTokens int
-	}{
-		{"out of the cap's reach", 4096},
-		{"capped", 1024},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := booth(1)
-			s.MaxTokens = tt.maxTokens
-			mean, cv := lengths(draws(t, 1, 2000, s), 5, tt.maxTokens)
-			wantMean, wantCV := capped(830, .15, float64(tt.maxTokens))
-			assert.InEpsilon(t, wantMean, mean, .005)
-			assert.InDelta(t, wantCV, cv, .005)
-			assert.InEpsilon(t, 830, mean, .01, "as the recorded deployment has them")
-			assert.InDelta(t, .15, cv, .01, "as the recorded deployment has them")
-		})
-	}
-}
-
-// lengths gives mean and coefficient of variation of the first turns.
-func lengths(all []drawn, turns, most int) (mean, cv float64) {
-	var sum, squares, n float64
-	for _, d := range all {
-		for _, tokens := range d.MaxTokens[:turns] {
-			if tokens < 1 || tokens > most {
-				panic(fmt.Sprintf("a length of %d tokens", tokens))
+	for _, maxTokens := range []int{4096, 1024} {
+		s := booth(1)
+		s.MaxTokens = maxTokens
+		var sum, squares, n float64
+		for _, d := range draws(t, 1, 2000, s) {
+			for _, tokens := range d.MaxTokens[:5] {
+				assert.True(t, 1 <= tokens && tokens <= maxTokens, "%d tokens", tokens)
+				sum, squares, n = sum+float64(tokens), squares+float64(tokens)*float64(tokens), n+1
 			}
-			sum, squares, n = sum+float64(tokens), squares+float64(tokens)*float64(tokens), n+1
 		}
+		mean := sum / n
+		assert.InEpsilon(t, 830, mean, .01)
+		assert.InDelta(t, .15, math.Sqrt(squares/n-mean*mean)/mean, .01)
 	}
-	mean = sum / n
-	return mean, math.Sqrt(squares/n-mean*mean) / mean
 }
 
-// capped gives mean and coefficient of variation of min(X, most) for a normal X.
-func capped(mean, cv, most float64) (float64, float64) {
-	sd := mean * cv
-	z := (most - mean) / sd
-	density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
-	over := math.Erfc(z/math.Sqrt2) / 2
-	first := z*over - density
-	second := 1 - over - z*density + z*z*over
-	m := mean + sd*first
-	return m, sd * math.Sqrt(second-first*first) / m
-}
-
-// The first conversations of a workload can be held from their midst: they have fewer turns, which
-// are the first of those that they would have had.
+// The first conversations of a workload can be held from their midst. They have fewer turns, which are the first of
+// those that they would have had.
 func TestMidway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, target, booth(20), func(o *Options) { o.Seed, o.Midway = 42, 20 })
 		after(5 * time.Minute)
 		r.stop()
-		want := draws(t, 42, 100, booth(20))
+		want, short := draws(t, 42, 100, booth(20)), 0
 		all, _ := r.ended()
-		short, later := 0, 0
 		for _, e := range all {
-			switch {
-			case e.status != api.ConversationCompleted:
-			case e.Number < 20:
-				if e.Planned < 3 {
-					short++
-				}
-				for n, turn := range target.conversations()[e.ID] {
-					assert.Equal(t, want[e.Number].MaxTokens[n], turn.MaxTokens)
-				}
-				assert.Len(t, target.conversations()[e.ID], e.Planned)
-			default:
-				later++
+			if e.status != api.ConversationCompleted {
+				continue
+			}
+			if e.Number >= 20 {
 				assert.Equal(t, want[e.Number].Turns, e.Planned)
+				continue
+			}
+			if e.Planned < 3 {
+				short++
+			}
+			turns := target.conversations()[e.ID]
+			assert.Len(t, turns, e.Planned)
+			for n, turn := range turns {
+				assert.Equal(t, want[e.Number].MaxTokens[n], turn.MaxTokens)
 			}
 		}
 		assert.InDelta(t, 10, short, 6, "half of them have less than three turns, which is the least of a whole one")
-		assert.Greater(t, later, 20)
+		assert.Greater(t, len(all), 40)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -339,18 +340,16 @@ func (r *rig) stop() {
 
 // after lets time pass, and what then happens happen.
 func after(d time.Duration) {
-	time.Sleep(d)
+	wait.Advance(d)
 	synctest.Wait()
 }
 
 // reaches waits until so many conversations are in progress.
 func (r *rig) reaches(n int, within time.Duration) {
 	r.t.Helper()
-	for begun := time.Now(); r.actual() != n; after(10 * time.Millisecond) {
-		if time.Since(begun) > within {
-			require.Equal(r.t, n, r.actual(), "conversations after %s", within)
-		}
-	}
+	begun := time.Now()
+	wait.Within(r.t, within, "conversations in progress", func() (any, bool) { return r.actual(), r.actual() == n })
+	assert.LessOrEqual(r.t, time.Since(begun), within)
 }
 
 // over says whether Run has returned.

@@ -91,25 +91,18 @@ func firsts(all []request) (out []request) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		asked, want time.Duration
-	}{
-		{"longer than the pause", 2 * time.Second, 2 * time.Second},
-		{"shorter than the pause", 100 * time.Millisecond, firstPause},
-		{"half a minute", 30 * time.Second, 30 * time.Second},
-		{"at most a minute", time.Hour, maxAsked},
+	for asked, want := range map[time.Duration]time.Duration{
+		2 * time.Second: 2 * time.Second, 30 * time.Second: 30 * time.Second,
+		100 * time.Millisecond: firstPause, time.Hour: maxAsked,
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				limited := chat.Error{Class: api.ErrorRateLimited, Status: 429, RetryAfter: tt.asked}
-				target := &server{fault: outage(time.Now(), time.Now().Add(200*time.Millisecond), limited)}
-				r := run(t, target, booth(60))
-				after(100 * time.Second)
-				sent := target.requests()
-				assert.InDelta(t, tt.want.Seconds(), sent[1].at.Sub(sent[0].at).Seconds(), .1)
-				assert.Equal(t, 60, r.actual())
-			})
+		synctest.Test(t, func(t *testing.T) {
+			limited := chat.Error{Class: api.ErrorRateLimited, Status: 429, RetryAfter: asked}
+			target := &server{fault: outage(time.Now(), time.Now().Add(200*time.Millisecond), limited)}
+			r := run(t, target, booth(60))
+			after(100 * time.Second)
+			sent := target.requests()
+			assert.InDelta(t, want.Seconds(), sent[1].at.Sub(sent[0].at).Seconds(), .1, "%v", asked)
+			assert.Equal(t, 60, r.actual())
 		})
 	}
 }
@@ -128,55 +121,44 @@ func TestRandomErrors(t *testing.T) {
 	}
 }
 
-// silent is a target whose second request is cancelled without a word, though
-// nobody cancelled it; before that all fail, after it all is well.
-type silent struct {
-	server
-	n atomic.Int32
+// sender is a target whose answer depends on how many requests came before.
+type sender struct {
+	n  atomic.Int32
+	do func(ctx context.Context, n int32, req chat.Request) chat.Result
 }
 
-func (s *silent) Do(ctx context.Context, req chat.Request) chat.Result {
-	switch s.n.Add(1) {
-	case 1:
-		return chat.Result{Err: &refused}
-	case 2:
-		return chat.Result{Cancelled: true}
-	}
-	return s.server.Do(ctx, req)
+func (s *sender) Do(ctx context.Context, req chat.Request) chat.Result {
+	return s.do(ctx, s.n.Add(1), req)
 }
 
-// The one conversation that tries may end without a word on the target; the
-// next one tries all the same.
-func TestTryWithoutAWord(t *testing.T) {
+// The one conversation that tries may be cancelled, which tells nothing of the target. The next one tries all the same.
+func TestTryThatIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &silent{}, booth(20))
+		target := &server{}
+		r := run(t, &sender{do: func(ctx context.Context, n int32, req chat.Request) chat.Result {
+			switch n {
+			case 1:
+				return chat.Result{Err: &refused}
+			case 2:
+				return chat.Result{Cancelled: true}
+			}
+			return target.Do(ctx, req)
+		}}, booth(20))
 		r.reaches(20, firstPause+maxPause+ttft+3*time.Second)
 	})
 }
 
-// A try that retires before its turn is sent does not keep the others back.
-func TestTryThatRetires(t *testing.T) {
+// An answer without content ends the pause, too.
+func TestEmptyAnswerEndsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		target := &server{fault: outage(time.Now(), time.Now().Add(100*time.Millisecond), refused)}
-		s := booth(5)
-		none := s
-		none.Concurrency = 0 // nothing less makes a try a surplus
-		begun := 0
-		running := make(chan *rig, 1)
-		r := run(t, target, s, func(o *Options) {
-			o.Observer = &beginner{Observer: o.Observer, begins: func() {
-				if begun++; begun == 2 { // the second conversation tries
-					(<-running).Set(none)
-				}
-			}}
-		})
-		running <- r
-		after(2 * time.Second)
-		require.Equal(t, 2, begun)
-		require.Len(t, target.requests(), 1, "the try was not sent")
-		require.Zero(t, r.actual())
-		r.Set(s)
-		r.reaches(5, maxPause+ttft+time.Second)
+		r := run(t, &sender{do: func(ctx context.Context, n int32, _ chat.Request) chat.Result {
+			if n == 1 {
+				return chat.Result{Err: &refused}
+			}
+			return chat.Result{Cancelled: !sleep(ctx, nil, time.Second), FinishReason: "stop"}
+		}}, booth(5))
+		after(time.Minute)
+		assert.Greater(t, r.mean(r.begun.Add(2*time.Second), time.Now()), 4.5)
 	})
 }
 
@@ -191,21 +173,24 @@ func (b *beginner) ConversationStarted(c *Conversation) {
 	b.begins()
 }
 
-// An answer without content is a word on the target, too.
-func TestEmptyAnswerOpens(t *testing.T) {
+// A try that retires before its turn is sent does not keep the others back.
+func TestTryThatRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &mute{}, booth(5))
-		after(time.Minute)
-		assert.Greater(t, r.mean(r.begun.Add(2*time.Second), time.Now()), 4.5)
+		target := &server{fault: outage(time.Now(), time.Now().Add(100*time.Millisecond), refused)}
+		begun, running := 0, make(chan *rig, 1)
+		r := run(t, target, booth(5), func(o *Options) {
+			o.Observer = &beginner{Observer: o.Observer, begins: func() {
+				if begun++; begun == 2 { // the second conversation tries
+					(<-running).Set(Settings{}) // nothing less makes a try a surplus
+				}
+			}}
+		})
+		running <- r
+		after(2 * time.Second)
+		require.Equal(t, 2, begun)
+		require.Len(t, target.requests(), 1, "the try was not sent")
+		require.Zero(t, r.actual())
+		r.Set(booth(5))
+		r.reaches(5, maxPause+ttft+time.Second)
 	})
-}
-
-// mute fails once, and then gives whole answers without a chunk.
-type mute struct{ failed atomic.Bool }
-
-func (m *mute) Do(ctx context.Context, _ chat.Request) chat.Result {
-	if !m.failed.Swap(true) {
-		return chat.Result{Err: &refused}
-	}
-	return chat.Result{Cancelled: !sleep(ctx, nil, time.Second), FinishReason: "stop"}
 }
