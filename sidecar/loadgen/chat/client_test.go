@@ -2,24 +2,13 @@ package chat
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"math/big"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -272,7 +261,7 @@ func TestDeadConnectionIsNotTried(t *testing.T) {
 		if r := do(t, c); r.Resent {
 			t.Error("a closed connection was tried")
 		}
-		eventually(t, "the end of the connection", func() bool { return !silent(kept.idle[0].socket) })
+		await.Eventually(t, "the end of the connection", func() (any, bool) { return nil, !silent(kept.idle[0].socket) })
 	}
 	if s.requests.Load() != 3 {
 		t.Errorf("%d requests", s.requests.Load())
@@ -300,14 +289,17 @@ func TestLive(t *testing.T) {
 	result := make(chan Result)
 	c := clientOf(t, s.url)
 	go func() { result <- c.Do(context.Background(), Request{Messages: hello(), Live: &live}) }()
-	eventually(t, "it is sent", func() bool { sent, _, _ := live.First(); return !sent.IsZero() })
+	await.Eventually(t, "it is sent", func() (any, bool) {
+		sent, _, _ := live.First()
+		return sent, !sent.IsZero()
+	})
 	if _, _, waiting := live.First(); !waiting || live.Worker() != 0 || live.Text() != "" {
 		t.Error("something is there before the first token")
 	}
 	for i := range words {
 		next <- struct{}{}
 		want := strings.Join(words[:i+1], "")
-		eventually(t, want, func() bool { return live.Text() == want })
+		await.Eventually(t, want, func() (any, bool) { return live.Text(), live.Text() == want })
 	}
 	sent, ttft, waiting := live.First()
 	close(next)
@@ -315,116 +307,4 @@ func TestLive(t *testing.T) {
 	if got, _ := r.TTFT(); !r.OK() || waiting || ttft != got || !sent.Equal(r.Sent) || live.Worker() != 1<<64-1 || r.Worker != 1<<64-1 || r.Content != "one two three" {
 		t.Errorf("live %v %v %v %d; %s", sent, ttft, waiting, live.Worker(), outcome(r))
 	}
-}
-
-// tlsServer answers over TLS.
-func tlsServer(t *testing.T, handler http.HandlerFunc) (s *httptest.Server, ca []byte) {
-	t.Helper()
-	s = httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-}
-
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	addresses := map[string]bool{}
-	s, ca := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {
-		addresses[r.RemoteAddr] = true
-		if r.URL.Path == "/v1/models" {
-			_, _ = io.WriteString(w, `{"data":[{"id":"llama"}]}`)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, e := range dynamoEvents(t) {
-			_, _ = io.WriteString(w, e)
-			_ = http.NewResponseController(w).Flush()
-		}
-	})
-	trusting := clientOf(t, s.URL, func(o *Options) { o.CA = ca })
-	for range 3 {
-		if r := do(t, trusting); r.Content != "roughputsweeprove" || len(r.Chunks) != 3 {
-			t.Errorf("got %s", outcome(r))
-		}
-	}
-	if len(addresses) != 1 {
-		t.Errorf("%d connections", len(addresses))
-	}
-	if models, err := trusting.Models(t.Context()); err != nil || len(models) != 1 || models[0] != "llama" {
-		t.Errorf("models %v, %v", models, err)
-	}
-	_, stranger := selfSigned(t)
-	for _, c := range []*Client{clientOf(t, s.URL), clientOf(t, s.URL, func(o *Options) { o.CA = stranger })} {
-		r := c.Do(t.Context(), Request{Messages: hello()})
-		_, models := c.Models(t.Context())
-		for _, err := range []*Error{r.Err, models} {
-			wantError(t, err, api.ErrorConnect, "unknown authority; give the authority's certificate as target.ca_file")
-		}
-	}
-}
-
-// The protocol in target.url is the wrong one.
-func TestTLSMismatch(t *testing.T) {
-	s, ca := tlsServer(t, func(http.ResponseWriter, *http.Request) {})
-	r := clientOf(t, strings.Replace(s.URL, "https", "http", 1)).Do(t.Context(), Request{Messages: hello()})
-	wantError(t, r.Err, api.ErrorHTTP4xx, "HTTP request to an HTTPS server")
-	plain := serveRaw(t, func(_ *server, c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	r = clientOf(t, strings.Replace(plain.url, "http", "https", 1), func(o *Options) { o.CA = ca }).Do(t.Context(), Request{Messages: hello()})
-	wantError(t, r.Err, api.ErrorConnect, "use http:// in target.url")
-}
-
-// Over TLS, too, limits hold and giving up is quick, though the server reads nothing.
-func TestTLSFaults(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	defer close(release)
-	s, ca := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Request-Id") == "stall" {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, event("a"))
-			_ = http.NewResponseController(w).Flush()
-		}
-		select {
-		case <-release:
-		case <-r.Context().Done():
-		}
-	})
-	limit := 300 * time.Millisecond
-	trust := func(o *Options) { o.CA = ca }
-	r := clientOf(t, s.URL, trust, stall(limit)).Do(t.Context(), Request{ID: "stall", Messages: hello()})
-	wantError(t, r.Err, api.ErrorStall)
-	if r.Content != "a" {
-		t.Errorf("stall: got %s", outcome(r))
-	}
-	r = sendHuge(t.Context(), clientOf(t, s.URL, trust, firstToken(limit)))
-	wantError(t, r.Err, api.ErrorTimeout)
-}
-
-// An authority that the handshake does not reach in time is a failed connection.
-func TestHandshakeTimesOut(t *testing.T) {
-	t.Parallel()
-	s := serveRaw(t, func(s *server, _ net.Conn) { <-s.gone })
-	c := clientOf(t, strings.Replace(s.url, "http", "https", 1), func(o *Options) { o.ConnectTimeout = 100 * time.Millisecond })
-	r := c.Do(t.Context(), Request{Messages: hello()})
-	wantError(t, r.Err, api.ErrorConnect, "target.connect_timeout")
-}
-
-// selfSigned makes a certificate that only it itself vouches for; change, if given,
-// changes it first.
-func selfSigned(t *testing.T, change ...func(*x509.Certificate)) (cert tls.Certificate, inPEM []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"script"}, NotAfter: time.Now().Add(time.Hour)}
-	for _, f := range change {
-		f(template)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -172,14 +172,3 @@ func FuzzDecodeChunk(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkDecodeChunk(b *testing.B) {
-	data := []byte(dynamoChunk)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := decodeChunk(data); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

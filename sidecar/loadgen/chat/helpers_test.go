@@ -25,8 +25,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// TestMain gives all tests a proxy in their environment: what goes to a loopback
-// address must not notice.
+// TestMain gives all tests a proxy in their environment. It must not be used for what goes to a loopback address.
 func TestMain(m *testing.M) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodConnect {
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
 		os.Setenv(name, proxy.URL)
 	}
-	os.Setenv("NO_PROXY", "kvbooth.invalid")
+	os.Setenv("NO_PROXY", "kvbooth.invalid,script")
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
@@ -144,24 +143,12 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 	if o.URL == "" {
 		o.URL = "http://script"
 	}
+	o.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	redial(t, c, func(dialer) dialer {
-		return func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
-	})
 	return c
-}
-
-// redial changes how a client's kept connections are opened.
-func redial(t testing.TB, c *Client, change func(dialer) dialer) {
-	t.Helper()
-	conf, err := tlsConfig(c.base, c.opts.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.kept = newPool(c.base, change(c.opts.dial), conf, c.opts.IdleTimeout)
 }
 
 // replay runs one request over a scripted connection. kept says whether the
@@ -332,10 +319,6 @@ func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 	return c
 }
 
-func firstToken(d time.Duration) func(*Options) { return func(o *Options) { o.FirstTokenTimeout = d } }
-func stall(d time.Duration) func(*Options)      { return func(o *Options) { o.StallTimeout = d } }
-func turn(d time.Duration) func(*Options)       { return func(o *Options) { o.TurnTimeout = d } }
-
 func hello() []openai.ChatCompletionMessage {
 	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
 }
@@ -361,17 +344,6 @@ func wantError(t testing.TB, e *Error, class api.ErrorClass, says ...string) {
 		if !strings.Contains(e.Message, words) {
 			t.Errorf("%q does not say %q", e.Message, words)
 		}
-	}
-}
-
-// eventually polls until the condition holds.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: still not so after 20 s", what)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

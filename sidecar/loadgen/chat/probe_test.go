@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net"
+	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"kvbooth/sidecar/api"
 )
@@ -14,147 +16,115 @@ import (
 const (
 	usageEvent  = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n"
 	workerEvent = `data: {"choices":[{"delta":{"content":"a"}}],"nvext":{"worker_id":{"decode_worker_id":9}}}` + "\n\n"
+	idsEvent    = "event: token_ids\n: \"[1,2,3]\"\n\n"
 )
 
-// asked says which extensions a request carries.
-func asked(body []byte) map[string]bool {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields)
-	return map[string]bool{ExtNVExt: fields[ExtNVExt] != nil, ExtStreamOptions: fields[ExtStreamOptions] != nil}
-}
-
-// As OpenAI's API says it (400, invalid_request_error, unsupported_parameter).
+// As OpenAI's API writes it (400, invalid_request_error, unsupported_parameter).
 const (
-	refusesMaxTokens = `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. ` +
-		`Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`
-	refusesNVExt = `{"error":{"message":"Unrecognized request argument supplied: nvext","type":"invalid_request_error","param":null,"code":null}}` //nolint:misspell // OpenAI's own words
+	refusesMaxTokens = `Unsupported parameter: 'max_tokens' is not supported with this model. ` +
+		`Use 'max_completion_tokens' instead.`
+	refusesNVExt = `Unrecognized request argument supplied: nvext` //nolint:misspell // OpenAI's own words
 )
 
-// limits are the fields of a request that say how long the answer may be.
-func limits(body []byte) map[string]json.RawMessage {
+// asked lists the extensions that a request carries, and the fields that limit its answer, in order.
+func asked(body []byte) (all []string) {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields)
-	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !strings.HasPrefix(name, "max_") })
-	return fields
+	if strings.Contains(string(fields[ExtNVExt]), `"annotations":["token_ids"]`) {
+		all = append(all, ExtTokenIDs)
+	}
+	for name := range fields {
+		if name == ExtNVExt || name == ExtStreamOptions || strings.HasPrefix(name, "max_") {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
-// A server that refuses max_tokens is asked with max_completion_tokens, in the probe and
-// in every request after it; what it says of both fields and of nvext is dealt with one
-// at a time.
-func TestProbeMaxCompletionTokens(t *testing.T) {
+// refusal is the answer to a request that asks for something.
+type refusal struct{ to, words string }
+
+// probed is a server that answers 400 to the first of these that a request asks for. Of what else is asked for, its
+// answer shows what it knows.
+type probed struct {
+	refuses []refusal
+	knows   []string
+}
+
+func (p probed) answer(c call) bool {
+	fields := asked(c.body)
+	for _, r := range p.refuses {
+		if slices.Contains(fields, r.to) {
+			message, _ := json.Marshal(map[string]any{"error": map[string]any{"message": r.words, "code": nil}})
+			return always(withLength(400, "", string(message)))(c)
+		}
+	}
+	events := []string{event("a")}
+	for _, name := range p.knows {
+		if slices.Contains(fields, name) {
+			shows := map[string]string{ExtNVExt: workerEvent, ExtStreamOptions: usageEvent, ExtTokenIDs: idsEvent}
+			events = append(events, shows[name])
+		}
+	}
+	return always(answerOf(append(events, doneEvent)...))(c)
+}
+
+// A probe finds out which extensions a server knows, drops what it refuses, one at a time, and asks a server that
+// refuses max_tokens with max_completion_tokens. What it finds holds for later requests.
+func TestProbe(t *testing.T) {
+	const ids, nvext, options, limit = ExtTokenIDs, ExtNVExt, ExtStreamOptions, ExtMaxCompletionTokens
+	all := []string{ids, nvext, options}
+	tokensByName, nvextByName := refusal{"max_tokens", refusesMaxTokens}, refusal{nvext, refusesNVExt}
 	for name, row := range map[string]struct {
-		first    string // what is refused first
+		refuses  []refusal
+		knows    []string
+		tokenIDs bool // they are asked for
+		used     []string
 		requests int32
 	}{
-		"max_tokens alone":       {requests: 2},
-		"max_tokens, then nvext": {first: refusesMaxTokens, requests: 3},
-		"nvext, then max_tokens": {first: refusesNVExt, requests: 3},
+		"it knows all":                       {nil, all, false, []string{nvext, options}, 1},
+		"it ignores what it does not know":   {nil, []string{options}, false, []string{options}, 1},
+		"it ignores everything":              {nil, nil, false, nil, 1},
+		"it refuses nvext by name":           {[]refusal{nvextByName}, all, false, []string{options}, 2},
+		"it refuses nvext without naming it": {[]refusal{{nvext, "bad request"}}, all, false, []string{options}, 2},
+		"it refuses stream_options by name":  {[]refusal{{options, "no stream_options"}}, all, false, []string{nvext}, 2},
+		"it refuses both":                    {[]refusal{{nvext, "no"}, {options, "no"}}, all, false, nil, 3},
+		"it refuses max_tokens":              {[]refusal{tokensByName}, all, false, []string{limit, nvext, options}, 2},
+		"it refuses max_tokens, then nvext":  {[]refusal{tokensByName, nvextByName}, all, false, []string{limit, options}, 3},
+		"it refuses nvext, then max_tokens":  {[]refusal{nvextByName, tokensByName}, all, false, []string{limit, options}, 3},
+		"it knows ids":                       {nil, all, true, []string{nvext, options, ids}, 1},
+		"it knows ids, and shows no worker":  {nil, []string{ids, options}, true, []string{nvext, options, ids}, 1},
+		"it ignores ids":                     {nil, []string{nvext, options}, true, []string{nvext, options}, 1},
+		"it refuses ids by name":             {[]refusal{{ids, "annotations"}}, all, true, []string{nvext, options}, 2},
+		"it refuses ids without naming them": {[]refusal{{ids, "bad request"}}, all, true, []string{nvext, options}, 2},
+		"it refuses nvext, ids are wanted":   {[]refusal{nvextByName}, all, true, []string{options}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(c call) bool {
-				tokens, nvext := limits(c.body)["max_tokens"] != nil, row.first != "" && asked(c.body)[ExtNVExt]
-				switch {
-				case nvext && (!tokens || row.first == refusesNVExt):
-					return always(withLength(400, "", refusesNVExt))(c)
-				case tokens:
-					return always(withLength(400, "", refusesMaxTokens))(c)
-				}
-				return always(answerOf(event("a"), workerEvent, usageEvent, doneEvent))(c)
-			})
-			c := clientOf(t, s.url)
+			s := serve(t, probed{row.refuses, row.knows}.answer)
+			c := clientOf(t, s.url, func(o *Options) { o.TokenIDs = row.tokenIDs })
 			if err := c.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]bool{ExtNVExt: row.first == "", ExtStreamOptions: true, ExtMaxCompletionTokens: true}
-			if !maps.Equal(c.Extensions(), want) {
-				t.Errorf("in use %v, want %v", c.Extensions(), want)
+			used := c.Extensions()
+			maps.DeleteFunc(used, func(_ string, is bool) bool { return !is })
+			if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, row.used) {
+				t.Errorf("in use %v, want %v", got, row.used)
 			}
 			if n := s.requests.Load(); n != row.requests {
 				t.Errorf("%d requests, want %d", n, row.requests)
 			}
-			if r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 7}); !r.OK() {
-				t.Error(r.Err)
-			}
-			p, err := newPayload(Request{Messages: hello(), MaxTokens: 7}, c.Model(), c.Extensions())
+			p, err := newPayload(Request{Messages: hello(), MaxTokens: 7, OnPrompt: func([]uint32) {}}, c.Model(), c.Extensions())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := limits(p.buf.Bytes()); len(got) != 1 || string(got["max_completion_tokens"]) != "7" {
-				t.Errorf("later requests limit their answers by %s", got)
+			want := slices.Clone(row.used)
+			if !used[limit] {
+				want = append(want, "max_tokens")
 			}
-		})
-	}
-}
-
-// Who refuses both names gets no third request for them, and the error is the server's.
-func TestProbeNeitherLimit(t *testing.T) {
-	s := serve(t, func(c call) bool {
-		if limits(c.body)["max_tokens"] != nil {
-			return always(withLength(400, "", refusesMaxTokens))(c)
-		}
-		return always(withLength(400, "", `{"error":{"message":"unknown field max_completion_tokens"}}`))(c)
-	})
-	err := clientOf(t, s.url).Probe(t.Context())
-	if wantError(t, err, api.ErrorHTTP4xx); err != nil && !strings.Contains(err.Message, "unknown field max_completion_tokens") {
-		t.Error(err)
-	}
-	if n := s.requests.Load(); n != 4 { // both other extensions are dropped before it gives up
-		t.Errorf("%d requests", n)
-	}
-}
-
-// refusing answers 400 with these words as long as an extension among them is asked for.
-func refusing(words string, extensions ...string) func(call) bool {
-	return func(c call) bool {
-		for _, ext := range extensions {
-			if asked(c.body)[ext] {
-				return always(withLength(400, "", `{"error":{"message":"`+words+`"}}`))(c)
-			}
-		}
-		events := []string{event("a")}
-		if asked(c.body)[ExtNVExt] {
-			events = append(events, workerEvent)
-		}
-		if asked(c.body)[ExtStreamOptions] {
-			events = append(events, usageEvent)
-		}
-		return always(answerOf(append(events, doneEvent)...))(c)
-	}
-}
-
-func TestProbe(t *testing.T) {
-	for _, row := range []struct {
-		name          string
-		answer        func(call) bool
-		nvext, stream bool
-		requests      int32
-	}{
-		{"Dynamo knows all", refusing(""), true, true, 1},
-		{"a server that ignores what it does not know", always(answerOf(event("a"), usageEvent, doneEvent)), false, true, 1},
-		{"a server that ignores everything", always(oneToken), false, false, 1},
-		{"it refuses nvext by name", refusing("extra field nvext", ExtNVExt), false, true, 2},
-		{"it refuses stream_options by name", refusing("unknown: stream_options", ExtStreamOptions), true, false, 2},
-		{"it refuses nvext without naming it", refusing("bad request", ExtNVExt), false, true, 2},
-		{"it refuses both, one after the other", refusing("bad request", ExtNVExt, ExtStreamOptions), false, false, 3},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := serve(t, row.answer)
-			c := clientOf(t, s.url)
-			if err := c.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if want := map[string]bool{ExtNVExt: row.nvext, ExtStreamOptions: row.stream}; !maps.Equal(c.Extensions(), want) {
-				t.Errorf("in use %v, want %v", c.Extensions(), want)
-			}
-			if n := s.requests.Load(); n != row.requests {
-				t.Errorf("%d requests, want %d", n, row.requests)
-			}
-			p, err := newPayload(Request{Messages: hello(), Instance: "7"}, c.Model(), c.Extensions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := c.Extensions(); !maps.Equal(asked(p.buf.Bytes()), want) {
-				t.Errorf("later requests ask for %s, want %v", p.buf, want)
+			slices.Sort(want)
+			if got := asked(p.buf.Bytes()); !slices.Equal(got, want) {
+				t.Errorf("later requests ask for %v, want %v", got, want)
 			}
 		})
 	}
@@ -162,34 +132,30 @@ func TestProbe(t *testing.T) {
 
 // A probe that fails says why, sends a bounded number of requests, and changes nothing.
 func TestProbeFails(t *testing.T) {
-	for _, row := range []struct {
-		name     string
+	neither := probed{refuses: []refusal{
+		{"max_tokens", refusesMaxTokens}, {"max_completion_tokens", "unknown field max_completion_tokens"},
+	}}
+	for name, row := range map[string]struct {
 		answer   func(call) bool
 		class    api.ErrorClass
 		status   int
 		requests int32
+		says     string
 	}{
-		{"400 whatever is asked", always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 3},
-		{"422 whatever is asked", always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 3},
-		{"401", always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1},
-		{"404", always(withLength(404, "", "")), api.ErrorHTTP4xx, 404, 1},
-		{"429", always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1},
-		{"503", always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1},
-		{"no stream", always(withLength(200, "Content-Type: text/html\r\n", "<html>")), api.ErrorMalformed, 200, 1},
-		{"silence", call.hold, api.ErrorTimeout, 0, 1},
+		"neither limit":         {neither.answer, api.ErrorHTTP4xx, 400, 4, "unknown field max_completion_tokens"},
+		"400 whatever is asked": {always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 3, "no"},
+		"422 whatever is asked": {always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 3, "no"},
+		"401":                   {always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1, ""},
+		"429":                   {always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1, ""},
+		"503":                   {always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1, ""},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) {
 			s := serve(t, row.answer)
-			c := clientOf(t, s.url, func(o *Options) {
-				if row.class == api.ErrorTimeout {
-					o.FirstTokenTimeout = 100 * time.Millisecond
-				}
-			})
+			c := clientOf(t, s.url)
 			before := map[string]bool{ExtNVExt: true}
 			c.ext.set(before)
 			err := c.Probe(t.Context())
-			wantError(t, err, row.class)
+			wantError(t, err, row.class, row.says)
 			if err != nil && err.Status != row.status {
 				t.Errorf("status %d", err.Status)
 			}
@@ -249,30 +215,34 @@ func TestProbeFindsTheModel(t *testing.T) {
 }
 
 func TestModelsFails(t *testing.T) {
-	for _, row := range []struct {
-		name   string
+	cutOff := func(c call) bool { c.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"); return false }
+	for name, row := range map[string]struct {
 		answer func(call) bool
 		class  api.ErrorClass
 		says   string
 	}{
-		{"401", always(withLength(401, "", "")), api.ErrorHTTP4xx, "LOADGEN_TARGET_API_KEY"},
-		{"404", always(withLength(404, "", "")), api.ErrorHTTP4xx, "target.url"},
-		{"302 is not followed", always(withLength(302, "Location: /\r\n", "")), api.ErrorMalformed, "answered 302"},
-		{"503", always(withLength(503, "Retry-After: 3\r\n", "")), api.ErrorHTTP5xx, "retry after 3s"},
-		{"silence", call.hold, api.ErrorTimeout, "accepts connections but does not answer"},
-		{"closes", func(call) bool { return false }, api.ErrorConnect, "did not answer"},
-		{"closes within the body", func(c call) bool { c.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"); return false }, api.ErrorConnect, "did not answer"},
+		"401":                    {always(withLength(401, "", "")), api.ErrorHTTP4xx, "LOADGEN_TARGET_API_KEY"},
+		"404":                    {always(withLength(404, "", "")), api.ErrorHTTP4xx, "target.url"},
+		"302 is not followed":    {always(withLength(302, "Location: /\r\n", "")), api.ErrorMalformed, "answered 302"},
+		"503":                    {always(withLength(503, "Retry-After: 3\r\n", "")), api.ErrorHTTP5xx, "retry after 3s"},
+		"closes":                 {func(call) bool { return false }, api.ErrorConnect, "did not answer"},
+		"closes within the body": {cutOff, api.ErrorConnect, "did not answer"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, row.answer)
-			c := clientOf(t, s.url, func(o *Options) {
-				if row.class == api.ErrorTimeout {
-					o.ConnectTimeout = 200 * time.Millisecond
-				}
-			})
-			_, err := c.Models(t.Context())
+		t.Run(name, func(t *testing.T) {
+			_, err := clientOf(t, serve(t, row.answer).url).Models(t.Context())
 			wantError(t, err, row.class, row.says)
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			for takeRequest(far) == nil { // and silence
+			}
+		}()
+		c := clientOf(t, "http://host", func(o *Options) {
+			o.Dial = func(context.Context, string, string) (net.Conn, error) { return near, nil }
+		})
+		_, err := c.Models(t.Context())
+		wantError(t, err, api.ErrorTimeout, "accepts connections but does not answer")
+	})
 }

@@ -3,11 +3,8 @@ package chat
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	openai "github.com/sashabaranov/go-openai"
 )
@@ -62,35 +59,29 @@ func TestPromptIDs(t *testing.T) {
 	}
 }
 
-// A long prompt's ids come with the first chunk behind them, whose time stamp they leave
-// alone: it is that of the read which brought it.
+// A long prompt's ids come before the first chunk behind them.
 func TestPromptBeforeTheFirstChunk(t *testing.T) {
 	var list strings.Builder
 	want := make([]uint32, 7000)
 	for i := range want {
 		want[i] = uint32(i * 977 % 50000)
-		fmt.Fprintf(&list, "%d,", want[i])
+		fmt.Fprintf(&list, ",%d", want[i])
 	}
-	ids := "event: token_ids\n: \"[" + strings.TrimSuffix(list.String(), ",") + "]\"\n\n"
-	s := serve(t, always(answerOf(ids, event("a"), event("b"), doneEvent)))
-	c := clientOf(t, s.url)
-	c.ext.set(map[string]bool{ExtNVExt: true, ExtTokenIDs: true})
+	ids := "event: token_ids\n: \"[" + list.String()[1:] + "]\"\n\n"
+	c := clientOf(t, serve(t, always(answerOf(ids, event("a"), event("b"), doneEvent))).url)
 	var got []uint32
 	chunks := 0
+	long := []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", 7000)}}
 	r := c.Do(t.Context(), Request{
-		Messages: []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", 7000)}}, MaxTokens: 9,
+		Messages: long, MaxTokens: 9, OnChunk: func(int) { chunks++ },
 		OnPrompt: func(ids []uint32) {
 			if got = ids; chunks > 0 {
 				t.Error("the ids came after a chunk")
 			}
 		},
-		OnChunk: func(int) { chunks++ },
 	})
 	if !r.OK() || r.Content != "ab" || !slices.Equal(got, want) {
 		t.Errorf("%v, %q, %d ids", r.Err, r.Content, len(got))
-	}
-	if ttft, ok := r.TTFT(); !ok || ttft <= 0 || ttft > r.Ended.Sub(r.Sent) {
-		t.Errorf("TTFT %v", ttft)
 	}
 }
 
@@ -110,88 +101,4 @@ func TestAsksForPrompt(t *testing.T) {
 			t.Errorf("%+v: asked %v: %s", row.used, got, p.buf)
 		}
 	}
-}
-
-const idsEvent = "event: token_ids\n: \"[1,2,3]\"\n\n"
-
-// The annotation is dropped alone where it is refused, by name or not, and is not in use
-// where it is ignored.
-func TestProbeTokenIDs(t *testing.T) {
-	annotated := func(c call) bool { return strings.Contains(string(c.body), `"annotations"`) }
-	for _, row := range []struct {
-		name     string
-		answer   func(call) string
-		ids      bool
-		nvext    bool
-		requests int32
-	}{
-		{"it knows them", func(call) string { return answerOf(idsEvent, workerEvent, usageEvent, doneEvent) }, true, true, 1},
-		{"it tells ids and no worker", func(call) string { return answerOf(idsEvent, event("a"), usageEvent, doneEvent) }, true, true, 1},
-		{"it ignores them", func(call) string { return answerOf(workerEvent, usageEvent, doneEvent) }, false, true, 1},
-		{"it refuses them by name", func(c call) string {
-			if annotated(c) {
-				return withLength(400, "", `{"message":"nvext: unknown field annotations"}`)
-			}
-			return answerOf(workerEvent, usageEvent, doneEvent)
-		}, false, true, 2},
-		{"it refuses them without naming them", func(c call) string {
-			if annotated(c) {
-				return withLength(400, "", `{"message":"bad request"}`)
-			}
-			return answerOf(workerEvent, usageEvent, doneEvent)
-		}, false, true, 2},
-		{"it refuses all of nvext", func(c call) string {
-			if asked(c.body)[ExtNVExt] {
-				return withLength(400, "", `{"message":"unknown field nvext"}`)
-			}
-			return answerOf(event("a"), usageEvent, doneEvent)
-		}, false, false, 2},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := serve(t, func(c call) bool { return always(row.answer(c))(c) })
-			c, err := New(Options{URL: s.url, Model: "m", TokenIDs: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
-			if err := c.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if used := c.Extensions(); used[ExtTokenIDs] != row.ids || used[ExtNVExt] != row.nvext || !used[ExtStreamOptions] {
-				t.Errorf("in use: %v", used)
-			}
-			if n := s.requests.Load(); n != row.requests {
-				t.Errorf("%d requests, want %d", n, row.requests)
-			}
-		})
-	}
-}
-
-// What the ids of a turn cost: some 35 kB of text.
-func BenchmarkPromptIDs(b *testing.B) {
-	line := []byte("event: token_ids\n: \"[")
-	for i := range 7000 {
-		line = strconv.AppendInt(line, int64(i*977%50000), 10)
-		line = append(line, ',')
-	}
-	line = append(line[:len(line)-1], "]\"\n\n"...)
-	ids := promptIDs{most: 1 << 20}
-	var n atomic.Int64
-	r := sseReader{prompt: ids.read, event: func(string, []byte) { n.Store(int64(len(ids.take()))) }}
-	b.SetBytes(int64(len(line)))
-	b.ReportAllocs()
-	start := time.Now()
-	for b.Loop() {
-		for piece := line; len(piece) > 0; {
-			cut := min(len(piece), bufferSize)
-			if err := r.feed(piece[:cut]); err != nil {
-				b.Fatal(err)
-			}
-			piece = piece[cut:]
-		}
-	}
-	if n.Load() != 7000 {
-		b.Fatalf("%d ids", n.Load())
-	}
-	b.ReportMetric(float64(time.Since(start).Microseconds())/float64(b.N), "µs/turn")
 }

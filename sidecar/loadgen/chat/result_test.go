@@ -19,49 +19,39 @@ func chunksAt(ms []int, tokens ...int32) []Chunk {
 }
 
 func TestDefinitions(t *testing.T) {
+	const ms = time.Millisecond
 	for _, row := range []struct {
-		name         string
-		ms           []int
-		usage        *Usage
-		ttft, e2e    time.Duration
-		tpot         time.Duration // 0: undefined
-		tokens       int
-		source       string
-		gotFirst     bool
-		gotTimePerOT bool
+		name      string
+		ms        []int
+		usage     *Usage
+		ttft, e2e time.Duration // 0: undefined
+		tpot      time.Duration // negative: undefined
+		tokens    int
 	}{
-		{name: "nothing came", source: "chunks"},
-		{name: "one chunk has no TPOT", ms: []int{200}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond, tokens: 1, source: "chunks", gotFirst: true},
-		{
-			name: "TTFT is no part of TPOT", ms: []int{200, 225, 250}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tpot: 25 * time.Millisecond, tokens: 3, source: "chunks", gotFirst: true, gotTimePerOT: true,
-		},
-		{
-			name: "usage counts before chunks", ms: []int{200, 250}, usage: &Usage{Completion: 6}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tpot: 10 * time.Millisecond, tokens: 6, source: "usage", gotFirst: true, gotTimePerOT: true,
-		},
-		{
-			name: "one token by usage", ms: []int{200, 250}, usage: &Usage{Completion: 1}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tokens: 1, source: "usage", gotFirst: true,
-		},
-		{
-			name: "several tokens in a lone chunk", ms: []int{200}, usage: &Usage{Completion: 4}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond,
-			tokens: 4, source: "usage", gotFirst: true, gotTimePerOT: true,
-		},
+		{"nothing came", nil, nil, 0, 0, -1, 0},
+		{"one chunk has no TPOT", []int{200}, nil, 200 * ms, 200 * ms, -1, 1},
+		{"TTFT is no part of TPOT", []int{200, 225, 250}, nil, 200 * ms, 250 * ms, 25 * ms, 3},
+		{"usage counts before chunks", []int{200, 250}, &Usage{Completion: 6}, 200 * ms, 250 * ms, 10 * ms, 6},
+		{"one token by usage", []int{200, 250}, &Usage{Completion: 1}, 200 * ms, 250 * ms, -1, 1},
+		{"several tokens in a lone chunk", []int{200}, &Usage{Completion: 4}, 200 * ms, 200 * ms, 0, 4},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := Result{Chunks: chunksAt(row.ms), Usage: row.usage}
-			if d, ok := r.TTFT(); d != row.ttft || ok != row.gotFirst {
+			if d, ok := r.TTFT(); d != row.ttft || ok != (row.ttft != 0) {
 				t.Errorf("TTFT %v, %v", d, ok)
 			}
-			if d, ok := r.Latency(); d != row.e2e || ok != row.gotFirst {
+			if d, ok := r.Latency(); d != row.e2e || ok != (row.e2e != 0) {
 				t.Errorf("latency %v, %v", d, ok)
 			}
-			if d, ok := r.TPOT(); d != row.tpot || ok != row.gotTimePerOT {
+			if d, ok := r.TPOT(); d != max(0, row.tpot) || ok != (row.tpot >= 0) {
 				t.Errorf("TPOT %v, %v", d, ok)
 			}
-			if n, source := r.OutputTokens(); n != row.tokens || source != row.source {
-				t.Errorf("output tokens %d by %s", n, source)
+			source := "chunks"
+			if row.usage != nil {
+				source = "usage"
+			}
+			if n, by := r.OutputTokens(); n != row.tokens || by != source {
+				t.Errorf("output tokens %d by %s", n, by)
 			}
 		})
 	}

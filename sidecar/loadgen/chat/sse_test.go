@@ -160,16 +160,3 @@ func FuzzSSE(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkSSE(b *testing.B) {
-	r := sseReader{event: func(string, []byte) {}}
-	event := []byte("data: " + dynamoChunk + "\n\n")
-	b.SetBytes(int64(len(event)))
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		cut := i % len(event)
-		if err := errors.Join(r.feed(event[:cut]), r.feed(event[cut:])); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -70,11 +71,6 @@ func TestStreams(t *testing.T) {
 			"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}}),
 		},
-		{
-			"reasoning counts as content", answerOf(delta(`"reasoning_content":"hm "`), delta(`"reasoning":"so "`), event("a"), doneEvent),
-			outcome(Result{Content: "hm so a", Chunks: make([]Chunk, 3)}),
-		},
-		{"a tool call counts as content", answerOf(delta(`"tool_calls":[{"function":{"name":"f"}}]`), doneEvent), outcome(Result{Chunks: make([]Chunk, 1)})},
 		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), outcome(Result{})},
 		{
 			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
@@ -90,16 +86,10 @@ func TestStreams(t *testing.T) {
 			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 1, 4, true}}),
 		},
-		{"CRLF", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r\n")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
-		{"lone CR", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
-		{"data over several lines, no blank after the colon", answerOf("data:{\"choices\":\ndata:[{\"delta\":{\"content\":\"a\"}}]}\n\n", doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"no blank line at the end", answerOf(event("a"), "data: [DONE]"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
-		{"an error string in the stream", answerOf(`data: {"error":"out of memory"}` + "\n\n"), ended("", nil, streamFailed("out of memory"))},
-		{"Dynamo's error in the stream", answerOf(event("a"), `data: {"message":"no instances","type":"not_found","code":404}`+"\n\n"), ended("a", one, streamFailed("no instances (not_found)"))},
 		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("", nil, streamFailed("worker lost"))},
 		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
 		{"the connection ends without [DONE]", closingHead + event("a"), ended("a", one, noDone)},
@@ -107,7 +97,6 @@ func TestStreams(t *testing.T) {
 		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a", one, brokeOff)},
 		{"an unmeasured body is cut in an event", closingHead + event("a") + event("b")[:20], ended("a", one, noDone)},
 		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one, malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
-		{"an event of another kind", answerOf("data: {\"choices\":\"none\"}\n\n"), ended("", nil, malformed(`an event of the stream is not a chat completion chunk ({"choices":"none"}); is target.url the address of an OpenAI-compatible API?`))},
 		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil, malformed("the server's answer is not a stream of events (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
 		{"comments alone are a stream", answerOf(": ping\n\n"), ended("", nil, noDone)},
 		{"an empty stream", answerOf(), ended("", nil, noDone)},
@@ -134,13 +123,11 @@ func TestDynamoStream(t *testing.T) {
 	for name, in := range map[string]string{
 		"one HTTP chunk an event": streamHead + framed(dynamoEvents(t)...) + lastChunk,
 		"by length":               withLength(200, "Content-Type: text/event-stream\r\n", body),
-		"until the end":           closingHead + body,
-		"CRLF":                    closingHead + strings.ReplaceAll(body, "\n", "\r\n"),
-		"CR":                      closingHead + strings.ReplaceAll(body, "\n", "\r"),
+		"until the end, CRLF":     closingHead + strings.ReplaceAll(body, "\n", "\r\n"),
 	} {
 		for i, pieces := range everyCut(in) {
-			if name != "one HTTP chunk an event" && i%10 != 0 {
-				continue // the others differ in their line ends and framing, which have tests of their own
+			if i%5 != 0 && i != 1 {
+				continue // the parser's own tests cut at every byte
 			}
 			r, _ := replay(t, Request{}, io.EOF, pieces...)
 			if got := outcome(r); got != want {
@@ -307,37 +294,9 @@ func piped(t *testing.T, o Options, serve func(server net.Conn)) Result {
 
 // after writes s once d has passed.
 func after(c net.Conn, d time.Duration, s string) error {
-	time.Sleep(d)
+	await.Advance(d)
 	_, err := io.WriteString(c, s)
 	return err
-}
-
-func TestMeasuredTimes(t *testing.T) {
-	const ms = time.Millisecond
-	r := inBubble(t, func(c net.Conn) {
-		_ = after(c, 50*ms, streamHead+framed(roleOnly))
-		_ = after(c, 100*ms, framed(": ping\n\n"))
-		_ = after(c, 50*ms, framed(event("a")))
-		_ = after(c, 30*ms, framed(event("b"), event("c")))
-		_ = after(c, 20*ms, framed(event("d")[:9]))
-		_ = after(c, 10*ms, framed(event("d")[9:]))
-		_ = after(c, 40*ms, framed(`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\n"))
-		_ = after(c, 40*ms, framed(`data: {"choices":[],"usage":{"completion_tokens":4}}`+"\n\n"))
-		_ = after(c, 40*ms, framed(doneEvent)+lastChunk)
-	})
-	if !r.OK() {
-		t.Fatal(outcome(r))
-	}
-	ttft, _ := r.TTFT()
-	latency, _ := r.Latency()
-	tpot, _ := r.TPOT()
-	if ttft != 200*ms || latency != 260*ms || tpot != 20*ms || r.Ended.Sub(r.Sent) != 380*ms {
-		t.Errorf("TTFT %v, latency %v, TPOT %v, whole %v", ttft, latency, tpot, r.Ended.Sub(r.Sent))
-	}
-	gaps, estimated := r.Gaps(nil)
-	if want := []Gap{{.03, 1}, {0, 1}, {.03, 1}}; !slices.Equal(gaps, want) || estimated {
-		t.Errorf("gaps %v, estimated %v", gaps, estimated)
-	}
 }
 
 // The limits hold to the moment: 120 s to the first token, 30 s between
@@ -402,13 +361,18 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := inBubble(t, row.serve)
-			class := api.ErrorClass("")
-			if r.Err != nil {
-				class = r.Err.Class
-			}
-			if class != row.class || r.Ended.Sub(r.Sent) != row.at || r.Cancelled {
+			if r.Ended.Sub(r.Sent) != row.at || r.Cancelled {
 				t.Errorf("after %v: %s; want %q after %v", r.Ended.Sub(r.Sent), outcome(r), row.class, row.at)
 			}
+			if row.class == "" && r.Err == nil {
+				return
+			}
+			wantError(t, r.Err, row.class, map[api.ErrorClass]string{
+				api.ErrorTimeout: "no first token within 2m0s; the server is overloaded or hung, or target.first_token_timeout",
+				api.ErrorStall:   "silent for 30s in mid-answer; the worker may have died, or target.stall_timeout",
+				api.ErrorOverrun: "had not ended after 10m0s; the server is too slow for max_tokens or never ends an answer, " +
+					"or target.turn_timeout",
+			}[row.class])
 		})
 	}
 }
@@ -434,7 +398,7 @@ func TestLimitsEndWithTheirRequest(t *testing.T) {
 			if !r.OK() {
 				t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))
 			}
-			time.Sleep(100 * time.Second)
+			await.Advance(100 * time.Second)
 		}
 		if dials != 1 {
 			t.Errorf("%d connections", dials)

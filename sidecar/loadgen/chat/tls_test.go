@@ -1,55 +1,159 @@
 package chat
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"kvbooth/sidecar/api"
 )
 
-// A certificate that proves nothing is refused, and the words say what it lacks.
+// selfSigned makes a certificate that is its own authority, for a loopback address and the host of scripts. Each of
+// change changes it first.
+func selfSigned(t *testing.T, change ...func(*x509.Certificate)) (cert tls.Certificate, inPEM []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"script"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for _, f := range change {
+		f(template)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, inPEM
+}
+
+// tlsServer answers over TLS with a certificate of its own.
+func tlsServer(
+	t *testing.T, handler http.HandlerFunc, change ...func(*x509.Certificate),
+) (s *httptest.Server, trust func(*Options)) {
+	t.Helper()
+	cert, ca := selfSigned(t, change...)
+	s = httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s, func(o *Options) { o.CA = ca }
+}
+
+func TestTLSKeepsItsConnection(t *testing.T) {
+	addresses := map[string]bool{}
+	s, trust := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		addresses[r.RemoteAddr] = true
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range dynamoEvents(t) {
+			_, _ = io.WriteString(w, e)
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	c := clientOf(t, s.URL, trust)
+	for range 3 {
+		if r := do(t, c); r.Content != "roughputsweeprove" || len(r.Chunks) != 3 {
+			t.Errorf("got %s", outcome(r))
+		}
+	}
+	if len(addresses) != 1 {
+		t.Errorf("%d connections", len(addresses))
+	}
+}
+
+// A certificate that proves nothing is refused, and the message names what it lacks.
 func TestCertificates(t *testing.T) {
-	t.Parallel()
 	now := time.Now()
+	_, stranger := selfSigned(t)
+	trustNone, trustStranger := func(*Options) {}, func(o *Options) { o.CA = stranger }
 	for _, row := range []struct {
 		name, says string
+		trust      func(*Options) // nil: its authority
 		change     func(*x509.Certificate)
 	}{
-		{"expired", "expired or not valid yet; renew it", func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) }},
-		{"not valid yet", "expired or not valid yet; renew it", func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
-		{"for another name", "for a different host name (gpu.example); use that name in target.url", func(c *x509.Certificate) {
+		{"expired", "expired or not valid yet; renew it", nil, func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) }},
+		{"early", "expired or not valid yet; renew it", nil, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
+		{"another name", "different host name (gpu.example); use that name in target.url", nil, func(c *x509.Certificate) {
 			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, nil
 		}},
-		{"of nobody whom the system knows", "unknown authority; give the authority's certificate as target.ca_file", nil},
+		{"unknown", "unknown authority; give the authority's certificate as target.ca_file", trustNone, nil},
+		{"a stranger's", "unknown authority; give the authority's certificate as target.ca_file", trustStranger, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cert, ca := selfSigned(t, func(c *x509.Certificate) {
-				c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+			s, trust := tlsServer(t, http.NotFound, func(c *x509.Certificate) {
 				if row.change != nil {
 					row.change(c)
 				}
 			})
-			s := httptest.NewUnstartedServer(http.NotFoundHandler())
-			s.Config.ErrorLog = log.New(io.Discard, "", 0)
-			s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
-			s.StartTLS()
-			defer s.Close()
-			c := clientOf(t, s.URL, func(o *Options) {
-				if row.change != nil {
-					o.CA = ca
-				}
-			})
+			if row.trust != nil {
+				trust = row.trust
+			}
+			c := clientOf(t, s.URL, trust)
 			_, models := c.Models(t.Context())
 			for _, err := range []*Error{c.Do(t.Context(), Request{Messages: hello()}).Err, models} {
 				wantError(t, err, api.ErrorConnect, row.says)
 			}
 		})
 	}
+}
+
+// The protocol in target.url is the wrong one, or the server never answers the handshake.
+func TestTLSMismatch(t *testing.T) {
+	s, _ := tlsServer(t, http.NotFound)
+	r := clientOf(t, strings.Replace(s.URL, "https", "http", 1)).Do(t.Context(), Request{Messages: hello()})
+	wantError(t, r.Err, api.ErrorHTTP4xx, "HTTP request to an HTTPS server")
+	for says, handle := range map[string]func(*server, net.Conn){
+		"use http:// in target.url": func(_ *server, c net.Conn) { _, _ = io.WriteString(c, oneToken) },
+		"target.connect_timeout":    func(s *server, _ net.Conn) { <-s.gone },
+	} {
+		c := clientOf(t, strings.Replace(serveRaw(t, handle).url, "http", "https", 1), func(o *Options) {
+			if says == "target.connect_timeout" {
+				o.ConnectTimeout = 100 * time.Millisecond
+			}
+		})
+		wantError(t, c.Do(t.Context(), Request{Messages: hello()}).Err, api.ErrorConnect, says)
+	}
+}
+
+// Over TLS, too, limits hold, though the server reads nothing.
+func TestTLSLimits(t *testing.T) {
+	release := make(chan struct{})
+	s, trust := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Request-Id") == "stall" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, event("a"))
+			_ = http.NewResponseController(w).Flush()
+		}
+		select {
+		case <-release: // its context does not end before its body is read
+		case <-r.Context().Done():
+		}
+	})
+	defer close(release)
+	limit := 300 * time.Millisecond
+	stalls := clientOf(t, s.URL, trust, func(o *Options) { o.StallTimeout = limit })
+	r := stalls.Do(t.Context(), Request{ID: "stall", Messages: hello()})
+	wantError(t, r.Err, api.ErrorStall)
+	if r.Content != "a" {
+		t.Errorf("stall: got %s", outcome(r))
+	}
+	waits := clientOf(t, s.URL, trust, func(o *Options) { o.FirstTokenTimeout = limit })
+	wantError(t, sendHuge(t.Context(), waits).Err, api.ErrorTimeout)
 }
