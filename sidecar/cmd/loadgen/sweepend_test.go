@@ -198,18 +198,21 @@ func TestCompare(t *testing.T) {
 	}{
 		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
 		{
-			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page}, success,
+			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page},
+			success,
 			[]string{"ours B", "32.0 %"},
 		},
 		{[]string{guidellm, aiperf, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"GuideLLM", "AIPerf"}},
 		{
-			[]string{"ours", recorded}, badInput,
+			[]string{"ours", recorded},
+			badInput,
 			[]string{`a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded},
 		},
 		{[]string{recorded, file}, badInput, []string{"a_mode: "}},
 		{[]string{recorded, guidellm}, badInput, []string{"b: " + guidellm + ": mode is required"}},
 		{
-			[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, badInput,
+			[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"},
+			badInput,
 			[]string{"b_mode: least_loaded is not allowed"},
 		},
 		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},

@@ -358,7 +358,7 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 	alone := newKept()
 	w := workload.New(workload.Options{
 		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened, Midway: begun.Midway, Nonce: begun.Nonce,
-		Sender: newAnswers(20 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
+		Sender: newAnswers(200 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
 		Observer: measuring{alone},
 	}, begun.Settings)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -379,7 +379,6 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 	require.Greater(t, len(topics), 3, "conversations differ")
 
 	f := newFleet(t, 8)
-	f.out.takes = 20 * time.Millisecond
 	begun.Heard = storing{newEars(), f.store}
 	f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
 	assert.Equal(t, want, f.store.first(t, n))

@@ -3,7 +3,6 @@ package members
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,24 +127,31 @@ func TestClaim(t *testing.T) {
 		o.Owner, o.Name = owner, "at "+owner
 		return o
 	}
+	run := func(c *Coordinator) (ended chan error, end func()) {
+		ended = make(chan error, 1)
+		return ended, f.goes(func(ctx context.Context) { ended <- c.Run(ctx) })
+	}
 	first, err := Open(t.Context(), options("a"))
 	require.NoError(t, err)
-	var ended atomic.Pointer[error]
-	f.goes(func(ctx context.Context) {
-		err := first.Run(ctx)
-		ended.Store(&err)
-	})
+	ended, end := run(first)
 	_, err = Open(t.Context(), options("b"))
 	require.ErrorIs(t, err, ErrCoordinated)
 	require.ErrorContains(t, err, "at a; stop it, or give this one its own members.fleet")
+	end()
+	require.NoError(t, wait.Receive(t, "the end of the first", ended))
 
-	holder, err := newClaim(first.bus, options("a")).renew(t.Context())
+	killed, err := Open(t.Context(), options("c")) // and renews nothing
+	require.NoError(t, err)
+	t.Cleanup(killed.bus.close)
+	holder, err := newClaim(killed.bus, options("c")).renew(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, holder, "the owner is the same: it waits for no lease")
-	_, err = first.bus.leases.PutString(t.Context(), coordinatorKey, "d another one")
+	next, err := Open(t.Context(), options("c"))
 	require.NoError(t, err)
-	wait.Eventually(t, "the coordinator ends", func() (any, bool) { return nil, ended.Load() != nil })
-	assert.ErrorIs(t, *ended.Load(), ErrCoordinated)
+	ended, _ = run(next)
+	_, err = next.bus.leases.PutString(t.Context(), coordinatorKey, "d another one")
+	require.NoError(t, err)
+	assert.ErrorIs(t, wait.Receive(t, "the end of the next", ended), ErrCoordinated)
 }
 
 // A coordinator whose claim another one held meanwhile does not go on with what it has.

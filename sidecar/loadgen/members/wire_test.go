@@ -30,7 +30,7 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	settled := time.Now().Add(-time.Hour)
 	o := &order{Lane: "main", Run: "r", Settings: workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1}, Step: api.StepRecord{Lane: "main", ID: 3, Settled: &settled}}
 	slo := api.SLO{TTFT: .6, TPOT: .06}
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		began := time.Now()
 		now := began.Add(58 * time.Second)
@@ -155,7 +155,7 @@ func TestLongReport(t *testing.T) {
 	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
 	m.lease.renewed(time.Now().Add(time.Hour))
 	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil, func(handed, *atomic.Int64) {})
-	const turns = 5_000
+	const turns = 1_500
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range turns {
 		turn := &workload.Turn{Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)}, Number: 1}

@@ -2,8 +2,8 @@
 package natstest
 
 import (
-	"encoding/json"
-	"fmt"
+	"bufio"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -12,9 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"kvbooth/internal/wait"
-	"kvbooth/sidecar/process"
 )
 
 // Link is an address of loopback that leads to a server, which may be replaced or cut off.
@@ -72,7 +69,7 @@ func (k *Link) join(c net.Conn) {
 	k.mu.Lock()
 	to := k.to
 	k.mu.Unlock()
-	server, err := net.Dial("tcp", to)
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
 	if err != nil {
 		return
 	}
@@ -105,6 +102,8 @@ type Server struct {
 	dir  string
 	args []string
 	cmd  *exec.Cmd
+
+	logged chan struct{} // closed at the end of its log
 }
 
 // Start starts a server with more arguments, which ends with the test. The test is skipped without a nats-server.
@@ -119,32 +118,48 @@ func Start(t testing.TB, args ...string) *Server {
 // Restart starts the server after [Server.Kill], with what it stored.
 func (s *Server) Restart() {
 	s.t.Helper()
-	program, err := process.FindNATS(filepath.Join("..", "..", "..", "bin"))
-	if err != nil {
-		s.t.Skip("no nats-server: go tool mage build")
+	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1"}
+	s.cmd = exec.Command(find(s.t), append(args, s.args...)...)
+	log, err := s.cmd.StderrPipe()
+	if err == nil {
+		err = s.cmd.Start()
 	}
-	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", s.dir}
-	s.cmd = exec.Command(program, append(args, s.args...)...)
-	if err := s.cmd.Start(); err != nil {
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	wait.Eventually(s.t, "the NATS server reports its port", func() (any, bool) {
-		paths, _ := filepath.Glob(filepath.Join(s.dir, fmt.Sprintf("*_%d.ports", s.cmd.Process.Pid)))
-		for _, path := range paths {
-			text, _ := os.ReadFile(path)
-			var ports struct{ NATS []string }
-			if json.Unmarshal(text, &ports) == nil && len(ports.NATS) > 0 {
-				s.Address = strings.TrimPrefix(ports.NATS[0], "nats://")
-				return nil, true
+	address := make(chan string, 1)
+	s.logged = make(chan struct{})
+	go func() {
+		defer close(s.logged)
+		defer close(address)
+		for lines := bufio.NewScanner(log); lines.Scan(); {
+			if _, at, ok := strings.Cut(lines.Text(), "Listening for client connections on "); ok {
+				address <- at
 			}
 		}
-		return paths, false
-	})
+	}()
+	if s.Address = <-address; s.Address == "" {
+		s.t.Fatal("the NATS server exited without an address")
+	}
 	s.Lead(s.Address)
+}
+
+// find finds the nats-server that process.FindNATS finds.
+func find(t testing.TB) string {
+	t.Helper()
+	built := filepath.Join("..", "..", "..", "bin", "nats-server")
+	for _, name := range []string{os.Getenv("NATS_SERVER"), built, "nats-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no nats-server: go tool mage build")
+	return ""
 }
 
 // Kill ends the process as a crash does.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
+	<-s.logged
 	_ = s.cmd.Wait()
 }

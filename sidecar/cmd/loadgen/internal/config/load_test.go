@@ -143,11 +143,11 @@ func TestPresets(t *testing.T) {
 	}
 	require.Nil(t, shape("--deployment-kind=simulated").Output, "no preset, no lengths")
 	require.Nil(t, shape("--preset=recorded", "--deployment-kind=real").Output)
-	real := input{args: []string{target, "--preset", "recorded"}}.must(t)
-	require.Equal(t, Turns{5, 5}, real.Turns)
-	require.Equal(t, 1024, real.MaxTokens)
-	require.Equal(t, "elaborate further", real.Followup.Text)
-	require.Nil(t, real.WorkloadSettings().Output)
+	model := input{args: []string{target, "--preset", "recorded"}}.must(t)
+	require.Equal(t, Turns{5, 5}, model.Turns)
+	require.Equal(t, 1024, model.MaxTokens)
+	require.Equal(t, "elaborate further", model.Followup.Text)
+	require.Nil(t, model.WorkloadSettings().Output)
 	require.Empty(t, input{args: []string{target, "--preset=demo"}}.must(t).Followup.Text, "the built-in questioner asks")
 
 	require.Equal(t, api.Range{Min: 4, Max: 4}, shape("--preset=demo", "--turns-max=4").Turns, "what is given wins")
