@@ -147,6 +147,8 @@ func TestDeadReadersLoseTheirStreams(t *testing.T) {
 func TestStreamEndsWithAFarewell(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *recorder, *bubble){
 		"the backend": func(_ *testing.T, r *recorder, _ *bubble) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			for c := range r.subs {
 				close(c)
 			}
