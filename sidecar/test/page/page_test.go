@@ -34,13 +34,9 @@ func TestPage(t *testing.T) {
 	sglang := boothtest.SimulatedAs(t, b.Bin(), "sglang")
 	other := b.On(sglang)
 	b.Journeys(t, tools, "page",
-		"SESSION_TOKEN="+token,
-		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
 		"SGLANG_URL="+other.AnotherLoadgen(t, "sglang", "", "--cluster-metrics-urls="+sglang.MetricsURLs()),
 		"SGLANG_BLIND_URL="+other.AnotherLoadgen(t, "sglang-blind", ""),
 		"TWIN_URL="+twin(t, b, sglang),
-		// In a namespace without metrics: otherwise the router's own report the mode.
-		"UNTOLD_URL="+b.AnotherLoadgen(t, "untold", "", "--mode-driver=manual", "--mode-mode=unknown", "--prometheus-namespace=elsewhere"),
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
 }
 

@@ -46,8 +46,13 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', gat
   await expect(form.getByRole('button', { name: 'Start the trial' })).toBeDisabled();
   await expect(booth.button('Start')).toBeDisabled();
 
-  // The first difference, of a trial that is under way or so clear that it has ended.
-  await page.getByRole('list', { name: 'Primary metric' }).waitFor();
+  // Each mode had a span, in a trial that is under way or so clear that it has ended.
+  const ended = page.getByRole('list', { name: 'Primary metric' });
+  await progress
+    .getByText(/^Span [3-9]/)
+    .or(ended)
+    .first()
+    .waitFor();
   const [{ id }] = await sweeps();
   if (await progress.isVisible()) {
     await progress.getByRole('button', { name: 'Cancel' }).click();

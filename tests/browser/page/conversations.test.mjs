@@ -11,28 +11,21 @@ const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 /** What the load generator itself says of the conversation that is open. */
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
-test('one conversation, followed to its last turn, with its article', gate, async ({ visit }) => {
-  await call('PATCH', '/api/v1/workload', { turns: { min: 2, max: 2 } });
+test('a conversation is read whole, with its article, and grows while it is open', gate, async ({ visit }) => {
+  await call('PATCH', '/api/v1/workload', { turns: { min: 1, max: 1 } });
   await start(12);
-  const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
-  await rows(page)
-    .filter({ hasText: /^Active.*[01] of 2/ })
-    .first()
-    .getByRole('link')
-    .click();
-  await expect(turns(page), 'it grows while it is open').toHaveCount(1);
-  await expect(turns(page)).toHaveCount(2);
+  const { page } = await Page.open(await visit({ browser: {} }), '/conversations?status=completed');
+  await links(page).first().click();
   await expect(page.locator('main h2 + [role="status"]').first()).toHaveText('Completed');
-  const { starter, turns: kept } = await stored(page);
-  for (const turn of kept) {
-    const shown = turns(page).nth(turn.number - 1);
-    await expect(shown).toContainText(turn.user_message);
-    await expect(shown).toContainText(turn.assistant_message.trim().slice(0, 20));
-    await expect(shown).toHaveText(/TTFT\s+[\d,.]+ ms/, { useInnerText: true });
-    await expect(shown).toHaveText(/[\d,]+ cached \(\d+ %\)/, { useInnerText: true });
-    await expect(shown).toContainText(/dynamo-worker-\d/);
-  }
-  await expect(chart(page)).toHaveAttribute('aria-label', /turn 2 [\d,]+ ms/);
+  const { starter, turns_planned: planned, turns: kept } = await stored(page);
+  await expect(turns(page)).toHaveCount(planned);
+  const [shown, last] = [turns(page).last(), kept.at(-1)];
+  await expect(shown).toContainText(last.user_message);
+  await expect(shown).toContainText(last.assistant_message.trim().slice(0, 20));
+  await expect(shown).toHaveText(/TTFT\s+[\d,.]+ ms/, { useInnerText: true });
+  await expect(shown).toHaveText(/[\d,]+ cached \(\d+ %\)/, { useInnerText: true });
+  await expect(shown).toContainText(/dynamo-worker-\d/);
+  await expect(chart(page)).toHaveAttribute('aria-label', new RegExp(`turn ${planned} [\\d,]+ ms`));
 
   await page.getByRole('button', { name: 'Show the article' }).click();
   const article = page.getByRole('group', { name: /^Article: .*, scrollable$/ });
@@ -44,6 +37,13 @@ test('one conversation, followed to its last turn, with its article', gate, asyn
   await eventually('the keyboard scrolls it', () => article.evaluate((element) => element.scrollTop > 0));
   await page.getByRole('button', { name: 'Hide the article' }).click();
   await expect(article).toHaveCount(0);
+
+  await call('PATCH', '/api/v1/workload', { turns: { min: 20, max: 20 } });
+  await Page.open(page, '/conversations?status=active');
+  await rows(page).filter({ hasText: 'of 20' }).first().getByRole('link').click();
+  await turns(page).first().waitFor();
+  const before = await turns(page).count();
+  await expect.poll(() => turns(page).count(), 'it grows').toBeGreaterThan(before);
 });
 
 test(

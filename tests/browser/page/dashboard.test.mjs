@@ -82,18 +82,6 @@ test('the recorded benchmark is the baseline, level by level', gate, async ({ vi
   await page.getByText('not recorded').first().waitFor();
 });
 
-test('a lost load generator leaves no number', { tag: '@path' }, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {}, expected: gone }));
-  await start();
-  await firstTurn();
-  await killPart('loadgen');
-  await cardsUntil(page, 'dashes', (all) => values(all).every((value) => value === '—'));
-  await eventually('no figure of a worker', async () =>
-    (await workers(page).allInnerTexts()).every((text) => /Load generator lost/.test(text) && !/\d %/.test(text))
-  );
-  await startPart('loadgen');
-});
-
 test('the workers are those of the cluster, and say so when Prometheus is gone', gate, async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
   await start();

@@ -116,9 +116,6 @@ export const sglang = { all: process.env.SGLANG_URL, blind: process.env.SGLANG_B
 /** A load generator that sends the same conversations to two clusters. */
 export const twin = process.env.TWIN_URL;
 
-/** A load generator of whose server nobody has told the routing mode. */
-export const untold = process.env.UNTOLD_URL;
-
 /** The load generator that plays back eight hours of snapshots. */
 export const replay = process.env.REPLAY_URL;
 
