@@ -23,6 +23,9 @@ func TestProblemBeginsAndEndsWithTurns(t *testing.T) {
 		f.set(func(f *fake) { f.ill = nil })
 		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().Errors)
+		for _, turn := range b.store.allTurns() {
+			assert.Equal(t, turn.Status == api.TurnOK, turn.Counted, "a failed turn does not count in its settled step")
+		}
 		pass(10 * time.Second)
 		require.NoError(t, b.view.Ready())
 		assert.Equal(t, 1, f.probes, "once for a target that was never lost")
