@@ -19,10 +19,10 @@ func TestFreePortsPassesOverTakenOnes(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 
-	ports, err := process.FreePorts(first, 3)
+	ports, err := process.FreePorts(first, 3) //nolint:forbidigo // it is what is tested
 	require.NoError(t, err)
 	assert.Equal(t, []int{first, first + 2, first + 3}, ports)
 
-	_, err = process.FreePorts(65535, 2)
+	_, err = process.FreePorts(65535, 2) //nolint:forbidigo // it is what is tested
 	assert.ErrorContains(t, err, "from port 65535 on, only ")
 }

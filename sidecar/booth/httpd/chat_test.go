@@ -45,8 +45,8 @@ func TestStreamHasDynamosShape(t *testing.T) {
 			intent     string
 			ours, real int
 		}{{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3}, {"finish", last - 2, 4}, {"usage", last - 1, 5}} {
-			real, simulated := []byte(dynamos[pair.real].data), []byte(ours[pair.ours].data)
-			assert.Equal(t, httpdtest.Shape(real), httpdtest.Shape(simulated), pair.intent)
+			want, got := []byte(dynamos[pair.real].data), []byte(ours[pair.ours].data)
+			assert.Equal(t, httpdtest.Shape(want), httpdtest.Shape(got), pair.intent)
 		}
 		assert.Equal(t, dynamos[6], ours[last], "[DONE]")
 	})

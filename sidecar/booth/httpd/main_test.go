@@ -88,8 +88,11 @@ func open(t testing.TB, change func(*Options)) *booth {
 	s := newServer(t, change)
 	listener := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: s.Frontend()}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // until it is closed
+	}()
 	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: listener.dial}
 	t.Cleanup(func() {
 		s.Close()

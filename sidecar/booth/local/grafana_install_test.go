@@ -120,7 +120,7 @@ func TestInstallGrafanaWaitsForTheServer(t *testing.T) {
 		takes  time.Duration
 	}{
 		{"slow", [][]byte{archive[:third], archive[third : 2*third], archive[2*third:]}, "", 87 * time.Second},
-		{"stalled", [][]byte{archive[:third]}, "download failed after 0.0 of 0.0 MB: no response from the server", 59 * time.Second},
+		{"stalled", [][]byte{archive[:third]}, "after 0.0 of 0.0 MB: no response from the server", 59 * time.Second},
 		{"silent", nil, ".tar.gz: no response from the server for 5s", 5 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {

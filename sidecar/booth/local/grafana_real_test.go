@@ -51,13 +51,14 @@ func TestRealGrafana(t *testing.T) {
 	base := "http://127.0.0.1:" + strconv.Itoa(port)
 	require.NoError(t, local.Ready(wait.Context(t), base+"/api/health", p), process.Tail(c.Log))
 	// It answers before all of that is read, and some calls that come meanwhile never.
-	require.NoError(t, local.Ready(wait.Context(t), base+"/api/datasources/uid/"+local.DataSourceUID, p), process.Tail(c.Log))
+	source := base + "/api/datasources/uid/" + local.DataSourceUID
+	require.NoError(t, local.Ready(wait.Context(t), source, p), process.Tail(c.Log))
 
 	assert.True(t, isDefault(t, base, "theirs"))
 	assert.False(t, isDefault(t, base, local.DataSourceUID))
-	const dashboard, source = `{"dashboard": {"title": "new"}}`, `{"name": "new", "type": "prometheus", "access": "proxy"}`
+	const dashboard, another = `{"dashboard": {"title": "new"}}`, `{"name": "new", "type": "prometheus", "access": "proxy"}`
 	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", dashboard), "an Editor may")
-	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", source), "an Admin alone may")
+	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", another), "an Admin may")
 	assert.Equal(t, http.StatusMovedPermanently, call(t, "GET", base+"/api/search", "rebound.example.org", ""))
 
 	ctx := wait.Context(t)

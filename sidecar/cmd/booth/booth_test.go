@@ -115,8 +115,9 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 	r.stop, r.kill = stop, kill
 	first := processtest.Ports(t, 12)
 	args := []string{
-		command, "--cache-dir=" + r.dir, fmt.Sprintf("--frontend-port=%d", first), fmt.Sprintf("--worker-port=%d", first+1),
-		fmt.Sprintf("--prometheus-port=%d", first+5), fmt.Sprintf("--grafana-port=%d", first+6), fmt.Sprintf("--port=%d", first+7),
+		command, "--cache-dir=" + r.dir,
+		fmt.Sprintf("--frontend-port=%d", first), fmt.Sprintf("--worker-port=%d", first+1), fmt.Sprintf("--port=%d", first+5),
+		fmt.Sprintf("--prometheus-port=%d", first+6), fmt.Sprintf("--grafana-port=%d", first+7),
 	}
 	if os.Getenv(local.GrafanaVariable) == "" {
 		args = append(args, "--grafana=off")
@@ -266,8 +267,9 @@ func TestTwins(t *testing.T) {
 	demo, dynamo := &parse(t, []string{"demo", "--seed=7", "--twin"}).Demo, &parse(t, []string{"dynamo"}).Dynamo
 	b := &booth{kind: demo, flags: demo.common(), cache: t.TempDir(), out: newScreen(t.Output(), t.Output())}
 	b.ports.say = b.out.say
-	assert.Subset(t, b.twinArgs("http://twin"), []string{target, "--twin-prometheus-namespace=dynamo-workload-twin", "--twin-mode-mode=round_robin"})
-	assert.Subset(t, (&booth{kind: dynamo}).twinArgs("http://twin"), []string{target, "--twin-mode-driver=pinned", "--twin-mode-mode=round_robin"})
+	const namespaced, mode = "--twin-prometheus-namespace=dynamo-workload-twin", "--twin-mode-mode=round_robin"
+	assert.Subset(t, b.twinArgs("http://twin"), []string{target, namespaced, mode})
+	assert.Subset(t, (&booth{kind: dynamo}).twinArgs("http://twin"), []string{target, namespaced, "--twin-mode-driver=pinned", mode})
 
 	var err error
 	b.backend, err = demo.newBackend(t.Context(), b)
@@ -276,7 +278,8 @@ func TestTwins(t *testing.T) {
 	require.NoError(t, err)
 	cluster, ok := b.twin.(*simCluster)
 	require.True(t, ok)
-	assert.Subset(t, cluster.Command.Args, []string{"--mode=round_robin", "--seed=8", "--pod-namespace=dynamo-workload-twin"})
+	args := []string{"--mode=round_robin", "--seed=8", "--pod-namespace=dynamo-workload-twin"}
+	assert.Subset(t, cluster.Command.Args, args)
 	assert.NotEqual(t, b.backend.addresses().frontend, b.twin.addresses().frontend)
 	pods := map[string]string{}
 	for _, target := range b.targets("loadgen:1", "prometheus:1") {

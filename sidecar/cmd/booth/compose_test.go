@@ -124,7 +124,9 @@ func TestHealth(t *testing.T) {
 	}))
 	defer http.DefaultClient.CloseIdleConnections()
 	defer server.Close()
-	for url, want := range map[string]int{server.URL + "/health": success, server.URL: failure, "://": badInput, "http://127.0.0.1:1": failure} {
+	for url, want := range map[string]int{
+		server.URL + "/health": success, server.URL: failure, "://": badInput, "http://127.0.0.1:1": failure,
+	} {
 		var said output.Buffer
 		require.Equal(t, want, run(t.Context(), t.Context(), []string{"health", url}, &said, &said), "%s: %s", url, &said)
 	}
