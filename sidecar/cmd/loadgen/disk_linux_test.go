@@ -23,9 +23,8 @@ func limitFiles(t *testing.T, p *program, bytes uint64) {
 }
 
 // A disk that is full for a while costs no turn. While it stays full the workload goes on, status and metric report
-// the lost turns, and so does the exit code.
+// the lost turns, and so does the exit code. The test floods the store and runs beside no other.
 func TestFullDisk(t *testing.T) {
-	t.Parallel()
 	server := startTarget(t)
 	p := newProcess(t, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--start").serve(server.URL)
 	p.eventually("turns are stored", func() bool { return p.status().Store.OK && len(p.conversations()) > 8 })

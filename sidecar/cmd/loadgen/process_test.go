@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // these tests wait for turns and processes
+	_ = flag.Set("test.parallel", "8") // these tests wait for turns and processes
 	goleak.VerifyTestMain(m)
 }
 
