@@ -221,9 +221,25 @@ func TestLengths(t *testing.T) {
 			}
 		}
 		mean := sum / n
-		assert.InEpsilon(t, 830, mean, .01)
-		assert.InDelta(t, .15, math.Sqrt(squares/n-mean*mean)/mean, .01)
+		cv := math.Sqrt(squares/n-mean*mean) / mean
+		wantMean, wantCV := capped(830, .15, float64(maxTokens))
+		assert.InEpsilon(t, wantMean, mean, .005)
+		assert.InDelta(t, wantCV, cv, .005)
+		assert.InEpsilon(t, 830, mean, .01, "as the recorded deployment has them")
+		assert.InDelta(t, .15, cv, .01, "as the recorded deployment has them")
 	}
+}
+
+// capped returns mean and coefficient of variation of min(X, most) for a normal X.
+func capped(mean, cv, most float64) (float64, float64) {
+	sd := mean * cv
+	z := (most - mean) / sd
+	density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+	over := math.Erfc(z/math.Sqrt2) / 2
+	first := z*over - density
+	second := 1 - over - z*density + z*z*over
+	m := mean + sd*first
+	return m, sd * math.Sqrt(second-first*first) / m
 }
 
 // The first conversations of a workload can be held from their midst. They have fewer turns, which are the first of

@@ -116,6 +116,19 @@ func TestQuestionIsGivenUp(t *testing.T) {
 	}
 }
 
+// No question is asked for a conversation that retires anyway.
+func TestNoQuestionForARetiringConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &thinker{takes: time.Hour}
+		r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
+		after(2 * time.Second)
+		r.Drain()
+		after(longest)
+		assert.True(t, r.over())
+		assert.Zero(t, q.broken.Load())
+	})
+}
+
 // A new corpus is for conversations that begin; the others keep their texts.
 func TestSetCorpus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
