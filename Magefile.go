@@ -47,7 +47,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "front end", Run: frontend.Test},
 		suite.Part{Name: "booth", Run: wholeBooths("^TestWholeBooth$", "./sidecar/cmd/booth")},
 		suite.Part{Name: "page", Run: onPage("-run=^TestGate$")},
-		suite.Part{Name: "Grafana", Run: inGrafana("-run=^TestGate$")},
+		suite.Part{Name: "Grafana", Run: inGrafana("grafana", "-run=^TestGate$", "./sidecar/test/grafana")},
 	)
 }
 
@@ -144,7 +144,7 @@ func verification() []suite.Part {
 			Checks: "the journeys in a real Chromium that the gate leaves out",
 		},
 		{
-			Name: "grafana", Run: inGrafana("-skip=^TestGate$"), Capability: "the app in a real Grafana",
+			Name: "grafana", Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana", "./sidecar/booth/local"), Capability: "the app in a real Grafana",
 			Checks: "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
 		},
 		{
@@ -306,7 +306,7 @@ func Bench(ctx context.Context) error {
 	}
 	return run(ctx,
 		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage("-run=TestPage$"))},
-		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("-run=TestBooth$"))},
+		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("grafana", "-run=TestBooth$", "./sidecar/test/grafana"))},
 		suite.Part{Name: "time to verdict", Run: measured("", proofs)},
 	)
 }
@@ -640,12 +640,12 @@ func onPage(flags ...string) func(context.Context) (suite.Count, error) {
 }
 
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.
-func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
+func inGrafana(tags string, args ...string) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) {
 		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
 			return suite.Count{}, suite.Skipped("no Grafana; bin/booth demo downloads one, or set GRAFANA_HOME")
 		}
-		return withBuild(ctx, append(flags, "-timeout=40m", "-tags=grafana,kubernetes", "./sidecar/test/grafana")...)
+		return withBuild(ctx, append([]string{"-timeout=40m", "-tags=" + tags}, args...)...)
 	}
 }
 
