@@ -3,6 +3,7 @@ package sweeps
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
@@ -147,17 +149,14 @@ func (b *booth) begun(r api.SweepRequest) api.Sweep {
 // until waits until a sweep is as it must become.
 func (b *booth) until(id string, what string, within time.Duration, ok func(api.Sweep) bool) api.Sweep {
 	b.t.Helper()
-	for deadline := time.Now().Add(within); ; {
-		s, err := b.process.desk.Sweep(b.t.Context(), id)
+	var s api.Sweep
+	wait.Within(b.t, within, what, func() (any, bool) {
+		var err error
+		s, err = b.process.desk.Sweep(b.t.Context(), id)
 		require.NoError(b.t, err)
-		if ok(s) {
-			return s
-		}
-		if time.Now().After(deadline) {
-			require.Failf(b.t, "it never came", "%s; the sweep is %s (%s) after %d spans; %+v", what, s.State, s.Reason, len(s.Spans), s.Progress.Span)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return fmt.Sprintf("%s (%s) after %d spans; %+v", s.State, s.Reason, len(s.Spans), s.Progress.Span), ok(s)
+	})
+	return s
 }
 
 func ended(s api.Sweep) bool { return s.State.Ended() || s.State == api.SweepPaused }

@@ -5,6 +5,7 @@ package sweeps
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,31 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
-
-// The recorded levels in both modes, three times over: what the specification took hours for.
-func TestRecordedLevels(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		s := b.begun(api.SweepRequest{
-			Kind: api.SweepLevels, Levels: []int{60, 120, 180}, Modes: append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
-			WarmUp: new(5.), Seconds: new(15.),
-		})
-		s = b.until(s.ID, "half of it", limit, func(s api.Sweep) bool { return len(s.Spans) == 9 })
-		b.kill()
-		b.begin()
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
-		require.Len(t, s.Spans, 18)
-		require.Len(t, s.Rows, 6)
-		for _, row := range s.Rows {
-			assert.NotNil(t, row.Intervals.TTFT.P95, "by Student's t over three spans")
-			t.Logf("%d %s: TTFT p95 %.0f ms (%.0f to %.0f)", row.Concurrency, row.Mode, 1000**row.TTFT.P95, 1000*row.Intervals.TTFT.P95[0], 1000*row.Intervals.TTFT.P95[1])
-		}
-		b.free()
-	})
-}
 
 // A trial ends with a verdict, and the lane is as it was before, which the events tell.
 func TestTrial(t *testing.T) {
@@ -46,8 +26,7 @@ func TestTrial(t *testing.T) {
 		b.start()
 		s := b.begun(trial())
 		assert.Equal(t, "ttft_p95", *s.Request.Primary)
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.NotNil(t, s.Trial.Primary)
 		assert.NotEqual(t, "running", s.Trial.Verdict)
 		require.Len(t, s.Trial.Looks, s.Trial.Pairs)
@@ -81,24 +60,29 @@ func TestTrial(t *testing.T) {
 }
 
 // Every level comes in every mode as often as asked for. Killed in the middle, more than once, the
-// sweep goes on with its next unfinished span: nothing is measured twice, nothing is lost.
+// sweep goes on with its next unfinished span: nothing is measured twice, nothing is lost. A report
+// of an unfinished sweep says what there is.
 func TestSweepSurvivesKills(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
 		require.Equal(t, 12, *s.Progress.Of, "three modes")
-		for _, after := range []int{1, 4} {
-			s = b.until(s.ID, "some spans", limit, func(s api.Sweep) bool {
-				return len(s.Spans) == after && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanCounting
-			})
+		report := func(f api.ReportFormat) string {
+			var out strings.Builder
+			require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &out, s.ID, f))
+			return out.String()
+		}
+		for _, number := range []int{1, 4} {
+			s = b.counts(s.ID, number)
+			require.Len(t, s.Spans, number)
 			b.kill()
 			b.begin()
 			again, err := b.process.desk.Sweep(t.Context(), s.ID)
 			require.NoError(t, err)
 			assert.JSONEq(t, text(t, s.Spans), text(t, again.Spans), "as it was told before the kill")
 			assert.Equal(t, api.SweepRunning, again.State)
+			assert.Contains(t, report(api.ReportMarkdown), fmt.Sprintf("%d of 12 spans", number))
 		}
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.Len(t, s.Spans, 12)
 		count := map[api.BaselineRow]int{}
 		for i, span := range s.Spans {
@@ -106,6 +90,15 @@ func TestSweepSurvivesKills(t *testing.T) {
 			count[api.BaselineRow{Concurrency: span.Concurrency, Mode: span.Mode.Mode}]++
 		}
 		assert.Len(t, count, 6, "levels × modes that the driver offers")
+		require.Len(t, s.Rows, 6)
+		for _, row := range s.Rows {
+			assert.NotNil(t, row.Intervals.TTFT.P95, "by Student's t over the spans")
+		}
+		for _, f := range api.ReportFormats {
+			assert.NotEmpty(t, report(f))
+		}
+		assert.NotContains(t, report(api.ReportMarkdown), "of 12 spans")
+		assert.ErrorIs(t, b.process.desk.WriteSweepReport(t.Context(), io.Discard, "none", api.ReportMarkdown), api.ErrNotFound)
 		b.free()
 	})
 }
@@ -114,9 +107,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
-		s = b.until(s.ID, "the second span counts", limit, func(s api.Sweep) bool {
-			return s.Progress.Span != nil && s.Progress.Span.Number == 1 && s.Progress.Span.Phase == api.SpanCounting
-		})
+		b.counts(s.ID, 1)
 		desk := b.process.desk
 		s, err := desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepPaused})
 		require.NoError(t, err)
@@ -129,8 +120,7 @@ func TestPauseAndResume(t *testing.T) {
 		s, err = desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})
 		require.NoError(t, err)
 		require.Len(t, s.Spans, 1)
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State)
+		s = b.done(s.ID)
 		assert.Equal(t, 1, s.Spans[1].Number)
 		state := b.free()
 		assert.Equal(t, 3, state.Concurrency.Target, "as it was when the sweep went on")
@@ -142,9 +132,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestTargetDies(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
-		s = b.until(s.ID, "the second span counts", limit, func(s api.Sweep) bool {
-			return s.Progress.Span != nil && s.Progress.Span.Number == 1 && s.Progress.Span.Phase == api.SpanCounting
-		})
+		b.counts(s.ID, 1)
 		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 		s = b.until(s.ID, "the pause", limit, ended)
 		require.Equal(t, api.SweepPaused, s.State)
@@ -158,8 +146,7 @@ func TestTargetDies(t *testing.T) {
 		b.free()
 		s, err := b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})
 		require.NoError(t, err)
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		assert.Equal(t, 2, s.Spans[2].Attempt, "the spoiled span once more")
 		assert.Equal(t, 12, s.Progress.Spans)
 	})
@@ -169,7 +156,7 @@ func TestTargetDies(t *testing.T) {
 func TestFiguresAreTheStores(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
-		s = b.until(s.ID, "the end", limit, ended)
+		s = b.done(s.ID)
 		b.free()
 		for _, span := range s.Spans {
 			var ttft, latency []float64
@@ -212,43 +199,10 @@ func TestFiguresAreTheStores(t *testing.T) {
 		kept, err := b.process.Catalogue.Baseline("ours")
 		require.NoError(t, err)
 		assert.Equal(t, "measured", kept.Kind)
-		require.ErrorIs(t, second(b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "h200x3-tp1-llama70b-fp8"})), api.ErrConflict)
-	})
-}
-
-// A report can be had at any time, in every format; an unfinished one says what there is.
-func TestReports(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		desk, ctx := b.process.desk, t.Context()
-		s := b.begun(levels())
-		write := func(f api.ReportFormat) string {
-			var out strings.Builder
-			require.NoError(t, desk.WriteSweepReport(ctx, &out, s.ID, f))
-			return out.String()
-		}
-		s = b.until(s.ID, "a span", limit, func(s api.Sweep) bool { return len(s.Spans) == 1 })
-		assert.Contains(t, write(api.ReportMarkdown), "1 of 12 spans")
-		s = b.until(s.ID, "the end", limit, ended)
-		md := write(api.ReportMarkdown)
-		assert.NotContains(t, md, "1 of 12 spans")
-		for _, f := range api.ReportFormats {
-			assert.NotEmpty(t, write(f))
-		}
-		ttft := *s.Rows[0].TTFT.P95
-		assert.Contains(t, md, fmt.Sprintf("%.0f ms", 1000*ttft))
-		assert.Contains(t, write(api.ReportTSV), strconv.FormatFloat(ttft, 'g', -1, 64), "all digits")
-		assert.Contains(t, write(api.ReportHTML), "<svg")
-
 		var out strings.Builder
 		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
-		_, err := desk.SweepBaseline(ctx, "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
-		require.NoError(t, err)
-		require.NoError(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "ours", Mode: api.ModeKV}, api.ReportMarkdown))
-		assert.Contains(t, out.String(), "KV-aware against Round-robin")
-		require.ErrorIs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "theirs"}, api.ReportMarkdown), api.ErrNotFound)
-		require.ErrorAs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "ours", Mode: "random"}, api.ReportMarkdown), new(*api.FieldError))
-		require.ErrorIs(t, desk.WriteSweepReport(ctx, &out, "none", api.ReportMarkdown), api.ErrNotFound)
-		b.free()
+		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, api.ReportSide{Baseline: "ours", Mode: api.ModeKV}, api.ReportMarkdown))
+		assert.Contains(t, out.String(), "KV-aware against Round-robin", "a baseline of a sweep against the record")
 	})
 }
 
@@ -262,12 +216,11 @@ func TestCapacity(t *testing.T) {
 		s = b.until(s.ID, "some spans", limit, func(s api.Sweep) bool { return len(s.Spans) == 4 })
 		b.kill()
 		b.begin()
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.Len(t, s.Capacity.Modes, 2)
 		for _, m := range s.Capacity.Modes {
 			require.NotNil(t, m.Level)
-			t.Logf("%s: %d, %v, above %v, %+v", m.Mode.Mode, *m.Level, m.Interval, m.Above, m.Tested)
+			figure.Report(t, "%s sustains %d conversations (%d to %d)", m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
 			for _, tested := range m.Tested {
 				row := s.Rows[slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
 				if tested.Verdict == "meets" {
@@ -275,7 +228,6 @@ func TestCapacity(t *testing.T) {
 				}
 			}
 		}
-		t.Log(strings.Join(s.Words, "\n"))
 		b.free()
 	})
 }

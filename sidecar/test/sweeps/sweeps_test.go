@@ -2,6 +2,7 @@ package sweeps
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -33,15 +35,31 @@ func (b *booth) start() {
 	require.NoError(b.t, err)
 }
 
-// free waits until the lane is nobody's.
+// counts waits until a span counts.
+func (b *booth) counts(id string, number int) api.Sweep {
+	b.t.Helper()
+	return b.until(id, fmt.Sprintf("span %d counts", number), limit, func(s api.Sweep) bool {
+		return s.Progress.Span != nil && s.Progress.Span.Number == number && s.Progress.Span.Phase == api.SpanCounting
+	})
+}
+
+// done waits for the end of a sweep, which must not have paused.
+func (b *booth) done(id string) api.Sweep {
+	b.t.Helper()
+	s := b.until(id, "the end", limit, ended)
+	require.Equal(b.t, api.SweepDone, s.State, s.Reason)
+	return s
+}
+
+// free waits until no sweep has the lane.
 func (b *booth) free() api.State {
 	b.t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		if s := b.process.lane.State(); s.Sweep == nil {
-			return s
-		}
-		require.True(b.t, time.Now().Before(deadline), "the lane was not given back")
-	}
+	var s api.State
+	wait.Within(b.t, limit, "the lane is free", func() (any, bool) {
+		s = b.process.lane.State()
+		return s, s.Sweep == nil
+	})
+	return s
 }
 
 func trial() api.SweepRequest {
@@ -109,16 +127,15 @@ func second[T any](_ T, err error) error { return err }
 func TestLateClient(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.kill()
-		late := true
+		lag := 50 * time.Millisecond // of the first span alone
 		b.lag = func(time.Time, time.Time) (time.Duration, bool) {
-			defer func() { late = false }()
-			return map[bool]time.Duration{true: 50 * time.Millisecond, false: time.Millisecond}[late], true
+			defer func() { lag = time.Millisecond }()
+			return lag, true
 		}
 		b.begin()
 		synctest.Wait()
 		s := b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.)})
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
 		assert.Contains(t, s.Spans[0].Spoiled, "the load generator itself was 50.0 ms late")
 		assert.Empty(t, s.Spans[1].Spoiled)
@@ -140,8 +157,7 @@ func TestFullDisk(t *testing.T) {
 		require.Len(t, s.Spans, 1)
 		require.Error(t, second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepPaused})))
 		b.full.Store(false)
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State)
+		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
 		b.free()
 		b.kill()
@@ -158,19 +174,22 @@ func TestFullDisk(t *testing.T) {
 
 var errFull = errors.New("the disk is full")
 
+// What the check of a request refuses gets through, and what only the desk knows: that there is one lane.
 func TestBadRequests(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
-		for field, r := range map[string]api.SweepRequest{
-			"kind":         {Kind: "duel"},
-			"levels":       {Kind: api.SweepLevels, Levels: []int{20, 201}},
-			"modes":        {Kind: api.SweepTrial, Modes: []api.ModeState{{Mode: api.ModeKV, Speculation: api.SpeculationDraft}, {Mode: api.ModeKV}}},
-			"span_seconds": {Kind: api.SweepTrial, Seconds: new(0.)},
-			"primary":      {Kind: api.SweepTrial, Primary: new("itl")},
+		for field, requests := range map[string][]api.SweepRequest{
+			"levels": {{Kind: api.SweepLevels, Levels: []int{20, 201}}},
+			"modes": {{Kind: api.SweepTrial, Modes: []api.ModeState{
+				{Mode: api.ModeKV, Speculation: api.SpeculationDraft}, {Mode: api.ModeKV},
+			}}},
+			"primary":  {{Kind: api.SweepTrial, Primary: new("itl")}},
+			"together": {{Kind: api.SweepTrial, Together: new(true)}, {Kind: api.SweepLevels, Together: new(true)}},
 		} {
-			_, err := b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)
-			var refused *api.FieldError
-			require.ErrorAs(t, err, &refused, field)
-			assert.Equal(t, field, refused.Field)
+			for _, r := range requests {
+				var refused *api.FieldError
+				require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused, field)
+				assert.Equal(t, field, refused.Field)
+			}
 		}
 		require.ErrorIs(t, second(b.process.desk.StartSweep(t.Context(), "ann", "twin", trial())), api.ErrNotFound)
 		assert.Empty(t, b.process.desk.Sweeps(t.Context()).Sweeps)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/test/virtual"
@@ -22,77 +23,85 @@ func withTwin(b *booth) {
 	b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second})
 }
 
-// A trial on two lanes runs both arms of a pair in the same minutes, and each mode on either
-// lane in turn.
-func TestTrialTogether(t *testing.T) {
+// inTwo runs a test in virtual time on a booth with two lanes.
+func inTwo(t *testing.T, test func(t *testing.T, b *booth)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooth(t, short(), withTwin)
 		defer b.end()
-		synctest.Wait()
+		synctest.Wait() // the desk runs
+		test(t, b)
+	})
+}
+
+// bothCount says whether both spans of a pair count.
+func bothCount(s api.Sweep) bool {
+	return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting
+}
+
+// atOnce checks that two spans are a pair that ran at the same time on the two lanes, in different modes.
+func atOnce(t *testing.T, first, second api.SweepSpan) {
+	t.Helper()
+	require.Empty(t, first.Spoiled+second.Spoiled)
+	assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt}, []any{second.Seed, second.Concurrency, second.Attempt})
+	assert.NotEqual(t, first.Mode, second.Mode)
+	assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
+	assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
+}
+
+// asBefore waits until the lanes are free, and checks that both run again in the modes that they had.
+func (b *booth) asBefore() {
+	b.t.Helper()
+	lanes := []api.State{b.free(), b.process.twin.State()}
+	assert.Equal(b.t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, []api.Mode{lanes[0].Mode, lanes[1].Mode})
+	assert.Equal(b.t, []bool{true, true}, []bool{lanes[0].Running, lanes[1].Running})
+	assert.Equal(b.t, lanes[0].Concurrency.Target, lanes[1].Concurrency.Target)
+}
+
+// A trial on two lanes runs both arms of a pair in the same minutes, and each mode on either
+// lane in turn.
+func TestTrialTogether(t *testing.T) {
+	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		r := trial()
-		r.MaxSeconds = new(400.)
-		var asked time.Time
-		var s api.Sweep
-		for try := 0; s.State != api.SweepRunning; try++ { // one in some is decided by its first pair
-			require.Less(t, try, 5)
-			asked = time.Now()
-			s = b.begun(r)
-			require.True(t, *s.Request.Together, "the default where there are two lanes")
-			s = b.until(s.ID, "two spans under way", limit, func(s api.Sweep) bool {
-				return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting
-			})
-			assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane}, []string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
-			s = b.until(s.ID, "a pair", limit, func(s api.Sweep) bool { return len(s.Spans) == 2 })
-		}
-		for what, l := range map[string]interface{ State() api.State }{"main": b.process.lane, "twin": b.process.twin} {
-			require.NotNil(t, l.State().Sweep, what)
-		}
+		r.Primary, r.Smallest, r.MaxSeconds = new("tpot_p95"), new(.001), new(400.) // so that one pair does not decide
+		asked := time.Now()
+		s := b.begun(r)
+		require.True(t, *s.Request.Together, "the default where there are two lanes")
+		s = b.until(s.ID, "a pair counts", limit, bothCount)
+		assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane}, []string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
+		require.NotNil(t, b.process.lane.State().Sweep)
+		require.NotNil(t, b.process.twin.State().Sweep)
 		b.kill() // in the middle of a pair
 		b.begin()
 		synctest.Wait()
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.NotNil(t, s.Trial)
 		require.GreaterOrEqual(t, len(s.Spans), 4)
 		require.Zero(t, len(s.Spans)%2)
-		lanes := map[string]int{}
+		onMain := map[api.Mode]bool{}
 		for i := 0; i < len(s.Spans); i += 2 {
 			first, second := s.Spans[i], s.Spans[i+1]
-			require.Empty(t, first.Spoiled+second.Spoiled)
+			atOnce(t, first, second)
 			assert.Equal(t, []int{i + 1, i + 2}, []int{first.Number, second.Number}, "no pilot, and nothing twice")
-			assert.Equal(t, first.Seed, second.Seed)
-			assert.NotEqual(t, first.Mode, second.Mode)
-			assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
-			assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
-			lanes[string(first.Mode.Mode)+" on main"]++
+			onMain[first.Mode.Mode] = true
 		}
-		assert.Len(t, lanes, 2, "each mode is on either lane")
+		assert.Len(t, onMain, 2, "each mode is on either lane")
 		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
 		assert.Contains(t, strings.Join(s.Words, " "), "Both modes ran at the same time on two targets")
-
-		state := b.free()
-		assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, []api.Mode{state.Mode, b.process.twin.State().Mode}, "as before")
-		assert.Equal(t, []bool{true, true}, []bool{state.Running, b.process.twin.State().Running})
-		assert.Equal(t, state.Concurrency.Target, b.process.twin.State().Concurrency.Target)
+		b.asBefore()
 	})
 }
 
 // In turns, the other lane stands still, and with one lane nothing runs together.
 func TestTrialInTurnsBesideATwin(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), withTwin)
-		defer b.end()
-		synctest.Wait()
+	inTwo(t, func(t *testing.T, b *booth) {
 		r := trial()
 		r.Together = new(false)
 		s := b.begun(r)
-		b.until(s.ID, "it counts", limit, func(s api.Sweep) bool { return s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanCounting })
+		b.counts(s.ID, 0)
 		assert.False(t, b.process.twin.State().Running)
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		for _, span := range s.Spans {
 			assert.Empty(t, span.Lane)
 		}
@@ -103,11 +112,7 @@ func TestTrialInTurnsBesideATwin(t *testing.T) {
 // often. Killed in the middle, it goes on with its next unfinished pair; a span that is spoiled
 // spoils the one beside it, and both are run again.
 func TestSweepTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), withTwin)
-		defer b.end()
-		synctest.Wait()
+	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		r := levels()
 		r.Together, r.Modes = new(true), append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...)
@@ -116,32 +121,30 @@ func TestSweepTogether(t *testing.T) {
 		require.Equal(t, api.OrderInterleaved, *s.Request.Order)
 		require.Equal(t, 8, *s.Progress.Of)
 		assert.InDelta(t, 8./2*(5+15), *s.Progress.SecondsLeft, 1e-9)
-		counting := func(s api.Sweep) bool { return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting }
-		b.until(s.ID, "the first pair counts", limit, counting)
+		b.until(s.ID, "the first pair counts", limit, bothCount)
 		b.second.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 		s = b.until(s.ID, "it is spoiled", limit, func(s api.Sweep) bool { return len(s.Spans) == 2 })
 		b.second.Break(nil)
 		assert.Equal(t, "the one that ran at the same time on lane twin does not count", s.Spans[0].Spoiled)
 		assert.Contains(t, s.Spans[1].Spoiled, "connection refused")
 		for _, after := range []int{2, 4} {
-			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool { return len(s.Spans) == after && counting(s) })
+			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool { return len(s.Spans) == after && bothCount(s) })
 			b.kill()
 			b.begin()
 			synctest.Wait()
 		}
-		s = b.until(s.ID, "the end", limit, ended)
-		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2+8)
 		on := map[string]int{}
 		for i := 2; i < len(s.Spans); i += 2 {
 			first, second := s.Spans[i], s.Spans[i+1]
-			require.Empty(t, first.Spoiled+second.Spoiled)
+			atOnce(t, first, second)
 			assert.Equal(t, []int{i - 2, i - 1}, []int{first.Number, second.Number}, "nothing twice")
-			assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
-			assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt}, []any{second.Seed, second.Concurrency, second.Attempt})
-			assert.Equal(t, map[bool]int{true: 2, false: 1}[i == 2], first.Attempt)
-			assert.NotEqual(t, first.Mode, second.Mode)
-			assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
+			if i > 2 {
+				assert.Equal(t, 1, first.Attempt)
+			} else {
+				assert.Equal(t, 2, first.Attempt, "the spoiled pair once more")
+			}
 			on[fmt.Sprintf("%s at %d", first.Mode.Mode, first.Concurrency)]++
 		}
 		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on, "on main")
@@ -152,19 +155,13 @@ func TestSweepTogether(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, baseline.Notes, "and the target of lane twin at the same time")
 
-		state := b.free()
-		assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, []api.Mode{state.Mode, b.process.twin.State().Mode}, "as before")
-		assert.Equal(t, []bool{true, true}, []bool{state.Running, b.process.twin.State().Running})
+		b.asBefore()
 	})
 }
 
 // What runs on two lanes waits for a second one where there is one no longer.
 func TestTheOtherLaneIsGone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), withTwin)
-		defer b.end()
-		synctest.Wait()
+	inTwo(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
 		b.kill()
 		second := b.second
@@ -181,18 +178,14 @@ func TestTheOtherLaneIsGone(t *testing.T) {
 		synctest.Wait()
 		_, err := b.process.desk.PatchSweep(t.Context(), "ann", s.ID, api.SweepPatch{State: api.SweepRunning})
 		require.NoError(t, err)
-		b.until(s.ID, "both lanes count", limit, func(s api.Sweep) bool { return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting })
+		b.until(s.ID, "both lanes count", limit, bothCount)
 	})
 }
 
 // A change of mode and a sweep of any kind end the showcase under way, and no other one begins
 // meanwhile.
 func TestShowcaseGivesWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), withTwin)
-		defer b.end()
-		synctest.Wait()
+	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		p, ctx := b.process, t.Context()
 		show := func() (api.Twin, error) {
@@ -201,7 +194,7 @@ func TestShowcaseGivesWay(t *testing.T) {
 		gives := func(why string, change func()) {
 			t.Helper()
 			require.NoError(t, second(show()))
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 			require.True(t, p.lane.State().Showcase && p.twin.State().Showcase)
 			change()
 			synctest.Wait()
@@ -215,7 +208,7 @@ func TestShowcaseGivesWay(t *testing.T) {
 		gives("the mode was changed", func() {
 			require.NoError(t, second(p.twin.SetMode(ctx, "ann", api.ModeRequest{Mode: api.ModeKV})))
 		})
-		time.Sleep(10 * time.Second)
+		wait.Advance(10 * time.Second)
 		assert.Equal(t, []api.Mode{api.ModeRoundRobin, api.ModeKV}, []api.Mode{p.lane.State().Mode, p.twin.State().Mode})
 		assert.Nil(t, p.lane.State().ModeChange, "it did not fail")
 		alone := trial()
@@ -225,22 +218,8 @@ func TestShowcaseGivesWay(t *testing.T) {
 			gives("a "+r.Kind.Noun()+" has begun", func() { s = b.begun(r) })
 			require.NoError(t, second(p.desk.PatchSweep(ctx, "ann", s.ID, api.SweepPatch{State: api.SweepCancelled})))
 			b.free()
-			time.Sleep(10 * time.Second) // the clusters have restarted
+			wait.Advance(10 * time.Second) // the clusters have restarted
 		}
 		require.NoError(t, second(show()), "it is free again")
-	})
-}
-
-func TestTogetherTakesTwoLanes(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		r := trial()
-		r.Together = new(true)
-		var refused *api.FieldError
-		require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused)
-		assert.Equal(t, "together", refused.Field)
-		r = levels()
-		r.Together = new(true)
-		require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused)
-		assert.Equal(t, "together", refused.Field)
 	})
 }
