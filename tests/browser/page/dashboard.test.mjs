@@ -28,7 +28,7 @@ const workers = (page) => section(page, 'Infrastructure').getByRole('list', { na
 const snapshot = async () => (await call('GET', '/api/v1/snapshot')).lanes[0];
 
 test('key figures and errors are those of the snapshot, over what was recorded', gate, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }));
+  const { page } = await Page.open(await visit());
   await cardsUntil(page, 'dashes while stopped', (all) => values(all).every((value) => value === '—'));
   await start();
   const { TOPS, Requests } = await cardsUntil(page, 'a number on every card', (all) =>
@@ -58,7 +58,7 @@ test('key figures and errors are those of the snapshot, over what was recorded',
 });
 
 test('the recorded benchmark is the baseline, level by level', gate, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }));
+  const { page } = await Page.open(await visit());
   const { baselines } = await call('GET', '/api/v1/baselines');
   const { slider, default_baseline } = await call('GET', '/api/v1/settings');
   const { rows } = baselines.find(({ name }) => name === default_baseline) ?? baselines[0];
@@ -82,8 +82,8 @@ test('the recorded benchmark is the baseline, level by level', gate, async ({ vi
   await page.getByText('not recorded').first().waitFor();
 });
 
-test('the workers are those of the cluster, and say so when Prometheus is gone', gate, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }));
+test('the workers are those of the cluster, and say so when Prometheus is gone', async ({ visit }) => {
+  const { page } = await Page.open(await visit());
   await start();
   const { cluster } = await eventually('three workers', async () => {
     const now = await snapshot();

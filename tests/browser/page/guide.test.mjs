@@ -3,7 +3,7 @@ import { call, eventually, start, stateUntil, stop } from '../booth.mjs';
 import { expect, gate, Page, section, shoot, snapshotsOf, test } from './page.mjs';
 
 test('the search narrows questions and terms, from the keyboard', gate, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  const { page } = await Page.open(await visit(), '/guide');
   const search = page.getByRole('searchbox', { name: 'Search questions and glossary' });
   const questions = section(page, 'Questions').locator('h4');
   await questions.nth(10).waitFor();
@@ -29,7 +29,7 @@ test(
   'an answer and a term have addresses, and the search stays in sight',
   { tag: ['@gate', '@path'] },
   async ({ visit }) => {
-    const { page } = await Page.open(await visit({ browser: {} }), '/guide?visitor=technical#question-grove');
+    const { page } = await Page.open(await visit(), '/guide?visitor=technical#question-grove');
     await page.getByText('PodCliques').waitFor();
     await expect(page.getByRole('radio', { name: /^Came for the router/ })).toBeChecked();
     await page.getByRole('link', { name: 'TTFT', exact: true }).click();

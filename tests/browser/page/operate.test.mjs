@@ -6,7 +6,7 @@ test(
   'start, slider, mode and stop are done, and told as theirs who asked',
   { tag: ['@gate', '@path'] },
   async ({ visit }) => {
-    const booth = await Page.open(await visit({ browser: {} }));
+    const booth = await Page.open(await visit());
     await booth.says(/Stopped/);
     await expect(booth.button('Stop')).toBeDisabled();
     await booth.slider.press('ArrowRight');
@@ -37,7 +37,7 @@ test(
 );
 
 test('every conversation has a text of its own where the controls say so', gate, async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }));
+  const { page } = await Page.open(await visit());
   await start(15);
   const before = await stateUntil('ten texts', ({ shape }) => shape.openings === 10);
   const openings = section(page, 'Workload controls').getByRole('group', { name: 'Opening texts' });
@@ -53,7 +53,7 @@ test('every conversation has a text of its own where the controls say so', gate,
 });
 
 test('a cap that holds the load back says so, with its control beside it', async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }));
+  const { page } = await Page.open(await visit());
   const controls = section(page, 'Workload controls');
   const { target_rps } = await stateUntil('stopped', ({ phase }) => phase === 'stopped');
   await controls.getByRole('button', { name: 'More' }).click();
@@ -76,7 +76,7 @@ test('a cap that holds the load back says so, with its control beside it', async
 });
 
 test('from the keyboard: past the header to the pages, and Start', gate, async ({ visit }) => {
-  const booth = await Page.open(await visit({ browser: {} }));
+  const booth = await Page.open(await visit());
   const { page } = booth;
   await expect(booth.button('Start')).toBeEnabled();
   await page.keyboard.press('Tab');
@@ -96,7 +96,7 @@ test('from the keyboard: past the header to the pages, and Start', gate, async (
 });
 
 test('an address that is no page’s says so, and leads back', gate, async ({ visit }) => {
-  const booth = await Page.open(await visit({ browser: {}, expected: [/404 \(Not Found\)/] }), '/nothing');
+  const booth = await Page.open(await visit({ expected: [/404 \(Not Found\)/] }), '/nothing');
   await booth.page.getByText('Page not found').waitFor();
   await booth.page.getByRole('link', { name: 'Go to dashboard' }).click();
   await section(booth.page, 'Key figures').waitFor();

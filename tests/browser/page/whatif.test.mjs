@@ -23,7 +23,7 @@ test(
   'a question is answered in curves, a preset asks another, and leaving ends the computing',
   gate,
   async ({ visit }) => {
-    const page = await visit({ browser: { colorScheme: 'dark' } });
+    const page = await visit();
     const booth = await Page.open(page, `/what-if?${SMALL}`);
     const answer = section(page, 'Simulated');
     const computed = answer.getByText('4 runs computed.');
