@@ -1,11 +1,15 @@
-// Jest setup provided by Grafana scaffolding
-import './.config/jest-setup';
+// Tests of logic run in the environment of Node, which has no document to set up.
+if (typeof document !== 'undefined') {
+  require('./.config/jest-setup'); // provided by Grafana scaffolding
+  const { notifyManager } = require('@tanstack/react-query');
+  const { configure } = require('@testing-library/react');
 
-import { notifyManager } from '@tanstack/react-query';
-import { configure } from '@testing-library/react';
+  // Whether an element can be seen is costly to know in jsdom, and nothing here is hidden by style alone.
+  configure({ defaultHidden: true, asyncUtilTimeout: 60_000 });
 
-// Whether an element can be seen is costly to know in jsdom, and nothing here is hidden by style alone.
-configure({ defaultHidden: true, asyncUtilTimeout: 10_000 });
+  // To match Emotion's style sheets takes jsdom most of the time of a test.
+  window.getComputedStyle = ({ style }) => style;
 
-// Answers show at once, not a timer later, which a test with a clock of its own would have to run.
-notifyManager.setScheduler(queueMicrotask);
+  // Answers show at once, not a timer later, which a test with a clock of its own would have to run.
+  notifyManager.setScheduler(queueMicrotask);
+}

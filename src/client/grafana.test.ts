@@ -13,11 +13,12 @@ import { grafanaClient, RENEW_AFTER, RETRY_AFTER } from './grafana';
 import { STALE_AFTER } from './live';
 import type { LiveState } from './types';
 
-jest.mock('@grafana/runtime', () => ({
-  ...jest.requireActual('@grafana/runtime'),
-  getBackendSrv: jest.fn(),
-  getGrafanaLiveSrv: jest.fn(),
-}));
+jest.mock('@grafana/runtime', () =>
+  Object.create(jest.requireActual('@grafana/runtime'), {
+    getBackendSrv: { value: jest.fn() },
+    getGrafanaLiveSrv: { value: jest.fn() },
+  })
+);
 
 type Event = LiveChannelEvent<unknown>;
 

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { asProblem, Problem, toProblem } from './problem';
 
 describe('toProblem', () => {

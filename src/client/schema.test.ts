@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { execFileSync } from 'child_process';
 import { readFileSync } from 'fs';
 import path from 'path';

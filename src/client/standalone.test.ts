@@ -175,18 +175,18 @@ describe('live', () => {
     stop();
   });
 
-  it('passes over what is no snapshot', () => {
-    const { last, stop } = follow();
-    FakeSocket.last().send('<html>');
-    expect(last()).toEqual({ status: 'loading' });
-    stop();
-  });
-
   it('stops asking when nobody follows', () => {
     const { stop } = follow();
     FakeSocket.last().onclose?.();
     stop();
     jest.advanceTimersByTime(10 * MAX_PAUSE);
     expect(FakeSocket.opened).toHaveLength(1);
+  });
+
+  it('passes over what is no snapshot', () => {
+    const { last, stop } = follow();
+    FakeSocket.last().send('<html>');
+    expect(last()).toEqual({ status: 'loading' });
+    stop();
   });
 });

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { toCsv } from './csv';
 
 it('is what RFC 4180 has, with empty cells for what is not known', () => {

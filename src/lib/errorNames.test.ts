@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { errorList, errorName } from './errorNames';
 
 describe('errors in words', () => {

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { DASH, gibibytes, milliseconds, number, percent, seconds, span } from './format';
 
 describe('numbers', () => {

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { decimalNumber, wholeNumber } from './input';
 
 describe('wholeNumber', () => {

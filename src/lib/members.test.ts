@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { member } from '../test/fixtures';
 import { memberReasons, memberTroubles, shownMembers } from './members';
 

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { state } from '../test/fixtures';
 import { groupModes, speculationFor } from './modes';
 

@@ -1,78 +1,54 @@
-import { laneSnapshot, snapshot } from '../test/fixtures';
+/** @jest-environment node */
+import type { State } from '../client';
+import { laneSnapshot, snapshot, state } from '../test/fixtures';
 import { describeLane, describeLive } from './status';
 
 const now = '2026-11-20T10:00:00Z';
 
+type Held = NonNullable<State['step']['held']>;
+
+const settling = (concurrency = state().concurrency): Partial<State> => ({
+  settling: true,
+  concurrency,
+  step: { id: 1, started: now, counted: 0 },
+});
+const held = (by: Held['by'], at: number) => ({ id: 1, started: now, settled: now, held: { by, at }, counted: 9 });
+
 describe('describeLane', () => {
-  it.each([
-    ['stopped', { phase: 'stopped' as const, running: false }, 'Stopped', undefined],
-    [
-      'growing',
-      { settling: true, concurrency: { target: 120, actual: 40 }, step: { id: 1, started: now, counted: 0 } },
-      'Starting',
-      '40 of 120 conversations',
-    ],
-    [
-      'shrinking',
-      { settling: true, concurrency: { target: 60, actual: 80 }, step: { id: 1, started: now, counted: 0 } },
-      'Settling',
-      '80 conversations, decreasing to 60',
-    ],
-    [
-      'mixed',
-      { settling: true, step: { id: 1, started: now, counted: 0 } },
-      'Settling',
-      'conversations started with the previous settings are still running',
-    ],
+  it.each<[string, Partial<State>, string, string | undefined]>([
+    ['stopped', { phase: 'stopped', running: false }, 'Stopped', undefined],
+    ['growing', settling({ target: 120, actual: 40 }), 'Starting', '40 of 120 conversations'],
+    ['shrinking', settling({ target: 60, actual: 80 }), 'Settling', '80 conversations, decreasing to 60'],
+    ['mixed', settling(), 'Settling', 'conversations started with the previous settings are still running'],
     [
       'slowly starting',
-      {
-        settling: true,
-        concurrency: { target: 1000, actual: 260, limited_by: 'start_rate' as const },
-        step: { id: 1, started: now, counted: 0 },
-      },
+      settling({ target: 1000, actual: 260, limited_by: 'start_rate' }),
       'Starting',
       '260 of 1000 conversations, at least 74 s to go',
     ],
     [
       'slowed',
-      {
-        settling: true,
-        concurrency: { target: 1000, actual: 250, limited_by: 'target_rps' as const },
-        step: { id: 1, started: now, counted: 0 },
-      },
+      settling({ target: 1000, actual: 250, limited_by: 'target_rps' }),
       'Starting',
       '250 of 1000 conversations, slowed by the cap of 25 requests/s',
     ],
     [
       'held',
-      {
-        concurrency: { target: 1000, actual: 262 },
-        step: { id: 1, started: now, settled: now, held: { by: 'target_rps' as const, at: 260 }, counted: 9 },
-      },
+      { concurrency: { target: 1000, actual: 262 }, step: held('target_rps', 260) },
       'Running',
       'held at 260 of 1,000 conversations by the cap of 25 requests/s',
     ],
     [
       'held and settling',
-      {
-        settling: true,
-        concurrency: { target: 60, actual: 40 },
-        step: { id: 1, started: now, settled: now, held: { by: 'start_rate' as const, at: 40 }, counted: 9 },
-      },
+      { settling: true, concurrency: { target: 60, actual: 40 }, step: held('start_rate', 40) },
       'Settling',
       'held at 40 of 60 conversations by the start rate of 10 conversations/s, 42 s to go',
     ],
     ['settling', { settling: true }, 'Settling', '42 s to go'],
     ['settled', {}, 'Running', undefined],
-    [
-      'draining',
-      { phase: 'draining' as const, concurrency: { target: 120, actual: 1 } },
-      'Draining',
-      '1 conversation left',
-    ],
-  ])('of a %s workload', (_, state, label, detail) => {
-    const lane = laneSnapshot({ state, baseline: { settling_for_seconds: 41.2 } });
+    ['draining', { phase: 'draining', concurrency: { target: 120, actual: 1 } }, 'Draining', '1 conversation left'],
+  ])('of a %s workload', (_, change, label, detail) => {
+    const lane = laneSnapshot({ state: change, baseline: { settling_for_seconds: 41.2 } });
     expect(describeLane(lane)).toMatchObject({ label });
     expect(describeLane(lane).detail).toBe(detail);
   });

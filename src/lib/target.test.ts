@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import type { LaneSnapshot } from '../client';
 import { laneSnapshot } from '../test/fixtures';
 import { targetKind } from './target';

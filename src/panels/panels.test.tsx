@@ -21,11 +21,12 @@ import { laneOf } from './lane';
 import { plugin as routersPlugin } from './routers/module';
 import { RoutersPanel, type RoutersOptions } from './routers/RoutersPanel';
 
-jest.mock('@grafana/runtime', () => ({
-  ...jest.requireActual('@grafana/runtime'),
-  getBackendSrv: jest.fn(),
-  getGrafanaLiveSrv: jest.fn(),
-}));
+jest.mock('@grafana/runtime', () =>
+  Object.create(jest.requireActual('@grafana/runtime'), {
+    getBackendSrv: { value: jest.fn() },
+    getGrafanaLiveSrv: { value: jest.fn() },
+  })
+);
 
 jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { NEUTRAL, vendors, type Vendor, type VendorName } from '.';
 import digitalocean from './digitalocean.json';
 import { mistakes } from './validate';

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { comparison, laneSnapshot, settings, type LaneChange } from '../../test/fixtures';
 import { comparisonCsv, comparisonJson, type Exported } from './exported';
 

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { column, comparison, laneSnapshot, settings } from '../../test/fixtures';
 import { digits, written } from '../../lib/format';
 import { toModel, type Row } from './model';
@@ -27,32 +28,6 @@ function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: str
 }
 
 describe('columns', () => {
-  it('stand live, round-robin, KV for p50 and then for p95', () => {
-    const { latencies, rates } = model();
-    expect(latencies.heads.map((h) => h.label)).toEqual([
-      'Live p50',
-      'RR p50',
-      'KV p50',
-      'Live p95',
-      'RR p95',
-      'KV p95',
-    ]);
-    expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV']);
-    expect(latencies.heads[0].note).toBe('this step, n 480');
-    expect(latencies.heads[1].note).toBe('recorded');
-  });
-
-  it('are four without KV', () => {
-    const { latencies } = model({ hideKV: true });
-    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'RR p50', 'Live p95', 'RR p95']);
-  });
-
-  it('can be live alone', () => {
-    const { latencies, sources } = model({ hideKV: true, hideRoundRobin: true });
-    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'Live p95']);
-    expect(sources).toEqual([]);
-  });
-
   it('name the speculation where the mode alone does not tell them apart', () => {
     const columns = [
       column(),

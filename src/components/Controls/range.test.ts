@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { levelAt, rangeAround } from './range';
 
 const slider = { min: 60, max: 180, increment: 10 };

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { scaleFrom } from './scale';
 
 const texts = (highest: number, steps = 4) => scaleFrom(highest, steps, String).ticks.map(({ text }) => text);

@@ -68,14 +68,6 @@ describe('which sweep is shown', () => {
     expect(onChoose).toHaveBeenCalledWith('s1');
   });
 
-  it('is the one with the id', async () => {
-    const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After the change' } });
-    show(having(newer, sweep()), 'verdict', 's1');
-    expect(
-      await screen.findByRole('heading', { name: 'Sweep: Round-robin, KV-aware from 60 to 120' })
-    ).toBeInTheDocument();
-  });
-
   it('may have been deleted', async () => {
     show(having(sweep()), 'curves', 'gone');
     expect(await screen.findByText('This sweep has been deleted')).toBeInTheDocument();
@@ -110,21 +102,6 @@ describe('the verdict', () => {
     const [low, high] = rangeOf(looks, boundaries);
     expect([low, high]).toEqual([expect.closeTo(-0.9), expect.closeTo(0.6)]);
     expect(rangeOf(looks.slice(2), boundaries)).toEqual([-0.5, 0.05]);
-  });
-
-  it('of a capacity search has its interval', async () => {
-    const capacity: Sweep['capacity'] = {
-      modes: [
-        { mode: { mode: 'kv', speculation: 'off' }, level: 128, interval: [120, 135], isolated: [150], tested: [] },
-        { mode: { mode: 'round_robin', speculation: 'off' }, level: 0, isolated: [], tested: [] },
-        { mode: { mode: 'least_loaded', speculation: 'off' }, isolated: [], tested: [] },
-      ],
-    };
-    show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
-    expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
-    expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
-    expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
-    expect(screen.getByText('not known yet')).toBeInTheDocument();
   });
 
   it('does not say that a mode sustains nothing where that is not certain', async () => {
@@ -188,21 +165,19 @@ describe('a sweep in progress', () => {
 
   it('grows', async () => {
     jest.useFakeTimers();
-    let level = going();
+    let level = going({ rows: [] });
     const client = having(level);
     const others = client.reads.getMockImplementation();
     client.reads.mockImplementation((path) => (path === '/sweeps/s1' ? Promise.resolve(level) : others!(path)));
     show(client, 'curves');
     await act(() => jest.advanceTimersByTimeAsync(100));
+    expect(screen.getByText(/^No valid span yet/)).toBeInTheDocument();
+    level = going({ rows: sweep().rows.slice(0, 2) });
+    await act(() => jest.advanceTimersByTimeAsync(5000));
     expect(screen.queryByRole('row', { name: /^120 KV-aware/ })).not.toBeInTheDocument();
     level = going({ rows: sweep().rows });
     await act(() => jest.advanceTimersByTimeAsync(5000));
     expect(screen.getByRole('row', { name: /^120 KV-aware/ })).toBeInTheDocument();
-  });
-
-  it('has no curve before a span counts', async () => {
-    show(having(going({ rows: [] })), 'curves');
-    expect(await screen.findByText(/^No valid span yet/)).toBeInTheDocument();
   });
 
   it('says of when its figures are while the load generator is unreachable', async () => {
@@ -265,18 +240,16 @@ describe('the curves', () => {
 });
 
 describe('the spans', () => {
-  it('are told with why one does not count', async () => {
+  it('are told with why one does not count, or that none has ended', async () => {
+    const { unmount } = show(having(sweep({ spans: [] })), 'spans');
+    expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
+    unmount();
     const { container } = show(having(sweep()), 'spans');
     const rows = (await screen.findAllByRole('row')).slice(1).map(({ textContent }) => textContent);
     expect(rows).toHaveLength(3);
     expect(rows[0]).toMatch(/^2, second attemptKV-aware60400 ms40011 min 30 s.*counts$/);
     expect(rows[1]).toMatch(/does not count: 3 of 20 turns failed, the latest with timeout$/);
     expect(await violations(container)).toEqual([]);
-  });
-
-  it('say so where none has ended', async () => {
-    show(having(sweep({ spans: [] })), 'spans');
-    expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
   });
 
   it('are counted', () => {

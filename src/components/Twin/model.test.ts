@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { paired, twin } from './fixtures';
 import { cautionWord, differenceWords, intervalWords, pairingWords, sideNames, standing } from './model';
 

@@ -5,7 +5,7 @@ import { ClientProvider, type Worker } from '../../client';
 import { crowd } from '../Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
-import { loadOf, REMEMBERED, remember } from './model';
+import { REMEMBERED, remember } from './model';
 import { Workers } from './Workers';
 
 const BEGIN = Date.parse('2026-11-20T10:00:00Z');
@@ -51,8 +51,8 @@ const cards = () => within(screen.getByRole('list', { name: 'Workers' })).queryA
 const names = () => cards().map((card) => within(card).getByRole('heading').textContent);
 
 describe('the workers', () => {
-  it('have a card each, under what serves', () => {
-    show();
+  it('have a card each, under what serves', async () => {
+    const { container } = show();
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
     expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
@@ -65,6 +65,7 @@ describe('the workers', () => {
     expect(screen.getByText('2.20')).toBeInTheDocument();
     expect(screen.getByText('From Prometheus, 1 s ago')).toBeInTheDocument();
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
   });
 
   it('have a box for each GPU, with its load in words', () => {
@@ -137,7 +138,10 @@ describe('the workers', () => {
     expect(screen.getByText(/GPU utilisation is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
   });
 
-  it('are missed where fewer report than there should be', () => {
+  it('are missed where fewer report than there should be, or none', () => {
+    const { unmount } = show(cluster([]));
+    expect(screen.getByText('No worker has reported yet.')).toBeInTheDocument();
+    unmount();
     show(cluster([worker('one')]));
     expect(screen.getByText('1 of 2 workers report')).toBeInTheDocument();
   });
@@ -184,24 +188,10 @@ describe('the workers', () => {
     expect(screen.queryByText(/by this engine/)).not.toBeInTheDocument();
   });
 
-  it('say so while none has reported', () => {
-    show(cluster([]));
-    expect(screen.getByText('No worker has reported yet.')).toBeInTheDocument();
-  });
-
   it('pass on what the cluster says of its metrics', () => {
     show(cluster(two, { source: 'direct', problem: 'cache use is not reported' }));
     expect(screen.getByText('cache use is not reported')).toBeInTheDocument();
     expect(screen.getByText('From the workers themselves, 1 s ago')).toBeInTheDocument();
-  });
-
-  it('wait for the first snapshot', () => {
-    render(
-      <ClientProvider client={new FakeClient()}>
-        <Workers lane="main" />
-      </ClientProvider>
-    );
-    expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
   });
 
   it('do not wait for one where the load generator is unreachable', () => {
@@ -214,11 +204,6 @@ describe('the workers', () => {
     );
     expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
     expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
-  });
-
-  it('have nothing against WCAG 2 AA', async () => {
-    const { container } = show();
-    expect(await violations(container)).toEqual([]);
   });
 });
 
@@ -234,9 +219,5 @@ describe('the memory of workers', () => {
       seen = remember(seen, [worker(`pod-${i}`)], i * 1000);
     }
     expect(seen.length).toBeLessThanOrEqual(1 + REMEMBERED / 1000);
-  });
-
-  it('knows no load without a utilisation', () => {
-    expect(loadOf({ index: '0' })).toBeUndefined();
   });
 });

@@ -62,14 +62,6 @@ describe('the drawing', () => {
     expect(part(/^worker-1/)).toHaveAttribute('aria-pressed', 'true');
   });
 
-  it('explains what Enter chooses', async () => {
-    await show(laneChange(1));
-    part(/^Event plane/).focus();
-    await userEvent.keyboard('{Enter}');
-    expect(within(panel()).getByRole('heading', { name: 'Event plane' })).toBeInTheDocument();
-    expect(within(panel()).getByText('No metrics are reported for this part.')).toBeInTheDocument();
-  });
-
   it('says what the simulated cluster lacks', async () => {
     await show(laneChange(3));
     expect(screen.getByText(/^Simulated cluster:/)).toBeInTheDocument();
@@ -81,11 +73,6 @@ describe('the drawing', () => {
     await show(laneChange(3));
     await userEvent.click(screen.getByRole('button', { name: 'The diagram as a list' }));
     expect(screen.getAllByRole('listitem')).toHaveLength(11);
-  });
-
-  it('has nothing against WCAG 2 AA', async () => {
-    const { container } = await show(laneChange(3));
-    expect(await violations(container)).toEqual([]);
   });
 });
 
@@ -102,15 +89,6 @@ describe('the layers', () => {
     await userEvent.click(screen.getAllByRole('button', { name: new RegExp(`^${groups[1].items[0].title}`) })[0]);
     expect(within(panel()).getByText(groups[1].items[0].text)).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
-  });
-
-  it('keep the switch as it is from second to second', async () => {
-    const { client } = await show(laneChange(1));
-    const before = screen.getByRole('radio', { name: 'Platform' });
-    const id = before.id;
-    act(() => client.show(laneChange(2)));
-    expect(screen.getByRole('radio', { name: 'Platform' })).toBe(before);
-    expect(before.id).toBe(id);
   });
 });
 
@@ -161,19 +139,6 @@ describe('the dots', () => {
     expect(steps()).toBe(1);
   });
 
-  it('stand on the ways that there are when workers come and go', async () => {
-    still(false);
-    const { client } = await show(laneChange(3));
-    await pass(3000);
-    act(() => client.show(laneChange(1)));
-    expect(lit()).toBe(0);
-    await pass(STEP * 2);
-    expect(lit()).toBe(1);
-    act(() => client.show({ cluster: cluster([]) }));
-    await pass(1000);
-    expect(traffic()).toBeEmptyDOMElement();
-  });
-
   it('rest while nobody can see them', async () => {
     still(false);
     await show(laneChange(3));
@@ -200,14 +165,6 @@ describe('the dots', () => {
     expect(steps()).toBe(1);
   });
 
-  it('are not there for who wants less motion', async () => {
-    still(true);
-    await show(laneChange(3));
-    expect(traffic()).not.toBeInTheDocument();
-    expect(steps()).toBe(0);
-    expect(screen.getByText(/your system is set to reduce motion/)).toBeInTheDocument();
-  });
-
   it('are not there when stopped', async () => {
     still(false);
     const { client } = await show(laneChange(3));
@@ -216,6 +173,14 @@ describe('the dots', () => {
     hide(false);
     expect(steps()).toBe(1);
     expect(screen.getByText(/the workload is stopped/)).toBeInTheDocument();
+  });
+
+  it('are not there for who wants less motion', async () => {
+    still(true);
+    await show(laneChange(3));
+    expect(traffic()).not.toBeInTheDocument();
+    expect(steps()).toBe(0);
+    expect(screen.getByText(/your system is set to reduce motion/)).toBeInTheDocument();
   });
 });
 
@@ -234,13 +199,6 @@ describe('the drawing without data', () => {
     expect(screen.getByText(/no live data/)).toBeInTheDocument();
   });
 
-  it('says why there are no workers', async () => {
-    const none = cluster([], { available: false, source: undefined, problem: 'Prometheus does not answer' });
-    await show({ cluster: none });
-    expect(workers()).toHaveLength(0);
-    expect(screen.getByText('Prometheus does not answer')).toBeInTheDocument();
-  });
-
   it('explains something else when the chosen worker goes', async () => {
     const { client } = await show(laneChange(2));
     await userEvent.click(part(/^worker-1/));
@@ -248,17 +206,10 @@ describe('the drawing without data', () => {
     expect(within(panel()).getByRole('heading', { name: 'Load generator' })).toBeInTheDocument();
   });
 
-  it('does without the status', async () => {
-    const client = new FakeClient();
-    client.show(laneChange(1, { state: { driver: 'manual' } }));
-    render(
-      <ClientProvider client={client}>
-        <MemoryRouter>
-          <Architecture />
-        </MemoryRouter>
-      </ClientProvider>
-    );
-    await settled(client, '/status');
-    expect(part(/^Discovery plane not known/)).toBeInTheDocument();
+  it('says why there are no workers', async () => {
+    const none = cluster([], { available: false, source: undefined, problem: 'Prometheus does not answer' });
+    await show({ cluster: none });
+    expect(workers()).toHaveLength(0);
+    expect(screen.getByText('Prometheus does not answer')).toBeInTheDocument();
   });
 });

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { cluster, crowd, laneOn, worker } from '../../components/Diagram/fixtures';
 import vendor from '../../vendor/digitalocean.json';
 import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
@@ -91,10 +92,6 @@ describe('the marks', () => {
     expect(new Set(ways.map((way) => way.at(-1))).size).toBe(64);
     expect(new Set(points.map(({ x, y }) => `${x}/${y}`)).size).toBe(points.length);
   });
-
-  it('are none without workers', () => {
-    expect(placeMarks(layOut(0))).toEqual({ points: [], ways: [] });
-  });
 });
 
 describe('the chase', () => {
@@ -132,10 +129,6 @@ describe('the chase', () => {
 
   it.each([0, -1, NaN])('has nothing set out at %d requests a second', (rate) => {
     expect(setOut(rate, [1, 0, 0], 10)).toEqual({ to: [0, 0, 0], most: 0, travelling: 0 });
-  });
-
-  it('has nothing set out where there is nowhere to go', () => {
-    expect(step(NO_CHASE, { requestsPerSecond: 9, shares: [] }, [])).toEqual(NO_CHASE);
   });
 
   it('lights where a request is, and dimly where it was', () => {

@@ -82,7 +82,7 @@ async function scroll(row: number) {
 
 describe('the list', () => {
   it('has a row for each conversation, newest first', async () => {
-    await show([
+    const { container } = await show([
       conversation(1),
       conversation(2, { status: 'active', turns_done: 1, ended: undefined, started: '2026-11-20T09:58:55Z' }),
       conversation(3, { status: 'error', error_class: 'stall', turns_done: 2 }),
@@ -99,21 +99,23 @@ describe('the list', () => {
     ]);
     expect(table()).toHaveAttribute('aria-rowcount', '4');
     expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-3');
+    jest.useRealTimers();
+    expect(await violations(container)).toEqual([]);
   });
 
-  it('has of ten thousand rows those that are seen, and reads on as one scrolls', async () => {
-    const { client } = await show(range(10_000));
+  it('has of two thousand rows those that are seen, and reads on as one scrolls', async () => {
+    const { client } = await show(range(2000));
     expect(client.reads).toHaveBeenCalledTimes(1);
     expect(rows().length).toBeLessThan(40);
     expect(table()).toHaveAttribute('aria-rowcount', '-1');
-    for (let n = 200; n <= 10_000; n += 200) {
+    for (let n = 200; n <= 2000; n += 200) {
       await scroll(n - 15);
       expect(rows().length).toBeLessThan(40);
     }
-    expect(rows()[rows().length - 1]).toHaveAttribute('aria-rowindex', '10001');
-    expect(table()).toHaveAttribute('aria-rowcount', '10001');
+    expect(rows()[rows().length - 1]).toHaveAttribute('aria-rowindex', '2001');
+    expect(table()).toHaveAttribute('aria-rowcount', '2001');
     expect(within(table()).getByText('09:00:00')).toBeInTheDocument();
-    expect(client.reads).toHaveBeenCalledTimes(50);
+    expect(client.reads).toHaveBeenCalledTimes(10);
   });
 
   it('follows what happens', async () => {
@@ -182,12 +184,6 @@ describe('the list', () => {
     expect(screen.getByText(/Start the workload/)).toBeInTheDocument();
     expect(screen.queryByRole('grid')).not.toBeInTheDocument();
   });
-
-  it('has nothing against WCAG 2 AA', async () => {
-    const { container } = await show(range(30));
-    jest.useRealTimers();
-    expect(await violations(container)).toEqual([]);
-  });
 });
 
 describe('the keyboard', () => {
@@ -203,6 +199,15 @@ describe('the keyboard', () => {
     expect(reachable()).toEqual([document.activeElement]);
   });
 
+  it('keeps its row while new ones come', async () => {
+    const { store } = await show(range(10));
+    act(() => links()[2].focus());
+    store.all = range(13);
+    await pass(REFRESH_EVERY);
+    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-7');
+    expect(screen.getByRole('button', { name: '3 new' })).toBeInTheDocument();
+  });
+
   it('comes to rows that are not there yet', async () => {
     await show(range(150));
     act(() => links()[0].focus());
@@ -211,15 +216,6 @@ describe('the keyboard', () => {
     await pass(0);
     expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-0');
     expect(rows().length).toBeLessThan(40);
-  });
-
-  it('keeps its row while new ones come', async () => {
-    const { store } = await show(range(10));
-    act(() => links()[2].focus());
-    store.all = range(13);
-    await pass(REFRESH_EVERY);
-    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-7');
-    expect(screen.getByRole('button', { name: '3 new' })).toBeInTheDocument();
   });
 });
 

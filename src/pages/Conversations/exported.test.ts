@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { FakeClient } from '../../test/fixtures';
 import { conversation, listOf, turn } from '../../test/conversations';
 import { conversationsCsv, readAll, turnsCsv } from './exported';

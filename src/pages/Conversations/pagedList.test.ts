@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { conversation, listOf } from '../../test/conversations';
 import type { Conversation } from '../../client';
 import { PagedList, orderOf, PAGE } from './pagedList';

@@ -67,15 +67,9 @@ describe('the dashboard', () => {
   it('ends with the members where there are several', async () => {
     const client = new FakeClient();
     client.show({}, { members: [member('east-1'), member('west-2')] });
-    await show(client);
+    const { container } = await show(client);
     expect(screen.getAllByRole('heading', { level: 2 }).at(-1)).toHaveTextContent('Members');
     expect(section('Members').getByRole('row', { name: /^west-2 Present 500/ })).toBeInTheDocument();
-  });
-
-  it('has nothing against WCAG 2 AA', async () => {
-    const client = new FakeClient();
-    client.show();
-    const { container } = await show(client);
     expect(await violations(container)).toEqual([]);
   });
 });

@@ -81,14 +81,6 @@ describe('the guide', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('has nothing against WCAG 2 AA with all answers open', async () => {
-    const { client, container } = await show('/guide?visitor=evaluator');
-    act(() => client.show(started));
-    await userEvent.click(questions().getByRole('button', { name: 'Open all' }));
-    expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(20);
-    expect(await violations(container)).toEqual([]);
-  });
-
   it('shows no old number as live after a loss', async () => {
     const { client } = await show('/guide#question-slos');
     act(() => client.show(started));
@@ -143,16 +135,6 @@ describe('the vendor', () => {
     expect(sections.filter((one) => !before.includes(one) || !heads().includes(one))).toEqual([]);
   });
 
-  it('says in either where results were recorded', async () => {
-    const { client } = await show('/guide#question-benchmarks');
-    for (const vendor of ['neutral', 'digitalocean'] as const) {
-      act(() => client.show({}, { settings: settings({ vendor }) }));
-      const { title } = (vendor === 'neutral' ? neutral : digitalocean).story;
-      await screen.findByRole('region', { name: title });
-      expect(answer('benchmarks')).toHaveTextContent(/Recorded on DigitalOcean Kubernetes \(DOKS\)/);
-    }
-  });
-
   it('of another version is neutral', async () => {
     const { client } = await show();
     act(() => client.show({}, { settings: settings({ vendor: 'acme' as 'neutral' }) }));
@@ -180,17 +162,6 @@ describe('the visitor', () => {
     expect(screen.getByRole('radio', { name: /^New to/ })).toBeChecked();
     expect(screen.queryByText(/What others report/)).not.toBeInTheDocument();
     expect(section(/take home/).queryByText(/Not everywhere/)).not.toBeInTheDocument();
-  });
-
-  it('hears of the platform first where that is the news', async () => {
-    await show('/guide?visitor=returning');
-    const heads = screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent);
-    expect(heads.indexOf(neutral.story.title)).toBeLessThan(heads.indexOf('Thirty seconds'));
-  });
-
-  it('of no known kind is anybody', async () => {
-    await show('/guide?visitor=robot');
-    expect(screen.getByRole('radio', { name: /^Anybody/ })).toBeChecked();
   });
 });
 
@@ -292,6 +263,14 @@ describe('the scenes', () => {
   const scene = (name: RegExp) => screen.getByRole('article', { name });
   const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
 
+  it('say of a simulated cluster that its speculation is assumed', async () => {
+    const { client } = await show();
+    act(() => client.show());
+    expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
+    act(() => client.show(started));
+    expect(scene(/^The router first/)).not.toHaveTextContent('not calibrated');
+  });
+
   it('say how many opening texts are in circulation', async () => {
     const { client } = await show();
     act(() => client.show({ ...started, state: { ...started.state, ...shape(10) } }));
@@ -299,14 +278,6 @@ describe('the scenes', () => {
     expect(scene(/^Every visitor/)).toHaveTextContent('Right now conversations share their texts');
     act(() => client.show({ ...started, state: { ...started.state, ...shape(0) } }));
     expect(scene(/^Every visitor/)).toHaveTextContent('circulation: one for each conversation as configured');
-  });
-
-  it('say of a simulated cluster that its speculation is assumed', async () => {
-    const { client } = await show();
-    act(() => client.show());
-    expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
-    act(() => client.show(started));
-    expect(scene(/^The router first/)).not.toHaveTextContent('not calibrated');
   });
 });
 
@@ -336,16 +307,12 @@ describe('the search', () => {
     expect(count()).toHaveTextContent('1 of 20 questions, 0 of');
     expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
     expect(screen.getByText('No matching terms. Try fewer or different words.')).toBeInTheDocument();
-    await userEvent.keyboard('{Escape}');
-    expect(search()).toHaveValue('');
-    expect(count()).toHaveTextContent('20 of 20 questions');
-  });
-
-  it('that finds nothing says so', async () => {
-    await show();
     await userEvent.type(search(), 'zebra');
     expect(screen.getByText('No matching questions. Try fewer or different words.')).toBeInTheDocument();
     expect(questions().getByRole('button', { name: 'Open all' })).toBeDisabled();
+    await userEvent.keyboard('{Escape}');
+    expect(search()).toHaveValue('');
+    expect(count()).toHaveTextContent('20 of 20 questions');
   });
 
   it('is left by arrow keys into what it found', async () => {
@@ -359,12 +326,6 @@ describe('the search', () => {
     expect(screen.getByRole('link', { name: 'Router temperature' })).toHaveFocus();
     await userEvent.keyboard('{ArrowUp}{ArrowUp}');
     expect(search()).toHaveFocus();
-  });
-
-  it('terms have addresses', async () => {
-    await show('/guide?visitor=technical');
-    await userEvent.click(screen.getByRole('link', { name: 'TTFT' }));
-    expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical#term-ttft');
   });
 });
 

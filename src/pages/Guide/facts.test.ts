@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import type { Comparison, Live } from '../../client';
 import { column, comparison, settings, snapshot, type LaneChange, improved } from '../../test/fixtures';
 import { buildFacts } from './facts';
@@ -53,11 +54,6 @@ describe('what is now', () => {
   it('calls the simulated deployment as recorded, whose speculation nobody knows', () => {
     expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe('as recorded');
     expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
-  });
-
-  it('writes engines as their makers do', () => {
-    const target = { deployment: { engine: 'simulated trtllm' } };
-    expect(figures({ target })['live.engine']).toEqual({ value: 'simulated TensorRT-LLM', word: 'as configured' });
   });
 
   it('says that it settles', () => {
@@ -139,11 +135,6 @@ describe('what was recorded', () => {
     const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
     expect(found['rec.kv.sustained']).toEqual({ value: '50', word });
     expect(found['rec.rr.sustained']).toEqual({ value: 'no level', word });
-  });
-
-  it('is waited for', () => {
-    const { figures: none } = buildFacts({ live: live(), baselines: undefined });
-    expect(none['rec.kv.peak']).toEqual({ value: '—', word: 'no recorded table yet' });
   });
 });
 

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import type { Baseline, Comparison, Live, Snapshot } from '../../client';
 import { column, comparison, improved, snapshot, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
@@ -75,10 +76,6 @@ describe('nothing is ticked that was not seen', () => {
     expect(item('slo', progress, stopped).why).toBe('The workload is not running.');
   });
 
-  it('of a lane that is not there', () => {
-    expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
-  });
-
   it('of a hit rate that nobody tells', () => {
     const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
     const why = 'Cannot be shown here: the engine does not report cached tokens.';
@@ -137,11 +134,6 @@ describe('the flow, second by second', () => {
     progress = see(progress, { at: '04:01', lane: runs({ totals: { ...snapshot().lanes[0].totals, ok: 5 } }) });
     expect(ticked(progress)).toHaveLength(12);
   });
-
-  it('keeps its object while nothing is new', () => {
-    const progress = see(nothing, { at: '00:01', lane: runs() });
-    expect(see(progress, { at: '00:02', lane: runs() })).toBe(progress);
-  });
 });
 
 describe('an improvement', () => {
@@ -156,43 +148,44 @@ describe('an improvement', () => {
     ],
   });
 
-  it('is judged by the recorded value where round-robin was not measured here', () => {
-    const progress = see(nothing, { at: '02:00', lane: settled('kv', 0.45, { baseline: recorded(25, true) }) });
-    expect(item('improved', progress).why).toContain('450 ms live, 600 ms under round-robin (recorded)');
-  });
+  const needs = 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
 
-  it('is none within chance', () => {
-    const lane = settled('kv', 0.58, { baseline: recorded(3, false) });
-    const progress = see(nothing, { at: '02:00', lane });
-    expect(item('improved', progress, lane)).toMatchObject({
-      done: false,
-      why: 'No difference shown: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
-    });
-  });
-
-  it('is none where it is worse, and the list says so', () => {
-    const lane = settled('kv', 3.1, { baseline: recorded(-400, true) });
-    const progress = see(nothing, { at: '02:00', lane });
-    expect(item('improved', progress, lane)).toMatchObject({ done: false });
-    expect(item('improved', progress, lane).why).toMatch(/^Worse now; say so: TTFT p95 3,100 ms live/);
-    expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
+  it.each<[string, LaneChange, boolean, string | RegExp]>([
+    [
+      'judged by the recorded value where round-robin was not measured here',
+      settled('kv', 0.45, { baseline: recorded(25, true) }),
+      true,
+      /450 ms live, 600 ms under round-robin \(recorded\)/,
+    ],
+    [
+      'none within chance',
+      settled('kv', 0.58, { baseline: recorded(3, false) }),
+      false,
+      'No difference shown: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
+    ],
+    [
+      'none where it is worse, and the list says so',
+      settled('kv', 3.1, { baseline: recorded(-400, true) }),
+      false,
+      /^Worse now; say so: TTFT p95 3,100 ms live/,
+    ],
+    ['none under round-robin', settled('round_robin', 0.45, { baseline: recorded(25, true) }), false, needs],
+  ])('is %s', (_, lane, done, why) => {
+    const found = item('improved', see(nothing, { at: '02:00', lane }), lane);
+    expect(found.done).toBe(done);
+    expect(found.why).toMatch(why);
   });
 
   it('is not judged by another concurrency', () => {
     const at180 = settled('kv', 0.45, { state: { concurrency: { target: 180, actual: 180 } } });
     const progress = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) }, { at: '03:00', lane: at180 });
-    expect(item('improved', progress, at180)).toMatchObject({
-      done: false,
-      why: 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.',
-    });
+    expect(item('improved', progress, at180)).toMatchObject({ done: false, why: needs });
   });
 
-  it('under round-robin is none', () => {
-    const progress = see(nothing, {
-      at: '02:00',
-      lane: settled('round_robin', 0.45, { baseline: recorded(25, true) }),
-    });
-    expect(item('improved', progress).done).toBe(false);
+  it('leaves a missed objective named', () => {
+    const lane = settled('kv', 3.1);
+    const progress = see(nothing, { at: '02:00', lane });
+    expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
   });
 });
 
@@ -497,31 +490,17 @@ describe('what happened while nobody looked', () => {
   });
 
   it('is recalled from what this target has measured', () => {
+    const row = { concurrency: 60, speculation: 'off' as const, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
     const rows: Baseline['rows'] = [
       {
-        concurrency: 60,
+        ...row,
         mode: 'round_robin',
-        speculation: 'off',
         ttft: { p95: 0.65 },
-        tpot: {},
-        tpot_derived: {},
-        itl: {},
-        latency: {},
         kv_hit_ratio: 0.85,
         measured: time('02:00'),
         intervals: { ttft: { p95: [0.6, 0.7] }, tpot: {}, itl: {}, latency: {} },
       },
-      {
-        concurrency: 60,
-        mode: 'kv',
-        speculation: 'off',
-        ttft: { p95: 0.4 },
-        tpot: {},
-        tpot_derived: {},
-        itl: {},
-        latency: {},
-        measured: '2026-11-19T10:00:00Z',
-      },
+      { ...row, mode: 'kv', ttft: { p95: 0.4 }, measured: '2026-11-19T10:00:00Z' },
     ];
     const own: Baseline = { name: 'this target', title: '', kind: 'measured', deployment: {}, rows };
     const progress = recall(since, [], [own]);

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import digitalocean from '../../vendor/digitalocean.json';
 import { contentOf } from './content';
 import { likelyFirst, matches, search } from './search';

@@ -1,6 +1,6 @@
 import React from 'react';
 import { MemoryRouter } from 'react-router-dom';
-import { act, render, screen, waitFor, within } from '@testing-library/react';
+import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type DecisionList } from '../../client';
@@ -119,15 +119,18 @@ describe('the decisions', () => {
     ).toBeInTheDocument();
   });
 
+  it.each<[string, Answers, RegExp]>([
+    ['no decision', { decisions: { source: 'simulated', decisions: [] } }, /has not routed any requests yet/],
+    ['no turn that has ended', { decisions: silent, active: [] }, /No turn has ended yet/],
+  ])('are waited for where there is %s', async (_, answers, words) => {
+    await show(answers);
+    expect(await screen.findByText(words)).toBeInTheDocument();
+  });
+
   it('say why they cannot be read', async () => {
     await show({ decisions: new Problem(503, 'The cluster cannot be asked.') });
     expect(await screen.findByText('The cluster cannot be asked.')).toBeInTheDocument();
     expect(screen.queryByRole('table', { name: 'Every worker as seen by the router' })).not.toBeInTheDocument();
-  });
-
-  it('are waited for where the cluster has not made one yet', async () => {
-    await show({ decisions: { source: 'simulated', decisions: [] } });
-    expect(await screen.findByText(/has not routed any requests yet/)).toBeInTheDocument();
   });
 });
 
@@ -174,11 +177,6 @@ describe('a target that does not report its decisions', () => {
     expect(within(table).getAllByRole('row')[1]).toHaveTextContent('Conversation 7, turn 2worker-15,00090.0 %98.0 %');
     expect(await violations(container)).toEqual([]);
   });
-
-  it('has none before the first turn has ended', async () => {
-    await show({ decisions: silent, active: [] });
-    expect(await screen.findByText(/No turn has ended yet/)).toBeInTheDocument();
-  });
 });
 
 describe('the prefix tree', () => {
@@ -190,13 +188,6 @@ describe('the prefix tree', () => {
     expect(screen.getByText('Turn 2 on worker-1, 5,000 prompt tokens: 4,900 cached, 100 computed')).toBeInTheDocument();
     expect(screen.getByText('Turn 4: to come')).toBeInTheDocument();
     expect(screen.getByRole('link', { name: 'Conversation 7' })).toHaveAttribute('href', '/conversations/main-abc-7');
-  });
-
-  it('shows the conversation of a pinned decision', async () => {
-    const { client } = await show();
-    await candidates();
-    await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
-    await waitFor(() => expect(client.reads).toHaveBeenCalledWith('/conversations/main-abc-9'));
   });
 
   it('says that there is none', async () => {

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { worker } from '../../components/Diagram/fixtures';
 import {
   cheapest,

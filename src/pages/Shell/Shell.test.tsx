@@ -100,11 +100,6 @@ describe('the header', () => {
     act(() => client.show({ state: { driver: 'kubernetes' } }));
     expect(screen.queryByText(/^Simulated cluster/)).not.toBeInTheDocument();
   });
-
-  it('has what the host adds', async () => {
-    await show();
-    expect(button('More')).toBeInTheDocument();
-  });
 });
 
 describe('Start and Stop', () => {
@@ -146,6 +141,14 @@ describe('Start and Stop', () => {
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
   });
 
+  it('wait until it is known who looks', async () => {
+    const client = new FakeClient();
+    client.who.mockReturnValue(new Promise(() => undefined));
+    await show(client);
+    act(() => client.show(stopped));
+    expect(button('Start')).toBeDisabled();
+  });
+
   it('say in words what failed, until that is dismissed', async () => {
     const { client } = await show();
     act(() => client.show(stopped));
@@ -167,19 +170,11 @@ describe('Start and Stop', () => {
     expect(screen.queryByRole('button', { name: 'Start' })).not.toBeInTheDocument();
     expect(screen.getByText('Read only')).toHaveAttribute('title', expect.stringContaining(why));
   });
-
-  it('wait until it is known who looks', async () => {
-    const client = new FakeClient();
-    client.who.mockReturnValue(new Promise(() => undefined));
-    await show(client);
-    act(() => client.show(stopped));
-    expect(button('Start')).toBeDisabled();
-  });
 });
 
 describe('the pages', () => {
   it('are reached by the navigation, which marks the present one', async () => {
-    await show();
+    const { container } = await show();
     expect(await screen.findByText('The first page')).toBeInTheDocument();
     const links = within(screen.getByRole('navigation', { name: 'Pages' }));
     expect(links.getAllByRole('link')).toHaveLength(4);
@@ -189,6 +184,7 @@ describe('the pages', () => {
     expect(links.getByRole('link', { name: 'Many' })).toHaveAttribute('aria-current', 'page');
     expect(links.getByRole('link', { name: 'First' })).not.toHaveAttribute('aria-current');
     expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
   });
 
   it('are in the navigation with a second lane only where there is one', async () => {
@@ -269,11 +265,4 @@ describe('the pages', () => {
     expect(await screen.findByText('Late, but there')).toBeInTheDocument();
     log.mockRestore();
   });
-});
-
-it('has nothing against WCAG 2 AA', async () => {
-  const { client, container } = await show();
-  act(() => client.show());
-  await screen.findByText('The first page');
-  expect(await violations(container)).toEqual([]);
 });

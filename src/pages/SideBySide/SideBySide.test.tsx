@@ -179,11 +179,6 @@ describe('the showcase', () => {
     expect(screen.getByText(/^KV-aware was first, by 300 ms/)).toBeInTheDocument();
   });
 
-  it('says what it gave way to', async () => {
-    await show(twin({ showcase: showcase({ state: 'cancelled', message: 'a sweep begins' }) }));
-    expect(screen.getByText('Ended in turn 2 of 5: a sweep begins')).toBeInTheDocument();
-  });
-
   it('is ended on request', async () => {
     const { client } = await show(twin({ showcase: showcase() }));
     client.writes.mockImplementation(async () => {
@@ -209,6 +204,9 @@ describe('the showcase', () => {
     expect(leader(lanes, { a: side, b: side })).toBeUndefined();
     expect(tally(lanes, showcase())).toBe('KV-aware first once, Round-robin first never');
     expect(tally(lanes, showcase({ results: [{ turn: 1, a: 1 }] }))).toBeUndefined();
+    expect(progress(showcase({ state: 'cancelled', message: 'a sweep begins' }))).toBe(
+      'Ended in turn 2 of 5: a sweep begins'
+    );
     expect(progress(showcase({ state: 'failed', message: 'no text' }))).toBe('Failed in turn 2 of 5: no text');
   });
 });

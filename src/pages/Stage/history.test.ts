@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import type { HistoryPoint } from '../../client';
 import { laneSnapshot } from '../../test/fixtures';
 import { changesOf, highest, linesOf, merge, pointOf, SPAN, withPoint } from './history';

@@ -104,12 +104,6 @@ describe('a conversation that has ended', () => {
     expect(turns()[1]).not.toHaveTextContent('Article');
   });
 
-  it('is not asked for again', async () => {
-    const { asked } = await show(done);
-    await pass(10 * FOLLOW_EVERY);
-    expect(asked()).toBe(1);
-  });
-
   it('shows text as text', async () => {
     const { container } = await show(
       conversation(7, { turns: [turn(1, { assistant_message: 'a\n\n<img src=x> **b**' })] })
@@ -151,17 +145,6 @@ describe('a conversation that has ended', () => {
     await show(conversation(7, { status: 'cancelled', turns_done: 0, turns: [cancelled] }));
     expect(turns()[0]).toHaveTextContent('This is not an error.');
   });
-
-  it('says it where no turn was stored', async () => {
-    await show(conversation(7, { turns: [] }));
-    expect(screen.getByText('No turn of this conversation was stored.')).toBeInTheDocument();
-  });
-
-  it('has nothing against WCAG 2 AA', async () => {
-    const { container } = await show(done);
-    jest.useRealTimers();
-    expect(await violations(container)).toEqual([]);
-  });
 });
 
 const toggle = () => screen.getByRole('button', { name: /^(Show|Hide) the article$/ });
@@ -182,7 +165,7 @@ describe('the article that it begins with', () => {
   });
 
   it('stands before the message of the user, with its paragraphs and its headings as plain lines', async () => {
-    const { articles } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
+    const { articles, container } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
     await press(toggle());
     expect(articles()).toEqual([['/starters/gpu%2F1?lane=twin']]);
     expect(toggle()).toHaveAttribute('aria-expanded', 'true');
@@ -191,17 +174,8 @@ describe('the article that it begins with', () => {
     expect(text()?.compareDocumentPosition(screen.getByText('Question 1'))).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
     expect(turns()[0]).toHaveTextContent('Shown as in the current corpus.');
     expect(text()).toHaveAttribute('tabindex', '0'); // to be scrolled from the keyboard
-  });
-
-  it('is hidden again, and asked for once only', async () => {
-    const { articles } = await show(done);
-    await press(toggle());
-    await press(toggle());
-    expect(toggle()).toHaveAccessibleName('Show the article');
-    expect(text()).not.toBeInTheDocument();
-    await press(toggle());
-    expect(text()).toBeInTheDocument();
-    expect(articles()).toHaveLength(1);
+    jest.useRealTimers();
+    expect(await violations(container)).toEqual([]);
   });
 
   it('says that it is on its way, and is not asked for twice meanwhile', async () => {
@@ -248,18 +222,6 @@ describe('the article that it begins with', () => {
     expect(screen.getByRole('group', { name: /^Article/ })).toHaveTextContent('Many small cores.');
     expect(articles()).toHaveLength(1);
     expect(box().scrollTop).toBe(before);
-  });
-
-  it.each(['folded', 'open', 'failed'])('has nothing against WCAG 2 AA when it is %s', async (state) => {
-    const { container, store } = await show(done);
-    if (state === 'failed') {
-      store.article = () => Promise.reject(new Problem(0, 'No answer.'));
-    }
-    if (state !== 'folded') {
-      await press(toggle());
-    }
-    jest.useRealTimers();
-    expect(await violations(container)).toEqual([]);
   });
 });
 
@@ -315,14 +277,17 @@ describe('a conversation in progress', () => {
     expect(screen.queryByText(/No answer/)).not.toBeInTheDocument();
     expect(turns()).toHaveLength(2);
   });
-
-  it('waits for its first turn', async () => {
-    await show(active({ turns_done: 0, turns: [] }));
-    expect(screen.getByText('Its first turn is about to start.')).toBeInTheDocument();
-  });
 });
 
 describe('no conversation', () => {
+  it.each([
+    [active({ turns_done: 0, turns: [] }), 'Its first turn is about to start.'],
+    [conversation(7, { turns: [] }), 'No turn of this conversation was stored.'],
+  ])('has turns yet, or had any stored (%#)', async (first, words) => {
+    await show(first);
+    expect(screen.getByText(words)).toBeInTheDocument();
+  });
+
   it('is said in words, and not asked for again', async () => {
     const { asked } = await show(new Problem(404, 'not found'));
     expect(screen.getByText('Conversation not found')).toBeInTheDocument();

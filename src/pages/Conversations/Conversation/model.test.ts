@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import type { LiveTurn } from '../../../client';
 import { conversation, turn } from '../../../test/conversations';
 import { bars, figures, namer, sharedStarter, summary, uncounted, workersOf } from './model';
