@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,59 +19,62 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// world is what the chart has made, with what is there beside it.
+// fields are the content of an object, or a part of it.
+type fields = map[string]any
+
+// world is what the chart has made, with what exists beside it.
 type world struct {
 	namespace string
 	objects   []*unstructured.Unstructured
 	pods      []Pod
 	services  []corev1.Service // with those that Dynamo's operator makes
-	external  []string         // "Kind name" of what the values say is there already
+	external  []string         // "Kind name" of what the values declare to exist
 	problems  []string
 }
 
-// check says everything that is wrong with objects, in a namespace where they name none. external are objects that the
-// values declare to be there, "Kind name" each; graphs are such DynamoGraphDeployments, "namespace/name" each.
+// check returns everything that is wrong with objects, in a namespace where they name none. external are objects that
+// the values declare to exist, "Kind name" each; graphs are such DynamoGraphDeployments, "namespace/name" each.
 func check(objects []*unstructured.Unstructured, namespace string, external, graphs []string) []string {
 	w := &world{namespace: namespace, objects: objects, external: external}
+	all := slices.Clone(objects)
 	for _, graph := range graphs {
 		in, name, _ := strings.Cut(graph, "/")
-		object := standIn(in, name)
+		all = append(all, existing(in, name))
+	}
+	var err error
+	if w.pods, err = Pods(all, namespace); err != nil {
+		return []string{err.Error()}
+	}
+	for _, object := range all {
 		w.serve(object)
-		pods, err := graphPods(object, in)
-		if err != nil {
-			return []string{err.Error()}
-		}
-		w.pods = append(w.pods, pods...)
 	}
 	w.strict()
-	made, err := Pods(objects, namespace)
-	if err != nil {
-		return append(w.problems, err.Error())
-	}
-	w.pods = append(w.pods, made...)
 	for _, object := range objects {
-		if object.GetKind() == GraphKind {
-			w.serve(object)
-		}
-		if object.GetKind() == "Service" {
-			w.services = append(w.services, into[corev1.Service](w, object))
+		who, in := title(object), namespaceOf(object, namespace)
+		w.selectors(object, who, in)
+		for key, value := range object.Object {
+			w.references(who, in, key, value)
 		}
 	}
-	for _, object := range objects {
-		w.selectors(object)
-	}
-	for i := range made {
-		w.pod(&made[i])
+	for i := range w.pods {
+		if !slices.Contains(graphs, w.pods[i].Namespace+"/"+graphOf(&w.pods[i])) {
+			w.pod(&w.pods[i])
+		}
 	}
 	return w.problems
 }
 
-// standIn is a DynamoGraphDeployment that was there before.
-func standIn(namespace, name string) *unstructured.Unstructured {
+// graphOf is the name of the DynamoGraphDeployment that a pod belongs to.
+func graphOf(p *Pod) string { return p.Template.Labels["nvidia.com/dynamo-graph-deployment-name"] }
+
+// existing is a DynamoGraphDeployment that the chart has not made.
+func existing(namespace, name string) *unstructured.Unstructured {
 	component := func(name, kind string) any {
-		return map[string]any{"name": name, "type": kind, "podTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main"}}}}}
+		template := fields{"spec": fields{"containers": []any{fields{"name": "main"}}}}
+		return fields{"name": name, "type": kind, "podTemplate": template}
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"components": []any{component("Frontend", "frontend"), component("Worker", "worker")}}}}
+	components := []any{component("Frontend", "frontend"), component("Worker", "worker")}
+	object := &unstructured.Unstructured{Object: fields{"spec": fields{"components": components}}}
 	object.SetKind(GraphKind)
 	object.SetName(name)
 	object.SetNamespace(namespace)
@@ -85,32 +85,39 @@ func (w *world) say(format string, args ...any) {
 	w.problems = append(w.problems, fmt.Sprintf(format, args...))
 }
 
-// serve adds the Services of a DynamoGraphDeployment's frontends.
-func (w *world) serve(object *unstructured.Unstructured) {
-	components, _, _ := unstructured.NestedSlice(object.Object, "spec", "components")
-	for _, each := range components {
-		component, _ := each.(map[string]any)
-		if component["type"] == "frontend" {
-			name, _ := component["name"].(string)
-			w.services = append(w.services, corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Name: GraphService(object.GetName(), name), Namespace: namespaceOf(object, w.namespace)},
-				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 8000}}},
-			})
-		}
-	}
-}
-
-// title is an object's for people.
+// title names an object in problems.
 func title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetName()
 }
 
-// into converts an object whose form strict has looked at.
-func into[T any](w *world, object *unstructured.Unstructured) (to T) {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &to); err != nil {
-		w.say("%s: %v", title(object), err)
+// into converts a part of an object.
+func into[T any](w *world, who string, from any) (to T) {
+	content, _ := from.(fields)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &to); err != nil {
+		w.say("%s: %v", who, err)
 	}
 	return to
+}
+
+// serve adds a Service, or the Services of a DynamoGraphDeployment's frontends.
+func (w *world) serve(object *unstructured.Unstructured) {
+	if object.GetKind() == "Service" {
+		service := into[corev1.Service](w, title(object), object.Object)
+		service.Namespace = namespaceOf(object, w.namespace)
+		w.services = append(w.services, service)
+	}
+	if object.GetKind() != GraphKind {
+		return
+	}
+	components, _, _ := unstructured.NestedSlice(object.Object, "spec", "components")
+	for _, each := range components {
+		component, _ := each.(fields)
+		if name, _ := component["name"].(string); component["type"] == "frontend" {
+			service := corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 8000}}}}
+			service.Name, service.Namespace = GraphService(object.GetName(), name), namespaceOf(object, w.namespace)
+			w.services = append(w.services, service)
+		}
+	}
 }
 
 // others are the groups of kinds that are not Kubernetes' own. The API server knows them where the tests on a control
@@ -126,7 +133,8 @@ func (w *world) strict() {
 		if err == nil {
 			_, _, err = decoder.Decode(text, nil, nil)
 		}
-		if err != nil && (!runtime.IsNotRegisteredError(err) || !slices.Contains(others, object.GroupVersionKind().Group)) {
+		other := runtime.IsNotRegisteredError(err) && slices.Contains(others, object.GroupVersionKind().Group)
+		if err != nil && !other {
 			w.say("%s: %v", title(object), err)
 		}
 		key := title(object) + " in " + namespaceOf(object, w.namespace)
@@ -134,42 +142,57 @@ func (w *world) strict() {
 			w.say("%s is there twice", key)
 		}
 		seen[key] = true
-		if object.GetLabels()["app.kubernetes.io/part-of"] != "kvbooth" || object.GetLabels()["app.kubernetes.io/instance"] == "" {
+		at := object.GetLabels()
+		if at["app.kubernetes.io/part-of"] != "kvbooth" || at["app.kubernetes.io/instance"] == "" {
 			w.say("%s: has not the labels of the chart's objects", title(object))
 		}
 	}
 }
 
 // selectors holds against pods and Services what selects some.
-func (w *world) selectors(object *unstructured.Unstructured) {
-	namespace := namespaceOf(object, w.namespace)
+func (w *world) selectors(object *unstructured.Unstructured, who, namespace string) {
+	spec, _ := object.Object["spec"].(fields)
 	switch object.GetKind() {
 	case "Service":
-		w.service(into[corev1.Service](w, object), namespace)
+		w.service(into[corev1.ServiceSpec](w, who, spec), who, namespace)
 	case "Deployment", "StatefulSet", "DaemonSet":
-		w.workload(object, namespace)
+		for _, pod := range w.selected(who, spec["selector"], namespace) {
+			if pod.Owner != who {
+				w.say("%s: its selector matches the pods of %s, too", who, pod.Owner)
+			}
+		}
 	case "PodDisruptionBudget":
-		w.selected(title(object), into[policyv1.PodDisruptionBudget](w, object).Spec.Selector, []string{namespace})
+		w.selected(who, spec["selector"], namespace)
 	case "NetworkPolicy":
-		w.networkPolicy(into[networkingv1.NetworkPolicy](w, object), namespace)
-	case "RoleBinding", "ClusterRoleBinding":
-		w.binding(into[rbacv1.RoleBinding](w, object), namespace)
+		pods := w.selected(who, spec["podSelector"], namespace)
+		for _, rule := range list(spec["ingress"]) {
+			for _, port := range list(rule["ports"]) {
+				if to := into[corev1.ServicePort](w, who, fields{"targetPort": port["port"]}); !hasPort(pods, to.TargetPort) {
+					w.say("%s: lets in to port %s, which its pods do not have", who, to.TargetPort.String())
+				}
+			}
+		}
 	case "PodMonitor", "ServiceMonitor":
-		w.monitor(object, namespace)
-	case "HTTPRoute":
-		w.route(object, namespace)
+		w.monitor(object, who, namespace)
 	}
 }
 
-// selected gives the pods that a selector matches, and says where it is none.
-func (w *world) selected(who string, selector *metav1.LabelSelector, namespaces []string) (pods []Pod) {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil || parsed.Empty() {
-		w.say("%s: selects all pods, or by a wrong expression: %v", who, err)
-		return nil
+// list is a list of objects.
+func list(value any) (all []fields) {
+	values, _ := value.([]any)
+	for _, each := range values {
+		if object, ok := each.(fields); ok {
+			all = append(all, object)
+		}
 	}
+	return all
+}
+
+// selected returns the pods that a selector matches, and reports that there are none.
+func (w *world) selected(who string, selector any, namespaces ...string) (pods []Pod) {
+	parsed := w.parsed(who, selector)
 	for _, pod := range w.pods {
-		if (len(namespaces) == 0 || slices.Contains(namespaces, pod.Namespace)) && parsed.Matches(labels.Set(pod.Template.Labels)) {
+		if slices.Contains(namespaces, pod.Namespace) && parsed.Matches(labels.Set(pod.Template.Labels)) {
 			pods = append(pods, pod)
 		}
 	}
@@ -179,14 +202,23 @@ func (w *world) selected(who string, selector *metav1.LabelSelector, namespaces 
 	return pods
 }
 
+func (w *world) parsed(who string, selector any) labels.Selector {
+	parsed, err := metav1.LabelSelectorAsSelector(new(into[metav1.LabelSelector](w, who, selector)))
+	if err != nil || parsed.Empty() {
+		w.say("%s: selects everything, or by a wrong expression: %v", who, err)
+		return labels.Nothing()
+	}
+	return parsed
+}
+
 // hasPort says whether each of the pods listens on a port, by name or number.
 func hasPort(pods []Pod, port intstr.IntOrString) bool {
 	for i := range pods {
 		found := false
 		for _, container := range pods[i].Template.Spec.Containers {
-			for _, p := range container.Ports {
-				found = found || port.Type == intstr.String && p.Name == port.StrVal || port.Type == intstr.Int && p.ContainerPort == port.IntVal
-			}
+			found = found || slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
+				return port.Type == intstr.String && p.Name == port.StrVal || port.Type == intstr.Int && p.ContainerPort == port.IntVal
+			})
 		}
 		if !found {
 			return false
@@ -195,17 +227,18 @@ func hasPort(pods []Pod, port intstr.IntOrString) bool {
 	return true
 }
 
-func (w *world) service(service corev1.Service, namespace string) {
-	who := "Service " + service.Name
-	pods := w.selected(who, &metav1.LabelSelector{MatchLabels: service.Spec.Selector}, []string{namespace})
-	owners := map[string]bool{}
+func (w *world) service(spec corev1.ServiceSpec, who, namespace string) {
+	match := fields{}
+	for key, value := range spec.Selector {
+		match[key] = value
+	}
+	pods := w.selected(who, fields{"matchLabels": match}, namespace)
 	for _, pod := range pods {
-		owners[pod.Owner] = true
+		if pod.Owner != pods[0].Owner {
+			w.say("%s: selects pods of %s and %s", who, pods[0].Owner, pod.Owner)
+		}
 	}
-	if len(owners) > 1 {
-		w.say("%s: selects pods of %d objects", who, len(owners))
-	}
-	for _, port := range service.Spec.Ports {
+	for _, port := range spec.Ports {
 		target := port.TargetPort
 		if target == (intstr.IntOrString{}) {
 			target = intstr.FromInt32(port.Port)
@@ -216,334 +249,150 @@ func (w *world) service(service corev1.Service, namespace string) {
 	}
 }
 
-// workload holds a workload's selector against its own template, which alone it is for.
-func (w *world) workload(object *unstructured.Unstructured, namespace string) {
-	var selector metav1.LabelSelector
-	match, _, _ := unstructured.NestedMap(object.Object, "spec", "selector")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(match, &selector); err != nil {
-		w.say("%s: %v", title(object), err)
-	}
-	for _, pod := range w.selected(title(object), &selector, []string{namespace}) {
-		if pod.Owner != title(object) {
-			w.say("%s: its selector matches the pods of %s, too", title(object), pod.Owner)
-		}
-	}
-	if name, _, _ := unstructured.NestedString(object.Object, "spec", "serviceName"); name != "" && !w.hasService(namespace, name, 0) {
-		w.say("%s: there is no Service %s", title(object), name)
-	}
-}
-
-// hasService says whether there is a Service with a port; 0 is any.
-func (w *world) hasService(namespace, name string, port int32) bool {
-	return slices.ContainsFunc(w.services, func(s corev1.Service) bool {
-		in := s.Namespace
-		if in == "" {
-			in = w.namespace
-		}
-		return s.Name == name && in == namespace && (port == 0 || slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }))
-	})
-}
-
-func (w *world) networkPolicy(p networkingv1.NetworkPolicy, namespace string) {
-	who := "NetworkPolicy " + p.Name
-	pods := w.selected(who, &p.Spec.PodSelector, []string{namespace})
-	for _, rule := range p.Spec.Ingress {
-		for _, port := range rule.Ports {
-			if port.Port != nil && !hasPort(pods, *port.Port) {
-				w.say("%s: lets in to port %s, which its pods do not have", who, port.Port.String())
-			}
-		}
-		for _, peer := range rule.From {
-			if peer.PodSelector != nil && peer.NamespaceSelector == nil {
-				w.selected(who+", from", peer.PodSelector, []string{namespace})
-			}
-		}
-	}
-}
-
-func (w *world) binding(b rbacv1.RoleBinding, namespace string) {
-	who := "RoleBinding " + b.Name
-	w.there(who, b.RoleRef.Kind, b.RoleRef.Name, namespace)
-	for _, subject := range b.Subjects {
-		if subject.Kind == rbacv1.ServiceAccountKind {
-			in := subject.Namespace
-			if in == "" {
-				w.say("%s: its ServiceAccount %s has no namespace", who, subject.Name)
-			}
-			w.there(who, subject.Kind, subject.Name, in)
-		}
-	}
-}
-
-// object finds one of the chart's, nil where there is none.
-func (w *world) object(kind, name, namespace string) *unstructured.Unstructured {
-	for _, object := range w.objects {
-		clusterWide := strings.HasPrefix(kind, "Cluster") || kind == "PersistentVolume"
-		if object.GetKind() == kind && object.GetName() == name && (clusterWide || namespaceOf(object, w.namespace) == namespace) {
-			return object
-		}
-	}
-	return nil
-}
-
-// there says where a reference leads nowhere. The object is nil for one that is outside of the chart.
-func (w *world) there(who, kind, name, namespace string) *unstructured.Unstructured {
-	found := w.object(kind, name, namespace)
-	if found == nil && !slices.Contains(w.external, kind+" "+name) {
-		w.say("%s: names %s %s, which is neither the chart's nor declared to be there in %s", who, kind, name, namespace)
-	}
-	return found
-}
-
-// monitor holds a monitor of the Prometheus operator against Services or pods, and their ports.
-func (w *world) monitor(object *unstructured.Unstructured, namespace string) {
-	spec, _ := object.Object["spec"].(map[string]any)
-	var selector metav1.LabelSelector
-	match, _, _ := unstructured.NestedMap(spec, "selector")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(match, &selector, true); err != nil {
-		w.say("%s: %v", title(object), err)
-	}
+// monitor holds a monitor of the Prometheus operator against pods, or against Services, of which it must find one.
+func (w *world) monitor(object *unstructured.Unstructured, who, namespace string) {
+	spec, _ := object.Object["spec"].(fields)
 	namespaces, _, _ := unstructured.NestedStringSlice(spec, "namespaceSelector", "matchNames")
 	if len(namespaces) == 0 {
 		namespaces = []string{namespace}
 	}
-	endpoints, _, _ := unstructured.NestedSlice(spec, "endpoints")
-	if object.GetKind() == "PodMonitor" {
-		endpoints, _, _ = unstructured.NestedSlice(spec, "podMetricsEndpoints")
-	}
-	if len(endpoints) == 0 {
-		w.say("%s: reads nothing", title(object))
-	}
-	for _, each := range endpoints {
-		endpoint, _ := each.(map[string]any)
+	for _, endpoint := range append(list(spec["endpoints"]), list(spec["podMetricsEndpoints"])...) {
 		port, _ := endpoint["port"].(string)
-		if strings.Contains(object.GetName(), "dcgm") {
+		switch {
+		case strings.Contains(object.GetName(), "dcgm"): // the exporter is the GPU operator's
 			if keeps, set := endpoint["honorLabels"]; set && keeps != false {
-				w.say("%s: honorLabels would keep the exporter's namespace and lose exported_namespace, by which the dashboards ask", title(object))
+				w.say("%s: honorLabels would lose exported_namespace, by which the dashboards ask", who)
 			}
-			continue // its exporter is the GPU operator's
-		}
-		if object.GetKind() == "PodMonitor" {
-			if pods := w.selected(title(object), &selector, namespaces); !hasPort(pods, intstr.FromString(port)) {
-				w.say("%s: its pods have no port %q", title(object), port)
+		case object.GetKind() == "PodMonitor":
+			if !hasPort(w.selected(who, spec["selector"], namespaces...), intstr.FromString(port)) {
+				w.say("%s: its pods have no port %q", who, port)
 			}
-			continue
-		}
-		w.monitored(title(object), &selector, namespaces, port)
-	}
-}
-
-// monitored holds a ServiceMonitor against Services: it must find exactly one, with the port.
-func (w *world) monitored(who string, selector *metav1.LabelSelector, namespaces []string, port string) {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil || parsed.Empty() {
-		w.say("%s: selects every Service, or by a wrong expression: %v", who, err)
-		return
-	}
-	var found []string
-	for _, service := range w.services {
-		in := service.Namespace
-		if in == "" {
-			in = w.namespace
-		}
-		if !slices.Contains(namespaces, in) || !parsed.Matches(labels.Set(service.Labels)) {
-			continue
-		}
-		found = append(found, service.Name)
-		if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == port }) {
-			w.say("%s: Service %s has no port %q", who, service.Name, port)
-		}
-	}
-	if len(found) != 1 {
-		w.say("%s: its selector %s matches the Services %v in %v, and must match one", who, parsed, found, namespaces)
-	}
-}
-
-// route holds a route of the Gateway API against its Gateway and its Services.
-func (w *world) route(object *unstructured.Unstructured, namespace string) {
-	spec, _ := object.Object["spec"].(map[string]any)
-	parents, _, _ := unstructured.NestedSlice(spec, "parentRefs")
-	if len(parents) == 0 {
-		w.say("%s: has no Gateway", title(object))
-	}
-	for _, each := range parents {
-		parent, _ := each.(map[string]any)
-		in, name := namespace, fmt.Sprint(parent["name"])
-		if other, ok := parent["namespace"].(string); ok {
-			in = other
-		}
-		gateway := w.there(title(object), "Gateway", name, in)
-		section, ok := parent["sectionName"].(string)
-		if gateway == nil || !ok {
-			continue
-		}
-		listeners, _, _ := unstructured.NestedSlice(gateway.Object, "spec", "listeners")
-		if !slices.ContainsFunc(listeners, func(each any) bool { l, _ := each.(map[string]any); return l["name"] == section }) {
-			w.say("%s: Gateway %s has no listener %s", title(object), name, section)
-		}
-	}
-	rules, _, _ := unstructured.NestedSlice(spec, "rules")
-	for _, each := range rules {
-		rule, _ := each.(map[string]any)
-		backends, _, _ := unstructured.NestedSlice(rule, "backendRefs")
-		filters, _, _ := unstructured.NestedSlice(rule, "filters")
-		if len(backends)+len(filters) == 0 {
-			w.say("%s: a rule leads nowhere", title(object))
-		}
-		for _, each := range backends {
-			backend, _ := each.(map[string]any)
-			w.backend(title(object), backend, namespace)
+		default:
+			parsed, found := w.parsed(who, spec["selector"]), 0
+			for _, service := range w.services {
+				has := slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == port })
+				if slices.Contains(namespaces, service.Namespace) && parsed.Matches(labels.Set(service.Labels)) && has {
+					found++
+				}
+			}
+			if found != 1 {
+				w.say("%s: matches %d Services with a port %q in %v, and must match one", who, found, port, namespaces)
+			}
 		}
 	}
 }
 
-func (w *world) backend(who string, backend map[string]any, namespace string) {
+// named are fields that name an object of a kind: by themselves, or by a field of theirs.
+var named = map[string]struct{ kind, by string }{
+	"serviceAccountName":    {"ServiceAccount", ""},
+	"serviceName":           {"Service", ""},
+	"imagePullSecrets":      {"Secret", "name"},
+	"secretKeyRef":          {"Secret", "name"},
+	"secretRef":             {"Secret", "name"},
+	"secret":                {"Secret", "secretName"},
+	"configMapKeyRef":       {"ConfigMap", "name"},
+	"configMapRef":          {"ConfigMap", "name"},
+	"configMap":             {"ConfigMap", "name"},
+	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
+	"backendRefs":           {"Service", "name"},
+	"certificateRefs":       {"Secret", "name"},
+	"parentRefs":            {"Gateway", "name"},
+	"roleRef":               {"", "name"},
+	"subjects":              {"", "name"},
+}
+
+// references reports names, keys and ports that do not exist in what a field holds. Optional references are left out.
+func (w *world) references(who, namespace, field string, value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, each := range value {
+			w.references(who, namespace, field, each)
+		}
+	case string:
+		if to, ok := named[field]; ok && to.by == "" && value != "default" {
+			w.exists(who, to.kind, value, namespace)
+		}
+	case fields:
+		if to, ok := named[field]; ok && value["optional"] != true {
+			w.reference(who, namespace, to.kind, to.by, value)
+		}
+		for key, below := range value {
+			w.references(who, namespace, key, below)
+		}
+	}
+}
+
+func (w *world) reference(who, namespace, kind, by string, to fields) {
+	name, ok := to[by].(string)
+	if !ok {
+		name, _ = to["name"].(string) // the Secret of a projected volume
+	}
+	if kind == "" {
+		kind, _ = to["kind"].(string)
+		if kind == "Group" || kind == "User" {
+			return
+		}
+	}
 	in := namespace
-	if other, ok := backend["namespace"].(string); ok {
+	if other, ok := to["namespace"].(string); ok {
 		in = other
 	}
-	name := fmt.Sprint(backend["name"])
-	port, _ := backend["port"].(int64)
-	if !w.hasService(in, name, int32(port)) {
-		w.say("%s: there is no Service %s with port %d in %s", who, name, port, in)
+	found := w.exists(who, kind, name, in)
+	if key, ok := to["key"].(string); ok {
+		w.key(who, found, key)
 	}
-	if in != namespace && !slices.ContainsFunc(w.objects, func(o *unstructured.Unstructured) bool {
+	for _, item := range list(to["items"]) {
+		w.key(who, found, fmt.Sprint(item["key"]))
+	}
+	if section, ok := to["sectionName"]; ok && found != nil {
+		listeners, _, _ := unstructured.NestedSlice(found.Object, "spec", "listeners")
+		if !slices.ContainsFunc(list(listeners), func(l fields) bool { return l["name"] == section }) {
+			w.say("%s: Gateway %s has no listener %v", who, name, section)
+		}
+	}
+	if kind == "Service" && in != namespace && !slices.ContainsFunc(w.objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "ReferenceGrant" && namespaceOf(o, w.namespace) == in
 	}) {
 		w.say("%s: leads to %s without a ReferenceGrant there", who, in)
 	}
-}
-
-// pod checks a pod of the chart's own making.
-func (w *world) pod(p *Pod) {
-	w.restricted(p)
-	spec := &p.Template.Spec
-	if name := spec.ServiceAccountName; name != "" && name != "default" {
-		w.there(p.Owner, "ServiceAccount", name, p.Namespace)
-	}
-	for _, secret := range spec.ImagePullSecrets {
-		w.there(p.Owner, "Secret", secret.Name, p.Namespace)
-	}
-	volumes := map[string]bool{}
-	for _, claim := range p.Claims {
-		volumes[claim] = true
-	}
-	for i := range spec.Volumes {
-		volumes[spec.Volumes[i].Name] = true
-		w.volume(p, &spec.Volumes[i])
-	}
-	for _, container := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
-		w.container(p, &container)
-		for _, mount := range container.VolumeMounts {
-			if !volumes[mount.Name] {
-				w.say("%s, container %s: mounts %s, which is no volume of the pod", p.Owner, container.Name, mount.Name)
-			}
-		}
+	if port, ok := to["port"].(int64); ok && !slices.ContainsFunc(w.services, func(s corev1.Service) bool {
+		return s.Name == name && s.Namespace == in && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
+			return int64(p.Port) == port
+		})
+	}) {
+		w.say("%s: there is no Service %s with port %d in %s", who, name, port, in)
 	}
 }
 
-func (w *world) volume(p *Pod, v *corev1.Volume) {
-	who := p.Owner + ", volume " + v.Name
-	switch {
-	case v.ConfigMap != nil:
-		if !optional(v.ConfigMap.Optional) {
-			w.keys(who, w.there(who, "ConfigMap", v.ConfigMap.Name, p.Namespace), itemKeys(v.ConfigMap.Items))
-		}
-	case v.Secret != nil:
-		if !optional(v.Secret.Optional) {
-			w.keys(who, w.there(who, "Secret", v.Secret.SecretName, p.Namespace), itemKeys(v.Secret.Items))
-		}
-	case v.PersistentVolumeClaim != nil:
-		w.there(who, "PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName, p.Namespace)
-	case v.EmptyDir != nil:
-		if v.EmptyDir.SizeLimit == nil {
-			w.say("%s: has no limit of its size", who)
-		}
-	case v.Projected != nil:
-		for _, source := range v.Projected.Sources {
-			if source.ConfigMap != nil && !optional(source.ConfigMap.Optional) {
-				w.keys(who, w.there(who, "ConfigMap", source.ConfigMap.Name, p.Namespace), itemKeys(source.ConfigMap.Items))
-			}
-			if source.Secret != nil && !optional(source.Secret.Optional) {
-				w.keys(who, w.there(who, "Secret", source.Secret.Name, p.Namespace), itemKeys(source.Secret.Items))
-			}
+// exists reports a reference that leads nowhere. The object is nil for one that is outside of the chart.
+func (w *world) exists(who, kind, name, namespace string) *unstructured.Unstructured {
+	clusterWide := strings.HasPrefix(kind, "Cluster")
+	for _, object := range w.objects {
+		in := clusterWide || namespaceOf(object, w.namespace) == namespace
+		if object.GetKind() == kind && object.GetName() == name && in {
+			return object
 		}
 	}
-}
-
-func optional(o *bool) bool { return o != nil && *o }
-
-func itemKeys(items []corev1.KeyToPath) (keys []string) {
-	for _, item := range items {
-		keys = append(keys, item.Key)
+	served := kind == "Service" && slices.ContainsFunc(w.services, func(s corev1.Service) bool {
+		return s.Name == name && s.Namespace == namespace
+	})
+	if !served && !slices.Contains(w.external, kind+" "+name) {
+		w.say("%s: names %s %s, which is neither the chart's nor declared to exist in %s", who, kind, name, namespace)
 	}
-	return keys
+	return nil
 }
 
-// keys says which keys an object of the chart does not have; nil is one of others.
-func (w *world) keys(who string, object *unstructured.Unstructured, keys []string) {
+// key reports a key that an object of the chart does not have.
+func (w *world) key(who string, object *unstructured.Unstructured, key string) {
 	if object == nil {
 		return
 	}
-	for _, key := range keys {
-		has := false
-		for _, field := range []string{"data", "stringData", "binaryData"} {
-			all, _ := object.Object[field].(map[string]any)
-			_, found := all[key]
-			has = has || found
-		}
-		if !has {
-			w.say("%s: %s has no key %s", who, title(object), key)
+	for _, field := range []string{"data", "stringData", "binaryData"} {
+		if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, field, key); found {
+			return
 		}
 	}
-}
-
-func (w *world) container(p *Pod, c *corev1.Container) {
-	who := p.Owner + ", container " + c.Name
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if limit := c.Resources.Limits[name]; limit.IsZero() {
-			w.say("%s: has no limit of %s", who, name)
-		}
-		if request := c.Resources.Requests[name]; request.IsZero() {
-			w.say("%s: requests no %s", who, name)
-		}
-	}
-	image, tag, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":")
-	if digest := strings.Contains(c.Image, "@sha256:"); image == "" || !digest && (tag == "" || tag == "latest") {
-		w.say("%s: its image %q has no version", who, c.Image)
-	}
-	w.environment(who, p, c)
-	for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
-		if probe != nil && probe.HTTPGet != nil && !hasPort([]Pod{*p}, probe.HTTPGet.Port) {
-			w.say("%s: its %s probe asks port %s, which it does not have", who, name, probe.HTTPGet.Port.String())
-		}
-	}
-	user := c.SecurityContext
-	if pod := p.Template.Spec.SecurityContext; (user == nil || user.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
-		w.say("%s: runs as whatever user its image names; runAsUser must say which", who)
-	}
-}
-
-// environment holds against Secrets and ConfigMaps what a container's variables come from.
-func (w *world) environment(who string, p *Pod, c *corev1.Container) {
-	for _, env := range c.Env {
-		if from := env.ValueFrom; from != nil {
-			if ref := from.SecretKeyRef; ref != nil && !optional(ref.Optional) {
-				w.keys(who, w.there(who, "Secret", ref.Name, p.Namespace), []string{ref.Key})
-			}
-			if ref := from.ConfigMapKeyRef; ref != nil && !optional(ref.Optional) {
-				w.keys(who, w.there(who, "ConfigMap", ref.Name, p.Namespace), []string{ref.Key})
-			}
-		}
-	}
-	for _, from := range c.EnvFrom {
-		if from.SecretRef != nil && !optional(from.SecretRef.Optional) {
-			w.there(who, "Secret", from.SecretRef.Name, p.Namespace)
-		}
-		if from.ConfigMapRef != nil && !optional(from.ConfigMapRef.Optional) {
-			w.there(who, "ConfigMap", from.ConfigMapRef.Name, p.Namespace)
-		}
-	}
+	w.say("%s: %s has no key %s", who, title(object), key)
 }
 
 // evaluator is Pod Security's own.
@@ -555,11 +404,45 @@ var evaluator = func() policy.Evaluator {
 	return e
 }()
 
-// restricted holds a pod against the level "restricted" of Pod Security.
-func (w *world) restricted(p *Pod) {
+// pod checks a pod of the chart's own making: Pod Security "restricted", resources, ports of probes, and volumes.
+func (w *world) pod(p *Pod) {
 	level := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
 	result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &p.Template.ObjectMeta, &p.Template.Spec))
 	if !result.Allowed {
 		w.say("%s: Pod Security restricted: %s", p.Owner, result.ForbiddenDetail())
+	}
+	spec := &p.Template.Spec
+	volumes := slices.Clone(p.Claims)
+	for i := range spec.Volumes {
+		volumes = append(volumes, spec.Volumes[i].Name)
+		if empty := spec.Volumes[i].EmptyDir; empty != nil && empty.SizeLimit == nil {
+			w.say("%s, volume %s: has no limit of its size", p.Owner, spec.Volumes[i].Name)
+		}
+	}
+	for _, c := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
+		who := p.Owner + ", container " + c.Name
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if limit, request := c.Resources.Limits[name], c.Resources.Requests[name]; limit.IsZero() || request.IsZero() {
+				w.say("%s: has no limit or no request of %s", who, name)
+			}
+		}
+		_, tag, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":")
+		if !strings.Contains(c.Image, "@sha256:") && (tag == "" || tag == "latest") {
+			w.say("%s: its image %q has no version", who, c.Image)
+		}
+		for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+			if probe != nil && probe.HTTPGet != nil && !hasPort([]Pod{*p}, probe.HTTPGet.Port) {
+				w.say("%s: a probe asks port %s, which it does not have", who, probe.HTTPGet.Port.String())
+			}
+		}
+		for _, mount := range c.VolumeMounts {
+			if !slices.Contains(volumes, mount.Name) {
+				w.say("%s: mounts %s, which is no volume of the pod", who, mount.Name)
+			}
+		}
+		user := c.SecurityContext
+		if pod := spec.SecurityContext; (user == nil || user.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
+			w.say("%s: runs as whatever user its image names; runAsUser must say which", who)
+		}
 	}
 }

@@ -85,11 +85,3 @@ func known(ctx context.Context, name string, values map[string]any) error {
 	}
 	return nil
 }
-
-func TestKnown(t *testing.T) {
-	values := map[string]any{"serving": map[string]any{"name": ""}}
-	assert.NoError(t, known(t.Context(), "serving.name", values))
-	assert.Error(t, known(t.Context(), "serving.nom", values))
-	assert.NoError(t, known(t.Context(), "loadgen.config.mode.driver", values))
-	assert.Error(t, known(t.Context(), "loadgen.config.mode.pilot", values))
-}

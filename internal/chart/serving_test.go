@@ -128,31 +128,3 @@ func TestModel(t *testing.T) {
 	assert.NotNil(t, job(all))
 	assert.Nil(t, job(rendered(t)), "no download unless asked for")
 }
-
-// What the schema cannot say is refused by the templates, with what to do.
-func TestServingRefused(t *testing.T) {
-	for _, c := range []struct{ set, says string }{
-		{"serving.dynamo.version=1.1.1", "allowed is 1.2 or later, the first with nvidia.com/v1beta1"},
-		{"serving.dynamo.version=newest", "allowed is a version of Dynamo such as 1.6.1"},
-		{"serving.speculation=eagle3", "Add -f values-eagle3.yaml"},
-		{"serving.variants={draft}", `serving.variants is [draft] without serving.speculation "off"`},
-		{"serving.env[0].name=DYN_ROUTER_MODE", "use serving.mode"},
-		{"serving.name=a-graph-whose-name-is-longer-than-all-others", "at most 37 characters"},
-		{"model.create=true", "set model.volume.nfs.server and model.volume.nfs.path, or model.volume.storageClass, or model.volume.existingClaim"},
-		{"serving.worker.image=example.com/engine:latest", "serving.worker.image"},
-		{"serving.workers=0", "serving.workers"},
-		{"model.repo=Llama", "model.repo"},
-	} {
-		_, _, err := Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", c.set}})
-		require.ErrorIs(t, err, ErrBadInput, c.set)
-		require.ErrorContains(t, err, c.says, c.set)
-	}
-	_, _, err := Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", "serving.engine=vllm", "serving.engineOptions.x=1"}})
-	require.ErrorContains(t, err, "its flags go into serving.extraArgs")
-	_, _, err = Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", "serving.twin.enabled=true", "serving.twin.name=kvbooth"}})
-	require.ErrorContains(t, err, "the name of the first graph")
-	_, _, err = Render(t.Context(), program, root, Options{
-		Set: []string{"serving.create=true"}, APIVersions: []string{"nvidia.com/v1alpha1", "nvidia.com/v1alpha1/DynamoGraphDeployment"},
-	})
-	require.ErrorContains(t, err, "as nvidia.com/v1alpha1 only: install Dynamo's platform 1.2 or later")
-}

@@ -1,0 +1,100 @@
+//go:build chart
+
+package chart
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the schema or the templates do not allow is refused with its path, at every depth, and with what to do.
+func TestRefused(t *testing.T) {
+	serving := []string{"serving.create=true"}
+	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com"}
+	nats := "members.nats.url=nats://nats.dynamo.svc:4222"
+	for _, c := range []struct {
+		on        []string // the values that are set before
+		set, says string   // values with commas between them
+	}{
+		{nil, "", "serving.name"}, // the defaults alone have nothing to put load on
+		{nil, "serving.name=booth,gateway.enabled=true", "gateway.host is empty"},
+
+		{gateway, "servng.create=true", "servng: the chart has no such value; the top level has "},
+		{gateway, "serving.creat=true", "serving.creat: the chart has no such value; serving has "},
+		{gateway, "serving.worker.resource.x=1", "serving.worker.resource: the chart has no such value"},
+		{gateway, "loadgen.config.target.ulr=http://x", "loadgen.config.target.ulr: the chart has no such value"},
+		{gateway, "loadgen.persistence.sise=1Gi", "no such value; loadgen.persistence has size, storageClass"},
+		{gateway, "serving.engine=llamacpp", `serving.engine: "llamacpp" is not allowed; it is one of `},
+		{gateway, "serving.mode=random", `serving.mode: "random" is not allowed`},
+		{gateway, "serving.workers=many", "serving.workers: integer is wanted, not string"},
+		{gateway, "serving.tensorParallel=3", "serving.tensorParallel: 3 is not allowed"},
+		{gateway, "serving.create=please", "serving.create: boolean is wanted, not string"},
+		{gateway, "image=x", "image: object is wanted, not string"},
+		{gateway, "gateway.tls.certificateRefs=x", "gateway.tls.certificateRefs: array is wanted, not string"},
+
+		{serving, "serving.dynamo.version=1.1.1", "allowed is 1.2 or later, the first with nvidia.com/v1beta1"},
+		{serving, "serving.dynamo.version=newest", "allowed is a version of Dynamo such as 1.6.1"},
+		{serving, "serving.speculation=eagle3", "Add -f values-eagle3.yaml"},
+		{serving, "serving.variants={draft}", `serving.variants is [draft] without serving.speculation "off"`},
+		{serving, "serving.env[0].name=DYN_ROUTER_MODE", "use serving.mode"},
+		{serving, "serving.name=a-graph-whose-name-is-longer-than-all-others", "at most 37 characters"},
+		{serving, "model.create=true", "model.volume.nfs.path, or model.volume.storageClass, or model.volume.existingClaim"},
+		{serving, "serving.worker.image=example.com/engine:latest", "serving.worker.image"},
+		{serving, "serving.workers=0", "serving.workers"},
+		{serving, "model.repo=Llama", "model.repo"},
+		{serving, "serving.engine=vllm,serving.engineOptions.x=1", "its flags go into serving.extraArgs"},
+		{serving, "serving.twin.enabled=true,serving.twin.name=kvbooth", "the name of the first graph"},
+
+		{gateway, "loadgen.config.token_file=/tmp/none", "loadgen.config.token_file is the chart's"},
+		{gateway, "loadgen.config.listen=0.0.0.0:1", "loadgen.config.listen is the chart's"},
+		{gateway, "loadgen.config.members.count=4", "members are those of the values below members"},
+		{gateway, nats, "set members.nats.existingSecret"},
+		{gateway, nats + ",members.nats.existingSecret=x", "a token goes through TLS only"},
+		{gateway, "members.replicas=2,members.nats.nkeyKey=seed", "the chart's own asks for a token"},
+		{gateway, "members.replicas=2,members.nats.persistence.size=3Gi", "4Gi or more"},
+		{gateway, "members.replicas=2,loadgen.enabled=false,grafana.enabled=false", "set members.nats.url"},
+		{gateway, "grafana.env.GF_AUTH_ANONYMOUS_ORG_ROLE=Editor", "set grafana.anonymousViewer"},
+		{gateway, "grafana.env.GF_AUTH_ANONYMOUS_ENABLED=true", "set grafana.anonymousViewer"},
+		{gateway, "grafana.loadgenUrl=http://loadgen.example.com", "set loadgen.token.existingSecret"},
+		{
+			gateway, "gateway.exposeTarget=true,serving.name=,loadgen.config.target.url=http://x",
+			"set serving.name or serving.create",
+		},
+		{gateway, "gateway.className=", "gateway.parentRef.name"},
+		{gateway, "prometheus.create=true,prometheus.url=http://x", "leave out the URL"},
+		{gateway, "grafana.existing.enabled=true", "set grafana.enabled to false"},
+		{gateway, "loadgen.enabled=false", "Grafana has no load generator"},
+		{gateway, "loadgen.secretEnv[0].name=LOADGEN_TOKEN", "LOADGEN_TOKEN"},
+		{gateway, "prometheus.image.tag=latest", "prometheus.image.tag"},
+		{gateway, "loadgen.resources.limits.memory=null", "memory"},
+		{gateway, "grafana.admin.passwordKey=", "grafana.admin.passwordKey"},
+		{gateway, "gateway.tls.certificateRefs[0].namespace=certs", "certificateRefs"},
+		{gateway, "loadgen.files.loadgen\\.yaml=x", "loadgen.files"},
+		{gateway, "monitoring.dcgm.namespace=", "monitoring.dcgm.namespace"},
+		{gateway, "prometheus.interval=often", "prometheus.interval"},
+		{gateway, "loadgen.goMemLimit=400MB", "loadgen.goMemLimit"},
+		{gateway, "networkPolicy.clientNamespaces={Not A Namespace}", "networkPolicy.clientNamespaces"},
+	} {
+		set := slices.Clone(c.on)
+		if c.set != "" {
+			set = append(set, strings.Split(c.set, ",")...)
+		}
+		_, _, err := Render(t.Context(), program, root, Options{Set: set})
+		require.ErrorIs(t, err, ErrBadInput, c.set)
+		require.ErrorContains(t, err, c.says, c.set)
+	}
+	old := []string{"nvidia.com/v1alpha1", "nvidia.com/v1alpha1/DynamoGraphDeployment"}
+	_, _, err := Render(t.Context(), program, root, Options{Set: serving, APIVersions: old})
+	require.ErrorContains(t, err, "as nvidia.com/v1alpha1 only: install Dynamo's platform 1.2 or later")
+	_, _, err = Render(t.Context(), program, root, Options{Values: []string{"values-nowhere.yaml"}})
+	require.ErrorIs(t, err, ErrBadInput)
+	require.ErrorContains(t, err, "there is no such file")
+	_, err = Run(t.Context(), program, "render", "--valuess=x")
+	require.ErrorIs(t, err, ErrBadInput)
+	_, err = Run(t.Context(), program, "plan", "--chart="+filepath.Join(root, Dir), "--set=serving.name=booth")
+	require.ErrorIs(t, err, ErrBadInput, "no context")
+}
