@@ -4,7 +4,6 @@ package compare
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,78 +79,4 @@ func contain(t *testing.T, lines, words []string) {
 	for i := range words {
 		assert.Contains(t, lines[i], words[i])
 	}
-}
-
-// Each reason has to fit what was measured.
-func TestReasons(t *testing.T) {
-	for _, row := range []struct {
-		intent            string
-		simulated, dynamo func(*result)
-		want              string // "" for no line
-	}{
-		{"alike", func(r *result) { r.ttft.P50 = new(.26) }, nil, ""},
-		{"the simulated frontend and engine", func(r *result) { r.ttft.P50 = new(.3) }, nil, "TTFT p50: the simulation adds the recorded frontend's 30 ms"},
-		{"one reason for two", func(r *result) { r.ttft.P50, r.ttft.P95 = new(.3), new(.9) }, nil, "TTFT p50 and TTFT p95: the simulation adds"},
-		{"less to prefill", func(r *result) { r.ttft.P50, r.uncached = new(.2), 500 }, nil, "fewer tokens to prefill, 500 a turn against 780"},
-		{"waiting behind prefills", nil, func(r *result) { r.ttft.P95 = new(.9) }, "TTFT p95: mock workers take the prefills"},
-		{"a prefill's own base", nil, func(r *result) { r.tpot.P50 = new(.03) }, "with a base of its own of 60 ms"},
-		{"slower than the mock workers", func(r *result) { r.tpot.P50 = new(.03) }, nil, "against what is known of both"},
-		{"a closed loop", func(r *result) { r.tpot.P50, r.rate = new(.023), 2470 }, nil, "output tokens/s: the loop is closed"},
-		{"no closed loop explains it", func(r *result) { r.rate = 3000 }, nil, "output tokens/s: more than TTFT and TPOT explain"},
-		{"hit rates at different turns", func(r *result) { r.hit, r.prompt = .9, 4000 }, nil, "hit rate: the prompts differ, 4000 tokens against 5200"},
-		{"nothing known", func(r *result) { r.stay = .5 }, nil, "same worker again: against what is known of both"},
-		{"spread", func(r *result) { r.spread = 4.5 }, nil, ""},
-		{"more spread than chance gives", func(r *result) { r.spread = 7 }, nil, "in-flight spread: against what is known"},
-		{"not measured", func(r *result) { r.tpot.P50 = nil }, nil, ""},
-	} {
-		t.Run(row.intent, func(t *testing.T) {
-			got := pairOf(row.simulated, row.dynamo).reasons()
-			if row.want == "" {
-				assert.Empty(t, got)
-				return
-			}
-			assert.Contains(t, got, row.want)
-		})
-	}
-}
-
-// Under round-robin timing alone makes turns come back to their worker.
-func TestReasonOfRoundRobin(t *testing.T) {
-	p := pairOf(func(r *result) { r.stay = .34 }, func(r *result) { r.stay = .44 })
-	p.mode = api.ModeRoundRobin
-	assert.Contains(t, p.reasons(), "same worker again: which conversation ends next decides it")
-}
-
-func TestTable(t *testing.T) {
-	p := pairOf(func(r *result) { r.stay += .03125; r.tpot = api.Quantiles{} }, func(r *result) { r.mistrust = "in 3 of 180 seconds: it is 9 ms late" })
-	got := p.table(recorded(p.profile, p.setting))
-	var rows []string
-	for line := range strings.Lines(got) {
-		rows = append(rows, strings.Join(strings.Fields(line), " "))
-	}
-	assert.Equal(t, []string{
-		"",
-		"60 conversations, kv, 3 workers: 12 runs of the core, 234 turns of the real one",
-		"core its runs real Dynamo difference bound recorded",
-		"hit rate 85.0 % 84.5 % – 85.5 % 85.0 % +0.0 ± 1.1 points 2 points: met 91.6 %",
-		"same worker again 83.1 % 82.2 % – 84.1 % 80.0 % +3.1 ± 2.3 points 3 points: open —",
-		"in-flight spread 4.0 3.8 – 4.2 4.0 +0 ± 11 % 20 %: met —",
-		"TTFT p50 250 ms 250 ms – 250 ms 250 ms +0 % 249 ms",
-		"TTFT p95 500 ms 500 ms – 500 ms 500 ms +0 % 446 ms",
-		"TPOT p50 — — – — 26.0 ms — 26.2 ms",
-		"output tokens/s 2200 2200 – 2200 2200 +0 % 2263",
-		"Times: the load generator mistrusted itself in 3 of 180 seconds: it is 9 ms late.",
-	}, rows)
-}
-
-// Between two recorded levels the table says so; beyond them it has nothing.
-func TestRecorded(t *testing.T) {
-	between := recorded(sim.H200(), setting{65, api.ModeKV, 3})
-	assert.Contains(t, lookedUp(between.TTFT.P50, milliseconds), "(interpolated)")
-	beyond := recorded(sim.H200(), setting{900, api.ModeKV, 3})
-	assert.Equal(t, missing, lookedUp(beyond.TTFT.P50, milliseconds))
-	other := recorded(sim.H200(), setting{60, api.ModeKV, 5})
-	assert.Equal(t, missing, lookedUp(other.TTFT.P50, milliseconds), "with five workers nothing was")
-	none := recorded(sim.H200(), setting{60, api.ModeLeastLoaded, 3})
-	assert.Equal(t, missing, lookedUp(none.OutputTokensPerSecond, plain))
 }

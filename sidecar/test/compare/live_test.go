@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	reporting "kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/draw"
@@ -67,7 +69,8 @@ func TestLiveAgainstCore(t *testing.T) {
 				assert.InDelta(t, b.mean, v, b.run999, f.name)
 				off := bandOf(other, f.of).mean - b.mean
 				apart = apart || math.Abs(off) > b.run999
-				t.Logf("%-17s live %8.4f, core %8.4f, of which chance makes %7.4f; the other mode %+8.4f", f.name, v, b.mean, b.run999, off)
+				reporting.Report(t, "%s over HTTP %s, in the core %s ± %s (99.9 %% of runs)", f.name, f.text(v), f.text(b.mean), f.text(b.run999))
+				t.Logf("the other mode %+8.4f", off)
 			}
 			assert.True(t, apart, "no figure would tell that it is the other mode's")
 		})
@@ -109,7 +112,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	from := time.Now().Add(warmUp)
 	var spreads []float64
 	for now := time.Now(); now.Before(from.Add(span)); now = time.Now() {
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		if !now.Before(from) {
 			spreads = append(spreads, spreadOf(t, server))
 		}

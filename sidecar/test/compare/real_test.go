@@ -4,7 +4,6 @@ package compare
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
@@ -38,7 +38,7 @@ var (
 )
 
 const (
-	firstPort    = 21000 // away from those of a booth that may run
+	firstPort    = 21000 // of Dynamo's processes, away from those of a booth that may run
 	portsEach    = 200   // of a setting, since several are measured at a time
 	settleWithin = 3 * time.Minute
 	sampleEvery  = time.Second
@@ -104,8 +104,8 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 	for _, w := range d.Workers() {
 		pages = append(pages, w.MetricsURL)
 	}
-	return startLoadgen(t, bin, dynamo.FreePort(t, port+portsEach/2),
-		"--target-url="+d.URL(), "--target-model="+dynamo.Model, "--cluster-metrics-urls="+strings.Join(pages, ","), "--start", "--target-rps=0",
+	return startLoadgen(t, bin, "--target-url="+d.URL(), "--target-model="+dynamo.Model, "--cluster-metrics-urls="+strings.Join(pages, ","),
+		"--start", "--target-rps=0",
 		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(w.Seed, 10),
 		fmt.Sprintf("--turns-min=%d", w.Turns.Min), fmt.Sprintf("--turns-max=%d", w.Turns.Max), "--followup-text="+sameSentence,
 		"--output-tokens-mean="+number(w.Output.Mean), "--output-tokens-cv="+number(w.Output.CV), // mock answers end nowhere by themselves
@@ -125,22 +125,13 @@ type run struct {
 	mistrust  string // why, in the last of them
 }
 
-func startLoadgen(t *testing.T, bin string, port int, args ...string) *run {
-	address := process.Loopback(port)
-	p, err := process.Start(process.Command{
+func startLoadgen(t *testing.T, bin string, args ...string) *run {
+	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz", Command: process.Command{
 		Name: "load generator", Path: filepath.Join(bin, "loadgen"), Log: filepath.Join(t.ArtifactDir(), "loadgen.log"),
-		Args: append([]string{"--listen=" + address, "--data-dir=" + t.TempDir()}, args...),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		p.Stop(ctx)
-	})
-	ready, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	require.NoError(t, local.Ready(ready, "http://"+address+"/healthz", p))
-	client, err := api.NewClient(&http.Client{Timeout: 10 * time.Second}, "http://"+address, "")
+		Args: append([]string{"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir()}, args...),
+	}}
+	p.Run(t)
+	client, err := api.NewClient(&http.Client{Timeout: 10 * time.Second}, p.URL(), "")
 	require.NoError(t, err)
 	return &run{client: client}
 }
@@ -148,10 +139,10 @@ func startLoadgen(t *testing.T, bin string, port int, args ...string) *run {
 // observe waits until all conversations have begun, lets the warm-up and the span
 // pass, and gives what was measured.
 func (r *run) observe(t *testing.T) result {
-	require.Eventually(t, func() bool {
+	wait.Within(t, settleWithin, "all conversations have begun", func() (any, bool) {
 		s, err := r.client.Status(t.Context())
-		return err == nil && s.Lanes[0].State.Step.Settled != nil
-	}, settleWithin, 200*time.Millisecond, "the conversations did not all begin")
+		return err, err == nil && s.Lanes[0].State.Step.Settled != nil
+	})
 	from := time.Now().Add(*warmUp)
 	to := from.Add(*span)
 	tick := time.NewTicker(sampleEvery)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 )
@@ -199,7 +200,7 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 		of[2].take(state.Crossing.Level, state.Crossing.Interval, state.Crossing.Above)
 	}
 	for i, name := range []string{"round-robin sustains", "kv sustains", "they cross at"} {
-		t.Logf("%s, %v", name, &of[i])
+		figure.Report(t, "capacity search, TTFT p95 of %.0f ms, %s, %v", 1000*slo.TTFT, name, &of[i])
 		assert.GreaterOrEqual(t, of[i].held, searches*95/100, name)
 	}
 	t.Logf("%.0f spans, %.1f hours (median; nine of ten by %.1f); %v", quantile(lengths, .5), quantile(hours, .5), quantile(hours, .9), ends)

@@ -292,4 +292,9 @@ func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 func decided(v proof.Verdict) bool { return v == proof.ABetter || v == proof.BBetter }
 
 // long is how long a span of the pools counts: enough for eight median latencies.
-func long(concurrency int) float64 { return map[bool]float64{true: 240, false: 420}[concurrency <= 60] }
+func long(concurrency int) float64 {
+	if concurrency <= 60 {
+		return 240
+	}
+	return 420
+}
