@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -46,7 +47,7 @@ func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Dura
 		var wg sync.WaitGroup
 		wg.Go(func() { target.Run(ctx) })
 		wg.Go(func() { w.Run(ctx) })
-		time.Sleep(time.Minute + long)
+		wait.Advance(time.Minute + long)
 		cancel()
 		wg.Wait()
 		for _, u := range target.Turns() {

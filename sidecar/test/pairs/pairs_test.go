@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
@@ -106,7 +108,7 @@ func (b *booth) means(i int) (ttft, tpot, latency, hit float64) {
 func TestPairsAgreeWithTheLanes(t *testing.T) {
 	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
 		b.start()
-		time.Sleep(15 * time.Minute)
+		wait.Advance(15 * time.Minute)
 		v, snapshot := b.twin(), b.view.Snapshot()
 		assert.Equal(t, api.TwinApart, v.Arranged)
 		assert.Equal(t, api.EvidenceNone, v.Evidence)
@@ -120,7 +122,8 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 		for i, name := range []string{"ttft", "tpot", "latency", "kv_hit_ratio"} {
 			m, alone := metric(t, v, name), of[1][i]-of[0][i]
 			require.NotNil(t, m.Interval, name)
-			t.Logf("%s: %.4f and %.4f, difference %.4f (%.4f to %.4f), of all turns %.4f, variance ratio %.2f", name, *m.A, *m.B, *m.Difference, m.Interval[0], m.Interval[1], alone, *m.VarianceRatio)
+			figure.Report(t, "%s: difference of pairs %.4f (%.4f to %.4f), of all turns %.4f; pairing divides the variance by %.2f",
+				name, *m.Difference, m.Interval[0], m.Interval[1], alone, *m.VarianceRatio)
 			assert.InEpsilon(t, alone, *m.Difference, .25, name)
 			assert.True(t, m.Interval[0] > 0 == (alone > 0) && m.Interval[1] > 0 == (alone > 0), "%s: the sign is certain", name)
 		}
@@ -133,17 +136,18 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 }
 
 // One mode on both clusters, which differ in nothing, shows that they are alike, and a second
-// half with the modes swapped gives figures of both. Pairs are counted anew each time.
+// half with the modes swapped gives figures of both. Pairs are counted anew each time. A twin that
+// is lost leaves lane main alone.
 func TestArrangements(t *testing.T) {
 	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
 		b.start()
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		apart := metric(t, b.twin(), "ttft")
 		require.NotNil(t, apart.Interval)
 
 		b.arrange(api.TwinSwapped)
 		assert.Contains(t, b.twin().Caution, "one half")
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		v := b.twin()
 		swapped := metric(t, v, "ttft")
 		assert.Equal(t, api.EvidenceSwapped, v.Evidence)
@@ -157,15 +161,12 @@ func TestArrangements(t *testing.T) {
 		v = b.twin()
 		assert.Equal(t, api.EvidenceNone, v.Evidence)
 		assert.Contains(t, v.Caution, "no result yet")
-		for range 60 {
-			if v = b.twin(); v.Evidence != api.EvidenceNone {
-				break
-			}
-			time.Sleep(time.Minute)
-		}
+		wait.Within(t, time.Hour, "a look at the pairs shows something", func() (any, bool) {
+			v = b.twin()
+			return v.Pairs, v.Evidence != api.EvidenceNone
+		})
 		assert.Equal(t, api.EvidenceAlike, v.Evidence)
 		assert.Empty(t, v.Caution)
-		t.Logf("%d pairs, TTFT %+v", v.Pairs, *metric(t, v, "ttft").Difference)
 
 		b.arrange(api.TwinApart)
 		assert.Equal(t, api.EvidenceAlike, b.twin().Evidence, "it holds for the targets, in whatever mode")
@@ -174,6 +175,14 @@ func TestArrangements(t *testing.T) {
 		v = b.twin()
 		assert.Zero(t, v.Pairs)
 		assert.Contains(t, v.Caution, "not checked at 30")
+
+		_, err = b.desk.ArrangeTwin(t.Context(), "test", api.TwinRequest{Arranged: "aside"})
+		require.ErrorAs(t, err, new(*api.FieldError))
+		b.clusters[1].Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		wait.Advance(10 * time.Minute)
+		caution := "the target of lane twin cannot serve (connection refused); lane main continues alone; "
+		assert.Contains(t, b.twin().Caution, caution)
+		assert.True(t, b.lanes[0].State().Running)
 	})
 }
 
@@ -182,7 +191,9 @@ func (b *booth) arrange(as api.TwinArrangement) {
 	b.t.Helper()
 	_, err := b.desk.ArrangeTwin(b.t.Context(), "test", api.TwinRequest{Arranged: as})
 	require.NoError(b.t, err)
-	time.Sleep(7 * time.Second)
+	_, err = b.desk.ArrangeTwin(b.t.Context(), "test", api.TwinRequest{Arranged: as})
+	require.ErrorIs(b.t, err, api.ErrConflict, "while it is under way")
+	wait.Advance(7 * time.Second)
 	v := b.twin()
 	require.Equal(b.t, as, v.Arranged)
 	require.Equal(b.t, api.PhaseRunning, b.lanes[0].State().Phase)
@@ -195,14 +206,14 @@ func TestShowcaseCountsNowhere(t *testing.T) {
 		ctx := t.Context()
 		_, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(2)})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		s := b.view.Snapshot()
 		for _, l := range s.Lanes {
 			assert.True(t, l.State.Showcase, "it is said")
 			assert.False(t, l.State.Running)
 			assert.Zero(t, l.Window.Awaiting.N)
 		}
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		v := b.twin()
 		assert.Equal(t, api.ShowcaseEnded, v.Showcase.State)
 		require.Len(t, v.Showcase.Results, 2)
@@ -212,19 +223,19 @@ func TestShowcaseCountsNowhere(t *testing.T) {
 		assert.Len(t, b.clusters[0].Turns(), 2)
 
 		b.start()
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		first, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		second, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(3)})
 		require.NoError(t, err)
 		assert.NotEqual(t, first.Showcase.ID, second.Showcase.ID)
 		assert.NotEqual(t, first.Showcase.Topic, second.Showcase.Topic, "the next text")
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		assert.Equal(t, api.ShowcaseEnded, b.twin().Showcase.State)
 		_, err = b.lanes[0].Stop(ctx, "test", api.StopRequest{Drain: true})
 		require.NoError(t, err)
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		for i, l := range b.view.Snapshot().Lanes {
 			assert.False(t, l.State.Showcase)
 			answered := int64(len(b.clusters[i].Turns()))
@@ -244,9 +255,9 @@ func TestShowcaseSaysWhatFailed(t *testing.T) {
 	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
 		_, err := b.desk.StartShowcase(t.Context(), "test", api.ShowcaseRequest{})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		b.clusters[1].Break(errBroken)
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		s := b.twin().Showcase
 		assert.Equal(t, api.ShowcaseFailed, s.State)
 		assert.Equal(t, "lane twin: it is broken", s.Message)

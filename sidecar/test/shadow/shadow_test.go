@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/workload"
@@ -21,10 +23,9 @@ import (
 
 // seen is what a run's shadow said at its end.
 type seen struct {
-	shadow    api.Shadow
-	decisions api.DecisionList
-	hit       map[string]float64 // of the whole run, by policy; measured: what was
-	late      map[string]float64 // of its second half
+	shadow api.Shadow
+	hit    map[string]float64 // of the whole run, by policy; measured: what was
+	late   map[string]float64 // of its second half
 }
 
 // off is how far the hit rates of a policy and of what was measured are apart, in points.
@@ -46,13 +47,12 @@ func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (
 		synctest.Wait()
 		_, err := l.Start(t.Context(), "ann", api.StartRequest{})
 		require.NoError(t, err)
-		time.Sleep(long / 2)
+		wait.Advance(long / 2)
 		half := count(t, l)
-		time.Sleep(long / 2)
+		wait.Advance(long / 2)
 		synctest.Wait()
 		whole := count(t, l)
 		s = seen{shadow: l.Shadow(), hit: whole.since(counts{}), late: whole.since(half)}
-		s.decisions.Choices = s.shadow.Choices
 		g.End()
 	})
 	return s
@@ -101,20 +101,6 @@ func (c counts) since(before counts) map[string]float64 {
 	return hit
 }
 
-func (s seen) log(t *testing.T, what string) {
-	t.Helper()
-	t.Logf("%s: source %s, %d turns of the last minute, lost %d, cache error %.2f points, withheld %q", what, s.shadow.Source, s.shadow.Requests, s.shadow.Lost, 100**s.shadow.CacheError, s.shadow.Withheld)
-	for _, p := range append([]api.ShadowPolicy{{Policy: "measured"}}, s.shadow.Policies...) {
-		t.Logf("  %-20s %.2f %%", p.Policy, 100*s.hit[p.Policy])
-	}
-	if c := s.shadow.Choices; c != nil {
-		t.Logf("  choices: %d turns, %d agreed, %d ties, %d clear, %d of these agreed", c.Turns, c.Agreed, c.Ties, c.Clear, c.ClearAgreed)
-	}
-	for _, d := range s.shadow.Diagnoses {
-		t.Logf("  %s: %s", d.Rule, d.Text)
-	}
-}
-
 // The shadow of the policy in force is within a point of what was measured, that of another
 // one within two of what it measures on the same draws, and our choice is the router's in
 // 95 % of the clear turns: whether answers are found again or not, with caches that are too small.
@@ -127,10 +113,8 @@ func TestFollowsALane(t *testing.T) {
 			o.Seed, o.TokenIDs = 1, true
 			o.Mode = api.ModeKV
 			kv := run(t, o, 40, 5*time.Minute)
-			kv.log(t, "kv")
 			o.Mode = api.ModeRoundRobin
 			rr := run(t, o, 40, 5*time.Minute)
-			rr.log(t, "round-robin")
 			for _, s := range []seen{kv, rr} {
 				assert.Equal(t, api.ShadowTokenIDs, s.shadow.Source)
 				assert.Empty(t, s.shadow.Withheld)
@@ -145,6 +129,8 @@ func TestFollowsALane(t *testing.T) {
 			c := kv.shadow.Choices
 			require.NotNil(t, c)
 			assert.Greater(t, float64(c.ClearAgreed)/float64(c.Clear), .95)
+			figure.Report(t, "%s: hit rate under kv measured %.2f %%, the shadow is %.2f points off, and %.2f for round-robin; %d of %d clear choices agree",
+				name, 100*kv.hit["measured"], kv.off("kv", kv), kv.off("round_robin", rr), c.ClearAgreed, c.Clear)
 			assert.Nil(t, rr.shadow.Choices, "no router chose by costs")
 		})
 	}
@@ -154,16 +140,14 @@ func TestFollowsALane(t *testing.T) {
 func TestFollowsText(t *testing.T) {
 	o := virtual.Options{Seed: 1, Mode: api.ModeKV, Blocks: 3000}
 	text := run(t, o, 40, 5*time.Minute)
-	text.log(t, "text")
 	o.TokenIDs = true
 	ids := run(t, o, 40, 5*time.Minute)
-	ids.log(t, "ids")
 	assert.Equal(t, api.ShadowText, text.shadow.Source)
 	assert.Contains(t, text.shadow.Message, "bytes of text")
 	assert.Empty(t, text.shadow.Withheld)
 	assert.Less(t, math.Abs(*text.shadow.CacheError), .015)
-	for _, p := range ids.shadow.Policies { // of the second half: the account of text began later, when the length of a token was known
-		t.Logf("%-20s ids %.4f text %.4f", p.Policy, ids.late[p.Policy], text.late[p.Policy])
+	// Of the second half: the account of text began later, when the length of a token was known.
+	for _, p := range ids.shadow.Policies {
 		assert.InDelta(t, ids.late[p.Policy], text.late[p.Policy], .03, p.Policy)
 	}
 }

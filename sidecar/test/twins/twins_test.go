@@ -3,12 +3,8 @@
 package twins
 
 import (
-	"cmp"
 	"math"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/twin"
@@ -68,7 +65,7 @@ func in(t *testing.T, settings workload.Settings, clusters []virtual.Options, te
 		}
 		g.Run()
 		b.view = g.View
-		time.Sleep(time.Millisecond)
+		wait.Advance(time.Millisecond)
 		synctest.Wait()
 		test(b)
 		g.End()
@@ -84,14 +81,14 @@ func (b *booth) start() {
 // becomes waits for a state of the pair.
 func (b *booth) becomes(what string, holds func(api.Twin) bool) api.Twin {
 	b.t.Helper()
-	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(250 * time.Millisecond) {
-		v, err := b.pair.Twin()
+	var v api.Twin
+	wait.Within(b.t, 10*time.Minute, what, func() (any, bool) {
+		var err error
+		v, err = b.pair.Twin()
 		require.NoError(b.t, err)
-		if holds(v) {
-			return v
-		}
-		require.True(b.t, time.Now().Before(deadline), "%s: %+v", what, v)
-	}
+		return v, holds(v)
+	})
+	return v
 }
 
 func demo(concurrency int) workload.Settings {
@@ -125,28 +122,16 @@ func figuresOf(turns []virtual.Turn) []float64 {
 	}
 }
 
-// levelsVariable names the environment variable with the levels of [TestEachLaneIsAsAlone] in
-// place of 60, separated by commas: 180 take minutes.
-const levelsVariable = "KVBOOTH_LANE_LEVELS"
-
 // Each lane measures what a run alone against its cluster does: within the 99.9 % prediction
 // interval of six such runs, which differ in what the cluster leaves to chance.
 func TestEachLaneIsAsAlone(t *testing.T) {
 	t.Parallel()
-	for _, text := range strings.Split(cmp.Or(os.Getenv(levelsVariable), "60"), ",") {
-		level, err := strconv.Atoi(text)
-		require.NoError(t, err, levelsVariable)
-		t.Run(text, func(t *testing.T) { eachLaneIsAsAlone(t, level) })
-	}
-}
-
-func eachLaneIsAsAlone(t *testing.T, level int) {
 	const alone, quantile = 6, 6.869 // of Student's t with 5 degrees of freedom, 99.95 %
 	modes := []api.Mode{api.ModeKV, api.ModeRoundRobin}
 	measure := func(clusters ...virtual.Options) (all [][]float64) {
-		in(t, demo(level), clusters, func(b *booth) {
+		in(t, demo(60), clusters, func(b *booth) {
 			b.start()
-			time.Sleep(warmUp + span)
+			wait.Advance(warmUp + span)
 			for _, c := range b.clusters {
 				all = append(all, figuresOf(c.Turns()))
 			}
@@ -166,7 +151,7 @@ func eachLaneIsAsAlone(t *testing.T, level int) {
 			}
 			mean, sd := stat.MeanStdDev(values, nil)
 			off := quantile * sd * math.Sqrt(1+1./alone)
-			t.Logf("%s, %s: %.4g beside another lane, alone %.4g ± %.2g (prediction interval of 99.9 %%)", mode, what, together[i][j], mean, off)
+			figure.Report(t, "%s, %s: %.4g beside another lane, alone %.4g ± %.2g (99.9 %% of runs)", mode, what, together[i][j], mean, off)
 			assert.InDelta(t, mean, together[i][j], off, "%s, %s", mode, what)
 			assert.Less(t, off, .35*mean, "%s, %s: the interval says nothing", mode, what)
 		}
@@ -179,10 +164,10 @@ func TestConversationsAreTheSame(t *testing.T) {
 	t.Parallel()
 	in(t, demo(30), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeRoundRobin, Seed: 2}}, func(b *booth) {
 		b.start()
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		_, err := b.lanes[1].Start(b.t.Context(), "ann", api.StartRequest{Concurrency: new(60)})
 		require.NoError(b.t, err)
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		type key struct {
 			draw lane.Draw
 			turn int
@@ -210,47 +195,6 @@ func TestConversationsAreTheSame(t *testing.T) {
 	})
 }
 
-// Modes are dealt out anew on both lanes together; what cannot be is refused in words.
-func TestArrangements(t *testing.T) {
-	t.Parallel()
-	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second}, {Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second}}, func(b *booth) {
-		v, err := b.pair.Twin()
-		require.NoError(b.t, err)
-		assert.Equal(b.t, api.TwinApart, v.Arranged)
-		assert.Equal(b.t, [2]string{api.DefaultLane, api.TwinLane}, [2]string{v.A.Lane, v.B.Lane})
-		assert.Equal(b.t, "the clusters may differ in more than their modes", v.Caution)
-		assert.Equal(b.t, api.EvidenceNone, v.Evidence)
-		assert.Empty(b.t, v.SharedWorkers)
-		b.start()
-		for _, step := range []struct {
-			to   api.TwinArrangement
-			a, b api.Mode
-		}{
-			{api.TwinSwapped, api.ModeRoundRobin, api.ModeKV},
-			{api.TwinSame, api.ModeRoundRobin, api.ModeRoundRobin},
-			{api.TwinApart, api.ModeKV, api.ModeRoundRobin},
-			{api.TwinSame, api.ModeKV, api.ModeKV},
-			{api.TwinSwapped, api.ModeRoundRobin, api.ModeKV},
-		} {
-			_, err := b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: step.to})
-			require.NoError(b.t, err)
-			_, err = b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: step.to})
-			require.ErrorIs(b.t, err, api.ErrConflict, "while it is under way")
-			v := b.becomes(string(step.to), func(v api.Twin) bool { return v.Arranged == step.to && b.lanes[0].State().Running })
-			assert.Equal(b.t, [2]api.Mode{step.a, step.b}, [2]api.Mode{v.A.Mode, v.B.Mode})
-			assert.True(b.t, b.lanes[1].State().Running)
-			assert.Equal(b.t, [2]api.Mode{step.a, step.b}, [2]api.Mode{b.clusters[0].Mode().Mode, b.clusters[1].Mode().Mode})
-		}
-		_, err = b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: "aside"})
-		require.ErrorAs(b.t, err, new(*api.FieldError))
-
-		b.clusters[1].Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
-		v = b.becomes("the twin is lost", func(v api.Twin) bool { return b.lanes[1].Problem() != "" })
-		assert.Contains(b.t, v.Caution, "the target of lane twin cannot serve (connection refused); lane main continues alone; ")
-		assert.True(b.t, b.lanes[0].State().Running)
-	})
-}
-
 // Two lanes that begin in one mode have no second one to swap with.
 func TestNoSecondMode(t *testing.T) {
 	t.Parallel()
@@ -275,7 +219,7 @@ func TestSharedWorkers(t *testing.T) {
 		v := b.becomes("it is seen", func(v api.Twin) bool { return len(v.SharedWorkers) == 3 })
 		assert.Equal(b.t, api.EvidenceShared, v.Evidence)
 		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		for _, l := range b.view.Snapshot().Lanes {
 			assert.Equal(b.t, v.SharedWorkers, l.SharedWorkers)
 			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers also serve lane")
@@ -285,7 +229,7 @@ func TestSharedWorkers(t *testing.T) {
 	})
 	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
 		b.start()
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		assert.Empty(b.t, b.pair.SharedWorkers())
 		for _, l := range b.view.Snapshot().Lanes {
 			assert.Empty(b.t, l.SharedWorkers)
