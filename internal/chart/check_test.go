@@ -217,7 +217,10 @@ func hasPort(pods []Pod, port intstr.IntOrString) bool {
 		found := false
 		for _, container := range pods[i].Template.Spec.Containers {
 			found = found || slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
-				return port.Type == intstr.String && p.Name == port.StrVal || port.Type == intstr.Int && p.ContainerPort == port.IntVal
+				if port.Type == intstr.String {
+					return p.Name == port.StrVal
+				}
+				return p.ContainerPort == port.IntVal
 			})
 		}
 		if !found {

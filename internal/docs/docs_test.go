@@ -157,12 +157,6 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	assert.Greater(t, links, 30)
 }
 
-func TestAnchor(t *testing.T) {
-	assert.Equal(t, "5-the-api-by-example", anchor("5. The API by example", nil))
-	assert.Equal(t, "loadgenyaml-and-tls", anchor("`loadgen.yaml` and [TLS](x.md)", nil))
-	assert.Equal(t, "limits-2", anchor("Limits", []string{"limits", "limits-1"}))
-}
-
 // programs are commands with their flags. A flag of no command stands under "".
 type programs map[string]map[string][]string
 

@@ -183,8 +183,3 @@ func messagesOf(file *ast.File, method string) (texts []string) {
 	})
 	return texts
 }
-
-func TestPlain(t *testing.T) {
-	assert.Equal(t, "lane … is … ms late, 95 %", plain("lane %q  is %.1f ms late, 95 %%"))
-	assert.Equal(t, "is not ready", core("%s is not ready: %w"))
-}

@@ -91,6 +91,16 @@ func (p *Part) Address() string {
 	return p.address
 }
 
+// PID is the id of the process, 0 while none runs.
+func (p *Part) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil {
+		return 0
+	}
+	return p.process.PID()
+}
+
 // launch starts the process.
 func (p *Part) launch() (err error) {
 	p.mu.Lock()

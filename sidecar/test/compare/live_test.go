@@ -69,7 +69,8 @@ func TestLiveAgainstCore(t *testing.T) {
 				assert.InDelta(t, b.mean, v, b.run999, f.name)
 				off := bandOf(other, f.of).mean - b.mean
 				apart = apart || math.Abs(off) > b.run999
-				reporting.Report(t, "%s over HTTP %s, in the core %s ± %s (99.9 %% of runs)", f.name, f.text(v), f.text(b.mean), f.text(b.run999))
+				reporting.Report(t, "%s over HTTP %s, in the core %s ± %s (99.9 %% of runs)",
+					f.name, f.text(v), f.text(b.mean), f.text(b.run999))
 				t.Logf("the other mode %+8.4f", off)
 			}
 			assert.True(t, apart, "no figure would tell that it is the other mode's")

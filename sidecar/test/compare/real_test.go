@@ -104,8 +104,8 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 	for _, w := range d.Workers() {
 		pages = append(pages, w.MetricsURL)
 	}
-	return startLoadgen(t, bin, "--target-url="+d.URL(), "--target-model="+dynamo.Model, "--cluster-metrics-urls="+strings.Join(pages, ","),
-		"--start", "--target-rps=0",
+	return startLoadgen(t, bin, "--target-url="+d.URL(), "--target-model="+dynamo.Model,
+		"--cluster-metrics-urls="+strings.Join(pages, ","), "--start", "--target-rps=0",
 		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(w.Seed, 10),
 		fmt.Sprintf("--turns-min=%d", w.Turns.Min), fmt.Sprintf("--turns-max=%d", w.Turns.Max), "--followup-text="+sameSentence,
 		"--output-tokens-mean="+number(w.Output.Mean), "--output-tokens-cv="+number(w.Output.CV), // mock answers end nowhere by themselves
@@ -126,10 +126,11 @@ type run struct {
 }
 
 func startLoadgen(t *testing.T, bin string, args ...string) *run {
-	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz", Command: process.Command{
+	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz"}
+	p.Command = process.Command{
 		Name: "load generator", Path: filepath.Join(bin, "loadgen"), Log: filepath.Join(t.ArtifactDir(), "loadgen.log"),
 		Args: append([]string{"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir()}, args...),
-	}}
+	}
 	p.Run(t)
 	client, err := api.NewClient(&http.Client{Timeout: 10 * time.Second}, p.URL(), "")
 	require.NoError(t, err)

@@ -3,17 +3,15 @@
 package intervals
 
 import (
-	"cmp"
-	"fmt"
 	"os"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/sim"
@@ -86,17 +84,16 @@ func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, after ...time.Dur
 		results[i] = make([][]api.PairedMetric, n)
 	}
 	settled := time.Duration(float64(concurrency) / 10 * float64(time.Second)) // at ten starts a second
-	var wg sync.WaitGroup
-	free := make(chan struct{}, 2)
+	var group errgroup.Group
+	group.SetLimit(2)
 	for run := range n {
-		wg.Go(func() {
-			free <- struct{}{}
-			defer func() { <-free }()
+		group.Go(func() (err error) {
 			var lanes [2][]onLane
 			for i, mode := range modes {
-				var err error
 				lanes[i], err = lane(mode, concurrency, uint64(run+1), uint64(10_000+2*run+i), after[len(after)-1])
-				assert.NoError(t, err)
+				if err != nil {
+					return err
+				}
 			}
 			for i, now := range after {
 				p := pair(lanes, concurrency, settled, now)
@@ -107,9 +104,10 @@ func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, after ...time.Dur
 					looks[run], _ = new(proof.Likeness).Look(p)
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	require.NoError(t, group.Wait())
 	all := make([]coverage, len(after))
 	for i := range after {
 		all[i] = cover(results[i], results[len(after)-1])
@@ -153,9 +151,6 @@ func TestPairedIntervals(t *testing.T) {
 	if os.Getenv("BENCH") != "" {
 		n, levels = 200, []int{60, 120, 180}
 	}
-	if v, err := strconv.Atoi(cmp.Or(os.Getenv("RUNS"), "x")); err == nil {
-		n = v
-	}
 	for _, concurrency := range levels {
 		for _, other := range []api.Mode{api.ModeRoundRobin, api.ModeKV} {
 			after := []time.Duration{8 * time.Minute, 15 * time.Minute}
@@ -163,7 +158,8 @@ func TestPairedIntervals(t *testing.T) {
 			for i, c := range found {
 				for _, m := range proof.PairedMetrics {
 					name, k := string(m), float64(c.n[string(m)])
-					t.Logf("kv and %s at %d after %s: %-12s held in %d of %d, ± %.4f, variance ratio %.2f", other, concurrency, after[i], name, c.held[name], c.n[name], c.width[name]/k, c.ratio[name]/k)
+					figure.Report(t, "kv and %s at %d after %s, %s: interval holds the truth in %d of %d, ± %.4f, variance / %.2f",
+						other, concurrency, after[i], name, c.held[name], c.n[name], c.width[name]/k, c.ratio[name]/k)
 					if os.Getenv("BENCH") == "" {
 						require.GreaterOrEqual(t, c.n[name], n*9/10, "%s after %s has an interval", name, after[i])
 						assert.LessOrEqual(t, c.n[name]-c.held[name], most, "%s after %s", name, after[i])
@@ -171,7 +167,7 @@ func TestPairedIntervals(t *testing.T) {
 				}
 			}
 			looks := found[len(found)-1].looks
-			t.Log(fmt.Sprint("looks: ", looks))
+			t.Logf("looks: %v", looks)
 			if other == api.ModeKV {
 				assert.LessOrEqual(t, looks[api.EvidenceDiffer], most/2)
 			}

@@ -71,7 +71,8 @@ func TestTurnsBeyondTheFirst(t *testing.T) {
 		assert.InDelta(t, math.Pow(2./3, float64(number-1)), dealt[number].cold, .2, "turn %d", number)
 	}
 	assert.Greater(t, dealt[2].p75.Seconds(), 1.7*kv[2].p75.Seconds(), "turn 2 is slow again, two times in three")
-	reporting.Report(t, "turn 2 of texts of their own: %.0f %% cold under kv, %.0f %% under round-robin", 100*kv[2].cold, 100*dealt[2].cold)
+	reporting.Report(t, "turn 2 of texts of their own: %.0f %% cold under kv, %.0f %% under round-robin",
+		100*kv[2].cold, 100*dealt[2].cold)
 }
 
 func measure(t *testing.T, mode api.Mode, openings workload.Openings, long time.Duration) map[int]figures {

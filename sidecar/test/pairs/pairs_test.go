@@ -122,7 +122,7 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 		for i, name := range []string{"ttft", "tpot", "latency", "kv_hit_ratio"} {
 			m, alone := metric(t, v, name), of[1][i]-of[0][i]
 			require.NotNil(t, m.Interval, name)
-			figure.Report(t, "%s: difference of pairs %.4f (%.4f to %.4f), of all turns %.4f; pairing divides the variance by %.2f",
+			figure.Report(t, "%s: difference of pairs %.4f (%.4f to %.4f), of all turns %.4f; variance divided by %.2f",
 				name, *m.Difference, m.Interval[0], m.Interval[1], alone, *m.VarianceRatio)
 			assert.InEpsilon(t, alone, *m.Difference, .25, name)
 			assert.True(t, m.Interval[0] > 0 == (alone > 0) && m.Interval[1] > 0 == (alone > 0), "%s: the sign is certain", name)

@@ -90,7 +90,8 @@ func TestDrift(t *testing.T) {
 	for _, primary := range []proof.Metric{proof.TTFT95, proof.Throughput} {
 		inTurns := d.wrong(t, api.ModeKV, api.ModeKV, primary, true, equal)
 		after := d.wrong(t, api.ModeKV, api.ModeKV, primary, false, equal)
-		figure.Report(t, "drift of 10 %%, kv against itself, %s: wrong in %d of %d trials in turns, in %d mode after mode", primary, inTurns, trials, after)
+		figure.Report(t, "drift of 10 %%, kv against itself, %s: wrong in %d of %d trials in turns, in %d mode after mode",
+			primary, inTurns, trials, after)
 		assert.LessOrEqual(t, inTurns, most)
 		if primary == proof.Throughput {
 			assert.Greater(t, after, most)

@@ -58,7 +58,7 @@ func TestNoDifference(t *testing.T) {
 			}
 			together := falsely(t, alike, mode, func(p *proof.Plan) { p.Together = true })
 			assert.LessOrEqual(t, together, most, "together")
-			figure.Report(t, "%s against itself: a difference in %d of %d trials (6 metrics, the worst), in %d with both at the same time",
+			figure.Report(t, "%s against itself: a difference in %d of %d trials (worst of 6 metrics), together in %d",
 				mode, worst, trials, together)
 		})
 	}
@@ -182,7 +182,8 @@ func TestDifference(t *testing.T) {
 			inTurns := compare(t, concurrency, routers, n, false)
 			together := compare(t, concurrency, routers, n, true)
 			for how, c := range map[string]compared{"in turns": inTurns, "together": together} {
-				figure.Report(t, "round-robin against kv at %d, %s: %v; right in %d, wrong in %d of %d", concurrency, how, c, c.right, c.wrong, n)
+				figure.Report(t, "round-robin against kv at %d, %s: %v; right in %d, wrong in %d of %d",
+					concurrency, how, c, c.right, c.wrong, n)
 				t.Logf("all intervals hold the truth in %d", c.covered)
 				assert.LessOrEqual(t, c.wrong, n*5/100, how)
 				if judged {

@@ -129,7 +129,7 @@ func TestFollowsALane(t *testing.T) {
 			c := kv.shadow.Choices
 			require.NotNil(t, c)
 			assert.Greater(t, float64(c.ClearAgreed)/float64(c.Clear), .95)
-			figure.Report(t, "%s: hit rate under kv measured %.2f %%, the shadow is %.2f points off, and %.2f for round-robin; %d of %d clear choices agree",
+			figure.Report(t, "%s: hit rate of kv %.2f %%, shadow %.2f points off, %.2f for round-robin; %d of %d choices agree",
 				name, 100*kv.hit["measured"], kv.off("kv", kv), kv.off("round_robin", rr), c.ClearAgreed, c.Clear)
 			assert.Nil(t, rr.shadow.Choices, "no router chose by costs")
 		})

@@ -98,7 +98,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 			assert.NotEmpty(t, report(f))
 		}
 		assert.NotContains(t, report(api.ReportMarkdown), "of 12 spans")
-		assert.ErrorIs(t, b.process.desk.WriteSweepReport(t.Context(), io.Discard, "none", api.ReportMarkdown), api.ErrNotFound)
+		err := b.process.desk.WriteSweepReport(t.Context(), io.Discard, "none", api.ReportMarkdown)
+		assert.ErrorIs(t, err, api.ErrNotFound)
 		b.free()
 	})
 }
@@ -201,7 +202,8 @@ func TestFiguresAreTheStores(t *testing.T) {
 		assert.Equal(t, "measured", kept.Kind)
 		var out strings.Builder
 		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
-		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, api.ReportSide{Baseline: "ours", Mode: api.ModeKV}, api.ReportMarkdown))
+		ours := api.ReportSide{Baseline: "ours", Mode: api.ModeKV}
+		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, ours, api.ReportMarkdown))
 		assert.Contains(t, out.String(), "KV-aware against Round-robin", "a baseline of a sweep against the record")
 	})
 }
@@ -220,7 +222,8 @@ func TestCapacity(t *testing.T) {
 		require.Len(t, s.Capacity.Modes, 2)
 		for _, m := range s.Capacity.Modes {
 			require.NotNil(t, m.Level)
-			figure.Report(t, "%s sustains %d conversations (%d to %d)", m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
+			figure.Report(t, "%s sustains %d conversations (%d to %d)",
+				m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
 			for _, tested := range m.Tested {
 				row := s.Rows[slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
 				if tested.Verdict == "meets" {

@@ -187,7 +187,8 @@ func TestBadRequests(t *testing.T) {
 		} {
 			for _, r := range requests {
 				var refused *api.FieldError
-				require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused, field)
+				_, err := b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)
+				require.ErrorAs(t, err, &refused, field)
 				assert.Equal(t, field, refused.Field)
 			}
 		}

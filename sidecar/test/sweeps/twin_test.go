@@ -128,7 +128,9 @@ func TestSweepTogether(t *testing.T) {
 		assert.Equal(t, "the one that ran at the same time on lane twin does not count", s.Spans[0].Spoiled)
 		assert.Contains(t, s.Spans[1].Spoiled, "connection refused")
 		for _, after := range []int{2, 4} {
-			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool { return len(s.Spans) == after && bothCount(s) })
+			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool {
+				return len(s.Spans) == after && bothCount(s)
+			})
 			b.kill()
 			b.begin()
 			synctest.Wait()

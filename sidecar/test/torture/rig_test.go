@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
@@ -32,9 +32,7 @@ const (
 	conversations = 60
 	token         = "a-token-for-the-operators"
 
-	soon   = time.Minute            // when every condition has come true, however busy the machine is
-	answer = 3 * time.Second        // within which the API answers an operator, three times what is wanted
-	look   = 200 * time.Millisecond // between two questions of the operator
+	look = 200 * time.Millisecond // between two questions of the operator
 )
 
 // tokens is what the target does with a request that is not to be answered by a fault.
@@ -49,8 +47,7 @@ type rig struct {
 	asked   atomic.Int64
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
-	command process.Command
-	process atomic.Pointer[process.Process]
+	part    *boothtest.Part
 	down    atomic.Bool // the fault has ended the process
 	address string
 	dir     string // of the data
@@ -80,13 +77,11 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 	}))
 	t.Cleanup(page.Close)
 
-	ports, err := process.FreePorts(28088, 1)
-	require.NoError(t, err)
-	r.address = process.Loopback(ports[0])
-	r.command = process.Command{
+	r.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz"}
+	r.part.Command = process.Command{
 		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Log: boothtest.Log(t, "loadgen"),
 		Args: append([]string{
-			"--target-url=http://" + l.Addr().String(), "--listen=" + r.address, "--data-dir=" + r.dir,
+			"--target-url=http://" + l.Addr().String(), "--listen=" + boothtest.AnyPort, "--data-dir=" + r.dir,
 			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=60", "--target-rps=0", "--start",
 			"--output-tokens-mean=40", "--output-tokens-cv=.15", "--cluster-metrics-urls=" + page.URL,
 		}, flags...),
@@ -94,14 +89,15 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 	}
 	if disk {
 		const script = `mount -t tmpfs -o size=32m tmpfs "$0" && exec "$@"`
-		r.command.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", script, r.dir, r.command.Path}, r.command.Args...)
-		r.command.Path, err = exec.LookPath("unshare")
+		c := &r.part.Command
+		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", script, r.dir, c.Path}, c.Args...)
+		c.Path, err = exec.LookPath("unshare")
 		require.NoError(t, err)
 	}
-	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+r.address, token)
+	r.part.Run(t)
+	r.address = r.part.Address()
+	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, r.part.URL(), token)
 	require.NoError(t, err)
-	r.start()
-	t.Cleanup(func() { process.StopAll(context.Background(), r.process.Load()) })
 	r.until("all conversations begin", func(s api.LaneSnapshot) bool {
 		return s.State.Concurrency.Actual >= conversations && s.Totals.OK > conversations
 	})
@@ -118,20 +114,9 @@ func (r *rig) fault(c net.Conn) bool {
 	return true
 }
 
-func (r *rig) start() {
-	r.Helper()
-	started, err := process.Start(r.command)
-	require.NoError(r, err)
-	r.process.Store(started)
-	ctx, cancel := context.WithTimeout(r.Context(), soon)
-	defer cancel()
-	require.NoError(r, local.Ready(ctx, "http://"+r.address+"/healthz", started))
-	r.down.Store(false)
-}
-
 // lane is what the API says now.
 func (r *rig) lane() (api.LaneSnapshot, api.ClientHealth, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), answer)
+	ctx, cancel := context.WithTimeout(r.Context(), wait.Limit)
 	defer cancel()
 	s, err := r.client.Snapshot(ctx)
 	if err != nil {
@@ -143,18 +128,15 @@ func (r *rig) lane() (api.LaneSnapshot, api.ClientHealth, error) {
 // until waits for what the API is to say, and says how long that took.
 func (r *rig) until(what string, holds func(api.LaneSnapshot) bool) time.Duration {
 	r.Helper()
-	begun, deadline, tick := time.Now(), time.After(soon), time.NewTicker(look/4)
-	defer tick.Stop()
-	for {
-		if s, _, err := r.lane(); err == nil && holds(s) {
-			return time.Since(begun)
+	begun := time.Now()
+	wait.Eventually(r, what, func() (any, bool) {
+		s, _, err := r.lane()
+		if err != nil {
+			return err, false
 		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			require.Fail(r, "not in time: "+what)
-		}
-	}
+		return s.Totals, holds(s)
+	})
+	return time.Since(begun)
 }
 
 // cost is what was seen of the load generator while a fault went on.
@@ -209,7 +191,7 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 		case ctx.Err() == nil && !r.down.Load():
 			c.unanswered++
 		}
-		if p, err := procfs.NewProc(r.process.Load().PID()); err == nil {
+		if p, err := procfs.NewProc(r.part.PID()); err == nil {
 			if status, err := p.NewStatus(); err == nil {
 				c.memory = max(c.memory, status.VmRSS)
 			}
@@ -267,18 +249,11 @@ func (r *rig) wrong(since time.Time) float64 {
 func (r *rig) stored() []api.Turn {
 	r.Helper()
 	var text bytes.Buffer
-	ctx, cancel := context.WithTimeout(r.Context(), soon)
-	defer cancel()
-	for {
+	wait.Eventually(r, "the turns are exported", func() (any, bool) {
 		text.Reset()
-		err := r.client.TurnsCSV(ctx, &text, "main", 0)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			require.NoError(r, err)
-		}
-	}
+		err := r.client.TurnsCSV(r.Context(), &text, "main", 0)
+		return err, err == nil
+	})
 	turns, err := api.ReadTurns(&text)
 	require.NoError(r, err)
 	return turns
@@ -286,7 +261,7 @@ func (r *rig) stored() []api.Turn {
 
 // cpu is the time that the process has used, in seconds; 0 where there is none.
 func (r *rig) cpu() float64 {
-	p, err := procfs.NewProc(r.process.Load().PID())
+	p, err := procfs.NewProc(r.part.PID())
 	if err != nil {
 		return 0
 	}

@@ -151,7 +151,8 @@ func TestEachLaneIsAsAlone(t *testing.T) {
 			}
 			mean, sd := stat.MeanStdDev(values, nil)
 			off := quantile * sd * math.Sqrt(1+1./alone)
-			figure.Report(t, "%s, %s: %.4g beside another lane, alone %.4g ± %.2g (99.9 %% of runs)", mode, what, together[i][j], mean, off)
+			figure.Report(t, "%s, %s: %.4g beside another lane, alone %.4g ± %.2g (99.9 %% of runs)",
+				mode, what, together[i][j], mean, off)
 			assert.InDelta(t, mean, together[i][j], off, "%s, %s", mode, what)
 			assert.Less(t, off, .35*mean, "%s, %s: the interval says nothing", mode, what)
 		}
