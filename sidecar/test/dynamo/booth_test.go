@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
@@ -84,21 +85,13 @@ func startLoadgen(t *testing.T, binary string, args []string) {
 // wait polls the lane's status until it is as wanted.
 func (b *booth) wait(t *testing.T, what string, limit time.Duration, wanted func(api.LaneStatus) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		s, err := b.client.Status(ctx)
-		if err == nil && wanted(s.Lanes[0]) {
-			return
+	wait.Within(t, limit, what, func() (any, bool) {
+		s, err := b.client.Status(t.Context())
+		if err != nil {
+			return err, false
 		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s did not come within %v; last status: %+v, %v", what, limit, s.Lanes, err)
-		case <-tick.C:
-		}
-	}
+		return s.Lanes[0], wanted(s.Lanes[0])
+	})
 }
 
 func (b *booth) waitReady(t *testing.T) {

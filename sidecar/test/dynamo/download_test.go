@@ -27,6 +27,7 @@ import (
 	"kvbooth/internal/chart"
 	"kvbooth/internal/output"
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 )
 
@@ -249,17 +250,12 @@ func TestDownload(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
 	cmd, out := h.command(ctx, t, python, to, "")
 	require.NoError(t, cmd.Start())
-	deadline := time.After(time.Minute)
 	for range 2 {
-		select {
-		case <-h.held:
-		case <-deadline:
-			kill()
-			_ = cmd.Wait()
-			t.Fatalf("the files were not asked for: %s", out)
-		}
+		wait.Receive(t, "a request for a file", h.held)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "example/Model-70B: 0.01 GB of 0.02 GB (50 %)") }, time.Minute, 20*time.Millisecond, "it does not say how far it is")
+	wait.Eventually(t, "it does not say how far it is", func() (any, bool) {
+		return nil, strings.Contains(out.String(), "example/Model-70B: 0.01 GB of 0.02 GB (50 %)")
+	})
 	kill()
 	require.Error(t, cmd.Wait())
 	require.NoFileExists(t, marker, "half a model has no marker")

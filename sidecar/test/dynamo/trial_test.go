@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -40,23 +41,19 @@ func TestTrial(t *testing.T) {
 // trial runs one of kv against round-robin, for at most so long, and gives it when it has ended.
 func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+limit)
-	defer cancel()
-	s, err := b.client.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
+	s, err := b.client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
 		Kind: api.SweepTrial, Levels: []int{12}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
 		Seconds: new(5.), MaxSeconds: new(limit.Seconds()),
 	})
-	for err == nil && s.State == api.SweepRunning {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the trial did not end: %+v", s.Progress)
-		case <-time.After(200 * time.Millisecond):
-		}
-		s, err = b.client.Sweep(ctx, s.ID)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	wait.Within(t, 5*time.Minute+limit, "the trial ends", func() (any, bool) {
+		if s, err = b.client.Sweep(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		return s.Progress, s.State != api.SweepRunning
+	})
 	for _, span := range s.Spans {
 		t.Logf("span %d, %s, %s: %d turns in %.0f s, by %s, %s", span.Number, span.Arm, span.Mode.Mode, span.Turns, span.Until.Sub(span.CountedFrom).Seconds(), span.Cold, span.Spoiled)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"kvbooth/internal/chart"
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/test/boothtest"
@@ -51,10 +52,10 @@ func TestChart(t *testing.T) {
 	i.apply(t)
 
 	s := &stage{plane: c, name: "booth", bin: boothtest.Programs(t), target: c.Frontend(t, "booth")}
-	require.Eventually(t, func() bool {
+	wait.Within(t, longest, "the graph serves", func() (any, bool) {
 		workers, err := cluster.Probe(t.Context(), s.target, nil)
-		return err == nil && len(workers) == 3
-	}, longest, 50*time.Millisecond, "the graph serves")
+		return nil, err == nil && len(workers) == 3
+	})
 	file := i.variants(t)
 	flag := "--mode-kubernetes-variants-file=" + file
 	check := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(c.Kubeconfig(), flag)...)...)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/loadgen/cluster"
 )
@@ -66,15 +67,15 @@ func cached(t *testing.T, url string) int {
 // serving waits until the frontend lists so many instances in a mode, and gives their ids.
 func serving(t *testing.T, url, mode string, n int) (ids []string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	wait.Within(t, within, "the pods serve the mode", func() (any, bool) {
 		var state struct{ Mode string }
 		if get(t, url+"/sim/v1/state", &state) != http.StatusOK || state.Mode != mode {
-			return false
+			return nil, false
 		}
 		var err error
 		ids, err = cluster.Probe(t.Context(), url, nil)
-		return err == nil && len(ids) == n
-	}, within, pollEvery)
+		return nil, err == nil && len(ids) == n
+	})
 	return ids
 }
 
@@ -116,7 +117,9 @@ func TestFrontendFollows(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	require.NoError(t, c.Client().Delete(ctx, &pod))
-	require.Eventually(t, func() bool { return get(t, url+"/health", nil) == http.StatusServiceUnavailable }, within, 10*time.Millisecond)
+	wait.Within(t, within, "the frontend is not ready", func() (any, bool) {
+		return nil, get(t, url+"/health", nil) == http.StatusServiceUnavailable
+	})
 	serving(t, url, "kv", 3)
 	require.Error(t, c.Client().Get(ctx, client.ObjectKeyFromObject(&pod), &pod))
 }

@@ -27,6 +27,7 @@ import (
 
 	"kvbooth/internal/chart"
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 )
 
 // helm is the chart, its program and a cluster for it.
@@ -93,17 +94,17 @@ func (h *helm) defines(t *testing.T, kinds ...string) {
 		h.apply(t, definition, "")
 	}
 	for _, definition := range all {
-		require.Eventually(t, func() bool {
+		wait.Within(t, within, definition.GetName()+" is served", func() (any, bool) {
 			live := definition.DeepCopy()
 			if h.client.Get(t.Context(), client.ObjectKeyFromObject(definition), live) != nil {
-				return false
+				return nil, false
 			}
 			conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-			return slices.ContainsFunc(conditions, func(each any) bool {
+			return nil, slices.ContainsFunc(conditions, func(each any) bool {
 				condition, _ := each.(map[string]any)
 				return condition["type"] == "Established" && condition["status"] == "True"
 			})
-		}, within, pollEvery, "%s is served", definition.GetName())
+		})
 	}
 }
 
@@ -423,10 +424,10 @@ func testAllOfIt(t *testing.T, h *helm) {
 	require.NoError(t, err)
 	assert.Contains(t, said, "GPUs: 6 are freed")
 	h.deletes(t, o, said)
-	require.Eventually(t, func() bool {
+	wait.Within(t, within, "the workers end", func() (any, bool) {
 		var pods corev1.PodList
-		return h.client.List(t.Context(), &pods, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "kvbooth"}) == nil && len(pods.Items) == 0
-	}, within, pollEvery, "the workers end")
+		return nil, h.client.List(t.Context(), &pods, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "kvbooth"}) == nil && len(pods.Items) == 0
+	})
 }
 
 // mode is that of a graph, as Dynamo spells it.

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kvbooth/internal/wait"
 )
 
 // within is what a condition may take to come about on a busy machine.
@@ -356,7 +358,9 @@ func TestInPlace(t *testing.T) {
 	// What is deleted goes with all that it had.
 	g, _ := c.latest()
 	require.NoError(t, c.Client().Delete(t.Context(), g.Object))
-	require.Eventually(t, func() bool { return len(c.pods(worker)) == 0 && len(c.pods(frontend)) == 0 }, within, pollEvery)
+	wait.Within(t, within, "no pod is left", func() (any, bool) {
+		return nil, len(c.pods(worker)) == 0 && len(c.pods(frontend)) == 0
+	})
 }
 
 // Under Recreate a roll-back in the middle of a roll-out leaves both sets of workers waiting for the GPUs, until a new
@@ -450,10 +454,10 @@ func (c *rig) told(so func(componentStatus) bool) bool {
 // running waits until a pod is ready.
 func (c *rig) running(name string) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
+	wait.Within(c.t, within, "the pod is ready", func() (any, bool) {
 		var pod corev1.Pod
-		return c.Client().Get(c.t.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, &pod) == nil && podReady(&pod)
-	}, within, pollEvery)
+		return nil, c.Client().Get(c.t.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, &pod) == nil && podReady(&pod)
+	})
 }
 
 // unscheduled waits until so many workers' pods find no GPU.
@@ -479,13 +483,13 @@ func (c *rig) waiting(reason string, n int) {
 
 func (c *rig) count(n int, is func(*corev1.Pod) bool) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
+	wait.Within(c.t, within, "so many pods", func() (any, bool) {
 		found := 0
 		for _, p := range c.pods(worker) {
 			if is(&p) {
 				found++
 			}
 		}
-		return found == n
-	}, within, pollEvery)
+		return nil, found == n
+	})
 }

@@ -22,6 +22,7 @@ import (
 
 	"kvbooth/internal/chart"
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -77,7 +78,9 @@ func TestMembersMeet(t *testing.T) {
 	launch(t, environment(t, objects, container("kvbooth-nats"), ""), server, "--config="+filepath.Join(conf, "nats.conf"))
 	hears := launch(t, nil, loadgen, "--config="+filepath.Join(conf, "loadgen.yaml"))
 	launch(t, environment(t, objects, member, "kvbooth-member-1"), loadgen, args...)
-	require.Eventually(t, func() bool { return strings.Contains(hears.String(), "kvbooth-member-1") }, time.Minute, 20*time.Millisecond, "%s", hears)
+	wait.Eventually(t, "the member is present", func() (any, bool) {
+		return nil, strings.Contains(hears.String(), "kvbooth-member-1")
+	})
 
 	files("nats", map[string]string{"token": strings.Repeat("x", 40)})
 	for i, arg := range args { // the first one still listens

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/process"
@@ -49,10 +50,10 @@ func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 	t.Helper()
 	c.Deploy(t, name, "round-robin", time.Second)
 	s := &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
-	require.Eventually(t, func() bool {
+	wait.Within(t, longest, "the graph serves", func() (any, bool) {
 		workers, err := cluster.Probe(t.Context(), s.target, nil)
-		return err == nil && len(workers) == 3
-	}, longest, 50*time.Millisecond, "the graph serves")
+		return nil, err == nil && len(workers) == 3
+	})
 	return s
 }
 
@@ -93,13 +94,13 @@ func (s *stage) state(ctx context.Context) (api.State, error) {
 func (s *stage) sees(t *testing.T, what string, ok func(api.State) bool) api.State {
 	t.Helper()
 	var last api.State
-	require.Eventually(t, func() bool {
+	wait.Within(t, longest, what, func() (any, bool) {
 		now, err := s.state(t.Context())
 		if err == nil {
 			last = now
 		}
-		return err == nil && ok(now)
-	}, longest, 50*time.Millisecond, "%s; the state is %+v", what, &last)
+		return last, err == nil && ok(now)
+	})
 	return last
 }
 
@@ -185,7 +186,9 @@ func testTwentySwitches(t *testing.T, s *stage) {
 			to = roundRobinMode
 		}
 		before := s.turns(t, "ok")
-		require.Eventually(t, func() bool { return s.turns(t, "ok") >= before+20 }, longest, 50*time.Millisecond, "turns between two switches")
+		wait.Within(t, longest, "turns between two switches", func() (any, bool) {
+			return nil, s.turns(t, "ok") >= before+20
+		})
 		end, said := s.switches(t, to)
 		t.Logf("%s: in %s", time.Now().UTC().Format("05.000"), to.Mode)
 		require.Equal(t, to.Mode, end.Mode, "switch %d: %v", i, end.ModeChange)
@@ -277,12 +280,16 @@ func testKilled(t *testing.T, s *stage) {
 	s.run(t, "loadgen")
 	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	wait.Within(t, longest, "a switch is noted", func() (any, bool) {
+		return nil, s.object(t).GetAnnotations()["kvbooth.io/switch"] != ""
+	})
 	s.part.Kill()
 	s.part.Start(t)
 	s.sees(t, "the new mode", func(st api.State) bool { return st.Mode == api.ModeKV && st.Phase != api.PhaseSwitching })
 	assert.Equal(t, api.ModeKV, s.serves(t.Context()))
-	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] == "" }, longest, 50*time.Millisecond, "the note is taken off")
+	wait.Within(t, longest, "the note is taken off", func() (any, bool) {
+		return nil, s.object(t).GetAnnotations()["kvbooth.io/switch"] == ""
+	})
 	events, err := s.Events(t.Context(), api.DefaultLane, 20)
 	require.NoError(t, err)
 	assert.Contains(t, fmt.Sprint(events.Events), "Round-robin to KV-aware")
@@ -296,7 +303,9 @@ func testOthers(t *testing.T, s *stage) {
 	second.run(t, "second")
 	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	wait.Within(t, longest, "a switch is noted", func() (any, bool) {
+		return nil, s.object(t).GetAnnotations()["kvbooth.io/switch"] != ""
+	})
 	end, _ := second.switches(t, kvMode)
 	require.NotNil(t, end.ModeChange, "the second one's switch")
 	assert.Contains(t, end.ModeChange.Message, "switches default/others to KV-aware until")
@@ -360,14 +369,14 @@ func testSweeps(t *testing.T, s *stage) {
 		sweep, err := s.StartSweep(t.Context(), api.DefaultLane, req)
 		require.NoError(t, err)
 		modes := map[api.Mode]int{}
-		require.Eventually(t, func() bool {
+		wait.Within(t, longest, "spans of both modes", func() (any, bool) {
 			sweep, err = s.Sweep(t.Context(), sweep.ID)
 			clear(modes)
 			for _, span := range sweep.Spans {
 				modes[span.Mode.Mode] += span.Turns
 			}
-			return err == nil && (sweep.State.Ended() || req.Kind == api.SweepTrial && len(modes) == 2)
-		}, longest, 100*time.Millisecond)
+			return nil, err == nil && (sweep.State.Ended() || req.Kind == api.SweepTrial && len(modes) == 2)
+		})
 		assert.Len(t, modes, 2, "%+v", sweep.Spans)
 		assert.Positive(t, modes[api.ModeKV])
 		assert.Positive(t, modes[api.ModeRoundRobin])
@@ -385,7 +394,9 @@ func testDeleted(t *testing.T, s *stage) {
 	s.run(t, "loadgen")
 	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	wait.Within(t, longest, "a switch is noted", func() (any, bool) {
+		return nil, s.object(t).GetAnnotations()["kvbooth.io/switch"] != ""
+	})
 	require.NoError(t, s.plane.client.Delete(t.Context(), s.object(t)))
 	end := s.sees(t, "the end of the change", func(st api.State) bool { return st.ModeChange != nil && st.ModeChange.Failed })
 	assert.Contains(t, end.ModeChange.Message, "DynamoGraphDeployment default/deleted not found")
