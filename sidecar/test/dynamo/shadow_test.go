@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"

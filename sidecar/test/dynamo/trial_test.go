@@ -4,7 +4,6 @@ package dynamo
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
 	"time"
