@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
