@@ -167,8 +167,14 @@ func (w *world) selectors(object *unstructured.Unstructured, who, namespace stri
 		pods := w.selected(who, spec["podSelector"], namespace)
 		for _, rule := range list(spec["ingress"]) {
 			for _, port := range list(rule["ports"]) {
-				if to := into[corev1.ServicePort](w, who, fields{"targetPort": port["port"]}); !hasPort(pods, to.TargetPort) {
+				to := into[corev1.ServicePort](w, who, fields{"targetPort": port["port"]})
+				if port["port"] != nil && !hasPort(pods, to.TargetPort) {
 					w.say("%s: lets in to port %s, which its pods do not have", who, to.TargetPort.String())
+				}
+			}
+			for _, peer := range list(rule["from"]) {
+				if peer["podSelector"] != nil && peer["namespaceSelector"] == nil {
+					w.selected(who+", from", peer["podSelector"], namespace)
 				}
 			}
 		}
@@ -259,7 +265,11 @@ func (w *world) monitor(object *unstructured.Unstructured, who, namespace string
 	if len(namespaces) == 0 {
 		namespaces = []string{namespace}
 	}
-	for _, endpoint := range append(list(spec["endpoints"]), list(spec["podMetricsEndpoints"])...) {
+	endpoints := append(list(spec["endpoints"]), list(spec["podMetricsEndpoints"])...)
+	if len(endpoints) == 0 {
+		w.say("%s: reads nothing", who)
+	}
+	for _, endpoint := range endpoints {
 		port, _ := endpoint["port"].(string)
 		switch {
 		case strings.Contains(object.GetName(), "dcgm"): // the exporter is the GPU operator's
@@ -332,9 +342,12 @@ func (w *world) reference(who, namespace, kind, by string, to fields) {
 	}
 	if kind == "" {
 		kind, _ = to["kind"].(string)
-		if kind == "Group" || kind == "User" {
-			return
-		}
+	}
+	if kind == "Group" || kind == "User" {
+		return
+	}
+	if kind == "ServiceAccount" && to["namespace"] == nil {
+		w.say("%s: its ServiceAccount %s has no namespace", who, name)
 	}
 	in := namespace
 	if other, ok := to["namespace"].(string); ok {
@@ -353,12 +366,19 @@ func (w *world) reference(who, namespace, kind, by string, to fields) {
 			w.say("%s: Gateway %s has no listener %v", who, name, section)
 		}
 	}
-	if kind == "Service" && in != namespace && !slices.ContainsFunc(w.objects, func(o *unstructured.Unstructured) bool {
+	if port, ok := to["port"].(int64); ok {
+		w.backend(who, namespace, name, in, port)
+	}
+}
+
+// backend holds a rule of a route against the Service that it leads to.
+func (w *world) backend(who, namespace, name, in string, port int64) {
+	if in != namespace && !slices.ContainsFunc(w.objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "ReferenceGrant" && namespaceOf(o, w.namespace) == in
 	}) {
 		w.say("%s: leads to %s without a ReferenceGrant there", who, in)
 	}
-	if port, ok := to["port"].(int64); ok && !slices.ContainsFunc(w.services, func(s corev1.Service) bool {
+	if !slices.ContainsFunc(w.services, func(s corev1.Service) bool {
 		return s.Name == name && s.Namespace == in && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
 			return int64(p.Port) == port
 		})
@@ -407,7 +427,7 @@ var evaluator = func() policy.Evaluator {
 	return e
 }()
 
-// pod checks a pod of the chart's own making: Pod Security "restricted", resources, ports of probes, and volumes.
+// pod checks a pod of the chart's own making: Pod Security "restricted", and its volumes.
 func (w *world) pod(p *Pod) {
 	level := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
 	result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &p.Template.ObjectMeta, &p.Template.Spec))
@@ -424,20 +444,6 @@ func (w *world) pod(p *Pod) {
 	}
 	for _, c := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
 		who := p.Owner + ", container " + c.Name
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if limit, request := c.Resources.Limits[name], c.Resources.Requests[name]; limit.IsZero() || request.IsZero() {
-				w.say("%s: has no limit or no request of %s", who, name)
-			}
-		}
-		_, tag, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":")
-		if !strings.Contains(c.Image, "@sha256:") && (tag == "" || tag == "latest") {
-			w.say("%s: its image %q has no version", who, c.Image)
-		}
-		for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
-			if probe != nil && probe.HTTPGet != nil && !hasPort([]Pod{*p}, probe.HTTPGet.Port) {
-				w.say("%s: a probe asks port %s, which it does not have", who, probe.HTTPGet.Port.String())
-			}
-		}
 		for _, mount := range c.VolumeMounts {
 			if !slices.Contains(volumes, mount.Name) {
 				w.say("%s: mounts %s, which is no volume of the pod", who, mount.Name)
@@ -446,6 +452,26 @@ func (w *world) pod(p *Pod) {
 		user := c.SecurityContext
 		if pod := spec.SecurityContext; (user == nil || user.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
 			w.say("%s: runs as whatever user its image names; runAsUser must say which", who)
+		}
+		w.container(who, p, &c)
+	}
+}
+
+// container checks resources, the version of the image, and the ports of probes.
+func (w *world) container(who string, p *Pod, c *corev1.Container) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, request := c.Resources.Limits[name], c.Resources.Requests[name]
+		if limit.IsZero() || request.IsZero() {
+			w.say("%s: has no limit or no request of %s", who, name)
+		}
+	}
+	_, tag, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":")
+	if !strings.Contains(c.Image, "@sha256:") && (tag == "" || tag == "latest") {
+		w.say("%s: its image %q has no version", who, c.Image)
+	}
+	for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if probe != nil && probe.HTTPGet != nil && !hasPort([]Pod{*p}, probe.HTTPGet.Port) {
+			w.say("%s: a probe asks port %s, which it does not have", who, probe.HTTPGet.Port.String())
 		}
 	}
 }
