@@ -142,10 +142,15 @@ func TestOperate(t *testing.T) {
 		require.NotContains(t, who, "vera")
 	}
 	var list api.ConversationList
-	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations?limit=1", "", &list))
-	require.Len(t, list.Conversations, 1)
+	wait.Eventually(t, "a conversation is stored", func() (any, bool) {
+		require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations?limit=1", "", &list))
+		return list, len(list.Conversations) == 1
+	})
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations/"+list.Conversations[0].ID, "", nil))
-	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "turns.csv?step=1", "", nil))
+	wait.Eventually(t, "the turns of step 1 are stored", func() (any, bool) {
+		status := call(t, a, "vera", "Viewer", "GET", "turns.csv?step=1", "", nil)
+		return status, status == 200
+	})
 
 	// The load generator's refusals come as it wrote them.
 	require.Equal(t, 422, call(t, a, "edith", "Editor", "POST", "workload/start", `{"concurrency":181}`, &p))
