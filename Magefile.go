@@ -71,7 +71,10 @@ func Verify(ctx context.Context) error {
 }
 
 // verification are the parts of [Verify].
-func verification() []suite.Part {
+func verification() []suite.Part { return slices.Concat(statisticalParts(), processParts(), externalParts()) }
+
+// statisticalParts run in this process, most of them in virtual time.
+func statisticalParts() []suite.Part {
 	return []suite.Part{
 		{
 			Name: "race", Run: raceOfAll, Capability: "every package", Checks: "unit tests under the race detector, in random order",
@@ -104,6 +107,16 @@ func verification() []suite.Part {
 			Checks:     "the model over HTTP against its core; profiles against the recorded tables; docs are as computed",
 		},
 		{
+			Name: "mutation", Run: mutation, Capability: "the unit tests themselves",
+			Checks: "share of deliberate faults that they find in chat, stats, workload, proof, sim, cluster and store",
+		},
+	}
+}
+
+// processParts start the product's own programs.
+func processParts() []suite.Part {
+	return []suite.Part{
+		{
 			Name: "booths", Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|TestKilledProcess|TestSimulation|TestSimulationLeavesNoProcess)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
 			Capability: "a booth of real processes",
@@ -117,6 +130,12 @@ func verification() []suite.Part {
 			Name: "members", Run: killedMembers, Capability: "several load generators as one",
 			Checks: "members, coordinator and NATS server killed under load; MEMBERS_KILLS and MEMBERS_CONVERSATIONS set how often",
 		},
+	}
+}
+
+// externalParts need programs of others: Dynamo, a control plane, Helm, Grafana, a browser, Python.
+func externalParts() []suite.Part {
+	return []suite.Part{
 		{
 			Name: "dynamo", Run: realDynamo, Capability: "NVIDIA Dynamo",
 			Checks: "a real Dynamo with mock workers: tokens, counts, modes, trial, shadow, doctor, engines' arguments",
@@ -146,10 +165,6 @@ func verification() []suite.Part {
 		{
 			Name: "grafana", Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana", "./sidecar/booth/local"), Capability: "the app in a real Grafana",
 			Checks: "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
-		},
-		{
-			Name: "mutation", Run: mutation, Capability: "the unit tests themselves",
-			Checks: "share of deliberate faults that they find in chat, stats, workload, proof, sim, cluster and store",
 		},
 	}
 }

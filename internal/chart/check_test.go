@@ -449,11 +449,15 @@ func (w *world) pod(p *Pod) {
 				w.say("%s: mounts %s, which is no volume of the pod", who, mount.Name)
 			}
 		}
-		user := c.SecurityContext
-		if pod := spec.SecurityContext; (user == nil || user.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
-			w.say("%s: runs as whatever user its image names; runAsUser must say which", who)
-		}
+		w.user(who, spec.SecurityContext, c.SecurityContext)
 		w.container(who, p, &c)
+	}
+}
+
+// user reports a container that runs as the user that its image names.
+func (w *world) user(who string, pod *corev1.PodSecurityContext, own *corev1.SecurityContext) {
+	if (own == nil || own.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
+		w.say("%s: runs as the user that its image names; set runAsUser", who)
 	}
 }
 
