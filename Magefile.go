@@ -71,7 +71,9 @@ func Verify(ctx context.Context) error {
 }
 
 // verification are the parts of [Verify].
-func verification() []suite.Part { return slices.Concat(statisticalParts(), processParts(), externalParts()) }
+func verification() []suite.Part {
+	return slices.Concat(statisticalParts(), processParts(), externalParts())
+}
 
 // statisticalParts run in this process, most of them in virtual time.
 func statisticalParts() []suite.Part {
