@@ -2,7 +2,7 @@ import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 
 import { admin, FakeClient, viewer } from '../test/fixtures';
-import { ClientProvider, ME_EVERY, ME_RETRY, useLive, useMe } from './context';
+import { ClientProvider, ME_EVERY, ME_RETRY, useClient, useLive, useMe } from './context';
 
 function Who() {
   return <p>{useMe()?.login ?? 'nobody'}</p>;
@@ -58,5 +58,14 @@ describe('useMe', () => {
     unmount();
     await act(() => jest.advanceTimersByTimeAsync(10 * ME_EVERY));
     expect(client.who).toHaveBeenCalledTimes(3);
+  });
+});
+
+describe('useClient', () => {
+  it('needs a provider', () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const Lost = () => <p>{typeof useClient()}</p>;
+    expect(() => render(<Lost />)).toThrow('ClientProvider');
+    log.mockRestore();
   });
 });

@@ -52,6 +52,16 @@ describe('toLiveState', () => {
     stop();
   });
 
+  it('is lost when the source never sends', () => {
+    const { states, stop } = follow();
+    jest.advanceTimersByTime(60_000);
+    expect(states).toEqual([
+      [0, { status: 'loading' }],
+      [STALE_AFTER, { status: 'lost', since: 0, problem: silent }],
+    ]);
+    stop();
+  });
+
   it('keeps the time of the loss and the last snapshot while the reason changes, and repeats nothing', () => {
     const { messages, states, stop } = follow();
     messages.next({ snapshot: shown });

@@ -73,6 +73,17 @@ describe('usePolled', () => {
     expect(result.current).toEqual({ problem: expect.objectContaining({ message: 'broken' }) });
   });
 
+  it('keeps the identity of what did not change', async () => {
+    let asked = 0;
+    const load = () => Promise.resolve({ rows: [{ id: 1 }], at: ++asked });
+    const { result } = poll({ load });
+    await pass(0);
+    const before = result.current.value as { rows: unknown };
+    await pass(EVERY);
+    expect(result.current.value).not.toBe(before);
+    expect((result.current.value as { rows: unknown }).rows).toBe(before.rows);
+  });
+
   it('forgets the value when the key changes, and hears no late answer to the old question', async () => {
     let late!: (value: string) => void;
     const first = jest.fn(() => new Promise<string>((resolve) => (late = resolve)));

@@ -5,6 +5,7 @@ import { of, throwError, type Observable } from 'rxjs';
 
 import { getBackendSrv, locationService } from '@grafana/runtime';
 
+import type { Settings } from '../client';
 import { violations } from '../test/axe';
 import { settings } from '../test/fixtures';
 import ConfigPage from './ConfigPage';
@@ -264,12 +265,15 @@ describe('the load generator’s settings', () => {
     expect(save('Load generator')).toBeDisabled();
   });
 
-  it('offer the baselines that there are', async () => {
-    answer('PATCH /resources/settings', settings({ default_baseline: 'h200' }));
+  it.each<[string, RegExp, string, Partial<Settings>]>([
+    ['baselines', /^Default baseline/, '3 × H200', { default_baseline: 'h200' }],
+    ['vendors', /^Vendor/, 'DigitalOcean', { vendor: 'digitalocean' }],
+  ])('offer the %s that there are', async (_, name, option, patch) => {
+    answer('PATCH /resources/settings', settings(patch));
     await show();
-    await userEvent.selectOptions(screen.getByRole('combobox', { name: 'Default baseline' }), '3 × H200');
+    await userEvent.selectOptions(screen.getByRole('combobox', { name }), option);
     await userEvent.click(save('Load generator'));
-    await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual({ default_baseline: 'h200' }));
+    await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual(patch));
   });
 
   it('say why they cannot be read, and can be asked for again', async () => {

@@ -145,6 +145,12 @@ describe('the recorded benchmark', () => {
     expect(asked()).toBe(before + 1);
   });
 
+  it('offers no choice where there is one baseline', async () => {
+    await show([recorded]);
+    expect(screen.queryByRole('combobox')).not.toBeInTheDocument();
+    expect(screen.getAllByText('3× H200, recorded')).not.toHaveLength(0);
+  });
+
   it('says it where none of the levels is on the slider', async () => {
     await show([{ ...recorded, rows: [row(40, 'kv', { ttft: { p95: 0.4 } })] }]);
     expect(screen.getByText(/None of its 1 levels is on the slider/)).toBeInTheDocument();
@@ -165,6 +171,20 @@ describe('the recorded benchmark', () => {
     act(() => client.lose());
     expect(texts()).toHaveLength(2);
     expect(screen.queryByText('live now')).not.toBeInTheDocument();
+  });
+
+  it('does not wait for a load generator that is lost from the start', async () => {
+    const client = new FakeClient();
+    client.lose();
+    client.reads.mockResolvedValue({ baselines: [recorded] });
+    render(
+      <ClientProvider client={client}>
+        <Benchmark lane="main" />
+      </ClientProvider>
+    );
+    await settled(client, '/baselines');
+    expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
+    expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
   });
 });
 
@@ -207,6 +227,17 @@ describe('the curves', () => {
     ]);
     expect([ttft.limit?.at, hits.limit]).toEqual([0.6, undefined]);
     expect([ttft.y.ticks.map(({ text }) => text).join(' '), hits.y.max]).toEqual(['0 200 400 600 800', 1]);
+  });
+
+  it('keep kinds of speculation apart', () => {
+    const [{ lines }] = curves([
+      row(60, 'kv', { speculation: 'off', ttft: { p95: 0.4 } }),
+      row(60, 'kv', { speculation: 'eagle3', ttft: { p95: 0.3 } }),
+    ]);
+    expect(lines.filter(({ tone }) => tone === 'kv').map(({ key, points }) => [key, points])).toEqual([
+      ['kv eagle3', [[60, 0.3]]],
+      ['kv off', [[60, 0.4]]],
+    ]);
   });
 
   it('name as many levels as there is room for', () => {

@@ -4,7 +4,7 @@ import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem } from '../../client';
 import { violations } from '../../test/axe';
-import { comparison, FakeClient, type LaneChange } from '../../test/fixtures';
+import { comparison, FakeClient, settings, type LaneChange } from '../../test/fixtures';
 import { stubSizes } from '../../test/sizes';
 import { Comparison, type ComparisonOptions } from './Comparison';
 import { COMPARE_EVERY } from './useComparison';
@@ -80,6 +80,18 @@ describe('the tables', () => {
     expect(legend.getByText(/Round-robin routing, speculation not recorded/)).toBeInTheDocument();
     expect(legend.getByText('not recorded')).toBeInTheDocument();
     expect(legend.queryByText('interpolated')).not.toBeInTheDocument();
+    expect(legend.getByText('Live').parentElement).toHaveTextContent('Live: the last 2 min 30 s of this step');
+    expect(legend.getByText(/^Percentages: live vs. this column/)).toBeInTheDocument();
+  });
+
+  it('follow each snapshot, and write SLOs with the decimals that they have', () => {
+    const { client } = showLane();
+    const live = { ...comparison().live, ttft: { p50: 0.3, p95: 0.4, n: 481 } };
+    const slo = { ttft: 0.5505, tpot: 0.06 };
+    act(() => client.show({ baseline: { live, n: 481 } }, { settings: settings({ slo }) }));
+    expect(row(latencies(), 'TTFT')).toHaveTextContent('300 ms');
+    expect(latencies().getByText('Live p50')).toHaveTextContent('n 481');
+    expect(screen.getByText('SLO: TTFT p95 ≤ 550.5 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
   });
 });
 
@@ -95,6 +107,12 @@ describe('what differs', () => {
     );
   });
 
+  it('is not mentioned where nothing does', () => {
+    showLane({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } });
+    expect(screen.queryByText(/Differs/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/Not calibrated/)).not.toBeInTheDocument();
+  });
+
   it.each([
     [{ calibrated: false, speed: 1 }, /with its current settings is assumed/],
     [{ calibrated: true, speed: 4 }, /runs at 4× speed/],
@@ -107,10 +125,18 @@ describe('what differs', () => {
 });
 
 describe('the states', () => {
+  it('while loading', () => {
+    show(new FakeClient());
+    expect(screen.getByText('Waiting')).toBeInTheDocument();
+    expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
+    expect(screen.queryByRole('table')).not.toBeInTheDocument();
+  });
+
   it('while settling', () => {
     showLane({ state: { settling: true }, baseline: { settling: true, settling_for_seconds: 42 } });
     expect(screen.getByText('42 s to go')).toBeInTheDocument();
     expect(screen.getByText(/starts after 60 s of it/)).toBeInTheDocument();
+    expect(screen.queryByText(/^Percentages/)).not.toBeInTheDocument();
   });
 
   it('while lost: no old number is shown as live', () => {
@@ -214,6 +240,13 @@ describe('a baseline of one’s choice', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
+  it('is not asked for where the snapshot holds it', async () => {
+    const { client } = showLane({}, { baseline: comparison().name });
+    await pass(3 * COMPARE_EVERY);
+    expect(client.reads).not.toHaveBeenCalled();
+    expect(screen.getAllByRole('table')).toHaveLength(2);
+  });
+
   it('stays while a question fails, and says so', async () => {
     const { client } = showChosen(Promise.resolve(mine));
     await pass(0);
@@ -241,8 +274,20 @@ describe('a baseline of one’s choice', () => {
 });
 
 describe('accessibility', () => {
-  it('has no violation while live', async () => {
-    const { container } = showLane({}, { size: 'large' });
+  it('has no violation in any state', async () => {
+    const client = new FakeClient();
+    const { container } = show(client, { size: 'large' });
+    expect(await violations(container)).toEqual([]); // loading
+    const states: LaneChange[] = [
+      {},
+      { state: { settling: true }, baseline: { settling: true } },
+      { state: { phase: 'stopped' } },
+    ];
+    for (const lane of states) {
+      act(() => client.show(lane));
+      expect({ lane, found: await violations(container) }).toEqual({ lane, found: [] });
+    }
+    act(() => client.lose());
     expect(await violations(container)).toEqual([]);
   });
 });

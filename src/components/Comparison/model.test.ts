@@ -28,6 +28,20 @@ function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: str
 }
 
 describe('columns', () => {
+  it.each([
+    [{}, ['Live', 'RR', 'KV'], ['RR', 'KV']],
+    [{ hideKV: true }, ['Live', 'RR'], ['RR']],
+    [{ hideKV: true, hideRoundRobin: true }, ['Live'], []],
+  ])('stand in the order of the modes, without those that are hidden: %j', (hidden, heads, named) => {
+    const { latencies, rates, sources } = model(hidden);
+    expect(rates.heads.map((head) => head.label)).toEqual(heads);
+    expect(latencies.heads.map((head) => head.label)).toEqual([
+      ...heads.map((head) => `${head} p50`),
+      ...heads.map((head) => `${head} p95`),
+    ]);
+    expect(sources.map(({ short }) => short)).toEqual(named);
+  });
+
   it('name the speculation where the mode alone does not tell them apart', () => {
     const columns = [
       column(),

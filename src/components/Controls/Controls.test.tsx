@@ -24,6 +24,19 @@ const change: ModeChange = {
   failed: false,
 };
 
+const held = (by: 'target_rps' | 'start_rate'): LaneChange => ({
+  state: {
+    concurrency: { target: 1000, actual: 262 },
+    step: {
+      id: 3,
+      started: '2026-11-20T09:50:00Z',
+      settled: '2026-11-20T09:51:20Z',
+      held: { by, at: 260 },
+      counted: 4,
+    },
+  },
+});
+
 async function show(client: FakeClient) {
   const result = render(
     <ClientProvider client={client}>
@@ -44,6 +57,8 @@ const button = (name: string) => screen.getByRole('button', { name });
 const slider = () => screen.getByRole('slider', { name: 'Concurrency' });
 const numberField = () => screen.getByRole('spinbutton', { name: 'Concurrency as a number' });
 
+const figures = () => screen.getAllByRole('term').map((term) => `${term.textContent} ${term.nextSibling?.textContent}`);
+
 /** An answer that the test gives when it likes. */
 function pending() {
   let answer!: (value: unknown) => void;
@@ -55,17 +70,42 @@ describe('who looks', () => {
   it('sees no controls as a viewer, but the same figures', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
-    client.show();
+    client.show({ state: { concurrency: { target: 120, actual: 119 } } });
     await show(client);
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(screen.getByText('Running')).toBeInTheDocument();
-    expect(screen.getAllByText('120')).toHaveLength(2); // target and actual
-    expect(screen.getByText('3–5')).toBeInTheDocument();
-    expect(screen.getByText('25 requests/s')).toBeInTheDocument();
+    expect(figures()).toEqual([
+      'Target 120',
+      'Actual 119',
+      'Routing KV-aware',
+      'Speculation Off',
+      'Waiting for first token 3, for up to 0.4 s',
+      'Turns 3–5',
+      'Opening texts 10',
+      'Opening length 3,500–4,000 tokens',
+      'Longest answer 1,024 tokens',
+      'Start rate 10 conversations/s',
+      'Request cap 25 requests/s',
+    ]);
     act(() => client.show({ state: { phase: 'switching', mode_change: change } }));
     expect(screen.getByText('KV-aware → Round-robin: Switching')).toBeInTheDocument();
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
+  });
+
+  it('sees the settings of the workload in the form alone as an operator', async () => {
+    await showLane();
+    const names = screen.getAllByRole('term').map(({ textContent }) => textContent);
+    expect(names).toEqual(['Target', 'Actual', 'Routing', 'Speculation', 'Waiting for first token']);
+  });
+
+  it('sees in a word that the load generator is the bottleneck', async () => {
+    const reason = 'the load generator itself is 8 ms late';
+    const client = new FakeClient();
+    client.show({}, { client: { verdict: 'client_bottleneck', reason, cpu_ratio: 1, lag_seconds: 0.008 } });
+    await show(client);
+    expect(screen.getByText('Load generator is the bottleneck')).toHaveAttribute('title', reason);
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument(); // that stands where figures are compared
   });
 
   it('sees no controls while it is not known who it is', async () => {
@@ -150,6 +190,19 @@ describe('the buttons', () => {
     expect(button('Start')).toBeEnabled();
     await userEvent.click(button('Close alert'));
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+  });
+
+  it.each<[string, LaneChange, string]>([
+    ['Stop', {}, 'The workload was not stopped'],
+    ['Drain', {}, 'The workload was not drained'],
+    ['Round-robin', {}, 'The mode was not changed'],
+    ['Cancel the change', { state: { phase: 'switching', mode_change: change } }, 'The mode change was not cancelled'],
+    ['One each', {}, 'The workload was not changed'],
+  ])('say what “%s” did not do', async (name, lane, title) => {
+    const { client } = await showLane(lane);
+    client.writes.mockRejectedValue(new Problem(502, 'connection refused'));
+    await userEvent.click(button(name));
+    expect(screen.getByRole('alert')).toHaveTextContent(new RegExp(`^${title}.*connection refused`));
   });
 });
 
@@ -375,19 +428,6 @@ describe('opening texts', () => {
 });
 
 describe('a load that is held back', () => {
-  const held = (by: 'target_rps' | 'start_rate'): LaneChange => ({
-    state: {
-      concurrency: { target: 1000, actual: 262 },
-      step: {
-        id: 3,
-        started: '2026-11-20T09:50:00Z',
-        settled: '2026-11-20T09:51:20Z',
-        held: { by, at: 260 },
-        counted: 4,
-      },
-    },
-  });
-
   it.each([
     ['target_rps', /^Held at 260 of 1,000 conversations by the cap of 25 requests\/s/, 'Request cap (0 = none)'],
     ['start_rate', /^Held at 260 of 1,000 conversations by the start rate of 10 conversations\/s/, 'Start rate'],
@@ -436,6 +476,16 @@ describe('more settings', () => {
     await userEvent.clear(field(name));
     await userEvent.type(field(name), value);
   };
+
+  it('are hidden until they are asked for', async () => {
+    await showLane();
+    expect(button('More')).toHaveAttribute('aria-expanded', 'false');
+    expect(screen.queryByRole('textbox', { name: 'Start rate' })).not.toBeInTheDocument();
+    await open();
+    expect(button('More')).toHaveAttribute('aria-expanded', 'true');
+    expect(field('Start rate')).toHaveValue('10');
+    expect(button('Apply')).toBeDisabled();
+  });
 
   it('send what has changed', async () => {
     const { client } = await showLane();
@@ -604,22 +654,29 @@ describe('while a trial has the workload', () => {
 });
 
 describe('accessibility', () => {
-  it.each<[string, (client: FakeClient) => void]>([
-    ['running', (client) => client.show()],
-    [
-      'switching',
-      (client) =>
-        client.show({ state: { phase: 'switching', mode_change: { ...change, phase: 'waiting_for_operator' } } }),
-    ],
-    ['lost', (client) => (client.show(), client.lose())],
-  ])('has nothing against it while %s', async (_, happen) => {
+  const waiting = { ...change, phase: 'waiting_for_operator' };
+  const states: Array<[string, LaneChange]> = [
+    ['running', {}],
+    ['stopped', stopped],
+    ['switching', { state: { phase: 'switching', mode_change: waiting } }],
+    ['failed', { state: { mode_change: { ...change, failed: true } }, target: { reachable: false } }],
+    ['held', held('target_rps')],
+    ['taken by a trial', { state: { sweep: sweepSummary() } }],
+  ];
+
+  it('has no violation in any state', async () => {
     const client = new FakeClient();
-    happen(client);
     const { container } = await show(client);
-    const more = screen.queryByRole('button', { name: 'More' });
-    if (more) {
-      await userEvent.click(more);
+    expect(await violations(container)).toEqual([]); // loading
+    for (const [name, lane] of states) {
+      act(() => client.show(lane));
+      const more = screen.queryByRole('button', { name: 'More', expanded: false });
+      if (more) {
+        await userEvent.click(more);
+      }
+      expect({ name, found: await violations(container) }).toEqual({ name, found: [] });
     }
+    act(() => client.lose());
     expect(await violations(container)).toEqual([]);
   });
 });

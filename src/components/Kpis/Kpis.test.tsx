@@ -46,6 +46,14 @@ describe('the key figures', () => {
       'Errors',
     ]);
     expect(values()).toEqual(['4.60', '12,345', '3,168', '71.3 %', '4', '0']);
+    expect(cards().map((c) => c.children[2].textContent)).toEqual([
+      'Requests/s, last 60 s',
+      'Completed since start',
+      'Output tokens/s, last 60 s',
+      'Prompt tokens from cache, last 60 s',
+      'Waiting at the frontend',
+      'Failed since start',
+    ]);
     expect(card('RPS')).toHaveTextContent('RR 4.21 recorded');
     expect(card('TOPS')).toHaveTextContent('KV 2,817 recorded');
     expect(card('KV cache hit')).toHaveTextContent('RR 12.3 % recorded');

@@ -75,6 +75,12 @@ describe('the members', () => {
     expect(screen.queryByRole('table')).not.toBeInTheDocument();
     expect(screen.getByText('No member data: the load generator is unreachable.')).toBeInTheDocument();
   });
+
+  it('are not missed where nothing was known of them before the loss', () => {
+    const { client, container } = show([member('east-1')]);
+    act(() => client.lose());
+    expect(container).toBeEmptyDOMElement();
+  });
 });
 
 describe('a member', () => {

@@ -38,4 +38,13 @@ describe('a section', () => {
     await user.keyboard('{Escape}');
     expect(screen.queryByText(/come from Prometheus/)).not.toBeInTheDocument();
   });
+
+  it('says it by keyboard, too', async () => {
+    const user = userEvent.setup();
+    show();
+    await user.tab();
+    expect(about()).toHaveFocus();
+    await user.keyboard('{Enter}');
+    expect(screen.getByText(/come from Prometheus/)).toBeInTheDocument();
+  });
 });

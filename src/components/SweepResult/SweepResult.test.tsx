@@ -68,6 +68,13 @@ describe('which sweep is shown', () => {
     expect(onChoose).toHaveBeenCalledWith('s1');
   });
 
+  it('is the one with the id', async () => {
+    const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After the change' } });
+    show(having(newer, sweep()), 'verdict', 's1');
+    const name = 'Sweep: Round-robin, KV-aware from 60 to 120';
+    expect(await screen.findByRole('heading', { name })).toBeInTheDocument();
+  });
+
   it('may have been deleted', async () => {
     show(having(sweep()), 'curves', 'gone');
     expect(await screen.findByText('This sweep has been deleted')).toBeInTheDocument();
@@ -102,6 +109,21 @@ describe('the verdict', () => {
     const [low, high] = rangeOf(looks, boundaries);
     expect([low, high]).toEqual([expect.closeTo(-0.9), expect.closeTo(0.6)]);
     expect(rangeOf(looks.slice(2), boundaries)).toEqual([-0.5, 0.05]);
+  });
+
+  it('of a capacity search has its interval', async () => {
+    const capacity: Sweep['capacity'] = {
+      modes: [
+        { mode: { mode: 'kv', speculation: 'off' }, level: 128, interval: [120, 135], isolated: [150], tested: [] },
+        { mode: { mode: 'round_robin', speculation: 'off' }, level: 0, isolated: [], tested: [] },
+        { mode: { mode: 'least_loaded', speculation: 'off' }, isolated: [], tested: [] },
+      ],
+    };
+    show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
+    expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
+    expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
+    expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
+    expect(screen.getByText('not known yet')).toBeInTheDocument();
   });
 
   it('does not say that a mode sustains nothing where that is not certain', async () => {

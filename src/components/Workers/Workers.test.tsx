@@ -80,6 +80,12 @@ describe('the workers', () => {
     expect(screen.getAllByText('memory not reported')).toHaveLength(4);
   });
 
+  it('have a box without words for a GPU whose load is not reported', () => {
+    show(cluster([worker('one', { gpus: [{ index: '0' }] })]));
+    expect(cards()[0]).toHaveTextContent('GPU 0');
+    expect(screen.queryByText(/ utilisation$/)).not.toBeInTheDocument();
+  });
+
   it('say what their engine does not report', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     show({ ...cluster([bare], { speculation: {} }), target: { deployment: {} } });
@@ -194,14 +200,15 @@ describe('the workers', () => {
     expect(screen.getByText('From the workers themselves, 1 s ago')).toBeInTheDocument();
   });
 
-  it('do not wait for one where the load generator is unreachable', () => {
+  it('wait for the first snapshot, but not where the load generator is unreachable', () => {
     const client = new FakeClient();
-    client.lose();
     render(
       <ClientProvider client={client}>
         <Workers lane="main" />
       </ClientProvider>
     );
+    expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
+    act(() => client.lose());
     expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
     expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
   });

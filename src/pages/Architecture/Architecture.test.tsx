@@ -62,11 +62,20 @@ describe('the drawing', () => {
     expect(part(/^worker-1/)).toHaveAttribute('aria-pressed', 'true');
   });
 
+  it('explains what Enter chooses', async () => {
+    await show(laneChange(1));
+    part(/^Event plane/).focus();
+    await userEvent.keyboard('{Enter}');
+    expect(within(panel()).getByRole('heading', { name: 'Event plane' })).toBeInTheDocument();
+    expect(within(panel()).getByText('No metrics are reported for this part.')).toBeInTheDocument();
+  });
+
   it('says what the simulated cluster lacks', async () => {
-    await show(laneChange(3));
+    const { container } = await show(laneChange(3));
     expect(screen.getByText(/^Simulated cluster:/)).toBeInTheDocument();
     await userEvent.click(await screen.findByRole('button', { name: /^End-user model not here/ }));
     expect(within(panel()).getByText(/Follow-up questions come from: built-in questioner/)).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
   });
 
   it('can be read as a list', async () => {
@@ -89,6 +98,15 @@ describe('the layers', () => {
     await userEvent.click(screen.getAllByRole('button', { name: new RegExp(`^${groups[1].items[0].title}`) })[0]);
     expect(within(panel()).getByText(groups[1].items[0].text)).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('keep the switch as it is from second to second', async () => {
+    const { client } = await show(laneChange(1));
+    const before = screen.getByRole('radio', { name: 'Platform' });
+    const { id } = before;
+    act(() => client.show(laneChange(2)));
+    expect(screen.getByRole('radio', { name: 'Platform' })).toBe(before);
+    expect(before.id).toBe(id);
   });
 });
 
@@ -137,6 +155,19 @@ describe('the dots', () => {
     act(() => client.show(laneChange(3, { kv: { hit_ratio: 0.5, source: 'usage' } })));
     expect(lit()).toBe(before);
     expect(steps()).toBe(1);
+  });
+
+  it('stand on the ways that there are when workers come and go', async () => {
+    still(false);
+    const { client } = await show(laneChange(3));
+    await pass(3000);
+    act(() => client.show(laneChange(1)));
+    expect(lit()).toBe(0);
+    await pass(STEP * 2);
+    expect(lit()).toBe(1);
+    act(() => client.show({ cluster: cluster([]) }));
+    await pass(1000);
+    expect(traffic()).toBeEmptyDOMElement();
   });
 
   it('rest while nobody can see them', async () => {
@@ -197,6 +228,20 @@ describe('the drawing without data', () => {
     expect(part(/^worker-2 — in flight — waiting/)).toBeInTheDocument();
     expect(traffic()).not.toBeInTheDocument();
     expect(screen.getByText(/no live data/)).toBeInTheDocument();
+  });
+
+  it('does without the status', async () => {
+    const client = new FakeClient();
+    client.show(laneChange(1, { state: { driver: 'manual' } }));
+    render(
+      <ClientProvider client={client}>
+        <MemoryRouter>
+          <Architecture />
+        </MemoryRouter>
+      </ClientProvider>
+    );
+    await settled(client, '/status');
+    expect(part(/^Discovery plane not known/)).toBeInTheDocument();
   });
 
   it('explains something else when the chosen worker goes', async () => {

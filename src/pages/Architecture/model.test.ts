@@ -131,6 +131,11 @@ describe('the chase', () => {
     expect(setOut(rate, [1, 0, 0], 10)).toEqual({ to: [0, 0, 0], most: 0, travelling: 0 });
   });
 
+  it('sets nothing out without workers', () => {
+    expect(placeMarks(layOut(0))).toEqual({ points: [], ways: [] });
+    expect(step(NO_CHASE, { requestsPerSecond: 9, shares: [] }, [])).toEqual(NO_CHASE);
+  });
+
   it('lights where a request is, and dimly where it was', () => {
     const at = (n: number) => Object.fromEntries(lights({ owed: [], travelling: [{ way: 1, at: n }] }, ways));
     expect(at(0)).toEqual({ 0: 'head' });

@@ -260,7 +260,7 @@ describe('what is under way', () => {
     await showOne(trial());
     expect(
       screen.getByRole('img', { name: /^The difference in TTFT p95 and its interval after each of 3/ })
-    ).toBeVisible();
+    ).toBeInTheDocument();
   });
 
   it('says that it waits for the disk, or will not be decided', async () => {

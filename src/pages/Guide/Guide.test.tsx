@@ -81,6 +81,14 @@ describe('the guide', () => {
     expect(await violations(container)).toEqual([]);
   });
 
+  it('has no violation with all answers open', async () => {
+    const { client, container } = await show('/guide?visitor=evaluator');
+    act(() => client.show(started));
+    await userEvent.click(questions().getByRole('button', { name: 'Open all' }));
+    expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(20);
+    expect(await violations(container)).toEqual([]);
+  });
+
   it('shows no old number as live after a loss', async () => {
     const { client } = await show('/guide#question-slos');
     act(() => client.show(started));
@@ -135,6 +143,14 @@ describe('the vendor', () => {
     expect(sections.filter((one) => !before.includes(one) || !heads().includes(one))).toEqual([]);
   });
 
+  it.each(['neutral', 'digitalocean'] as const)('%s says where results were recorded', async (vendor) => {
+    const { client } = await show('/guide#question-benchmarks');
+    act(() => client.show({}, { settings: settings({ vendor }) }));
+    const { title } = (vendor === 'neutral' ? neutral : digitalocean).story;
+    await screen.findByRole('region', { name: title });
+    expect(answer('benchmarks')).toHaveTextContent(/Recorded on DigitalOcean Kubernetes \(DOKS\)/);
+  });
+
   it('of another version is neutral', async () => {
     const { client } = await show();
     act(() => client.show({}, { settings: settings({ vendor: 'acme' as 'neutral' }) }));
@@ -162,6 +178,19 @@ describe('the visitor', () => {
     expect(screen.getByRole('radio', { name: /^New to/ })).toBeChecked();
     expect(screen.queryByText(/What others report/)).not.toBeInTheDocument();
     expect(section(/take home/).queryByText(/Not everywhere/)).not.toBeInTheDocument();
+  });
+
+  it('has the platform first where that is the news', async () => {
+    await show('/guide?visitor=returning');
+    const heads = screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent);
+    expect(heads).toContain('Thirty seconds');
+    expect(heads).toContain(neutral.story.title);
+    expect(heads.indexOf(neutral.story.title)).toBeLessThan(heads.indexOf('Thirty seconds'));
+  });
+
+  it('of no known kind is anybody', async () => {
+    await show('/guide?visitor=robot');
+    expect(screen.getByRole('radio', { name: /^Anybody/ })).toBeChecked();
   });
 });
 
@@ -326,6 +355,12 @@ describe('the search', () => {
     expect(screen.getByRole('link', { name: 'Router temperature' })).toHaveFocus();
     await userEvent.keyboard('{ArrowUp}{ArrowUp}');
     expect(search()).toHaveFocus();
+  });
+
+  it('finds terms, which have addresses', async () => {
+    await show('/guide?visitor=technical');
+    await userEvent.click(screen.getByRole('link', { name: 'TTFT' }));
+    expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical#term-ttft');
   });
 });
 

@@ -56,6 +56,11 @@ describe('what is now', () => {
     expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
   });
 
+  it('writes engines as their makers do', () => {
+    const target = { deployment: { engine: 'simulated trtllm' } };
+    expect(figures({ target })['live.engine']).toEqual({ value: 'simulated TensorRT-LLM', word: 'as configured' });
+  });
+
   it('says that it settles', () => {
     expect(figures({ state: { settling: true } })['live.ttft.p95'].word).toBe('settling');
   });
@@ -128,6 +133,11 @@ describe('what was recorded', () => {
     expect(found['rec.kv.peak']).toEqual({ value: '—', word: 'not recorded' });
     expect(found['rec.kv.spread']).toEqual({ value: '—', word: 'not recorded' });
     expect(found['rec.worse-levels'].value).toBe('none');
+  });
+
+  it('is a dash before any table is known', () => {
+    const { figures: none } = buildFacts({ live: live(), baselines: undefined });
+    expect(none['rec.kv.peak']).toEqual({ value: '—', word: 'no recorded table yet' });
   });
 
   it('is judged by what it has, and says so', () => {

@@ -76,6 +76,10 @@ describe('nothing is ticked that was not seen', () => {
     expect(item('slo', progress, stopped).why).toBe('The workload is not running.');
   });
 
+  it('of a lane that is not there', () => {
+    expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
+  });
+
   it('of a hit rate that nobody tells', () => {
     const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
     const why = 'Cannot be shown here: the engine does not report cached tokens.';
@@ -133,6 +137,11 @@ describe('the flow, second by second', () => {
     expect(item('errors', progress)).toMatchObject({ done: false, why: 'No turn has ended yet.' });
     progress = see(progress, { at: '04:01', lane: runs({ totals: { ...snapshot().lanes[0].totals, ok: 5 } }) });
     expect(ticked(progress)).toHaveLength(12);
+  });
+
+  it('keeps its object while nothing is new', () => {
+    const progress = see(nothing, { at: '00:01', lane: runs() });
+    expect(see(progress, { at: '00:02', lane: runs() })).toBe(progress);
   });
 });
 

@@ -1,10 +1,30 @@
 /** @jest-environment node */
 import { laneSnapshot } from '../../test/fixtures';
 import { recordedTable } from '../../lib/recorded';
+import { summarise } from './recorded';
 import { builtIn } from './testing';
 
 const h200 = builtIn('h200x3-tp1-llama70b-fp8');
 const h100 = builtIn('h100x8-tp2-llama70b-fp8');
+
+describe('the summary of a recorded table', () => {
+  it('spans all levels that have both modes', () => {
+    const { levels } = summarise(h200.rows);
+    expect([levels.length, levels[0], levels.at(-1)]).toEqual([15, 40, 180]);
+    expect(summarise(h200.rows.slice(1)).levels[0]).toBe(50);
+    expect(summarise([])).toMatchObject({ levels: [], worse: [], top: undefined });
+  });
+
+  it('has gains with the unfavourable end, and leaves out what was not recorded', () => {
+    const { tokensGain, ttftGain, peak } = summarise(h200.rows);
+    expect(tokensGain?.min).toBeCloseTo(0.0183, 4); // 1,616.8 against 1,587.8 at 40
+    expect(tokensGain?.max).toBeCloseTo(0.1398, 4); // 3,656.5 against 3,207.9 at 170
+    expect(ttftGain?.max).toBeCloseTo(0.3238, 4);
+    expect(ttftGain?.min).toBeCloseTo(-3.2961, 4); // 3,143 against 731.6 ms at 180
+    expect(peak).toEqual({ kv: 3907.7, round_robin: 3434 });
+    expect(summarise(h100.rows)).toMatchObject({ tokensGain: undefined, spread: undefined, worse: [], peak: {} });
+  });
+});
 
 describe('the table to speak of', () => {
   it('is the one that the lane is compared with', () => {

@@ -1,6 +1,6 @@
 import React from 'react';
 import { MemoryRouter } from 'react-router-dom';
-import { act, render, screen, within } from '@testing-library/react';
+import { act, render, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type DecisionList } from '../../client';
@@ -145,19 +145,23 @@ describe('inferred decisions', () => {
 
   it('say so, and how often our choice is the router’s, with coverage, ties and raw agreement', async () => {
     const { container } = await show({ decisions: inferred() });
-    expect(await screen.findByRole('table', { name: 'Every worker, inferred from our model' })).toBeVisible();
+    expect(await screen.findByRole('table', { name: 'Every worker, inferred from our model' })).toBeInTheDocument();
     expect(screen.getByText('Inferred')).toBeInTheDocument();
     expect(screen.getByText('Inferred: the costs are those of our own account.')).toBeInTheDocument();
     expect(screen.getByText(/our choice matched the router’s in 99.0 % of the 600 clear turns/)).toHaveTextContent(
       '60.0 % of the last 1,000 turns are clear'
     );
-    expect(screen.getByText(/^The router chose worker-1, and our model agrees. The margin is clear/)).toBeVisible();
+    expect(
+      screen.getByText(/^The router chose worker-1, and our model agrees. The margin is clear/)
+    ).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
   });
 
   it('show our choice beside the router’s where they differ', async () => {
     await show({ decisions: inferred({ decisions: [decision({ ours: 0 })] }) });
-    expect(await screen.findByText(/^The router chose worker-1; our model would have chosen worker-0/)).toBeVisible();
+    expect(
+      await screen.findByText(/^The router chose worker-1; our model would have chosen worker-0/)
+    ).toBeInTheDocument();
     expect(screen.getByRole('rowheader', { name: 'worker-0 our choice' })).toBeInTheDocument();
   });
 
@@ -188,6 +192,13 @@ describe('the prefix tree', () => {
     expect(screen.getByText('Turn 2 on worker-1, 5,000 prompt tokens: 4,900 cached, 100 computed')).toBeInTheDocument();
     expect(screen.getByText('Turn 4: to come')).toBeInTheDocument();
     expect(screen.getByRole('link', { name: 'Conversation 7' })).toHaveAttribute('href', '/conversations/main-abc-7');
+  });
+
+  it('shows the conversation of a pinned decision', async () => {
+    const { client } = await show();
+    await candidates();
+    await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
+    await waitFor(() => expect(client.reads).toHaveBeenCalledWith('/conversations/main-abc-9'));
   });
 
   it('says that there is none', async () => {

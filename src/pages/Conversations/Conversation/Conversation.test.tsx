@@ -165,7 +165,7 @@ describe('the article that it begins with', () => {
   });
 
   it('stands before the message of the user, with its paragraphs and its headings as plain lines', async () => {
-    const { articles, container } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
+    const { articles } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
     await press(toggle());
     expect(articles()).toEqual([['/starters/gpu%2F1?lane=twin']]);
     expect(toggle()).toHaveAttribute('aria-expanded', 'true');
@@ -174,8 +174,17 @@ describe('the article that it begins with', () => {
     expect(text()?.compareDocumentPosition(screen.getByText('Question 1'))).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
     expect(turns()[0]).toHaveTextContent('Shown as in the current corpus.');
     expect(text()).toHaveAttribute('tabindex', '0'); // to be scrolled from the keyboard
-    jest.useRealTimers();
-    expect(await violations(container)).toEqual([]);
+  });
+
+  it('is hidden again, and asked for once only', async () => {
+    const { articles } = await show(done);
+    await press(toggle());
+    await press(toggle());
+    expect(toggle()).toHaveAccessibleName('Show the article');
+    expect(text()).not.toBeInTheDocument();
+    await press(toggle());
+    expect(text()).toBeInTheDocument();
+    expect(articles()).toHaveLength(1);
   });
 
   it('says that it is on its way, and is not asked for twice meanwhile', async () => {
@@ -222,6 +231,30 @@ describe('the article that it begins with', () => {
     expect(screen.getByRole('group', { name: /^Article/ })).toHaveTextContent('Many small cores.');
     expect(articles()).toHaveLength(1);
     expect(box().scrollTop).toBe(before);
+  });
+});
+
+describe('accessibility', () => {
+  const found = async (container: Element) => {
+    jest.useRealTimers();
+    const result = await violations(container);
+    jest.useFakeTimers();
+    return result;
+  };
+
+  it('has no violation while the article is folded, failed or open', async () => {
+    const { container, store } = await show(done);
+    expect(toggle()).toHaveAttribute('aria-expanded', 'false');
+    expect(await found(container)).toEqual([]);
+    const { article } = store;
+    store.article = () => Promise.reject(new Problem(0, 'No answer.'));
+    await press(toggle());
+    expect(screen.getByRole('alert')).toHaveTextContent('No answer.');
+    expect(await found(container)).toEqual([]);
+    store.article = article;
+    await press(screen.getByRole('button', { name: 'Try again' }));
+    expect(text()).toBeInTheDocument();
+    expect(await found(container)).toEqual([]);
   });
 });
 
