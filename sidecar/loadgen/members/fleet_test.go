@@ -43,7 +43,9 @@ func TestFleetHoldsTheConcurrency(t *testing.T) {
 	assert.Zero(t, heard.now())
 	f.allOnce(heard)
 	_, events := f.store.has()
-	assert.Contains(t, events, "leaves has left")
+	// Where the machine keeps it from renewing for the span of a lease, it is lost before it has left.
+	ended := []string{"leaves has left", "leaves is lost: its conversations are cancelled and replaced on other members"}
+	assert.True(t, slices.Contains(events, ended[0]) || slices.Contains(events, ended[1]), "events: %q", events)
 	for number, status := range heard.conversations {
 		assert.NotEqual(t, api.ConversationActive, status, number)
 		assert.Greater(t, r.Pace().Next, number)

@@ -31,6 +31,35 @@ func coordinatorAlone(t *testing.T, store Store) *Coordinator {
 	}
 }
 
+// A member that leaves says so with its last report; one whose lease ends without it is lost.
+func TestMemberThatLeavesIsNotLost(t *testing.T) {
+	for name, row := range map[string]struct {
+		last presence
+		want string
+	}{
+		"leaves": {presence{Leaves: true, Gone: true}, "m has left"},
+		"lost":   {presence{}, "m is lost: its conversations are cancelled and replaced on other members"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newKept()
+				c := coordinatorAlone(t, store)
+				c.reports(t, presence{ID: "m", Name: "m", Version: "1"})
+				row.last.ID, row.last.Name, row.last.Version = "m", "m", "1"
+				c.reports(t, row.last)
+				m := c.members["m"]
+				assert.Equal(t, row.last.Gone, m.heard.IsZero(), "its lease is over at once")
+				c.mu.Lock()
+				c.bury(m)
+				c.mu.Unlock()
+				synctest.Wait()
+				_, events := store.has()
+				assert.Contains(t, events, row.want)
+			})
+		})
+	}
+}
+
 // A member that has been late for a while is named, and others get its share.
 func TestLateMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
