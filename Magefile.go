@@ -119,7 +119,7 @@ func statisticalParts() []suite.Part {
 func processParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "booths", Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|TestKilledProcess|TestSimulation|TestSimulationLeavesNoProcess)$",
+			Name: "booths", Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|TestKilledProcess|TestSweepOnTheCommandLine|TestSimulation|TestSimulationLeavesNoProcess)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
 			Capability: "a booth of real processes",
 			Checks:     "every process killed, twin, end user, dashboards' queries, a sweep over a kill, simulations",

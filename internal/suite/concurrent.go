@@ -16,11 +16,11 @@ var concurrent = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(|"syn
 // minutes.
 const server = "github.com/prometheus/prometheus/tsdb"
 
-// Concurrent returns the packages of this module that start goroutines or hold locks and have tests. Packages that
-// depend on Prometheus' server are left out.
+// Concurrent returns the packages of this module that start goroutines or hold locks and have tests. It leaves out
+// packages that depend on Prometheus' server, and programs, whose tests start processes.
 func Concurrent(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f",
-		"{{.ImportPath}}\t{{.Dir}}\t{{join .GoFiles \" \"}}\t{{join .TestGoFiles \" \"}}{{join .XTestGoFiles \" \"}}\t"+
+		"{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{join .GoFiles \" \"}}\t{{join .TestGoFiles \" \"}}{{join .XTestGoFiles \" \"}}\t"+
 			"{{join .Deps \" \"}}", "./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
@@ -28,8 +28,8 @@ func Concurrent(ctx context.Context) ([]string, error) {
 	var found []string
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
-		path, dir, files, tests, deps := fields[0], fields[1], fields[2], fields[3], fields[4]
-		if tests == "" || strings.Contains(deps, server) {
+		path, dir, name, files, tests, deps := fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]
+		if tests == "" || name == "main" || strings.Contains(deps, server) {
 			continue
 		}
 		for file := range strings.FieldsSeq(files) {

@@ -4,11 +4,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,46 +29,6 @@ func twoRouters(kv, rr *target) []string {
 	return []string{
 		"--mode-driver=endpoints", "--mode-endpoints=kv=" + kv.URL + ",round_robin=" + rr.URL, "--start-rate=1000",
 		"--target-rps=0",
-	}
-}
-
-// A sweep ends by itself and leaves its report on the terminal and in files, one of which can be compared again. It
-// runs beside no other test, whose load would make its spans invalid.
-func TestSweepOnTheCommandLine(t *testing.T) {
-	kv, rr := startTarget(t), startTarget(t)
-	dir := t.TempDir()
-	document, page := filepath.Join(dir, "sweep.json"), filepath.Join(dir, "sweep.html")
-	p := newProgram(t, append([]string{
-		"sweep", "--levels=4", "--modes=round_robin,kv", "--repeats=1", "--warm-up=0s", "--span=1s", "--snapshots=1",
-		"--output=" + document + "," + page, "--turns-min=1", "--turns-max=1",
-	}, twoRouters(kv, rr)...)...)
-	code, stdout, stderr := p.finish()
-	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "\n# ", "a report in Markdown")
-	var spans []string
-	for _, s := range regexp.MustCompile(`span \d, ([\w-]+ at \d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1) {
-		spans = append(spans, s[1])
-	}
-	assert.ElementsMatch(t, []string{"KV-aware at 4", "Round-robin at 4"}, spans, stderr)
-	html, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.True(t, strings.HasSuffix(strings.TrimSpace(string(html)), "</html>"))
-	type result struct {
-		Sides []struct{ Rows []api.BaselineRow }
-	}
-	var measured, compared result
-	data, err := os.ReadFile(document)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(data, &measured))
-	require.Len(t, measured.Sides, 2)
-
-	code, stdout, stderr = compareFiles(t, document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json")
-	require.Equal(t, success, code, stderr)
-	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
-	for i, s := range compared.Sides {
-		require.Len(t, s.Rows, 1)
-		assert.Equal(t, measured.Sides[i].Rows[0].Concurrency, s.Rows[0].Concurrency)
-		assert.Equal(t, measured.Sides[i].Rows[0].TTFT.P95, s.Rows[0].TTFT.P95)
 	}
 }
 
