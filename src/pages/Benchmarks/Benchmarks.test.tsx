@@ -185,7 +185,7 @@ describe('the form', () => {
 
 describe('what is under way', () => {
   it('has its time left, its span in words, and its differences so far', async () => {
-    await showOne(trial());
+    const { container } = await showOne(trial());
     expect(
       screen.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (median estimate).')
     ).toBeInTheDocument();
@@ -203,6 +203,7 @@ describe('what is under way', () => {
     expect(screen.getByRole('list', { name: 'Spoiled spans' })).toHaveTextContent(
       'Span 2, Round-robin at 120: 31 of 420 turns failed, the latest with status 503. It does not count.'
     );
+    expect(await violations(container)).toEqual([]);
   });
 
   it.each([

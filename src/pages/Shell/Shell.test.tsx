@@ -174,8 +174,10 @@ describe('Start and Stop', () => {
 
 describe('the pages', () => {
   it('are reached by the navigation, which marks the present one', async () => {
-    const { container } = await show();
+    const { client, container } = await show();
     expect(await screen.findByText('The first page')).toBeInTheDocument();
+    act(() => client.show());
+    expect(button('More')).toBeInTheDocument(); // what the host adds to the header
     const links = within(screen.getByRole('navigation', { name: 'Pages' }));
     expect(links.getAllByRole('link')).toHaveLength(4);
     expect(links.getByRole('link', { name: 'First' })).toHaveAttribute('aria-current', 'page');
