@@ -10,14 +10,14 @@ import (
 )
 
 // concurrent matches code that starts a goroutine, or holds a lock or an atomic value.
-var concurrent = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(|"sync"|"sync/atomic"|errgroup`)
+var concurrent = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(|\bsync\.(Mutex|RWMutex|Cond|Map)\b|\batomic\.`)
 
-// server is the package of Prometheus' database. To compile the packages that depend on it for the race detector takes
-// minutes.
-const server = "github.com/prometheus/prometheus/tsdb"
+// heavy matches dependencies that take minutes to compile for the race detector: Prometheus' database and Kubernetes'
+// client.
+var heavy = regexp.MustCompile(`\bgithub.com/prometheus/prometheus/tsdb\b|\bk8s.io/client-go/rest\b`)
 
 // Concurrent returns the packages of this module that start goroutines or hold locks and have tests. It leaves out
-// packages that depend on Prometheus' server, and programs, whose tests start processes.
+// packages with heavy dependencies, and programs, whose tests start processes.
 func Concurrent(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f",
 		"{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{join .GoFiles \" \"}}\t{{join .TestGoFiles \" \"}}{{join .XTestGoFiles \" \"}}\t"+
@@ -29,7 +29,7 @@ func Concurrent(ctx context.Context) ([]string, error) {
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		path, dir, name, files, tests, deps := fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]
-		if tests == "" || name == "main" || strings.Contains(deps, server) {
+		if tests == "" || name == "main" || heavy.MatchString(deps) {
 			continue
 		}
 		for file := range strings.FieldsSeq(files) {
