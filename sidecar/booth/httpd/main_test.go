@@ -9,13 +9,13 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/inmem"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/sim"
 )
@@ -32,41 +32,6 @@ type booth struct {
 	url    string
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	client *http.Client
-}
-
-// pipes is a listener whose connections are in memory, so that a server and its clients run by the fake clock of a
-// synctest bubble.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	close    sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accepted:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.close.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial gives the client's end of a new connection.
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.accepted <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
 }
 
 // newServer is a cluster on the H200s.
@@ -86,14 +51,14 @@ func newServer(t testing.TB, change func(*Options)) *Server {
 func open(t testing.TB, change func(*Options)) *booth {
 	t.Helper()
 	s := newServer(t, change)
-	listener := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	listener := inmem.Listen()
 	server := &http.Server{Handler: s.Frontend()}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = server.Serve(listener) // until it is closed
 	}()
-	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: listener.dial}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: listener.Dial}
 	t.Cleanup(func() {
 		s.Close()
 		transport.CloseIdleConnections()
@@ -101,7 +66,7 @@ func open(t testing.TB, change func(*Options)) *booth {
 		<-served
 		wait.Advance(time.Second) // for which the server waits before it closes connections that it has refused
 	})
-	return &booth{Server: s, t: t, url: "http://127.0.0.1", dial: listener.dial, client: &http.Client{Transport: transport}}
+	return &booth{Server: s, t: t, url: "http://127.0.0.1", dial: listener.Dial, client: &http.Client{Transport: transport}}
 }
 
 func (b *booth) do(method, path, body string, header ...string) *http.Response {

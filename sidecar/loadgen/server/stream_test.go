@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/inmem"
 	"kvbooth/internal/wait"
 )
 
@@ -267,7 +268,7 @@ func TestServeFinishesCalls(t *testing.T) {
 		synctest.Wait()
 		go func() { _ = b.end() }()
 		synctest.Wait()
-		_, err := b.dial("127.0.0.1")
+		_, err := b.DialFrom(t.Context(), "127.0.0.1")
 		require.ErrorIs(t, err, net.ErrClosed)
 		close(r.let)
 		require.Equal(t, http.StatusAccepted, <-status)
@@ -276,7 +277,7 @@ func TestServeFinishesCalls(t *testing.T) {
 
 // A listener that fails is Serve's error.
 func TestServeFails(t *testing.T) {
-	p := newPipes()
-	require.NoError(t, p.Close())
-	require.ErrorIs(t, newServer(t, &recorder{}, nil).Serve(t.Context(), p), net.ErrClosed)
+	l := inmem.Listen()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, newServer(t, &recorder{}, nil).Serve(t.Context(), l), net.ErrClosed)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	reporting "kvbooth/internal/figure"
+	"kvbooth/internal/inmem"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
@@ -84,14 +84,14 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	server, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
 	require.NoError(t, err)
 	defer server.Close()
-	at := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	at := inmem.Listen()
 	frontend := &http.Server{Handler: server.Frontend()}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer frontend.Close()
-	wg.Go(func() { _ = frontend.Serve(&at) })
+	wg.Go(func() { _ = frontend.Serve(at) })
 
-	client, err := chat.New(chat.Options{URL: "http://127.0.0.1:8000", Model: o.Profile.Model, Dial: at.dial})
+	client, err := chat.New(chat.Options{URL: "http://127.0.0.1:8000", Model: o.Profile.Model, Dial: at.Dial})
 	require.NoError(t, err)
 	defer client.Close()
 	if problem := client.Probe(t.Context()); problem != nil {
@@ -137,44 +137,6 @@ func (sentence) Open(_ *rand.Rand, topic string) string {
 func (sentence) Follow(context.Context, *rand.Rand, string, []string, string) string {
 	return sameSentence
 }
-
-// pipes is a listener in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.conns <- far:
-		return near, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Accept implements [net.Listener].
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener].
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 var inflight = regexp.MustCompile(`(?m)^dynamo_component_inflight_requests\{.*\} (\d+)$`)
 
