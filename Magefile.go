@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +35,8 @@ import (
 // lintModule keeps golangci-lint and all that it needs out of our own go.mod.
 const lintModule = "tools/golangci-lint/go.mod"
 
-// Test is the gate: linters, unit tests, a whole booth, and its pages in a browser, with a table of their times. It takes about ten minutes.
+// Test is the gate: linters, unit tests, a whole booth, and its pages in a browser, with a table of their times. It
+// takes about ten minutes.
 func Test(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("lint", Lint),
@@ -51,7 +51,8 @@ func Test(ctx context.Context) error {
 	)
 }
 
-// Verify checks all that the gate leaves out, or the parts that are named after it, and writes docs/verification.md. All of it takes about an hour.
+// Verify checks all that the gate leaves out, or the parts that are named after it, and writes docs/verification.md.
+// Parts that are interrupted leave no row there.
 func Verify(ctx context.Context) error {
 	all := verification()
 	chosen, err := named(all, os.Args)
@@ -59,6 +60,9 @@ func Verify(ctx context.Context) error {
 		return err
 	}
 	results, failed := suite.Run(ctx, os.Stdout, chosen...)
+	if ctx.Err() != nil {
+		os.Exit(1) // what was interrupted shows nothing
+	}
 	page := filepath.Join("docs", "verification.md")
 	if err := suite.WriteVerification(page, all, results, time.Now(), versions(ctx)); err != nil {
 		return err
@@ -79,7 +83,8 @@ func verification() []suite.Part {
 func statisticalParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "race", Run: raceOfAll, Capability: "every package", Checks: "unit tests under the race detector, in random order",
+			Name: "race", Run: raceOfAll, Capability: "every package",
+			Checks: "unit tests under the race detector, in random order",
 		},
 		{
 			Name: "fuzz", Run: fuzz, Capability: "input from other programs",
@@ -119,7 +124,9 @@ func statisticalParts() []suite.Part {
 func processParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "booths", Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|TestKilledProcess|TestSweepOnTheCommandLine|TestSimulation|TestSimulationLeavesNoProcess)$",
+			Name: "booths",
+			Run: wholeBooths("^(TestBoothRecovers|TestTwinEndToEnd|TestEndUserIsKilled|TestQueriesReturnData|"+
+				"TestKilledProcess|TestSweepOnTheCommandLine|TestSimulation|TestSimulationLeavesNoProcess)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
 			Capability: "a booth of real processes",
 			Checks:     "every process killed, twin, end user, dashboards' queries, a sweep over a kill, simulations",
@@ -130,7 +137,8 @@ func processParts() []suite.Part {
 		},
 		{
 			Name: "members", Run: killedMembers, Capability: "several load generators as one",
-			Checks: "members, coordinator and NATS server killed under load; MEMBERS_KILLS and MEMBERS_CONVERSATIONS set how often",
+			Checks: "members, coordinator and NATS server killed under load; " +
+				"MEMBERS_KILLS and MEMBERS_CONVERSATIONS set how often",
 		},
 	}
 }
@@ -165,8 +173,11 @@ func externalParts() []suite.Part {
 			Checks: "the journeys in a real Chromium that the gate leaves out",
 		},
 		{
-			Name: "grafana", Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana", "./sidecar/booth/local"), Capability: "the app in a real Grafana",
-			Checks: "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
+			Name: "grafana",
+			Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana",
+				"./sidecar/booth/local"),
+			Capability: "the app in a real Grafana",
+			Checks:     "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
 		},
 	}
 }
@@ -198,10 +209,8 @@ func versions(ctx context.Context) string {
 	if node, err := output(ctx, "node", "--version"); err == nil {
 		found = append(found, "Node.js "+strings.TrimPrefix(node, "v"))
 	}
-	if path, err := browser.FindChromium(ctx, io.Discard); err == nil {
-		if chromium, err := output(ctx, path, "--version"); err == nil {
-			found = append(found, strings.Join(strings.Fields(chromium)[:2], " "))
-		}
+	if chromium, err := output(ctx, "chromium", "--version"); err == nil { // it is not installed for its version alone
+		found = append(found, strings.Join(strings.Fields(chromium)[:2], " "))
 	}
 	if grafana, err := local.FindGrafana(ctx); err == nil {
 		found = append(found, "Grafana "+grafana.Version)
@@ -569,7 +578,7 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		fmt.Println(err)
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later; run apt-get install python3 python3-venv")
 	}
-	return suite.GoTest(ctx, suite.Live, "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
 }
 
 // onKubernetes tests against a Kubernetes control plane, where [Kube] has built one.
@@ -582,7 +591,7 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 
 // peers holds the simulated cluster against clients that others wrote; the first time, pip downloads 7 GB for them.
 func peers(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Live, "-timeout=1h", "-tags=peers", "./sidecar/test/peers")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=peers", "./sidecar/test/peers")
 }
 
 // everywhere is the system that Grafana's catalogue asks a backend for.

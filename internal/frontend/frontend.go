@@ -155,7 +155,7 @@ func Test(ctx context.Context) (suite.Count, error) {
 	if err := prepare(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return jest(ctx)
+	return tested(ctx)
 }
 
 // CheckChanged runs [Lint], and those unit tests that a change since the last pass can touch, as far as git reports.
@@ -163,7 +163,12 @@ func CheckChanged(ctx context.Context) (suite.Count, error) {
 	if _, err := Lint(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	count, err := jest(ctx, sincePassed(ctx)...)
+	return tested(ctx, sincePassed(ctx)...)
+}
+
+// tested runs jest and notes the commit for [CheckChanged] where all tests passed.
+func tested(ctx context.Context, flags ...string) (suite.Count, error) {
+	count, err := jest(ctx, flags...)
 	if err == nil {
 		err = notePassed(ctx)
 	}
