@@ -355,8 +355,11 @@ func (b *realBooth) killLoadgen() {
 	l, ok := b.lane()
 	require.True(t, ok)
 	step := l.State.Step.ID
-	b.eventually("turns of the step are stored", func() (any, bool) { return step, len(b.turns(step)) > 0 })
-	before := b.turns(step)
+	var before map[string]bool
+	b.eventually("turns of the step are stored", func() (any, bool) { // a step is stored before its first turn
+		before = b.turns(step)
+		return step, len(before) > 0
+	})
 	b.kill("the load generator", `/loadgen `)
 	b.becomes("turns end well after the kill", func(l api.LaneSnapshot) bool {
 		return l.State.Running && l.Totals.OK >= 30 && l.Totals.LostTurns == 0
