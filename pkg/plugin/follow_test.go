@@ -34,7 +34,8 @@ func follow(t *testing.T, a *App) (pieces <-chan *backend.CallResourceResponse, 
 	return c, cancel
 }
 
-// Each event is passed on before there is another one, and the load generator learns that nobody follows any more.
+// Each event is passed on before there is another one. The connection to the load generator ends with the last
+// subscriber.
 func TestFollow(t *testing.T) {
 	events, gone := make(chan string), make(chan struct{})
 	s := answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -267,7 +267,7 @@ func resource(t testing.TB, a *App, u *backend.User, method, url, body string, h
 	return res
 }
 
-// get is a read that nobody in particular makes.
+// get is a read without a user.
 func get(t testing.TB, a *App, url string) *backend.CallResourceResponse {
 	t.Helper()
 	return resource(t, a, nil, "GET", url, "")

@@ -25,7 +25,7 @@ import (
 
 // Roles that are let through where Editors operate.
 const (
-	everybody = "nil None Viewer Editor Admin"
+	anyRole   = "nil None Viewer Editor Admin"
 	operators = "Editor Admin"
 	admins    = "Admin"
 )
@@ -34,13 +34,13 @@ const (
 var calls = map[string]struct {
 	url, body string
 	roles     string
-	heard     string // by the load generator; empty: the URL below the API's prefix
+	upstream  string // URL that the load generator receives; empty: the URL below the API's prefix
 }{
-	"GET /status":              {"status", "", everybody, ""},
-	"GET /snapshot":            {"snapshot", "", everybody, ""},
-	"GET /cluster":             {"cluster?lane=main", "", everybody, ""},
-	"GET /shadow":              {"shadow?lane=twin", "", everybody, ""},
-	"GET /twin":                {"twin", "", everybody, ""},
+	"GET /status":              {"status", "", anyRole, ""},
+	"GET /snapshot":            {"snapshot", "", anyRole, ""},
+	"GET /cluster":             {"cluster?lane=main", "", anyRole, ""},
+	"GET /shadow":              {"shadow?lane=twin", "", anyRole, ""},
+	"GET /twin":                {"twin", "", anyRole, ""},
 	"PATCH /twin":              {"twin", `{"arranged":"swapped"}`, operators, ""},
 	"POST /twin/showcase":      {"twin/showcase", `{}`, operators, ""},
 	"DELETE /twin/showcase":    {"twin/showcase", "", operators, ""},
@@ -49,43 +49,43 @@ var calls = map[string]struct {
 	"PATCH /workload":          {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
 	"PUT /cluster/mode":        {"cluster/mode", `{"mode":"kv"}`, operators, ""},
 	"DELETE /cluster/mode":     {"cluster/mode?lane=main", "", operators, ""},
-	"GET /history":             {"history?lane=main", "", everybody, ""},
-	"GET /settings":            {"settings", "", everybody, ""},
+	"GET /history":             {"history?lane=main", "", anyRole, ""},
+	"GET /settings":            {"settings", "", anyRole, ""},
 	"PATCH /settings":          {"settings", `{"title":"Booth"}`, admins, ""},
-	"GET /conversations":       {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", everybody, ""},
-	"GET /conversations/{id}":  {"conversations/main-7", "", everybody, ""},
-	"GET /starters/{id}":       {"starters/gpu architecture?lane=twin", "", everybody, "/api/v1/starters/gpu%20architecture?lane=twin"},
-	"GET /turns.csv":           {"turns.csv?step=9007199254740993", "", everybody, ""},
-	"GET /events":              {"events?limit=5", "", everybody, ""},
-	"GET /decisions":           {"decisions?lane=main&limit=5", "", everybody, ""},
-	"GET /baselines":           {"baselines", "", everybody, ""},
-	"GET /baselines/{name}":    {"baselines/this target", "", everybody, "/api/v1/baselines/this%20target"},
-	"GET /comparison":          {"comparison?lane=twin&baseline=this+target", "", everybody, ""},
+	"GET /conversations":       {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
+	"GET /conversations/{id}":  {"conversations/main-7", "", anyRole, ""},
+	"GET /starters/{id}":       {"starters/gpu architecture?lane=twin", "", anyRole, "/api/v1/starters/gpu%20architecture?lane=twin"},
+	"GET /turns.csv":           {"turns.csv?step=9007199254740993", "", anyRole, ""},
+	"GET /events":              {"events?limit=5", "", anyRole, ""},
+	"GET /decisions":           {"decisions?lane=main&limit=5", "", anyRole, ""},
+	"GET /baselines":           {"baselines", "", anyRole, ""},
+	"GET /baselines/{name}":    {"baselines/this target", "", anyRole, "/api/v1/baselines/this%20target"},
+	"GET /comparison":          {"comparison?lane=twin&baseline=this+target", "", anyRole, ""},
 	"DELETE /baselines/{name}": {"baselines/a%2Fb", "", admins, ""},
-	"GET /simulations":         {"simulations", "", everybody, ""},
+	"GET /simulations":         {"simulations", "", anyRole, ""},
 	"POST /simulations":        {"simulations", `{"workers":6}`, operators, ""},
-	"GET /simulations/{id}":    {"simulations/a1", "", everybody, ""},
+	"GET /simulations/{id}":    {"simulations/a1", "", anyRole, ""},
 	"DELETE /simulations/{id}": {"simulations/a1", "", operators, ""},
 	"POST /baselines":          {"baselines", `{"name":"a","title":"","kind":"","deployment":{},"rows":[]}`, admins, ""},
 
-	"GET /sweeps":                  {"sweeps", "", everybody, ""},
+	"GET /sweeps":                  {"sweeps", "", anyRole, ""},
 	"POST /sweeps":                 {"sweeps?lane=main", `{"kind":"trial","levels":[120]}`, operators, ""},
-	"GET /sweeps/{id}":             {"sweeps/a1", "", everybody, ""},
+	"GET /sweeps/{id}":             {"sweeps/a1", "", anyRole, ""},
 	"PATCH /sweeps/{id}":           {"sweeps/a1", `{"state":"paused"}`, operators, ""},
 	"DELETE /sweeps/{id}":          {"sweeps/a1", "", operators, ""},
 	"POST /sweeps/{id}/baseline":   {"sweeps/a1/baseline", `{"name":"ours"}`, operators, ""},
-	"GET /sweeps/{id}/seconds.csv": {"sweeps/a1/seconds.csv", "", everybody, ""},
-	"GET /sweeps/{id}/report.json": {"sweeps/a1/report.json", "", everybody, ""},
-	"GET /report.json":             {"report.json?a=this+target&a_mode=kv&b=of%202026%2B1", "", everybody, ""},
-	"GET /sweeps/{id}/report.tsv":  {"sweeps/a1/report.tsv", "", everybody, ""},
-	"GET /report.tsv":              {"report.tsv?a=this+target&a_mode=kv&b=of%202026%2B1", "", everybody, ""},
-	"GET /sweeps/{id}/report.md":   {"sweeps/a1/report.md", "", everybody, ""},
-	"GET /report.md":               {"report.md?a=this+target&a_mode=kv&b=of%202026%2B1", "", everybody, ""},
-	"GET /sweeps/{id}/report.html": {"sweeps/a1/report.html", "", everybody, ""},
-	"GET /report.html":             {"report.html?a=this+target&a_mode=kv&b=of%202026%2B1", "", everybody, ""},
+	"GET /sweeps/{id}/seconds.csv": {"sweeps/a1/seconds.csv", "", anyRole, ""},
+	"GET /sweeps/{id}/report.json": {"sweeps/a1/report.json", "", anyRole, ""},
+	"GET /report.json":             {"report.json?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
+	"GET /sweeps/{id}/report.tsv":  {"sweeps/a1/report.tsv", "", anyRole, ""},
+	"GET /report.tsv":              {"report.tsv?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
+	"GET /sweeps/{id}/report.md":   {"sweeps/a1/report.md", "", anyRole, ""},
+	"GET /report.md":               {"report.md?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
+	"GET /sweeps/{id}/report.html": {"sweeps/a1/report.html", "", anyRole, ""},
+	"GET /report.html":             {"report.html?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
 }
 
-// Every route for everybody: a caller that is let through reaches the same call of the
+// Every route with every role: a caller that is let through reaches the same call of the
 // load generator, and no other reaches it at all.
 func TestRoles(t *testing.T) {
 	s := newSidecar(t)
@@ -106,7 +106,7 @@ func TestRoles(t *testing.T) {
 			for role, u := range users {
 				res := resource(t, a, u, method, call.url, call.body)
 				requests := s.take()
-				if call.roles != everybody && !slices.Contains(allowed, role) {
+				if call.roles != anyRole && !slices.Contains(allowed, role) {
 					require.Equal(t, http.StatusForbidden, problem(t, res).Status, "%s as %q", pattern, role)
 					require.Empty(t, requests, "%s as %q", pattern, role)
 					continue
@@ -114,7 +114,7 @@ func TestRoles(t *testing.T) {
 				require.Less(t, res.Status, 300, "%s as %q: %s", pattern, role, res.Body)
 				require.Len(t, requests, 1)
 				require.Equal(t, method, requests[0].method)
-				require.Equal(t, cmp.Or(call.heard, api.Prefix+"/"+call.url), requests[0].uri)
+				require.Equal(t, cmp.Or(call.upstream, api.Prefix+"/"+call.url), requests[0].uri)
 				if call.body != "" {
 					require.JSONEq(t, call.body, requests[0].body)
 				}

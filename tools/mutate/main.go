@@ -154,7 +154,7 @@ const memoryKB = 8 << 20
 func test(binary, home string, limit time.Duration, env string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	script := fmt.Sprintf("ulimit -v %d; exec %q -test.failfast -test.short=false", memoryKB, binary)
+	script := fmt.Sprintf("ulimit -v %d; exec %q -test.failfast", memoryKB, binary)
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir, cmd.Env = home, append(os.Environ(), env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -85,7 +85,9 @@ func sites(p *packages.Package) []site {
 
 func (f *finder) offset(at token.Pos) int { return f.p.Fset.Position(at).Offset }
 
-func (f *finder) source(n ast.Node) string { return string(f.text[f.offset(n.Pos()):f.offset(n.End())]) }
+func (f *finder) source(n ast.Node) string {
+	return string(f.text[f.offset(n.Pos()):f.offset(n.End())])
+}
 
 func (f *finder) add(n ast.Node, what string, order int, before, after func(int) string) *site {
 	f.found = append(f.found, site{
@@ -264,8 +266,10 @@ func rewritten(p *packages.Package, mutants []site) map[string][]byte {
 			switch {
 			case a.at != b.at:
 				return a.at - b.at
-			case a.closing != b.closing:
-				return map[bool]int{true: -1, false: 1}[a.closing]
+			case a.closing && !b.closing:
+				return -1
+			case b.closing && !a.closing:
+				return 1
 			case a.closing:
 				return cmp.Or(a.size-b.size, b.order-a.order)
 			}
