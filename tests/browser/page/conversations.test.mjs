@@ -79,17 +79,17 @@ test(
     });
     expect(new URL(page.url()).searchParams.get('topic')).toBe(topic.toUpperCase());
     await page.getByRole('combobox', { name: 'Status' }).click();
-    await page.getByRole('option', { name: /^Active/ }).click();
+    await page.getByRole('option', { name: /^Completed/ }).click();
     await page.reload();
-    await eventually('those that are active, after a reload', async () => {
+    await eventually('several that are completed, after a reload', async () => {
       const texts = await rows(page).allInnerTexts();
-      return texts.length > 0 && texts.every((text) => /^Active/.test(text));
+      return texts.length > 1 && texts.every((text) => /^Completed/.test(text));
     });
 
     await links(page).first().press('Enter');
     await page.getByRole('link', { name: 'Older →' }).click();
     await page.getByRole('link', { name: 'All conversations' }).click();
-    await expect(page).toHaveURL(/\/conversations\?.*status=active/);
+    await expect(page).toHaveURL(/\/conversations\?.*status=completed/);
   }
 );
 
