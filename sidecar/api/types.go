@@ -58,12 +58,13 @@ const (
 	ErrorTruncated   ErrorClass = "truncated"    // the stream ended without [DONE]
 	ErrorMalformed   ErrorClass = "malformed"    // what came is not a stream of chat completion chunks
 	ErrorOverrun     ErrorClass = "overrun"      // the answer took longer, or grew larger, than any may
+	ErrorEmpty       ErrorClass = "empty"        // the answer ended without any content
 )
 
 // ErrorClasses lists every class in the order of the documentation.
 var ErrorClasses = []ErrorClass{
 	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorHTTP4xx,
-	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun,
+	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun, ErrorEmpty,
 }
 
 // TurnStatus is how a turn ended. A cancelled turn is neither a success nor an error.
@@ -261,6 +262,8 @@ type Target struct {
 	Deployment Deployment `json:"deployment"`
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
+	Notices    []string   `json:"notices,omitempty"` // what is odd about its answers, though it serves
+	Probes     int64      `json:"probes"`            // requests that belong to no turn: what it supports, whether it serves
 }
 
 // ModeState is a routing mode with the speculation that goes with it.
@@ -339,6 +342,7 @@ type Quantiles struct {
 	P50Interval *[2]float64 `json:"p50_interval,omitempty"`
 	P95Interval *[2]float64 `json:"p95_interval,omitempty"`
 	Estimated   bool        `json:"estimated,omitempty"` // ITL whose chunks did not tell their tokens
+	Unknown     int         `json:"unknown,omitempty"`   // turns that ended well without a known value
 }
 
 // Metrics are the four latencies of a set of turns.
@@ -360,6 +364,9 @@ type Window struct {
 	Errors                map[ErrorClass]int `json:"errors"`
 	GoodputRatio          *float64           `json:"goodput_ratio,omitempty"` // turns that met every SLO / (ok + errors)
 	Awaiting              Awaiting           `json:"awaiting"`
+	// FirstAnswer is the time to the first token after the reasoning, of the turns that had both;
+	// nil where none had.
+	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
 }
 
 // Awaiting describes the turns that still wait for their first token.
@@ -377,8 +384,10 @@ type Totals struct {
 	InputTokens   int64                `json:"input_tokens"`
 	CachedTokens  int64                `json:"cached_tokens"`
 	OutputTokens  int64                `json:"output_tokens"`
-	Conversations int64                `json:"conversations"` // ended, in whatever way
-	LostTurns     int64                `json:"lost_turns"`    // finished turns that could not be stored
+	InputUnknown  int64                `json:"input_unknown,omitempty"`  // turns that ended well without a count of input tokens
+	CachedUnknown int64                `json:"cached_unknown,omitempty"` // and without one of cached tokens
+	Conversations int64                `json:"conversations"`            // ended, in whatever way
+	LostTurns     int64                `json:"lost_turns"`               // finished turns that could not be stored
 }
 
 // TurnTTFT is the TTFT of the turns with one number.
@@ -848,6 +857,7 @@ type Turn struct {
 	Started          time.Time   `json:"started"`
 	Ended            time.Time   `json:"ended"`
 	TTFT             *float64    `json:"ttft,omitempty"`
+	FirstAnswer      *float64    `json:"first_answer,omitempty"` // to the first token after the reasoning, where there was some
 	TPOT             *float64    `json:"tpot,omitempty"`
 	ITLP50           *float64    `json:"itl_p50,omitempty"`
 	ITLP95           *float64    `json:"itl_p95,omitempty"`

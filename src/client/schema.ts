@@ -815,7 +815,7 @@ export interface components {
          * @description How a turn failed.
          * @enum {string}
          */
-        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun";
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
         /**
          * @description How a turn ended. A cancelled turn is neither a success nor an error.
          * @enum {string}
@@ -965,6 +965,13 @@ export interface components {
             reachable: boolean;
             /** @description why turns are failing, and what to do */
             problem?: string;
+            /** @description what is odd about its answers, though it serves */
+            notices?: string[];
+            /**
+             * Format: int64
+             * @description requests that belong to no turn: what it supports, whether it serves
+             */
+            probes: number;
         };
         /** @description A routing mode with the speculation that goes with it. */
         ModeState: {
@@ -1063,6 +1070,8 @@ export interface components {
             ];
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
+            /** @description turns that ended well without a known value */
+            unknown?: number;
         };
         /** @description The four latencies of a set of turns. */
         Metrics: {
@@ -1088,6 +1097,8 @@ export interface components {
             /** @description turns that met every SLO / (ok + errors) */
             goodput_ratio?: number;
             awaiting: components["schemas"]["Awaiting"];
+            /** @description the time to the first token after the reasoning, of the turns that had both */
+            first_answer?: components["schemas"]["Quantiles"];
         };
         /** @description The turns that still wait for their first token. */
         Awaiting: {
@@ -1109,6 +1120,16 @@ export interface components {
             input_tokens: number;
             /** Format: int64 */
             cached_tokens: number;
+            /**
+             * Format: int64
+             * @description turns that ended well without a count of input tokens
+             */
+            input_unknown?: number;
+            /**
+             * Format: int64
+             * @description turns that ended well without a count of cached tokens
+             */
+            cached_unknown?: number;
             /** Format: int64 */
             output_tokens: number;
             /**
@@ -1638,6 +1659,8 @@ export interface components {
             /** Format: date-time */
             ended: string;
             ttft?: number;
+            /** @description seconds to the first token after the reasoning, where there was some */
+            first_answer?: number;
             tpot?: number;
             itl_p50?: number;
             itl_p95?: number;

@@ -11,6 +11,7 @@ const names: Record<ErrorClass, string> = {
   truncated: 'answer cut short',
   malformed: 'unreadable answer',
   overrun: 'answer too long',
+  empty: 'empty answer',
 };
 
 /** A class of error as a person says it. */

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,7 +160,8 @@ func (g *generator) closeSides() {
 // newClient makes the way to the target, or to each of its addresses.
 func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
-		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), CA: conf.Target.CA,
+		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), Access: conf.Target.Opened,
+		Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
 		TurnTimeout: conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
@@ -217,21 +219,29 @@ func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		return cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
 	}
-	return cluster.NewDirect(address, conf.Cluster.MetricsURLs, nil)
+	client, err := pagesClient(conf, address)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.NewDirect(address, conf.Cluster.MetricsURLs, client)
 }
 
 // newDriver makes the mode driver, and finds out the mode at the start.
 func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, error) {
 	s.mode = s.conf.Mode.State()
+	client, err := s.conf.Target.Opened.Client()
+	if err != nil {
+		return nil, err
+	}
 	switch s.conf.Mode.Driver {
 	case "pinned":
-		return s.newPinned(ctx)
+		return s.newPinned(ctx, client)
 	case "simulated":
-		return s.newSimulated(ctx)
+		return s.newSimulated(ctx, client)
 	case "kubernetes":
 		return s.newKubernetes(ctx, address)
 	case "endpoints":
-		return cluster.NewEndpoints(s.conf.Mode.Addresses(), s.client.(*chat.Switch), nil)
+		return cluster.NewEndpoints(s.conf.Mode.Addresses(), s.client.(*chat.Switch), client)
 	}
 	return cluster.NewManual(s.conf.Mode.States()), nil
 }
@@ -239,8 +249,8 @@ func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, 
 // newPinned brings the driver to the mode that the configuration names, which a
 // Dynamo under kv is not in by itself. Where the target does not tell its
 // instances yet, it stays under kv until switchLater.
-func (s *side) newPinned(ctx context.Context) (workload.Driver, error) {
-	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.State().Speculation, nil, s.log)
+func (s *side) newPinned(ctx context.Context, client *http.Client) (workload.Driver, error) {
+	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.State().Speculation, client, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +274,8 @@ const clusterPatience = 10 * time.Second
 // generator, and may have been switched since the configuration was written.
 // Where it does not answer, the configuration's mode is shown until it does, when
 // the lane takes the cluster's.
-func (s *side) newSimulated(ctx context.Context) (workload.Driver, error) {
-	d, err := cluster.NewSimulated(s.conf.Target.URL, nil, s.log)
+func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.Driver, error) {
+	d, err := cluster.NewSimulated(s.conf.Target.URL, client, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -314,11 +324,15 @@ func openKubernetes(ctx context.Context, conf *config.Config, address string, lo
 	if err != nil {
 		return nil, err
 	}
+	pages, err := conf.Target.Opened.Client()
+	if err != nil {
+		return nil, err
+	}
 	_, port, _ := net.SplitHostPort(address) // of a listener
 	return kubernetes.New(ctx, client, kubernetes.Options{
 		Namespace: namespace, Name: k.Name, Selector: k.Selector, Target: conf.Target.URL,
 		FrontendAlone: k.Restart == "frontend", Timeout: k.Timeout, Modes: conf.Mode.States(), Variants: k.Variants, By: net.JoinHostPort(host, port),
-		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, nil) }, Log: log,
+		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, pages) }, Log: log,
 	}), nil
 }
 
@@ -440,7 +454,7 @@ func (g *generator) newRegistry() *prometheus.Registry {
 // process is what all lanes share.
 func (g *generator) process(conf *config.Config) lane.Process {
 	p := lane.Process{
-		Version: api.ProgramVersion(), Config: conf.Map(), Store: g.store, Health: g.health, Lag: g.check.Lag, Log: g.log,
+		Version: api.ProgramVersion(), Config: conf.Shown(), Store: g.store, Health: g.health, Lag: g.check.Lag, Log: g.log,
 		CheckConcurrency: g.files.check,
 	}
 	if g.members != nil {
@@ -510,7 +524,7 @@ func (s *side) newQuestioner() (corpus.Questioner, error) {
 	}
 	var err error
 	s.asker, err = enduser.New(enduser.Options{
-		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), CA: f.CA, Timeout: f.Timeout, Log: s.log,
+		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), Access: f.Opened, Timeout: f.Timeout, Log: s.log,
 	})
 	return s.asker, err
 }

@@ -215,6 +215,8 @@ func (e *endOf) verdict(r *report.Report) error {
 		return errNothing
 	case r.Failed():
 		return errFailIf
+	case r.AllFailed() != "":
+		return errors.New(r.AllFailed())
 	case r.Undecided():
 		return errUnknown
 	}

@@ -87,6 +87,17 @@ func TestFailIf(t *testing.T) {
 	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`)
 }
 
+// A run in which every turn fails is a failure, and one line says why.
+func TestEveryTurnFails(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.breaks(refuse(http.StatusServiceUnavailable, "no workers"))
+	code, _, stderr := brief(t, server.URL, "--requests=4")
+	assert.Equal(t, broken, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
+}
+
 // A run ends after its duration. One in which no turn ended is neither good nor bad.
 func TestDurationWithoutTurns(t *testing.T) {
 	t.Parallel()

@@ -44,13 +44,14 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 		instances = d.Instances
 	}
 	target := members.TargetOptions{
-		URL: t.URL, Model: t.Model, CA: t.CA, Twin: s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey, TokenIDs: s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
+		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
+		Twin: s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey, TokenIDs: s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
 		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout, TurnTimeout: t.TurnTimeout,
 	}
 	if c, ok := s.client.(lane.Redirected); ok {
 		target.Endpoint = c.Endpoint
 	}
-	asker := members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.CA, Timeout: f.Timeout}
+	asker := members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.Opened.CA, Timeout: f.Timeout}
 	o.Engine = g.members.Engine(target, asker, instances)
 	found, ok := g.members.Found(s.name, target, asker)
 	mode := api.ModeState{Mode: found.Step.Mode, Speculation: found.Step.Speculation}
@@ -157,7 +158,8 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	return err
 }
 
-// keys makes what a member sends turns with: what the coordinator says, with keys of its own.
+// keys makes what a member sends turns with: what the coordinator says, with keys, headers and
+// client certificates of its own.
 type keys struct {
 	conf *config.Config
 	log  *slog.Logger
@@ -165,12 +167,13 @@ type keys struct {
 
 // target makes the way to the server under load.
 func (k keys) target(o members.TargetOptions) (members.Target, error) {
-	key := k.conf.Target.APIKey
+	key, opened := k.conf.Target.APIKey, k.conf.Target.Opened
 	if o.Twin {
-		key = k.conf.Twin.Target.APIKey
+		key, opened = k.conf.Twin.Target.APIKey, k.conf.Twin.Target.Opened
 	}
+	opened.CA = o.CA
 	c, err := chat.New(chat.Options{
-		URL: o.URL, Model: o.Model, APIKey: string(key), CA: o.CA, TokenIDs: o.TokenIDs,
+		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields, MinTokens: o.MinTokens,
 		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout, TurnTimeout: o.TurnTimeout,
 	})
 	if err != nil {
@@ -187,7 +190,9 @@ func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), 
 	case o.URL == "":
 		return corpus.BuiltinQuestioner{}, nil, nil
 	}
-	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey), CA: o.CA, Timeout: o.Timeout, Log: k.log})
+	opened := k.conf.Followup.Opened
+	opened.CA = o.CA
+	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey), Access: opened, Timeout: o.Timeout, Log: k.log})
 	if err != nil {
 		return nil, nil, err
 	}

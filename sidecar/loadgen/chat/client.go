@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,17 +21,22 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/access"
 )
 
 // Options say which server a [Client] talks to, and how long it waits.
 type Options struct {
-	URL    string // with or without /v1
+	URL    string // as [ParseURL] takes it
 	Model  string // empty: the first that /v1/models lists, taken by Probe
 	APIKey string // empty: none is sent
 	// TokenIDs asks for the ids of each prompt's tokens, for [Request].OnPrompt, where the
 	// server tells them: some 40 kB a turn.
 	TokenIDs bool
-	CA       []byte // PEM; empty: the system's
+	access.Access
+	// Fields are further fields of every request's body, by name. MinTokens is the least length
+	// of an answer in tokens, at most that of its limit; 0 sends none.
+	Fields    map[string]any
+	MinTokens int
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
@@ -49,11 +54,13 @@ type Options struct {
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
-	opts  Options
-	base  *url.URL
-	kept  carrier
-	fresh *http.Transport // its connections carry one request each
-	ext   extensions
+	opts   Options
+	base   *url.URL
+	kept   carrier
+	fresh  *http.Transport // its connections carry one request each
+	ext    extensions
+	fields []byte // those of the options, as JSON without the braces
+	probes atomic.Int64
 }
 
 // New checks the options and makes a client; nothing is sent yet. The error is
@@ -70,6 +77,13 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
 	c.ext.setModel(opts.Model)
+	if len(opts.Fields) > 0 {
+		fields, err := json.Marshal(opts.Fields)
+		if err != nil {
+			return nil, fmt.Errorf("request.body: %w", err)
+		}
+		c.fields = fields[1 : len(fields)-1]
+	}
 	if c.kept, c.fresh, err = carriers(opts, base); err != nil {
 		return nil, err
 	}
@@ -82,20 +96,25 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// ParseURL checks a target's URL and gives it the path of the API, which ends
-// in /v1 whether or not s did. The error is an [api.FieldError].
+// chatPath is what a chat completion is asked for, below the path of the API.
+const chatPath = "/chat/completions"
+
+// ParseURL checks a target's URL. A path is that of the API, with or without
+// [chatPath]; without a path it is /v1. A query is kept for every request to the API. The error
+// is an [api.FieldError].
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isPort(u.Port()) {
+		u.User != nil || u.Fragment != "" || !isPort(u.Port()) {
 		return nil, &api.FieldError{
 			Field: "target.url", Value: quote(s),
-			Allowed: "http:// or https:// with a host and an optional port and path, such as http://127.0.0.1:8000",
+			Allowed: "http:// or https:// with a host and an optional port, path and query, such as http://127.0.0.1:8000",
 		}
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	if !strings.HasSuffix(u.Path, "/v1") {
-		u.Path += "/v1"
+	u.ForceQuery = false
+	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), chatPath), "/")
+	if u.Path == "" {
+		u.Path = "/v1"
 	}
 	return u, nil
 }
@@ -107,27 +126,28 @@ func isPort(s string) bool {
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
-func tlsConfig(base *url.URL, ca []byte) (*tls.Config, error) {
+func tlsConfig(base *url.URL, a access.Access) (*tls.Config, error) {
 	if base.Scheme != "https" {
 		return nil, nil
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(ca) > 0 {
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, &api.FieldError{Field: "target.ca_file", Value: "its content", Allowed: "PEM certificates"}
-		}
+	conf, err := a.TLS()
+	if bad := new(api.FieldError); errors.As(err, &bad) {
+		return nil, api.Refuse("target."+bad.Field, bad.Value, bad.Allowed)
 	}
-	return conf, nil
+	return conf, err
 }
 
-// Root is the server's address without the API's /v1: where /health and
+// Root is the server's address without the API's /v1 and without a query: where /health and
 // /metrics are.
 func (c *Client) Root() string {
 	u := *c.base
-	u.Path = strings.TrimSuffix(u.Path, "/v1")
+	u.Path, u.RawQuery = strings.TrimSuffix(u.Path, "/v1"), ""
 	return u.String()
 }
+
+// Probes is how many requests [Client.Probe] has sent so far. They cost tokens, and belong to no
+// turn.
+func (c *Client) Probes() int64 { return c.probes.Load() }
 
 // Model is the model in use; empty until it is known.
 func (c *Client) Model() string { return c.ext.modelName() }
@@ -163,7 +183,7 @@ func failed(e *Error) Result {
 }
 
 func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Result {
-	body, err := newPayload(req, c.Model(), used)
+	body, err := c.newPayload(req, used)
 	if err != nil {
 		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
 	}
@@ -176,7 +196,7 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 		// The server had closed a kept connection meanwhile; it may have closed all.
 		// The library sends nothing again by itself: a POST, of which it has no copy.
 		s.res.Resent = true
-		body, _ = newPayload(req, c.Model(), used)   // it could be written before
+		body, _ = c.newPayload(req, used)            // it could be written before
 		res, err = c.post(limited, c.fresh, s, body) //nolint:bodyclose // read closes it
 	}
 	if err != nil {
@@ -194,7 +214,7 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 		// From here on the connection may be another stream's, or read by none.
 		PutIdleConn: func(error) { s.conn.stream.CompareAndSwap(s, nil) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("chat/completions").String(), body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(chatPath).String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +236,7 @@ func (c *Client) authorize(req *http.Request) {
 	if c.opts.APIKey != "" {
 		req.Header.Set("Authorization", "Bearer "+headerValue(c.opts.APIKey))
 	}
+	c.opts.Apply(req)
 }
 
 // payload is a request's body. It lets go of its buffer when all is read: a
@@ -225,10 +246,10 @@ type payload struct{ buf *bytes.Buffer }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func newPayload(req Request, model string, used map[string]bool) (*payload, error) {
+func (c *Client) newPayload(req Request, used map[string]bool) (*payload, error) {
 	p := &payload{buf: buffers.Get().(*bytes.Buffer)}
 	p.buf.Reset()
-	return p, encode(p.buf, req, model, used)
+	return p, c.encode(p.buf, req, used)
 }
 
 func (p *payload) Read(b []byte) (n int, err error) {
@@ -254,7 +275,7 @@ func headerValue(s string) string {
 
 // Models lists the models that the server serves.
 func (c *Client) Models(ctx context.Context) ([]string, *Error) {
-	status, header, body, failure := c.get(ctx, c.base.String()+"/models")
+	status, header, body, failure := c.get(ctx, c.base.JoinPath("models").String())
 	if failure != nil {
 		return nil, failure
 	}
@@ -267,7 +288,7 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s/models is not a list of models (%s); is target.url the address of an OpenAI-compatible API?", c.base, clip(err.Error()))}
+		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is target.url the address of an OpenAI-compatible API?", c.base.JoinPath("models"), clip(err.Error()))}
 	}
 	ids := make([]string, len(list.Data))
 	for i, m := range list.Data {

@@ -8,18 +8,29 @@ import (
 	"testing"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/access"
 )
 
 func TestParseURL(t *testing.T) {
 	for in, want := range map[string]string{
-		"http://127.0.0.1:8000":       "http://127.0.0.1:8000/v1",
-		"http://127.0.0.1:8000/":      "http://127.0.0.1:8000/v1",
-		"http://127.0.0.1:8000/v1":    "http://127.0.0.1:8000/v1",
-		"http://127.0.0.1:8000/v1/":   "http://127.0.0.1:8000/v1",
-		"https://gateway/llama/v1":    "https://gateway/llama/v1",
-		"https://gateway/llama":       "https://gateway/llama/v1",
+		"http://127.0.0.1:8000":      "http://127.0.0.1:8000/v1",
+		"http://127.0.0.1:8000/":     "http://127.0.0.1:8000/v1",
+		"http://127.0.0.1:8000/v1":   "http://127.0.0.1:8000/v1",
+		"http://127.0.0.1:8000/v1/":  "http://127.0.0.1:8000/v1",
+		"https://gateway/llama/v1":   "https://gateway/llama/v1",
+		"https://gateway/llama":      "https://gateway/llama",
+		"http://host/v1beta/openai/": "http://host/v1beta/openai",
+		"http://host/v1?":            "http://host/v1",
+		"http://host?key=1":          "http://host/v1?key=1",
+
+		"http://host/v1beta/openai/chat/completions":                   "http://host/v1beta/openai",
+		"http://host/openai/deployments/x?api-version=2024-10-21":      "http://host/openai/deployments/x?api-version=2024-10-21",
+		"http://host/deployments/x/chat/completions/?api-version=2024": "http://host/deployments/x?api-version=2024",
+
 		"http://[::1]:8000":           "http://[::1]:8000/v1",
 		"":                            "",
 		"127.0.0.1:8000":              "",
@@ -32,8 +43,6 @@ func TestParseURL(t *testing.T) {
 		"http://host:70000":           "",
 		"http://host:port":            "",
 		"http://user:password@host":   "",
-		"http://host/v1?key=1":        "",
-		"http://host/v1?":             "",
 		"http://host/v1#x":            "",
 		"http://host/\r\nX-Evil: 1":   "",
 		"http://ho st":                "",
@@ -56,7 +65,7 @@ func TestNew(t *testing.T) {
 	if _, err := New(Options{URL: "nowhere"}); !errors.As(err, &field) {
 		t.Errorf("a bad URL: got %v", err)
 	}
-	if _, err := New(Options{URL: "https://host", CA: []byte("no PEM")}); !errors.As(err, &field) || field.Field != "target.ca_file" {
+	if _, err := New(Options{URL: "https://host", Access: access.Access{CA: []byte("no PEM")}}); !errors.As(err, &field) || field.Field != "target.ca_file" {
 		t.Errorf("a bad CA: got %v", err)
 	}
 	c := clientOf(t, "http://host:8000/v1")
@@ -68,23 +77,28 @@ func TestNew(t *testing.T) {
 // What stands on the wire.
 func TestRequest(t *testing.T) {
 	s, got := recorded(t)
-	c := clientOf(t, s.url, func(o *Options) { o.Model, o.APIKey = "llama", "secret" })
-	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true})
-	r := c.Do(t.Context(), Request{ID: "42-3", Messages: hello(), MaxTokens: 830, Instance: "16549284283275536882"})
+	c := clientOf(t, s.url+"/models/x?api-version=2024", func(o *Options) {
+		o.Model, o.APIKey, o.Headers = "llama", "secret", map[string]string{"X-Tenant": "a", "Api-Key": "b"}
+		o.Fields, o.MinTokens = map[string]any{"temperature": 0, "extra": map[string]any{"a": []int{1}}}, 1000
+	})
+	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, 1)
+	history := append(hello(), openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant})
+	r := c.Do(t.Context(), Request{ID: "42-3", Messages: history, MaxTokens: 830, Instance: "16549284283275536882"})
 	if !r.OK() {
 		t.Fatal(outcome(r))
 	}
 	in := <-got
-	want := `{"model":"llama","messages":[{"role":"user","content":"Hello."}],"max_tokens":830,"stream":true,"stream_options":{"include_usage":true},` +
-		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882}}`
+	want := `{"model":"llama","max_tokens":830,"stream":true,"stream_options":{"include_usage":true},` +
+		`"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":""}],"min_tokens":830,` +
+		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882},"extra":{"a":[1]},"temperature":0}`
 	if strings.TrimSpace(string(in.body)) != want {
 		t.Errorf("body\n%s\nwant\n%s", in.body, want)
 	}
-	if in.req.Method != "POST" || in.req.URL.Path != "/v1/chat/completions" || "http://"+in.req.Host != s.url {
+	if in.req.Method != "POST" || in.req.URL.String() != "/models/x/chat/completions?api-version=2024" || "http://"+in.req.Host != s.url {
 		t.Errorf("%s %s at %s", in.req.Method, in.req.URL, in.req.Host)
 	}
 	for header, want := range map[string]string{
-		"X-Request-Id": "42-3", "Authorization": "Bearer secret", "Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "",
+		"X-Request-Id": "42-3", "Authorization": "Bearer secret", "Content-Type": "application/json", "X-Tenant": "a", "Api-Key": "b", "Accept": "text/event-stream", "Accept-Encoding": "",
 	} {
 		if v := in.req.Header.Get(header); v != want {
 			t.Errorf("%s: %q, want %q", header, v, want)
@@ -98,7 +112,7 @@ func TestPlainRequest(t *testing.T) {
 	c := clientOf(t, s.url)
 	c.Do(t.Context(), Request{Messages: hello(), Instance: "7"})
 	in := <-got
-	if want := `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":true}`; strings.TrimSpace(string(in.body)) != want {
+	if want := `{"model":"m","stream":true,"messages":[{"role":"user","content":"Hello."}]}`; strings.TrimSpace(string(in.body)) != want {
 		t.Errorf("body\n%s\nwant\n%s", in.body, want)
 	}
 	for _, header := range []string{"X-Request-Id", "Authorization"} {
@@ -124,7 +138,7 @@ func TestHeaderInjection(t *testing.T) {
 
 func TestBadInstance(t *testing.T) {
 	c := clientOf(t, "http://host")
-	c.ext.set(map[string]bool{ExtNVExt: true})
+	c.ext.set(map[string]bool{ExtNVExt: true}, 1)
 	r := c.Do(t.Context(), Request{Instance: `1,"x":2`})
 	wantError(t, r.Err, api.ErrorMalformed, "cannot write the request")
 }

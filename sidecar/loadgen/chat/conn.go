@@ -51,7 +51,7 @@ func transport(o Options, conf *tls.Config) *http.Transport {
 // carriers gives what carries the streams over kept connections, and what makes a
 // connection for each request.
 func carriers(o Options, base *url.URL) (kept carrier, fresh *http.Transport, err error) {
-	conf, err := tlsConfig(base, o.CA)
+	conf, err := tlsConfig(base, o.Access)
 	if err != nil {
 		return nil, nil, err
 	}

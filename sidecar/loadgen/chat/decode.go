@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/goccy/go-json"
@@ -14,15 +15,21 @@ import (
 
 // chunk is what one event of the stream says.
 type chunk struct {
-	text         string // content and reasoning
+	text         string // of the answer
+	reasoning    string // that came before the answer
 	content      bool   // there was a non-empty content, reasoning or tool-call delta
+	answer       bool   // there was a non-empty content or tool-call delta
+	choices      bool   // there was a choice, however empty
 	finishReason string
-	usage        *Usage // nil where none is told
+	usage        *Usage // nil where none is reported
 	worker       uint64 // nvext.worker_id.decode_worker_id, or the prefill worker's
 	timing       Timing
-	isError      bool
-	errMessage   string
-	errType      string
+
+	isError    bool
+	errMember  bool // the error is a member of that name, which no chunk has
+	errMessage string
+	errType    string
+	errCode    string // a status or a word
 }
 
 var errJSON = errors.New("not a JSON chunk")
@@ -35,7 +42,9 @@ type chunkJSON struct {
 
 	Error   any    `json:"error"`   // an object or a string
 	Message string `json:"message"` // Dynamo's form: an error's members stand at the top
+	Detail  any    `json:"detail"`  // FastAPI's form: a string, or a list of faults
 	Type    string `json:"type"`
+	Code    any    `json:"code"`
 }
 
 type choiceJSON struct {
@@ -43,7 +52,9 @@ type choiceJSON struct {
 		Reasoning        string `json:"reasoning"`
 		ReasoningContent string `json:"reasoning_content"`
 		Content          string `json:"content"`
+		Refusal          string `json:"refusal"`
 		ToolCalls        []any  `json:"tool_calls"`
+		FunctionCall     any    `json:"function_call"`
 	} `json:"delta"`
 	FinishReason string `json:"finish_reason"`
 }
@@ -54,6 +65,7 @@ type usageJSON struct {
 	Details    struct {
 		Cached number `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	CacheHits number `json:"prompt_cache_hit_tokens"` // DeepSeek's name of cached_tokens
 }
 
 type nvextJSON struct {
@@ -68,21 +80,18 @@ type nvextJSON struct {
 	} `json:"timing"`
 }
 
-// number is a number or null, and refuses its chunk where it is anything else.
+// number is a number, also one in quotes. Anything else counts as not reported.
 type number struct {
 	value float64
 	told  bool
 }
 
-func (n *number) UnmarshalJSON(b []byte) (err error) {
-	if string(b) != "null" {
-		n.value, err = strconv.ParseFloat(string(b), 64)
-		if errors.Is(err, strconv.ErrRange) {
-			err = nil // it is infinite, and in no range
-		}
-		n.told = err == nil
+func (n *number) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range is infinite, and in no range
+		n.value, n.told = v, true
 	}
-	return err
+	return nil
 }
 
 // in gives the number if it is told and lies in its range.
@@ -118,18 +127,21 @@ func decodeChunk(data []byte) (chunk, error) {
 	*j = chunkJSON{Choices: j.Choices[:0]}
 	err := json.Unmarshal(data, j)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" && e.Field != "choices" && e.Field != "choices.delta" {
-		err = nil // a member of the wrong type counts as absent; the others have been decoded
+		err = readParts(data, j) // a member of the wrong type counts as absent; the others have been decoded
 	}
 	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) { // null is no error to it
 		return chunk{}, errJSON
 	}
-	c := chunk{usage: j.Usage.told()}
+	c := chunk{usage: j.Usage.reported(), choices: len(j.Choices) > 0}
 	for i := range j.Choices {
 		choice := &j.Choices[i]
-		c.text += choice.Delta.Reasoning + choice.Delta.ReasoningContent + choice.Delta.Content
-		c.content = c.content || c.text != "" || len(choice.Delta.ToolCalls) > 0
+		delta := &choice.Delta
+		c.text += delta.Content + delta.Refusal
+		c.reasoning += cmp.Or(delta.ReasoningContent, delta.Reasoning) // a server that sends both means one
+		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
 		c.finishReason = cmp.Or(choice.FinishReason, c.finishReason)
 	}
+	c.content = c.answer || c.reasoning != ""
 	if n := j.NVExt; n != nil {
 		c.worker = uint64(cmp.Or(n.WorkerID.Decode, n.WorkerID.Prefill))
 		c.timing = n.timing()
@@ -138,19 +150,28 @@ func decodeChunk(data []byte) (chunk, error) {
 	return c, nil
 }
 
-// told gives the usage, nil where it counts nothing, or a count cannot be true: what
-// the chunks say is better than half of it.
-func (u *usageJSON) told() *Usage {
+// reported gives the usage, nil where it counts nothing. A count that cannot be true is 0, as
+// one that is not there: no prompt is empty. Cached tokens are a share of the prompt's, and
+// mean nothing without them.
+func (u *usageJSON) reported() *Usage {
 	if u == nil {
 		return nil
 	}
-	prompt, hasPrompt := u.Prompt.in(plausible.Tokens, "usage.prompt_tokens")
-	completion, hasCompletion := u.Completion.in(plausible.Tokens, "usage.completion_tokens")
-	if hasPrompt != u.Prompt.told || hasCompletion != u.Completion.told || !hasPrompt && !hasCompletion {
+	prompt, _ := u.Prompt.in(plausible.Tokens, "usage.prompt_tokens")
+	completion, _ := u.Completion.in(plausible.Tokens, "usage.completion_tokens")
+	if prompt == 0 && completion == 0 {
 		return nil
 	}
-	cached, hasCached := u.Details.Cached.in(plausible.Range{Max: prompt, Whole: true}, "usage.prompt_tokens_details.cached_tokens")
-	return &Usage{int(prompt), int(completion), int(cached), hasCached}
+	usage := &Usage{Prompt: int(prompt), Completion: int(completion)}
+	for _, n := range []number{u.Details.Cached, u.CacheHits} {
+		if usage.HasCached || prompt == 0 {
+			break
+		}
+		var cached float64
+		cached, usage.HasCached = n.in(plausible.Range{Max: prompt, Whole: true}, "usage.prompt_tokens_details.cached_tokens")
+		usage.Cached = int(cached)
+	}
+	return usage
 }
 
 func (n *nvextJSON) timing() (t Timing) {
@@ -162,16 +183,109 @@ func (n *nvextJSON) timing() (t Timing) {
 	return t
 }
 
+// setError reads an error in any of the forms that servers use. One without a member of that
+// name is taken for one only where nothing says that it is a chunk.
 func (c *chunk) setError(j *chunkJSON, data []byte) {
+	c.errCode = word(j.Code)
 	switch e := j.Error.(type) {
 	case string:
-		c.isError, c.errMessage = true, e
+		c.isError, c.errMessage = e != "", e
 	case map[string]any:
 		c.isError = true
 		c.errMessage, _ = e["message"].(string)
 		c.errType, _ = e["type"].(string)
+		c.errCode = cmp.Or(word(e["code"]), c.errCode)
 	default:
-		c.isError = j.Message != "" && j.Usage == nil && j.NVExt == nil && !bytes.Contains(data, []byte(`"choices"`))
-		c.errMessage, c.errType = j.Message, j.Type
+		c.errMessage, c.errType = cmp.Or(j.Message, detail(j.Detail)), j.Type
+		c.isError = c.errMessage != "" && j.Usage == nil && j.NVExt == nil && !bytes.Contains(data, []byte(`"choices"`))
+		return
 	}
+	c.errMember = c.isError
+}
+
+// word is a number or a string as it is written, else "".
+func word(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// detail is the message of an error as FastAPI writes it.
+func detail(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) > 0 {
+			if fault, ok := v[0].(map[string]any); ok {
+				return word(fault["msg"])
+			}
+		}
+	}
+	return ""
+}
+
+// partsJSON is a chunk whose deltas may be lists of parts, as Mistral sends them, where
+// [chunkJSON] has text.
+type partsJSON struct {
+	Choices []struct {
+		Delta struct {
+			Content          any `json:"content"`
+			Reasoning        any `json:"reasoning"`
+			ReasoningContent any `json:"reasoning_content"`
+		} `json:"delta"`
+	} `json:"choices"`
+}
+
+// readParts fills in the text of deltas that are lists of parts.
+func readParts(data []byte, j *chunkJSON) error {
+	var parts partsJSON
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	for i := range min(len(parts.Choices), len(j.Choices)) {
+		from, to := &parts.Choices[i].Delta, &j.Choices[i].Delta
+		var thought string
+		if _, isText := from.Content.(string); !isText {
+			to.Content, thought = partsText(from.Content, false)
+		}
+		for _, v := range []any{from.ReasoningContent, from.Reasoning} {
+			if _, isText := v.(string); !isText && to.ReasoningContent == "" {
+				_, to.ReasoningContent = partsText(v, true)
+			}
+		}
+		to.ReasoningContent += thought
+	}
+	return nil
+}
+
+// partsText gives the text of a part, or of a list of them: of the answer, and of the reasoning.
+// A part whose type says that it is reasoning makes everything inside it reasoning.
+func partsText(v any, isReasoning bool) (answer, reasoning string) {
+	switch v := v.(type) {
+	case string:
+		if isReasoning {
+			return "", v
+		}
+		return v, ""
+	case []any:
+		for _, part := range v {
+			a, r := partsText(part, isReasoning)
+			answer, reasoning = answer+a, reasoning+r
+		}
+	case map[string]any:
+		kind, _ := v["type"].(string)
+		kind = strings.ToLower(kind)
+		isReasoning = isReasoning || strings.Contains(kind, "think") || strings.Contains(kind, "reason") || strings.Contains(kind, "summary")
+		answer, reasoning = partsText(cmp.Or(v["text"], v["content"]), isReasoning)
+		for _, name := range []string{"thinking", "reasoning", "summary"} {
+			_, r := partsText(v[name], true)
+			reasoning += r
+		}
+	}
+	return answer, reasoning
 }

@@ -21,28 +21,31 @@ func TestDecodeChunk(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"a token of Dynamo's", dynamoChunk, chunk{text: "sweep", content: true, worker: worker}},
-		{"role only", `{"choices":[{"delta":{"role":"assistant","content":""}}]}`, chunk{}},
-		{"null content", `{"choices":[{"delta":{"content":null,"tool_calls":null}}]}`, chunk{}},
-		{"null delta", `{"choices":[{"delta":null},null]}`, chunk{}},
+		{"a token of Dynamo's", dynamoChunk, chunk{text: "sweep", content: true, worker: worker, choices: true, answer: true}},
+		{"role only", `{"choices":[{"delta":{"role":"assistant","content":""}}]}`, chunk{choices: true}},
+		{"null content", `{"choices":[{"delta":{"content":null,"tool_calls":null}}]}`, chunk{choices: true}},
+		{"null delta", `{"choices":[{"delta":null},null]}`, chunk{choices: true}},
 		{"null choices", `{"choices":null}`, chunk{}},
-		{"several choices", `{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"},{"delta":{"content":"b"}}]}`, chunk{text: "ab", content: true, finishReason: "stop"}},
-		{"reasoning", `{"choices":[{"delta":{"reasoning":"hm"}}]}`, chunk{text: "hm", content: true}},
-		{"reasoning_content", `{"choices":[{"delta":{"reasoning_content":"hm","content":null}}]}`, chunk{text: "hm", content: true}},
-		{"the last of the reasoning beside the first of the content", `{"choices":[{"delta":{"reasoning":"hm ","content":"a"}}]}`, chunk{text: "hm a", content: true}},
-		{"a tool call", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`, chunk{content: true}},
-		{"no tool call", `{"choices":[{"delta":{"tool_calls":[]}}]}`, chunk{}},
-		{"finish only", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, chunk{finishReason: "stop"}},
+		{"several choices", `{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"},{"delta":{"content":"b"}}]}`, chunk{text: "ab", content: true, finishReason: "stop", choices: true, answer: true}},
+		{"reasoning", `{"choices":[{"delta":{"reasoning":"hm"}}]}`, chunk{reasoning: "hm", content: true, choices: true}},
+		{"reasoning_content", `{"choices":[{"delta":{"reasoning_content":"hm","content":null}}]}`, chunk{reasoning: "hm", content: true, choices: true}},
+		{"reasoning under two names", `{"choices":[{"delta":{"reasoning":"hm","reasoning_content":"hm"}}]}`, chunk{reasoning: "hm", content: true, choices: true}},
+		{"a refusal", `{"choices":[{"delta":{"refusal":"no"}}]}`, chunk{text: "no", content: true, choices: true, answer: true}},
+		{"a function call", `{"choices":[{"delta":{"function_call":{"name":"f"}}}]}`, chunk{content: true, choices: true, answer: true}},
+		{"the last of the reasoning beside the first of the content", `{"choices":[{"delta":{"reasoning":"hm ","content":"a"}}]}`, chunk{text: "a", reasoning: "hm ", content: true, choices: true, answer: true}},
+		{"a tool call", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`, chunk{content: true, choices: true, answer: true}},
+		{"no tool call", `{"choices":[{"delta":{"tool_calls":[]}}]}`, chunk{choices: true}},
+		{"finish only", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, chunk{finishReason: "stop", choices: true}},
 		{
 			"usage on its own", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`,
 			chunk{usage: &Usage{13, 3, 0, true}},
 		},
 		{
 			"usage on a token", `{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":13,"completion_tokens":3}}`,
-			chunk{text: "a", content: true, usage: &Usage{13, 3, 0, false}},
+			chunk{text: "a", content: true, usage: &Usage{13, 3, 0, false}, choices: true, answer: true},
 		},
-		{"usage null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, chunk{text: "a", content: true}},
-		{"usage that counts nothing", `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, chunk{text: "a", content: true}},
+		{"usage null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, chunk{text: "a", content: true, choices: true, answer: true}},
+		{"usage that counts nothing", `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"usage details null", `{"usage":{"prompt_tokens":1,"completion_tokens":null,"prompt_tokens_details":null}}`, chunk{usage: &Usage{Prompt: 1}}},
 		{"cached tokens null", `{"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":null}}}`, chunk{usage: &Usage{Prompt: 1}}},
 		{"as many tokens as can be", `{"usage":{"prompt_tokens":1e7,"completion_tokens":1e7,"prompt_tokens_details":{"cached_tokens":1e7}}}`, chunk{usage: &Usage{1e7, 1e7, 1e7, true}}},
@@ -53,26 +56,39 @@ func TestDecodeChunk(t *testing.T) {
 		{"worker as a word", `{"nvext":{"worker_id":{"decode_worker_id":"w-1","prefill_worker_id":[7]}}}`, chunk{}},
 		{"timing", `{"nvext":{"timing":{"ttft_ms":250.5,"kv_hit_rate":0.75,"router_queue_depth":3,"total_time_ms":9}}}`, chunk{timing: Timing{.2505, .75, 3, true, true, true}}},
 		{"timing of nulls", `{"nvext":{"timing":{"ttft_ms":null,"kv_hit_rate":null,"router_queue_depth":null}}}`, chunk{}},
-		{"error object", `{"error":{"message":"boom","type":"internal","code":500}}`, chunk{isError: true, errMessage: "boom", errType: "internal"}},
-		{"error string", `{"error":"boom"}`, chunk{isError: true, errMessage: "boom"}},
-		{"error without words", `{"error":{"message":7,"type":null}}`, chunk{isError: true}},
+		{"error object", `{"error":{"message":"boom","type":"internal","code":500}}`, chunk{isError: true, errMember: true, errMessage: "boom", errType: "internal", errCode: "500"}},
+		{"error string", `{"error":"boom"}`, chunk{isError: true, errMember: true, errMessage: "boom"}},
+		{"error without words", `{"error":{"message":7,"type":null}}`, chunk{isError: true, errMember: true}},
 		{"error null is none", `{"choices":[],"error":null}`, chunk{}},
 		{"error of another kind is none", `{"choices":[],"error":false}`, chunk{}},
-		{"Dynamo's error", `{"message":"boom","type":"overloaded","code":503}`, chunk{isError: true, errMessage: "boom", errType: "overloaded"}},
+		{"Dynamo's error", `{"message":"boom","type":"overloaded","code":503}`, chunk{isError: true, errMessage: "boom", errType: "overloaded", errCode: "503"}},
+		{"FastAPI's error", `{"detail":"Not Found"}`, chunk{isError: true, errMessage: "Not Found"}},
+		{"FastAPI's list of faults", `{"detail":[{"loc":["body","nvext"],"msg":"Extra inputs are not permitted"}]}`, chunk{isError: true, errMessage: "Extra inputs are not permitted"}},
+		{"an error of no words is none", `{"error":"","choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"a message beside choices is no error", `{"choices":[],"message":"hello"}`, chunk{errMessage: "hello"}},
-		{"an escaped key", `{"choices":[{"delta":{"con\u0074ent":"a"}}]}`, chunk{text: "a", content: true}},
-		{"white space everywhere", " {\n\t\"choices\" : [ { \"delta\" : { \"content\" : \"a\" } } ] }\r\n ", chunk{text: "a", content: true}},
+		{"an escaped key", `{"choices":[{"delta":{"con\u0074ent":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
+		{"white space everywhere", " {\n\t\"choices\" : [ { \"delta\" : { \"content\" : \"a\" } } ] }\r\n ", chunk{text: "a", content: true, choices: true, answer: true}},
 		{"an empty object", `{}`, chunk{}},
 
 		// Of the wrong type, and passed over.
-		{"a content of parts", `{"choices":[{"delta":{"content":[{"text":"a"}],"reasoning":"hm"},"finish_reason":"stop"}]}`, chunk{text: "hm", content: true, finishReason: "stop"}},
-		{"tool calls of another kind", `{"choices":[{"delta":{"tool_calls":{},"content":"a"}}]}`, chunk{text: "a", content: true}},
-		{"a finish reason of another kind", `{"choices":[{"finish_reason":1,"delta":{"content":"a"}}]}`, chunk{text: "a", content: true}},
-		{"usage of another kind", `{"usage":"none","choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true}},
+		{"a content of parts", `{"choices":[{"delta":{"content":[{"text":"a"}],"reasoning":"hm"},"finish_reason":"stop"}]}`, chunk{text: "a", reasoning: "hm", content: true, finishReason: "stop", choices: true, answer: true}},
+		{"parts of reasoning", `{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"T"}]},{"type":"text","text":"a"}]}}]}`, chunk{text: "a", reasoning: "T", content: true, choices: true, answer: true}},
+		{"reasoning as a part with its text", `{"choices":[{"delta":{"content":[{"type":"reasoning","text":"T"}]}}]}`, chunk{reasoning: "T", content: true, choices: true}},
+		{"a part alone", `{"choices":[{"delta":{"content":{"type":"text","text":"a"}}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
+		{"a reasoning of parts", `{"choices":[{"delta":{"content":null,"reasoning_content":[{"type":"text","text":"T"}]}}]}`, chunk{reasoning: "T", content: true, choices: true}},
+		{"no parts", `{"choices":[{"delta":{"content":[]}}]}`, chunk{choices: true}},
+		{"a count in quotes", `{"usage":{"prompt_tokens":"13","completion_tokens":"3"}}`, chunk{usage: &Usage{13, 3, 0, false}}},
+		{"a count of another kind", `{"usage":{"prompt_tokens":13,"completion_tokens":{}}}`, chunk{usage: &Usage{Prompt: 13}}},
+		{"usage of zeros", `{"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, chunk{}},
+		{"cached tokens of no prompt", `{"usage":{"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`, chunk{usage: &Usage{Completion: 3}}},
+		{"cached tokens under DeepSeek's name", `{"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_cache_hit_tokens":8}}`, chunk{usage: &Usage{13, 3, 8, true}}},
+		{"tool calls of another kind", `{"choices":[{"delta":{"tool_calls":{},"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
+		{"a finish reason of another kind", `{"choices":[{"finish_reason":1,"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
+		{"usage of another kind", `{"usage":"none","choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"usage details of another kind", `{"usage":{"prompt_tokens_details":7,"prompt_tokens":1}}`, chunk{usage: &Usage{Prompt: 1}}},
 		{"an nvext of another shape", `{"nvext":{"worker_id":12,"timing":"none"}}`, chunk{}},
 		{"an nvext of another kind", `{"nvext":[1]}`, chunk{}},
-		{"a message and a type of another kind", `{"message":1,"type":[],"choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true}},
+		{"a message and a type of another kind", `{"message":1,"type":[],"choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if c, err := decodeChunk([]byte(row.in)); err != nil || !reflect.DeepEqual(c, row.want) {
@@ -88,10 +104,10 @@ func TestImplausible(t *testing.T) {
 		name, usage, timing string
 		want                chunk
 	}{
-		{"more tokens than can be", `"prompt_tokens":9,"completion_tokens":1e23`, ``, chunk{}},
-		{"a number beyond a float64", `"prompt_tokens":9,"completion_tokens":1e999`, ``, chunk{}},
-		{"tokens below zero", `"prompt_tokens":-5,"completion_tokens":3`, ``, chunk{}},
-		{"half a token", `"prompt_tokens":9,"completion_tokens":2.5`, ``, chunk{}},
+		{"more tokens than can be", `"prompt_tokens":9,"completion_tokens":1e23`, ``, chunk{usage: &Usage{Prompt: 9}}},
+		{"a number beyond a float64", `"prompt_tokens":9,"completion_tokens":1e999`, ``, chunk{usage: &Usage{Prompt: 9}}},
+		{"tokens below zero", `"prompt_tokens":-5,"completion_tokens":3`, ``, chunk{usage: &Usage{Completion: 3}}},
+		{"half a token", `"prompt_tokens":9,"completion_tokens":2.5`, ``, chunk{usage: &Usage{Prompt: 9}}},
 		{"more cached than asked", `"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":10}`, ``, chunk{usage: &Usage{9, 3, 0, false}}},
 		{"cached below zero", `"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":-1}`, ``, chunk{usage: &Usage{9, 3, 0, false}}},
 		{"a time before it was asked", ``, `"ttft_ms":-1,"kv_hit_rate":0.5`, chunk{timing: Timing{PredictedHitRatio: .5, HasPredicted: true}}},
@@ -102,7 +118,7 @@ func TestImplausible(t *testing.T) {
 		{"a queue without end", ``, `"router_queue_depth":1e308`, chunk{}},
 	} {
 		before := plausible.Rejected()[plausible.Target]
-		row.want.text, row.want.content = "a", true
+		row.want.text, row.want.content, row.want.choices, row.want.answer = "a", true, true, true
 		in := `{"choices":[{"delta":{"content":"a"}}],"usage":{` + row.usage + `},"nvext":{"timing":{` + row.timing + `}}}`
 		if c, err := decodeChunk([]byte(in)); err != nil || !reflect.DeepEqual(c, row.want) {
 			t.Errorf("%s: got  %+v, %v\nwant %+v", row.name, c, err, row.want)
@@ -117,7 +133,7 @@ func TestDecodeChunkRefuses(t *testing.T) {
 	bad := []string{
 		"", " ", "null", "true", "7", `"text"`, "[]", "[DONE]", "<html>", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1}{}`, `{"a":1} x`,
 		`{a:1}`, `{"a":nul}`, `{"a":truE}`, `{"a":'b'}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[1}`, `{"a":"\"}`, `{"a" 1}`, `{"a":1 "b":2}`,
-		`{"choices":7}`, `{"choices":["a"]}`, `{"choices":[{"delta":"a"}]}`, `{"usage":{"completion_tokens":"3"}}`,
+		`{"choices":7}`, `{"choices":["a"]}`, `{"choices":[{"delta":"a"}]}`,
 		`{"choices":[{"delta":{"content":"\x"}}]}`, `{"choices":[{"delta":{"content":"\u12g4"}}]}`, `{"choices":[{"delta":{"content":"\u12"}}]}`,
 		// Nesting is bounded: a hostile answer must not exhaust the stack.
 		`{"x":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + "}", `{"error":` + strings.Repeat(`{"a":`, 5_000_000),

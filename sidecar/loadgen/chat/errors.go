@@ -24,11 +24,45 @@ type Error struct {
 	Class      api.ErrorClass
 	Status     int           // HTTP status, 0 where none came
 	RetryAfter time.Duration // what a 429 or 503 asked for, 0 where nothing
+	Code       string        // of an error inside an answer: a status or a word, as the server gave it
+	Unreached  bool          // no connection to the server could be made
 	Message    string
 }
 
 // Error gives the message.
 func (e *Error) Error() string { return e.Message }
+
+// isRefusal reports whether the server refused the request as such, by its status or by the code
+// of an error that it answered with 200.
+func (e *Error) isRefusal() bool {
+	status := e.Status
+	if code, err := strconv.Atoi(e.Code); err == nil && status == http.StatusOK {
+		status = code
+	}
+	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
+}
+
+// Final reports whether the same request would fail in the same way again: the server refused it
+// as such, the key, or the model.
+func (e *Error) Final() bool {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return true
+	}
+	return e.isRefusal()
+}
+
+// noList reports whether a request for the models failed because the server has no list of them.
+func (e *Error) noList() bool {
+	return e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed
+}
+
+// mayBeRefusal reports whether the failure may be a refusal by a server that has no status for
+// one.
+func (e *Error) mayBeRefusal() bool {
+	return e.Status == http.StatusInternalServerError || e.Status == http.StatusNotImplemented ||
+		e.Class == api.ErrorStream && e.Code == ""
+}
 
 // connectError explains why no connection came about.
 func connectError(addr string, err error) *Error {
@@ -59,7 +93,7 @@ func connectError(addr string, err error) *Error {
 	case errors.Is(err, syscall.EMFILE):
 		why, todo = "too many open files", "raise the limit with ulimit -n"
 	}
-	return &Error{Class: api.ErrorConnect, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
+	return &Error{Class: api.ErrorConnect, Unreached: true, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
 }
 
 // answerError explains why no response came over a connection that had been made.

@@ -87,9 +87,9 @@ func TestProbe(t *testing.T) {
 		"it ignores what it does not know":   {nil, []string{options}, false, []string{options}, 1},
 		"it ignores everything":              {nil, nil, false, nil, 1},
 		"it refuses nvext by name":           {[]refusal{nvextByName}, all, false, []string{options}, 2},
-		"it refuses nvext without naming it": {[]refusal{{nvext, "bad request"}}, all, false, []string{options}, 2},
+		"it refuses nvext without naming it": {[]refusal{{nvext, "bad request"}}, all, false, []string{options}, 3},
 		"it refuses stream_options by name":  {[]refusal{{options, "no stream_options"}}, all, false, []string{nvext}, 2},
-		"it refuses both":                    {[]refusal{{nvext, "no"}, {options, "no"}}, all, false, nil, 3},
+		"it refuses both":                    {[]refusal{{nvext, "no"}, {options, "no"}}, all, false, nil, 4},
 		"it refuses max_tokens":              {[]refusal{tokensByName}, all, false, []string{limit, nvext, options}, 2},
 		"it refuses max_tokens, then nvext":  {[]refusal{tokensByName, nvextByName}, all, false, []string{limit, options}, 3},
 		"it refuses nvext, then max_tokens":  {[]refusal{nvextByName, tokensByName}, all, false, []string{limit, options}, 3},
@@ -97,7 +97,7 @@ func TestProbe(t *testing.T) {
 		"it knows ids, and shows no worker":  {nil, []string{ids, options}, true, []string{nvext, options, ids}, 1},
 		"it ignores ids":                     {nil, []string{nvext, options}, true, []string{nvext, options}, 1},
 		"it refuses ids by name":             {[]refusal{{ids, "annotations"}}, all, true, []string{nvext, options}, 2},
-		"it refuses ids without naming them": {[]refusal{{ids, "bad request"}}, all, true, []string{nvext, options}, 2},
+		"it refuses ids without naming them": {[]refusal{{ids, "bad request"}}, all, true, []string{nvext, options}, 3},
 		"it refuses nvext, ids are wanted":   {[]refusal{nvextByName}, all, true, []string{options}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestProbe(t *testing.T) {
 			if n := s.requests.Load(); n != row.requests {
 				t.Errorf("%d requests, want %d", n, row.requests)
 			}
-			p, err := newPayload(Request{Messages: hello(), MaxTokens: 7, OnPrompt: func([]uint32) {}}, c.Model(), c.Extensions())
+			p, err := c.newPayload(Request{Messages: hello(), MaxTokens: 7, OnPrompt: func([]uint32) {}}, c.Extensions())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,6 +130,88 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// fieldsOf are the fields of a request's body.
+func fieldsOf(body []byte) (fields map[string]any) {
+	_ = json.Unmarshal(body, &fields)
+	return fields
+}
+
+// Servers as they were met: each serves requests of one kind and refuses all others in its own way. A probe finds the
+// kind with a bounded number of requests, and keeps it.
+func TestProbeOfServersAsTheyAre(t *testing.T) {
+	refuse := func(status int, headers, words string) func(call) bool {
+		return always(withLength(status, headers, `{"error":{"message":"`+words+`"}}`))
+	}
+	coded := func(status int, words string) func(call) bool {
+		return always(withLength(status, "Content-Type: application/json\r\n", `{"error":{"message":"`+words+`","code":400}}`))
+	}
+	extended := func(f map[string]any) bool { return f[ExtNVExt] != nil }
+	below := func(field string, least float64) func(map[string]any) bool {
+		return func(f map[string]any) bool { n, ok := f[field].(float64); return ok && n < least }
+	}
+	names := func(field string) func(map[string]any) bool {
+		return func(f map[string]any) bool { return f[field] != nil }
+	}
+	type rule struct {
+		refuses func(map[string]any) bool
+		answer  func(call) bool
+	}
+	reasoning := rule{names("max_tokens"), refuse(400, "", refusesMaxTokens)}
+	for name, row := range map[string]struct {
+		rules    []rule
+		requests int32
+	}{
+		"a refusal with 200":                        {[]rule{{extended, coded(200, "Unknown parameter: nvext")}}, 2},
+		"a refusal with 200 in a stream":            {[]rule{{extended, always(answerOf(`data: {"error":{"message":"Invalid request","code":400}}` + "\n\n"))}}, 3},
+		"a refusal with 200 without a code":         {[]rule{{extended, refuse(200, "Content-Type: application/json\r\n", "no")}}, 2},
+		"a refusal with 500":                        {[]rule{{extended, refuse(500, "", "Unknown field: nvext")}}, 2},
+		"a refusal with 500 that names nothing":     {[]rule{{extended, refuse(500, "", "internal error")}}, 2},
+		"a refusal with 502 by a gateway":           {[]rule{{extended, refuse(502, "", "upstream: extra field nvext")}}, 2},
+		"at least 16 tokens":                        {[]rule{{below("max_tokens", 16), refuse(400, "", "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.")}}, 2},
+		"at least 64 tokens":                        {[]rule{{below("max_tokens", 64), refuse(400, "", "max_tokens must be at least 64")}}, 2},
+		"at least 10 tokens, in no words":           {[]rule{{below("max_tokens", 10), refuse(400, "", "bad request")}}, 2},
+		"reasoning before the answer":               {[]rule{reasoning, {below("max_completion_tokens", 16), refuse(400, "", "Could not finish the message because max_tokens or model output limit was reached.")}}, 3},
+		"reasoning, and no extension, in few words": {[]rule{reasoning, {below("max_completion_tokens", 16), refuse(400, "", "too low")}, {extended, refuse(422, "", "nvext: extra inputs are not permitted")}}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(c call) bool {
+				for _, r := range row.rules {
+					if r.refuses(fieldsOf(c.body)) {
+						return r.answer(c)
+					}
+				}
+				return always(oneToken)(c)
+			})
+			c := clientOf(t, s.url)
+			if err := c.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.requests.Load(); n != row.requests || c.Probes() != int64(n) {
+				t.Errorf("%d requests, %d counted; want %d", n, c.Probes(), row.requests)
+			}
+			if err := c.Probe(t.Context()); err != nil {
+				t.Errorf("once more: %v", err)
+			}
+			if r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 100}); !r.OK() {
+				t.Errorf("a turn after it: %s", outcome(r))
+			}
+		})
+	}
+}
+
+// A list that names no model names none to ask for.
+func TestProbeAsksForNoPlaceholder(t *testing.T) {
+	s := serve(t, func(c call) bool {
+		c.write(withLength(200, "Content-Type: application/json\r\nConnection: close\r\n", `{"data":[{"id":"unknown"},{"id":""}]}`))
+		return false
+	})
+	c := clientOf(t, s.url, func(o *Options) { o.Model = "" })
+	wantError(t, c.Probe(t.Context()), api.ErrorHTTP4xx, "lists no model by its name", "target.model")
+	if c.Probes() != 0 {
+		t.Errorf("%d probes", c.Probes())
+	}
+}
+
 // A probe that fails says why, sends a bounded number of requests, and changes nothing.
 func TestProbeFails(t *testing.T) {
 	neither := probed{refuses: []refusal{
@@ -142,9 +224,10 @@ func TestProbeFails(t *testing.T) {
 		requests int32
 		says     string
 	}{
-		"neither limit":         {neither.answer, api.ErrorHTTP4xx, 400, 4, "unknown field max_completion_tokens"},
-		"400 whatever is asked": {always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 3, "no"},
-		"422 whatever is asked": {always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 3, "no"},
+		"neither limit":         {neither.answer, api.ErrorHTTP4xx, 400, 5, "unknown field max_completion_tokens"},
+		"400 whatever is asked": {always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 4, "no"},
+		"422 whatever is asked": {always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 4, "no"},
+		"500 whatever is asked": {always(withLength(500, "", "out of memory")), api.ErrorHTTP5xx, 500, 2, "out of memory"},
 		"401":                   {always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1, ""},
 		"429":                   {always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1, ""},
 		"503":                   {always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1, ""},
@@ -153,7 +236,7 @@ func TestProbeFails(t *testing.T) {
 			s := serve(t, row.answer)
 			c := clientOf(t, s.url)
 			before := map[string]bool{ExtNVExt: true}
-			c.ext.set(before)
+			c.ext.set(before, 1)
 			err := c.Probe(t.Context())
 			wantError(t, err, row.class, row.says)
 			if err != nil && err.Status != row.status {

@@ -93,7 +93,7 @@ func TestAsksForPrompt(t *testing.T) {
 		to    func([]uint32)
 		asked bool
 	}{{true, want, true}, {false, want, false}, {true, nil, false}} {
-		p, err := newPayload(Request{Messages: hello(), OnPrompt: row.to}, "m", map[string]bool{ExtNVExt: true, ExtTokenIDs: row.used})
+		p, err := clientOf(t, "http://host").newPayload(Request{Messages: hello(), OnPrompt: row.to}, map[string]bool{ExtNVExt: true, ExtTokenIDs: row.used})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,11 +5,29 @@ import (
 	"time"
 )
 
-// Usage is the server's own count of tokens. Cached prompt tokens count only
-// where HasCached is set.
+// Usage is the server's own count of tokens. Prompt and Completion are 0 where it reported none.
+// Cached prompt tokens count only where HasCached is set.
 type Usage struct {
 	Prompt, Completion, Cached int
 	HasCached                  bool
+}
+
+// updated gives the usage after a later report, which it changes: a count that the later one
+// lacks stays.
+func (u *Usage) updated(later *Usage) *Usage {
+	if u == nil {
+		return later
+	}
+	if later.Prompt == 0 {
+		later.Prompt = u.Prompt
+	}
+	if !later.HasCached && u.HasCached && later.Prompt == u.Prompt {
+		later.Cached, later.HasCached = u.Cached, true
+	}
+	if later.Completion == 0 {
+		later.Completion = u.Completion
+	}
+	return later
 }
 
 // Timing is what a Dynamo frontend tells of the request in nvext.timing. TTFT
@@ -35,14 +53,17 @@ type Result struct {
 	Ended  time.Time
 	Chunks []Chunk // content chunks in order of arrival
 
-	Content      string // content and reasoning as they came
+	Content      string // the text of the answer, without its reasoning
 	FinishReason string
-	Usage        *Usage // nil where the server told none
-	Worker       uint64 // Dynamo's instance id, 0 where not told
-	Timing       Timing
-	Err          *Error // nil for a whole answer
-	Cancelled    bool   // the caller's context ended; then Err is nil
-	Resent       bool   // a kept connection had been closed, and the request went out again
+	Usage        *Usage // nil where the server reported none
+	// FirstAnswer is the time to the first chunk that is part of the answer and not of its
+	// reasoning; 0 where none came.
+	FirstAnswer time.Duration
+	Worker      uint64 // Dynamo's instance id, 0 where not told
+	Timing      Timing
+	Err         *Error // nil for a whole answer
+	Cancelled   bool   // the caller's context ended; then Err is nil
+	Resent      bool   // a kept connection had been closed, and the request went out again
 }
 
 // OK says whether the answer came whole.
@@ -64,25 +85,48 @@ func (r *Result) Latency() (d time.Duration, ok bool) {
 	return r.Chunks[len(r.Chunks)-1].At, true
 }
 
-// OutputTokens is the server's count where it told one, else the number of
+// OutputTokens is the server's count where it reported one, else the number of
 // content chunks; source says which: "usage" or "chunks".
 func (r *Result) OutputTokens() (n int, source string) {
-	if r.Usage != nil {
+	if r.Usage != nil && r.Usage.Completion > 0 {
 		return r.Usage.Completion, "usage"
 	}
 	return len(r.Chunks), "chunks"
 }
 
 // TPOT is (latency − TTFT) / (output tokens − 1); ok is false for fewer than
-// two output tokens.
+// two output tokens, and for an answer that is [Result.Buffered].
 func (r *Result) TPOT() (d time.Duration, ok bool) {
 	n, _ := r.OutputTokens()
 	first, got := r.TTFT()
-	if !got || n < 2 {
+	if !got || n < 2 || r.Buffered() {
 		return 0, false
 	}
 	last, _ := r.Latency()
 	return (last - first) / time.Duration(n-1), true
+}
+
+const (
+	// burstGap is the longest time between two chunks of one burst. No engine generates tokens
+	// of one answer at this pace (10,000/s).
+	burstGap = 100 * time.Microsecond
+	// burstChunks is how many chunks a burst has on average in an answer that counts as
+	// buffered. A client that reads late sees bursts too, but of fewer chunks.
+	burstChunks = 8
+)
+
+// Buffered reports whether the server, or a proxy, held the tokens back and sent many at once:
+// all of several tokens in one burst, or bursts of [burstChunks] on average. The time between
+// two tokens is then unknown.
+func (r *Result) Buffered() bool {
+	bursts := 0
+	for i := range r.Chunks {
+		if i == 0 || r.Chunks[i].At-r.Chunks[i-1].At > burstGap {
+			bursts++
+		}
+	}
+	n, _ := r.OutputTokens()
+	return bursts == 1 && n > 1 || bursts > 0 && len(r.Chunks) >= burstChunks*bursts
 }
 
 // Gap is the time between two content chunks, shared by the tokens of the later
@@ -92,10 +136,14 @@ type Gap struct {
 	Tokens  float64
 }
 
-// Gaps appends the turn's inter-token latencies to dst. A chunk that does not
-// tell its tokens shares its gap by the turn's mean tokens per chunk; then
-// estimated is true, unless the server's usage says that each chunk was one token.
+// Gaps appends the turn's inter-token latencies to dst; none of an answer that is
+// [Result.Buffered]. A chunk that does not tell its tokens shares its gap by the turn's mean
+// tokens per chunk; then estimated is true, unless the server's usage says that each chunk was
+// one token.
 func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
+	if r.Buffered() {
+		return dst, false
+	}
 	mean := r.tokensPerChunk()
 	oneEach := r.Usage != nil && r.Usage.Completion == len(r.Chunks)
 	for i := 1; i < len(r.Chunks); i++ {
@@ -123,15 +171,26 @@ func (r *Result) tokensPerChunk() float64 {
 // Live is the part of an answer that has come so far. The zero value is ready;
 // it may be read while the stream writes it.
 type Live struct {
-	mu     sync.Mutex
-	text   []byte
-	sent   time.Time
-	first  time.Duration
-	worker uint64
+	mu        sync.Mutex
+	text      []byte
+	reasoning []byte
+	sent      time.Time
+	first     time.Duration
+	worker    uint64
 }
 
-// Text is what has come so far.
+// Text is what has come of the answer so far; before it begins, of its reasoning.
 func (l *Live) Text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.text) == 0 {
+		return string(l.reasoning)
+	}
+	return string(l.text)
+}
+
+// answer is what has come of the answer.
+func (l *Live) answer() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text)
@@ -156,7 +215,7 @@ func (l *Live) Worker() uint64 {
 func (l *Live) start(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sent, l.first, l.worker, l.text = sent, 0, 0, l.text[:0]
+	l.sent, l.first, l.worker, l.text, l.reasoning = sent, 0, 0, l.text[:0], l.reasoning[:0]
 }
 
 func (l *Live) add(at time.Duration, c chunk) {
@@ -169,4 +228,5 @@ func (l *Live) add(at time.Duration, c chunk) {
 		l.worker = c.worker
 	}
 	l.text = append(l.text, c.text...)
+	l.reasoning = append(l.reasoning, c.reasoning...)
 }

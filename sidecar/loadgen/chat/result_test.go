@@ -2,6 +2,7 @@ package chat
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -33,7 +34,11 @@ func TestDefinitions(t *testing.T) {
 		{"TTFT is no part of TPOT", []int{200, 225, 250}, nil, 200 * ms, 250 * ms, 25 * ms, 3},
 		{"usage counts before chunks", []int{200, 250}, &Usage{Completion: 6}, 200 * ms, 250 * ms, 10 * ms, 6},
 		{"one token by usage", []int{200, 250}, &Usage{Completion: 1}, 200 * ms, 250 * ms, -1, 1},
-		{"several tokens in a lone chunk", []int{200}, &Usage{Completion: 4}, 200 * ms, 200 * ms, 0, 4},
+		{"several tokens in a lone chunk", []int{200}, &Usage{Completion: 4}, 200 * ms, 200 * ms, -1, 4},
+		{"all tokens at once", []int{580, 580, 580}, nil, 580 * ms, 580 * ms, -1, 3},
+		{"tokens in two bursts", slices.Concat(slices.Repeat([]int{300}, 8), slices.Repeat([]int{580}, 8)), nil, 300 * ms, 580 * ms, -1, 16},
+		{"a late read of a few tokens", []int{200, 250, 250, 250, 300}, nil, 200 * ms, 300 * ms, 25 * ms, 5},
+		{"no count of the answer", []int{200, 250}, &Usage{Prompt: 9}, 200 * ms, 250 * ms, 50 * ms, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := Result{Chunks: chunksAt(row.ms), Usage: row.usage}
@@ -47,7 +52,7 @@ func TestDefinitions(t *testing.T) {
 				t.Errorf("TPOT %v, %v", d, ok)
 			}
 			source := "chunks"
-			if row.usage != nil {
+			if row.usage != nil && row.usage.Completion > 0 {
 				source = "usage"
 			}
 			if n, by := r.OutputTokens(); n != row.tokens || by != source {
@@ -73,7 +78,8 @@ func TestGaps(t *testing.T) {
 		{"nobody says anything", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
 		{"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2}, []Gap{{.030, 1}, {.020, 1}}, true},
 		{"some tell and some do not", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{{.020, 2}, {.005, 2}}, true},
-		{"two chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, []Gap{{0, 1}}, false},
+		{"two of three chunks in one read", chunksAt([]int{100, 100, 120}, 1, 1, 1), nil, []Gap{{0, 1}, {.020, 1}}, false},
+		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, nil, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := Result{Chunks: row.chunks, Usage: row.usage}

@@ -15,9 +15,11 @@ const (
 	// alwaysHeld is what each stream may buffer even so, and keeps from event to event:
 	// those that behave go on while others spend all there is.
 	alwaysHeld = 32 << 10
-	// maxUnread is what is kept of an event whose name says that it is not for us. It
-	// may still be [DONE].
+	// maxUnread is how much of the data of an event named [promptEvent] is kept, whose list is
+	// a comment, and of any event's name.
 	maxUnread = 64
+	// maxAside is how much is kept of an event's comments and of lines that are no field.
+	maxAside = 4 << 10
 )
 
 var (
@@ -33,16 +35,21 @@ var unfinished atomic.Int64
 // is a comment, the blank after a field's colon is optional, several data
 // lines are joined by LF, a blank line ends an event. It is fed with whatever
 // the connection gave, and keeps only what is not yet complete.
+//
+// Two forms that are not in the standard are read as errors: an event named error whose
+// message is a comment, as Dynamo sends it, and a field named error, as llama.cpp sends it.
 type sseReader struct {
 	event   func(name string, data []byte) // data is valid during the call only
+	text    func(lines []byte)             // gets the lines of a block that are no fields; valid during the call only
 	held    int                            // capacity of line and data
 	line    []byte                         // a line that began in an earlier feed
 	data    []byte                         // data lines of the event so far
 	hasData bool
 	name    string // at most maxUnread bytes of it
-	skipped bool   // the event is not read, and too long to be kept
+	skipped bool   // the event is longer than the limit of its name
 	skipLF  bool   // the last line ended in CR at the end of a feed
-	stray   []byte // the beginning of the first line that is no field of an event
+	comment []byte // the event's comments, at most maxAside
+	stray   []byte // the event's lines that are no fields, at most maxAside
 
 	// prompt gets the comment line of an event named [promptEvent], in pieces as they
 	// come; nil: nobody wants it.
@@ -94,8 +101,8 @@ func (r *sseReader) begin(p []byte) error {
 		r.prompt(bytes.TrimPrefix(p, colon)) // no colon is part of the list
 		return nil
 	}
-	if !isRead(r.name) {
-		p = p[:min(len(p), 2*maxUnread-len(r.line))]
+	if most := limit(r.name); most < maxEvent {
+		p = p[:min(len(p), most+maxUnread-len(r.line))]
 	}
 	if len(r.data)+len(r.line)+len(p) > maxEvent {
 		return errEventTooLong
@@ -132,8 +139,20 @@ func (r *sseReader) release() {
 	r.held, r.line, r.data = 0, nil, nil
 }
 
-// isRead says whether events of this name are for us.
-func isRead(name string) bool { return name == "" || name == "message" || name == "error" }
+// limit is how many bytes of data an event of this name may have. A longer one is a fault
+// where the limit is [maxEvent], and is skipped otherwise.
+func limit(name string) int {
+	switch name {
+	case "", "message", errorEvent:
+		return maxEvent
+	case promptEvent:
+		return maxUnread
+	}
+	return alwaysHeld
+}
+
+// errorEvent is the name of an event that reports an error.
+const errorEvent = "error"
 
 // lineEnd finds the first end of a line and says how many bytes it has; −1 if there is none.
 func lineEnd(p []byte) (end, width int) {
@@ -172,32 +191,43 @@ func (r *sseReader) take(line []byte) error {
 	case r.isPrompt(line):
 		r.prompt(line[1:])
 	case line[0] == ':':
+		r.comment = appendLine(r.comment, line[1:])
 	default:
-		name, value, _ := bytes.Cut(line, []byte(":"))
+		name, value, _ := bytes.Cut(line, colon)
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "data":
 			return r.takeData(value)
 		case "event":
 			r.name = string(value[:min(len(value), maxUnread)])
+		case errorEvent:
+			r.name = errorEvent
+			return r.takeData(value)
 		case "id", "retry":
 		default:
-			if r.stray == nil {
-				r.stray = bytes.Clone(line[:min(len(line), 1024)])
-			}
+			r.stray = appendLine(r.stray, line)
 		}
 	}
 	return nil
 }
 
+// appendLine appends a line to the others, as far as [maxAside] allows.
+func appendLine(to, line []byte) []byte {
+	if len(to) > 0 && len(to) < maxAside {
+		to = append(to, '\n')
+	}
+	return append(to, line[:max(0, min(len(line), maxAside-len(to)))]...)
+}
+
 func (r *sseReader) takeData(value []byte) error {
 	n := len(r.data) + len(value)
-	if r.skipped = r.skipped || !isRead(r.name) && n > maxUnread; r.skipped {
+	most := limit(r.name)
+	if n > most && most == maxEvent {
+		return errEventTooLong
+	}
+	if r.skipped = r.skipped || n > most; r.skipped {
 		r.data = r.data[:0]
 		return nil
-	}
-	if n > maxEvent {
-		return errEventTooLong
 	}
 	if r.hasData {
 		if err := r.keep(&r.data, lineFeed); err != nil {
@@ -210,12 +240,21 @@ func (r *sseReader) takeData(value []byte) error {
 
 var lineFeed = []byte("\n")
 
-// dispatch hands the event over. An event with neither data nor a name is none.
+// dispatch hands the event over. An event with neither data nor a name is none. The comment of
+// an error without data is its data.
 func (r *sseReader) dispatch() {
-	if !r.skipped && (r.hasData || r.name != "") {
+	if len(r.stray) > 0 && r.text != nil {
+		r.text(r.stray)
+	}
+	switch {
+	case r.skipped:
+	case r.name == errorEvent && !r.hasData:
+		r.event(r.name, bytes.TrimSpace(r.comment))
+	case r.hasData || r.name != "":
 		r.event(r.name, r.data)
 	}
 	r.data, r.hasData, r.name, r.skipped = r.data[:0], false, "", false
+	r.comment, r.stray = r.comment[:0], r.stray[:0]
 	if r.held > alwaysHeld {
 		r.release()
 	}

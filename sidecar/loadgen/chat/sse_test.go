@@ -47,7 +47,12 @@ func TestSSE(t *testing.T) {
 		{"no line end at the end", "data: a\n\ndata: b", []string{"|a", "|b"}},
 		{"nothing", "", nil},
 		{"a long event for others", "event: token_ids\ndata: [" + strings.Repeat("7,", 500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
-		{"a long event for others of short lines", "event: x\n" + strings.Repeat("data: 1234567\n", 10) + "\ndata: a\n\n", []string{"|a"}},
+		{"a long list of ids in short lines", "event: token_ids\n" + strings.Repeat("data: 1234567\n", 10) + "\ndata: a\n\n", []string{"|a"}},
+		{"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n", []string{"x|" + strings.Repeat("7", 100)}},
+		{"an error whose message is a comment", "event: error\n: worker lost\n\n", []string{"error|worker lost"}},
+		{"an error whose comment comes first", ": worker\n: lost\nevent: error\n\n", []string{"error|worker\n lost"}},
+		{"a comment of the event before", ": ping\n\nevent: error\n\n", []string{"error|"}},
+		{"a field named error", "error: {\"code\":400}\n\ndata: a\n\n", []string{"error|{\"code\":400}", "|a"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			in := []byte(row.in)
@@ -65,9 +70,15 @@ func TestSSE(t *testing.T) {
 }
 
 func TestSSEStray(t *testing.T) {
-	r := sseReader{event: func(string, []byte) {}}
-	if err := r.feed([]byte(": c\nid: 1\n<html>\n<body>\n")); err != nil || string(r.stray) != "<html>" {
-		t.Errorf("got %q, %v; want the first line that is no field", r.stray, err)
+	var got []string
+	r := sseReader{event: func(string, []byte) {}, text: func(lines []byte) { got = append(got, string(lines)) }}
+	long := strings.Repeat("x", 2*maxAside)
+	err := r.feed([]byte(": c\nid: 1\n<html>\n<body>\n\ndata: a\n\n{\n" + long + "\n}"))
+	if err == nil {
+		err = r.finish()
+	}
+	if want := []string{"<html>\n<body>", "{\n" + long[:maxAside-2]}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %.40q, %v; want the lines of each block that are no fields: %.40q", got, err, want)
 	}
 }
 

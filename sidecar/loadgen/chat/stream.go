@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,8 @@ type stream struct {
 	chunks     int               // so far, empty ones too
 	begun      bool              // an event came that is a chunk, or should be
 	ending     bool              // the body has ended; what it left is looked at
-	done       bool              // [DONE] came
+	done       bool              // [DONE] came, or the end after a finish reason
+	stray      []byte            // the first lines that are no fields of an event
 	fail       *Error
 	errBody    []byte
 
@@ -97,7 +99,7 @@ func newStream(req Request) *stream {
 	s.res.Sent = time.Now()
 	s.res.Chunks = make([]Chunk, 0, 64)
 	s.live.start(s.res.Sent)
-	s.sse.event = s.event
+	s.sse.event, s.sse.text = s.event, s.strayText
 	if req.OnPrompt != nil {
 		s.prompt.most = maxPromptIDs(req.Messages)
 		s.sse.prompt = s.prompt.read
@@ -183,10 +185,13 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	case err == nil:
 		s.ending = true
 		s.feedError(s.sse.finish())
+		s.done = s.done || s.finished()
 		if !s.done && s.fail == nil && s.status == http.StatusOK {
 			s.fail = s.expired(ctx, o) // a server may end the answer when it is told, over TLS, that nobody waits
 		}
 	case s.status != http.StatusOK: // its explanation alone is cut off
+	case s.finished() && errors.Is(context.Cause(ctx), errStall): // the server keeps the connection open
+		s.done = true
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
 	case s.broken.Load() || ctx.Err() != nil:
@@ -195,6 +200,9 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
 }
+
+// finished reports whether a finish reason came, which ends an answer.
+func (s *stream) finished() bool { return s.events && s.res.FinishReason != "" }
 
 // isStream says whether a content type is that of server-sent events. Some
 // servers forget it, so only a plainly different type counts as no stream.
@@ -274,7 +282,7 @@ func (s *stream) event(name string, data []byte) {
 			s.req.OnPrompt(ids)
 		}
 	}
-	if s.done || s.fail != nil || len(data) == 0 {
+	if s.done || s.fail != nil || len(data) == 0 && name != errorEvent {
 		return
 	}
 	if string(data) == "[DONE]" {
@@ -285,13 +293,13 @@ func (s *stream) event(name string, data []byte) {
 		s.dog.drain(s)
 		return
 	}
-	if !isRead(name) {
-		return
+	c, err := decodeChunk(data)
+	if limit(name) < maxEvent && (err != nil || !c.choices && c.usage == nil && !c.errMember) {
+		return // an event of another kind: a name that is not known does not make it one
 	}
 	s.begun = true
-	c, err := decodeChunk(data)
 	switch {
-	case name == "error" || c.isError:
+	case name == errorEvent || c.isError:
 		s.fail = streamError(c, data)
 	case err != nil && s.ending: // cut off, and so is [DONE]
 	case err != nil:
@@ -301,15 +309,58 @@ func (s *stream) event(name string, data []byte) {
 	}
 }
 
+// strayText takes lines that are no fields of an event. A server that fails may write its error
+// without the form of one.
+func (s *stream) strayText(lines []byte) {
+	if c, err := decodeChunk(lines); err == nil && c.isError && s.fail == nil && !s.done {
+		s.fail = streamError(c, lines)
+	}
+	if s.stray == nil {
+		s.stray = bytes.Clone(lines)
+	}
+}
+
 func streamError(c chunk, data []byte) *Error {
 	message := c.errMessage
 	if message == "" {
 		message = string(data)
 	}
+	if message == "" {
+		message = "it gave no reason"
+	}
 	if c.errType != "" {
 		message += " (" + c.errType + ")"
 	}
-	return &Error{Class: api.ErrorStream, Status: 200, Message: "the server reported an error inside its answer: " + clip(message)}
+	return &Error{Class: api.ErrorStream, Status: 200, Code: c.errCode, Message: "the server reported an error inside its answer: " + clip(message)}
+}
+
+// normalEnds are the finish reasons of an answer that ended as it should: those of the OpenAI
+// API, and what engines and gateways call the same: an end-of-sequence token, a stop sequence,
+// the limit of tokens, a call of a tool.
+var normalEnds = map[string]bool{
+	"stop": true, "length": true, "tool_calls": true, "function_call": true, "content_filter": true,
+	"eos": true, "eos_token": true, "stop_sequence": true, "end_turn": true,
+	"max_tokens": true, "model_length": true, "tool_use": true,
+}
+
+// failedReason reports whether the finish reason is not one of [normalEnds].
+func (s *stream) failedReason() bool {
+	return s.res.FinishReason != "" && !normalEnds[strings.ToLower(s.res.FinishReason)]
+}
+
+// verdict gives the fault of an answer that came to its end; nil where it is whole. One token
+// may be the end of the answer itself, which has no text.
+func (s *stream) verdict() *Error {
+	r := &s.res
+	n, _ := r.OutputTokens()
+	switch {
+	case s.failedReason():
+		return streamError(chunk{errMessage: "finish_reason " + r.FinishReason}, nil)
+	case len(r.Chunks) == 0 && n <= 1 && s.req.MaxTokens != 1:
+		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content (finish_reason " +
+			cmp.Or(r.FinishReason, "missing") + "); check the server's log and its chat template"}
+	}
+	return nil
 }
 
 // take adds what one chunk says to the result.
@@ -317,8 +368,8 @@ func (s *stream) take(c chunk) {
 	if c.content || c.finishReason != "" || c.usage != nil {
 		s.progress.Store(int64(s.at))
 	}
-	if c.finishReason != "" {
-		s.res.FinishReason = c.finishReason
+	if c.finishReason != "" && !s.failedReason() {
+		s.res.FinishReason = c.finishReason // one that reports a fault stays
 	}
 	if c.worker != 0 {
 		s.res.Worker = c.worker
@@ -330,7 +381,7 @@ func (s *stream) take(c chunk) {
 		s.content(c)
 	}
 	if c.usage != nil {
-		s.res.Usage = c.usage
+		s.res.Usage = s.res.Usage.updated(c.usage)
 	}
 	s.chunks++
 	s.fail = s.overrun()
@@ -341,20 +392,24 @@ func (s *stream) take(c chunk) {
 // on the last content chunk alone counts the whole answer and tells nothing.
 func (s *stream) content(c chunk) {
 	tokens := 0
-	if c.usage != nil {
+	counted := c.usage != nil && c.usage.Completion > 0
+	if counted {
 		if !s.untold {
 			tokens = max(0, c.usage.Completion-s.completion)
 		}
 		s.completion = c.usage.Completion
 	}
-	s.untold = c.usage == nil
+	s.untold = !counted
+	if c.answer && s.res.FirstAnswer == 0 {
+		s.res.FirstAnswer = s.at
+	}
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
 	s.phase.CompareAndSwap(waiting, streaming)
 	s.live.add(s.at, c)
 	if s.req.OnChunk != nil {
 		s.req.OnChunk(max(1, tokens))
 	}
-	s.text += len(c.text)
+	s.text += len(c.text) + len(c.reasoning)
 }
 
 // overrun explains the limit of an answer's size that was passed; nil where none was.
@@ -372,9 +427,13 @@ func (s *stream) overrun() *Error {
 func (s *stream) result(ctx context.Context, model string) Result {
 	r := &s.res
 	r.Ended = time.Now()
-	r.Content = s.live.Text()
-	r.Err = s.fail
-	if r.Err == nil && !s.done {
+	r.Content = s.live.answer()
+	switch {
+	case s.fail != nil:
+		r.Err = s.fail
+	case s.done || s.failedReason():
+		r.Err = s.verdict()
+	default:
 		r.Err = s.incomplete(model)
 	}
 	if r.Err != nil && ctx.Err() != nil {
@@ -393,8 +452,8 @@ func (s *stream) incomplete(model string) *Error {
 		return streamError(answer, s.errBody)
 	case !s.events:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
-	case s.sse.stray != nil && !s.begun:
-		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events (" + excerpt(s.sse.stray) + "); is target.url the address of an OpenAI-compatible API?"}
+	case s.stray != nil && !s.begun:
+		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events (" + excerpt(s.stray) + "); is target.url the address of an OpenAI-compatible API?"}
 	}
 	return &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
 }

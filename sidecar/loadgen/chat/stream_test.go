@@ -46,6 +46,19 @@ func TestStreams(t *testing.T) {
 	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
 	noDone := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
 	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
+	empty := func(reason string) *Error {
+		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content (finish_reason " + reason + "); check the server's log and its chat template"}
+	}
+	finished := func(reason string) string { return strings.Replace(finish, "stop", reason, 1) }
+	failedBy := func(reason string) string {
+		return outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason, Err: streamFailed("finish_reason " + reason)})
+	}
+	coded := func(code, message string) *Error { e := streamFailed(message); e.Code = code; return e }
+	part := func(kind, text string) string {
+		return delta(`"content":[{"type":"` + kind + `","` + kind + `":"` + text + `"}]`)
+	}
+	const zeros = `"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
+	uncounted := func(text string) string { return strings.Replace(event(text), "}]}\n\n", "}],"+zeros, 1) }
 	one, two := []int32{0}, []int32{0, 0}
 	for _, row := range []struct {
 		name, in string
@@ -71,7 +84,7 @@ func TestStreams(t *testing.T) {
 			"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}}),
 		},
-		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), outcome(Result{})},
+		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), ended("", nil, empty("missing"))},
 		{
 			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
@@ -81,7 +94,11 @@ func TestStreams(t *testing.T) {
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil, malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
-		{"no text, but its end and usage", answerOf(finish, usageOnly(1), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{
+			"no text, but its end and one token, the end of sequence", answerOf(finish, usageOnly(1), doneEvent),
+			outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}, Err: empty("stop")}),
+		},
+		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 7, 4, true}})},
 		{
 			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 1, 4, true}}),
@@ -91,13 +108,38 @@ func TestStreams(t *testing.T) {
 		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
 		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("", nil, streamFailed("worker lost"))},
+		{"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent), ended("ab", two, streamFailed("worker lost"))},
+		{"an error in a comment, and the end", answerOf(event("a"), "event: error\n: no workers\n\n"), ended("a", one, streamFailed("no workers"))},
+		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one, streamFailed("it gave no reason"))},
+		{"a field named error", answerOf(roleOnly, event("a"), `error: {"code":400,"message":"too long"}`+"\n\n", doneEvent), ended("a", one, coded("400", "too long"))},
+		{"a field named error that is no JSON", answerOf(event("a"), "error: out of memory\n\n", doneEvent), ended("a", one, streamFailed("out of memory"))},
+		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), ended("", nil, coded("400", "too long"))},
+		{"an error of no form over several lines after tokens", answerOf(event("a"), "{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one, streamFailed("too long"))},
+		{"an aborted answer", answerOf(event("a"), event("b"), finished("abort"), doneEvent), failedBy("abort")},
+		{"an answer that ends by another failure, without [DONE]", answerOf(event("a"), event("b"), finished("insufficient_system_resource")), failedBy("insufficient_system_resource")},
+		{"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent), failedBy("error")},
+		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "eos_token"})},
+		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "STOP"})},
+		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff})},
+		{"a name on every event", answerOf("event: chat.completion.chunk\n"+event("a"), "event: x\n"+finish, "event: y\n"+usageOnly(1), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{"a message under another name is no error", answerOf(event("a"), "event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"})},
+		{"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
+		{
+			"null in usage", answerOf(event("a"), event("b"), finish, strings.Replace(usageOnly(2), `"completion_tokens":2`, `"completion_tokens":null`, 1), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 0, 4, true}}),
+		},
+		{"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)})},
+		{"reasoning is no part of the answer", answerOf(delta(`"reasoning_content":"T"`), event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 2)})},
+		{"reasoning alone", answerOf(delta(`"reasoning":"T","reasoning_content":"T"`), finish, doneEvent), outcome(Result{Chunks: make([]Chunk, 1), FinishReason: "stop"})},
 		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
 		{"the connection ends without [DONE]", closingHead + event("a"), ended("a", one, noDone)},
 		{"the connection is cut between chunks", streamHead + framed(event("a")), ended("a", one, brokeOff)},
 		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a", one, brokeOff)},
 		{"an unmeasured body is cut in an event", closingHead + event("a") + event("b")[:20], ended("a", one, noDone)},
 		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one, malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
-		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil, malformed("the server's answer is not a stream of events (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
+		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil, malformed("the server's answer is not a stream of events (lorem ipsum dolor); is target.url the address of an OpenAI-compatible API?"))},
 		{"comments alone are a stream", answerOf(": ping\n\n"), ended("", nil, noDone)},
 		{"an empty stream", answerOf(), ended("", nil, noDone)},
 	} {
@@ -109,6 +151,27 @@ func TestStreams(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The first token is that of the reasoning; when the answer itself begins is kept apart. Neither
+// belongs to the text that the next request sends.
+func TestFirstAnswer(t *testing.T) {
+	for _, row := range []struct {
+		reasoning, answer string
+		ttft, first       time.Duration
+	}{
+		{`data: {"choices":[{"delta":{"reasoning_content":"T"}}]}` + "\n\n", event("a"), 200 * time.Millisecond, 400 * time.Millisecond},
+		{event("b"), event("a"), 200 * time.Millisecond, 200 * time.Millisecond},
+		{`data: {"choices":[{"delta":{"reasoning":"T"}}]}` + "\n\n", ": nothing\n\n", 200 * time.Millisecond, 0},
+	} {
+		r := inBubble(t, func(c net.Conn) {
+			_ = after(c, 200*time.Millisecond, streamHead+framed(row.reasoning))
+			_ = after(c, 200*time.Millisecond, framed(row.answer, doneEvent)+lastChunk)
+		})
+		if ttft, _ := r.TTFT(); ttft != row.ttft || r.FirstAnswer != row.first || !r.OK() {
+			t.Errorf("%s: TTFT %v, answer after %v; want %v and %v; %s", row.reasoning, ttft, r.FirstAnswer, row.ttft, row.first, outcome(r))
+		}
 	}
 }
 
@@ -335,6 +398,10 @@ func TestLimits(t *testing.T) {
 			_ = after(c, 25*time.Millisecond, framed(event("b")))
 			silence(c)
 		}, api.ErrorStall, 30225 * time.Millisecond},
+		{"silence after the finish reason", func(c net.Conn) {
+			_ = after(c, time.Second, streamHead+framed(event("a"), `data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"))
+			silence(c)
+		}, "", 31 * time.Second},
 		{"silence after a late token", func(c net.Conn) { _ = after(c, 119*time.Second, streamHead+framed(event("a"))); silence(c) }, api.ErrorStall, 149 * time.Second},
 		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) }, api.ErrorStall, 30 * time.Second},
 		{"half an event after a token", func(c net.Conn) {
@@ -343,7 +410,7 @@ func TestLimits(t *testing.T) {
 			}
 		}, api.ErrorStall, 30 * time.Second},
 		{"empty deltas after a token", repeatedly(roleOnly), api.ErrorStall, 30 * time.Second},
-		{"events of other names after a token", repeatedly("event: ping\n" + event("a")), api.ErrorStall, 30 * time.Second},
+		{"events of other kinds after a token", repeatedly("event: ping\ndata: {}\n\n"), api.ErrorStall, 30 * time.Second},
 		{"tokens for ever", repeatedly(event("a")), api.ErrorOverrun, 10 * time.Minute},
 		{"usage for ever", repeatedly(`data: {"choices":[],"usage":{"completion_tokens":1}}` + "\n\n"), api.ErrorOverrun, 10 * time.Minute},
 		{"slow and steady for ten minutes", func(c net.Conn) {

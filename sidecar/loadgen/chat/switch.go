@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"sync/atomic"
 
@@ -15,6 +15,7 @@ import (
 // such as two frontends with different routers over the same workers. It is safe
 // for concurrent use; a request that is under way stays where it was sent.
 type Switch struct {
+	opts    Options
 	root    string
 	clients []*Client
 	current atomic.Pointer[Client]
@@ -28,7 +29,7 @@ func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Switch{root: (&Client{base: whole}).Root()}
+	s := &Switch{opts: opts, root: (&Client{base: whole}).Root()}
 	for _, address := range urls {
 		opts.URL = address
 		c, err := New(opts)
@@ -38,7 +39,7 @@ func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.find(c.Root()) == nil {
+		if s.find(c.base) == nil {
 			s.clients = append(s.clients, c)
 		}
 	}
@@ -50,8 +51,8 @@ func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 }
 
 // find gives the client of an address, nil where there is none.
-func (s *Switch) find(root string) *Client {
-	if i := slices.IndexFunc(s.clients, func(c *Client) bool { return c.Root() == root }); i >= 0 {
+func (s *Switch) find(u *url.URL) *Client {
+	if i := slices.IndexFunc(s.clients, func(c *Client) bool { return *c.base == *u }); i >= 0 {
 		return s.clients[i]
 	}
 	return nil
@@ -59,31 +60,40 @@ func (s *Switch) find(root string) *Client {
 
 // Redirect makes sure that the server at an address serves the model in use, and has
 // the requests from then on go there. Where it does not, they go where they went.
-// The model must be served under the same name, where the server lists its models
-// at all, and one answer of one token must come.
+// The model must be served under the same name: one answer must come, and where no model was
+// set, the server must list it, if it lists any.
 func (s *Switch) Redirect(ctx context.Context, address string) error {
 	u, err := ParseURL(address)
 	if err != nil {
 		return err
 	}
-	next := s.find((&Client{base: u}).Root())
+	next := s.find(u)
 	if next == nil {
 		return &api.FieldError{Field: "mode.endpoints", Value: quote(address), Allowed: "an address of the configuration"}
 	}
-	model := s.Model()
-	listed, failure := next.Models(ctx)
-	switch {
-	case failure != nil && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed:
-		return failure
-	case failure == nil && model != "" && !slices.Contains(listed, model):
-		return fmt.Errorf("%s serves %q, not the model in use, %q", next.Root(), listed, model)
-	case model != "":
-		next.ext.setModel(model)
+	if s.opts.Model == "" {
+		if err := next.takeModel(ctx, s.Model()); err != nil {
+			return err
+		}
 	}
 	if failure := next.Probe(ctx); failure != nil {
 		return failure
 	}
 	s.current.Store(next)
+	return nil
+}
+
+// takeModel takes a model that was found elsewhere, unless the server lists others only.
+func (c *Client) takeModel(ctx context.Context, model string) error {
+	listed, failure := c.Models(ctx)
+	switch {
+	case failure != nil && !failure.noList():
+		return failure
+	case failure == nil && model != "" && !slices.Contains(listed, model):
+		return fmt.Errorf("%s serves %q, not the model in use, %q", c.Root(), listed, model)
+	case model != "":
+		c.ext.setModel(model)
+	}
 	return nil
 }
 
@@ -106,6 +116,14 @@ func (s *Switch) Models(ctx context.Context) ([]string, *Error) {
 
 // Model is the model in use; empty until it is known.
 func (s *Switch) Model() string { return s.current.Load().Model() }
+
+// Probes is the sum of [Client.Probes] over all addresses.
+func (s *Switch) Probes() (n int64) {
+	for _, c := range s.clients {
+		n += c.Probes()
+	}
+	return n
+}
 
 // Extensions are those in use at the address in use.
 func (s *Switch) Extensions() map[string]bool { return s.current.Load().Extensions() }

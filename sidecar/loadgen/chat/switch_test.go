@@ -91,17 +91,23 @@ func TestSwitchStays(t *testing.T) {
 	gone := newFrontend(t, "m", 0)
 	gone.Close()
 	for name, row := range map[string]struct {
-		to   *frontend
-		want string // empty: it can
+		to    *frontend
+		model string // set by the user
+		want  string // empty: it can
 	}{
-		"another model":     {newFrontend(t, "other", 0), `serves ["other"], not the model in use, "m"`},
-		"nobody":            {gone, "connection refused"},
-		"no answers":        {newFrontend(t, "m", http.StatusInternalServerError), "the server failed (500)"},
-		"no list of models": {newFrontend(t, "", 0), ""},
+		"another model":                  {newFrontend(t, "other", 0), "", `serves ["other"], not the model in use, "m"`},
+		"a list without the model set":   {newFrontend(t, "unknown", 0), "m", ""},
+		"nobody":                         {gone, "m", "connection refused"},
+		"no answers":                     {newFrontend(t, "m", http.StatusInternalServerError), "m", "the server failed (500)"},
+		"no list of models":              {newFrontend(t, "", 0), "", ""},
+		"no list of models, and one set": {newFrontend(t, "", 0), "m", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newFrontend(t, "m", 0)
-			s := newSwitch(t, "m", a, row.to)
+			s := newSwitch(t, row.model, a, row.to)
+			if err := s.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			err := s.Redirect(t.Context(), row.to.URL)
 			if row.want == "" {
 				if err != nil || s.Endpoint() != row.to.URL {

@@ -34,6 +34,8 @@ type fake struct {
 	probes    int
 	asked     int // lists of models
 	requests  []request
+	finish    string   // reason at the end of an answer
+	lists     []string // models that are listed; nil: the one that it serves
 }
 
 // request is a turn as it was asked for.
@@ -50,7 +52,7 @@ var _ Client = (*fake)(nil)
 func newFake() *fake {
 	return &fake{
 		url: "http://gpu.example:8000", model: "test-model",
-		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1,
+		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1, finish: "length",
 	}
 }
 
@@ -64,13 +66,21 @@ func (f *fake) Root() string { return f.url }
 
 func (f *fake) Model() string { return f.model }
 
+func (f *fake) Probes() int64 { return int64(f.probes) }
+
 func (f *fake) Extensions() map[string]bool { return f.extensions }
 
 func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	return []string{f.model}, f.gone
+	if f.gone != nil {
+		return nil, f.gone
+	}
+	if f.lists != nil {
+		return f.lists, nil
+	}
+	return []string{f.model}, nil
 }
 
 func (f *fake) Probe(ctx context.Context) *chat.Error {
@@ -109,7 +119,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		if !f.silentCache {
 			r.Usage.Cached, r.Usage.HasCached = 400, true
 		}
-		r.Content = "An answer."
+		r.Content, r.FinishReason = "An answer.", f.finish
 	}
 	r.Ended = time.Now()
 	return r

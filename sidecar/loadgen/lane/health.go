@@ -2,7 +2,8 @@ package lane
 
 import (
 	"context"
-	"net/http"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,12 +12,20 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// checkEvery is how often the target is asked for its models while no turn
-// tells how it does; a success is good news for freshFor.
+// checkEvery is how often the target is asked for its models while no turn shows that it serves.
+// After a failed probe the pauses grow up to checkMost. A success is news for freshFor.
 const (
 	checkEvery = 2 * time.Second
+	checkMost  = 30 * time.Second
 	freshFor   = 5 * time.Second
 )
+
+// finalFor is how long a refusal that a repeat cannot change stands for the turns that ask anew:
+// somebody may have mended the server.
+const finalFor = 30 * time.Second
+
+// noticeFrom is the number of answers with the same peculiarity from which it is reported.
+const noticeFrom = 3
 
 // target watches whether the target can serve, and probes its extensions before
 // the first turn and again after it was lost, since another server may have
@@ -25,16 +34,26 @@ type target struct {
 	client Client
 	notify func() // something that a snapshot shows has changed
 
-	probing chan struct{} // holds one word: whoever has it probes
+	probing chan struct{} // holds one value; its holder probes
 
 	mu          sync.Mutex
 	probed      bool
 	refusal     *chat.Error // of the last probe that failed
 	refused     time.Time   // when it did
+	pause       time.Duration
+	next        time.Time // not before it does the watch ask again
 	problem     string
+	final       bool // the problem is one that a repeat cannot change
 	lastSuccess time.Time
-	lastTurn    time.Time // however it ended
+	fresh       time.Duration // how long a success is news
+	lastTurn    time.Time     // however it ended
+	listed      []string      // the models at the last successful request for them; nil: there was none
+	answers     peculiar
 }
+
+// peculiar counts the answers that ended well and those of them that lack something, since the
+// last probe.
+type peculiar struct{ all, unfinished, buffered int }
 
 // NewSender sends turns to a server that it probes before the first one, and again after it was
 // lost. It is safe for concurrent use.
@@ -59,6 +78,10 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	r := t.client.Do(ctx, req)
 	t.mu.Lock()
 	t.lastTurn = time.Now()
+	if r.OK() {
+		t.fresh = max(freshFor, 2*r.Ended.Sub(r.Sent)) // until then the next answer may end
+		t.answers.add(&r)
+	}
 	t.mu.Unlock()
 	switch {
 	case r.OK():
@@ -100,7 +123,8 @@ func (t *target) outcome(asked time.Time) (known bool, err *chat.Error) {
 	if t.probed {
 		return true, nil
 	}
-	return t.refused.After(asked), t.refusal
+	stands := t.refusal != nil && t.refusal.Final() && time.Since(t.refused) < finalFor
+	return stands || t.refused.After(asked), t.refusal
 }
 
 // probeEnded notes what a probe found. While turns are sent it is they who say
@@ -108,8 +132,12 @@ func (t *target) outcome(asked time.Time) (known bool, err *chat.Error) {
 func (t *target) probeEnded(err *chat.Error) {
 	t.mu.Lock()
 	t.probed = err == nil
+	t.answers = peculiar{}
 	if err != nil {
 		t.refusal, t.refused = err, time.Now()
+		t.backOff(err)
+	} else {
+		t.refusal, t.pause = nil, 0
 	}
 	turnsTell := t.turnsTell()
 	t.mu.Unlock()
@@ -121,14 +149,25 @@ func (t *target) probeEnded(err *chat.Error) {
 	}
 }
 
-// turnsTell says whether turns tell how the target does. The lock is held.
+// backOff lets the watch wait after a probe that failed: each time twice as long where the server
+// answered. A server that is not there is asked as often as before. The lock is held.
+func (t *target) backOff(err *chat.Error) {
+	if err.Unreached {
+		t.pause = 0
+		return
+	}
+	t.pause = min(max(2*t.pause, checkEvery), checkMost)
+	t.next = time.Now().Add(t.pause)
+}
+
+// turnsTell reports whether turns show how the target does. The lock is held.
 func (t *target) turnsTell() bool { return time.Since(t.lastTurn) < freshFor }
 
 // serves notes a success.
 func (t *target) serves() {
 	t.mu.Lock()
 	changed := t.problem != ""
-	t.problem, t.lastSuccess = "", time.Now()
+	t.problem, t.final, t.lastSuccess = "", false, time.Now()
 	t.mu.Unlock()
 	if changed {
 		t.notify()
@@ -140,10 +179,13 @@ func (t *target) serves() {
 // server may answer next, whose extensions are not known.
 func (t *target) failed(e *chat.Error) {
 	t.mu.Lock()
-	lost := e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > freshFor
-	changed := lost && t.problem != e.Message
+	lost := e.Unreached || e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > max(t.fresh, freshFor)
+	changed := lost && t.problem != e.Message && (!t.final || e.Final() || e.Unreached)
 	if lost {
-		t.problem, t.probed = e.Message, false
+		t.probed = false
+	}
+	if changed { // else the first error that says what to do stays
+		t.problem, t.final = e.Message, e.Final()
 	}
 	t.mu.Unlock()
 	if changed {
@@ -167,8 +209,13 @@ func (t *target) watch(ctx context.Context) {
 func (t *target) check(ctx context.Context) {
 	t.mu.Lock()
 	turnsTell, probed := t.turnsTell(), t.probed
+	waits := t.pause > 0 && time.Now().Before(t.next)
+	final := t.refusal != nil && t.refusal.Final()
 	t.mu.Unlock()
 	switch {
+	case !probed && waits:
+	case !probed && final:
+		t.askAgain(ctx)
 	case !probed:
 		_ = t.probe(ctx) // failed has noted what is wrong
 	case !turnsTell: // turns say more than a list of models
@@ -176,15 +223,70 @@ func (t *target) check(ctx context.Context) {
 	}
 }
 
-// askModels asks whether the server still answers. A server that serves without
-// listing its models is no worse for it.
+// askAgain looks whether a server that refused for good lists other models by now, which costs
+// no tokens. Only then is it probed again.
+func (t *target) askAgain(ctx context.Context) {
+	models, err := t.client.Models(ctx)
+	t.mu.Lock()
+	changed := err == nil && t.listed != nil && !slices.Equal(models, t.listed)
+	if err == nil {
+		t.listed = append(make([]string, 0, len(models)), models...)
+	}
+	if changed {
+		t.refusal, t.pause = nil, 0
+	} else {
+		t.backOff(&chat.Error{})
+	}
+	t.mu.Unlock()
+	if changed {
+		_ = t.probe(ctx)
+	}
+}
+
+// askModels asks whether the server still answers. One that serves without listing its models is
+// no worse for it: a list that never came proves nothing, unless there is no connection at all.
 func (t *target) askModels(ctx context.Context) {
-	_, err := t.client.Models(ctx)
+	models, err := t.client.Models(ctx)
+	t.mu.Lock()
+	proves := t.listed != nil
+	if err == nil {
+		t.listed = append(make([]string, 0, len(models)), models...)
+	}
+	t.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
-	case err == nil, err.Status == http.StatusNotFound, err.Status == http.StatusMethodNotAllowed:
+	case err == nil:
 		t.serves()
-	default:
+	case err.Unreached, proves && !err.Final():
 		t.failed(err)
 	}
+}
+
+// add counts an answer that ended well.
+func (p *peculiar) add(r *chat.Result) {
+	p.all++
+	if r.FinishReason == "" {
+		p.unfinished++
+	}
+	if r.Buffered() {
+		p.buffered++
+	}
+}
+
+// notices are what is odd about the target and does not keep it from serving.
+func (t *target) notices() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	if n := t.answers.buffered; n >= noticeFrom {
+		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
+			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
+	}
+	if n := t.answers.unfinished; n >= noticeFrom {
+		all = append(all, fmt.Sprintf("%d of %d answers ended without a finish reason.", n, t.answers.all))
+	}
+	if model := t.client.Model(); model != "" && len(t.listed) > 0 && !slices.Contains(t.listed, model) {
+		all = append(all, fmt.Sprintf("The server's list of models lacks %q, which it is asked for.", model))
+	}
+	return all
 }

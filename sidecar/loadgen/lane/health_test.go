@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +59,9 @@ func TestProblemOfAStoppedLane(t *testing.T) {
 		require.NoError(t, b.view.Ready(), "a target without a problem is not probed again")
 		assert.Positive(t, f.asked)
 
-		f.set(func(f *fake) { f.gone = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"} })
+		f.set(func(f *fake) {
+			f.gone = &chat.Error{Class: api.ErrorConnect, Unreached: true, Message: "connection refused"}
+		})
 		pass(3 * time.Second)
 		require.ErrorContains(t, b.view.Ready(), "connection refused")
 		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
@@ -114,4 +117,84 @@ func TestStopDuringProbe(t *testing.T) {
 			assert.Empty(t, turn.ErrorMessage)
 		}
 	}, hangs(time.Minute))
+}
+
+// Where chat works, a list of models that is refused, broken or never comes says nothing, however long answers take.
+func TestTargetWithoutAListOfModelsIsReady(t *testing.T) {
+	for name, gone := range map[string]*chat.Error{
+		"refused":   {Class: api.ErrorHTTP4xx, Status: 403, Message: "no"},
+		"missing":   {Class: api.ErrorHTTP4xx, Status: 404, Message: "no"},
+		"broken":    broken,
+		"silent":    {Class: api.ErrorTimeout, Message: "no answer"},
+		"cut short": {Class: api.ErrorConnect, Message: "the server did not answer"},
+		"no JSON":   {Class: api.ErrorMalformed, Message: "not a list of models"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, f *fake) {
+				pass(time.Minute)
+				require.NoError(t, b.view.Ready(), "stopped")
+				b.start(2)
+				for range 60 {
+					pass(time.Second)
+					require.NoError(t, b.view.Ready(), "answers of 12 s")
+				}
+				assert.Equal(t, 1, f.probes)
+				assert.EqualValues(t, 1, b.snapshot().Target.Probes)
+			}, func(o *options) {
+				f := o.Client.(*fake)
+				f.gone, f.words, f.gap = gone, 3, 6*time.Second
+			})
+		})
+	}
+}
+
+// A probe costs tokens. After a refusal that a repeat cannot change there is no other one until the list of models
+// changes, and its words stay; after other failures the pauses grow.
+func TestProbesBackOff(t *testing.T) {
+	t.Run("a refusal for good", func(t *testing.T) {
+		noModel := &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "the server has no model"}
+		virtual(t, func(t *testing.T, b *booth, f *fake) {
+			pass(10 * time.Minute)
+			assert.Equal(t, 1, f.probes)
+			require.ErrorContains(t, b.view.Ready(), "no model")
+			f.set(func(f *fake) {
+				f.dark = &chat.Error{Class: api.ErrorHTTP5xx, Status: 503, Message: "the circuit breaker is open"}
+			})
+			b.start(3)
+			pass(time.Minute)
+			require.ErrorContains(t, b.view.Ready(), "no model", "the first error that says what to do")
+			b.stop()
+			f.set(func(f *fake) { f.dark, f.model = nil, "loaded" })
+			pass(time.Minute)
+			require.NoError(t, b.view.Ready())
+		}, func(o *options) { o.Client.(*fake).dark = noModel })
+	})
+	t.Run("any other failure", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *booth, f *fake) {
+			pass(10 * time.Minute)
+			assert.InDelta(t, 24, f.probes, 4, "after 2, 4, 8, 16 s, then every 30 s")
+			f.set(func(f *fake) { f.dark = nil })
+			pass(40 * time.Second)
+			require.NoError(t, b.view.Ready())
+		}, func(o *options) { o.Client.(*fake).dark = broken })
+	})
+}
+
+// What is odd about a target that serves stands beside its state, from the third time on.
+func TestNoticesOfTheTarget(t *testing.T) {
+	notices := func(b *booth) string { return strings.Join(b.snapshot().Target.Notices, "\n") }
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(2)
+		pass(20 * time.Second)
+		assert.Empty(t, notices(b))
+		f.set(func(f *fake) { f.gap, f.finish = 0, "" })
+		pass(20 * time.Second)
+		assert.Contains(t, notices(b), "came in bursts")
+		assert.Contains(t, notices(b), "without a finish reason")
+		f.set(func(f *fake) { f.lists = []string{"unknown"} })
+		b.stop()
+		pass(20 * time.Second)
+		assert.Contains(t, notices(b), "list of models lacks")
+		require.NoError(t, b.view.Ready())
+	})
 }

@@ -26,6 +26,8 @@ type Client interface {
 	Root() string
 	Model() string
 	Extensions() map[string]bool
+	// Probes is how many requests it has sent that belong to no turn.
+	Probes() int64
 }
 
 // Redirected is a Client that is sent from one address to another. Its root stays

@@ -148,6 +148,9 @@ func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bo
 		Ended: r.Ended, Turn: t.Number, Step: step.ID, Counted: counted, Status: status(r),
 		TTFT: seconds(r.TTFT()), TPOT: seconds(r.TPOT()), Latency: seconds(r.Latency()),
 	}
+	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
+		s.FirstAnswer = r.FirstAnswer.Seconds()
+	}
 	s.OutputTokens, _ = r.OutputTokens()
 	if r.Err != nil {
 		s.Class = r.Err.Class
@@ -156,7 +159,7 @@ func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bo
 		s.PromptTokens, s.CachedTokens, s.HasCached = r.Usage.Prompt, r.Usage.Cached, r.Usage.HasCached
 	}
 	gaps, estimated := r.Gaps(nil)
-	s.ITLEstimated = estimated
+	s.ITLEstimated, s.Chunks = estimated, len(r.Chunks)
 	s.ITL = make([]stats.Gap, len(gaps))
 	for i, g := range gaps {
 		s.ITL[i] = stats.Gap(g)
@@ -190,11 +193,14 @@ func newTurn(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord,
 		TTFT: finite(s.TTFT), TPOT: finite(s.TPOT), Latency: finite(s.Latency), ITLEstimated: s.ITLEstimated,
 		FinishReason: r.FinishReason, UserMessage: t.UserMessage, AssistantMessage: r.Content,
 	}
+	if s.FirstAnswer > 0 {
+		row.FirstAnswer = new(s.FirstAnswer)
+	}
 	p50, p95 := stats.GapPercentiles(s.ITL)
 	row.ITLP50, row.ITLP95 = finite(p50), finite(p95)
 	n, source := r.OutputTokens()
 	row.OutputTokens, row.TokenSource = &n, source
-	if r.Usage != nil {
+	if r.Usage != nil && r.Usage.Prompt > 0 {
 		row.PromptTokens = &r.Usage.Prompt
 		if r.Usage.HasCached {
 			row.CachedTokens = &r.Usage.Cached

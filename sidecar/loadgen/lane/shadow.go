@@ -111,7 +111,7 @@ func (f *Followed) Ended(t *workload.Turn, r *chat.Result) {
 	}
 	result := live.Result{OK: r.OK(), Worker: r.Worker, CachedTokens: -1, Bytes: len(r.Content)}
 	result.OutputTokens, _ = r.OutputTokens()
-	if u := r.Usage; u != nil {
+	if u := r.Usage; u != nil && u.Prompt > 0 {
 		result.PromptTokens = u.Prompt
 		if u.HasCached {
 			result.CachedTokens = u.Cached

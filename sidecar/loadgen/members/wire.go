@@ -68,19 +68,22 @@ type order struct {
 	Shadow *live.Cut `json:"shadow,omitempty"`
 }
 
-// TargetOptions are the server under load. Its key is not in it: a member has it from its own
-// environment.
+// TargetOptions are the server under load. Its key, headers and client certificate are not in it:
+// a member has them from its own configuration.
 type TargetOptions struct {
-	Twin              bool          `json:"twin,omitempty"` // its key is the one for the lane twin
-	URL               string        `json:"url"`
-	Endpoint          func() string `json:"-"` // where a run is to go that begins now; nil: to the URL
-	Model             string        `json:"model,omitempty"`
-	CA                []byte        `json:"ca,omitempty"`
-	TokenIDs          bool          `json:"token_ids,omitempty"`
-	ConnectTimeout    time.Duration `json:"connect_timeout"`
-	FirstTokenTimeout time.Duration `json:"first_token_timeout"`
-	StallTimeout      time.Duration `json:"stall_timeout"`
-	TurnTimeout       time.Duration `json:"turn_timeout"`
+	Twin     bool          `json:"twin,omitempty"` // its key is the one for the lane twin
+	URL      string        `json:"url"`
+	Endpoint func() string `json:"-"` // where a run is to go that begins now; nil: to the URL
+	Model    string        `json:"model,omitempty"`
+	CA       []byte        `json:"ca,omitempty"`
+	TokenIDs bool          `json:"token_ids,omitempty"`
+	// Fields and MinTokens are those of [chat.Options].
+	Fields            map[string]any `json:"fields,omitempty"`
+	MinTokens         int            `json:"min_tokens,omitempty"`
+	ConnectTimeout    time.Duration  `json:"connect_timeout"`
+	FirstTokenTimeout time.Duration  `json:"first_token_timeout"`
+	StallTimeout      time.Duration  `json:"stall_timeout"`
+	TurnTimeout       time.Duration  `json:"turn_timeout"`
 }
 
 // FollowupOptions are who asks the questions from turn 2 on: a fixed text, a model, or with neither

@@ -106,17 +106,20 @@ type Turn struct {
 	PromptTokens int
 	CachedTokens int // of the prompt
 	HasCached    bool
+	Buffered     bool // its tokens came in bursts, and its TPOT is unknown
 }
 
-// good says whether an ended turn is whole and within the SLOs, as the window judges it.
+// good reports whether an ended turn is whole and within the SLOs, as the window judges it: an
+// unknown TPOT meets none.
 func (t *Turn) good(slo api.SLO) bool {
 	tpot, ok := t.tpot()
-	return !t.Failed && t.FirstToken-t.Sent <= slo.TTFT && (!ok || tpot <= slo.TPOT)
+	return !t.Failed && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
 }
 
-// tpot is the mean time of an output token after the first; false below two.
+// tpot is the mean time of an output token after the first; false below two, and where it is
+// unknown.
 func (t *Turn) tpot() (float64, bool) {
-	return (t.Ended - t.FirstToken) / float64(t.OutputTokens-1), t.OutputTokens >= 2
+	return (t.Ended - t.FirstToken) / float64(t.OutputTokens-1), t.OutputTokens >= 2 && !t.Buffered
 }
 
 // tally is what is counted in a section of a span, or in all of it.

@@ -33,6 +33,8 @@ type counts struct {
 
 	cacheTold      int64 // turns that told cached tokens
 	cacheToldInput int64 // their prompt tokens
+
+	inputUnknown, cachedUnknown int64 // whole turns without a count of these tokens
 }
 
 // knowsCached says whether the count of cached tokens is one: not where every turn
@@ -150,6 +152,8 @@ func (r *Recorder) Totals() api.Totals {
 		InputTokens:   now.input - was.input,
 		CachedTokens:  now.cached - was.cached,
 		OutputTokens:  now.output - was.output,
+
+		InputUnknown: now.inputUnknown - was.inputUnknown, CachedUnknown: now.cachedUnknown - was.cachedUnknown,
 	}
 	for class, n := range now.errors {
 		if n > was.errors[class] {
@@ -176,6 +180,12 @@ func (c *counts) add(s *Sample, slo api.SLO) {
 	}
 	if s.meets(slo) {
 		c.sloMet++
+	}
+	if s.Status == api.TurnOK && s.PromptTokens == 0 {
+		c.inputUnknown++
+	}
+	if s.Status == api.TurnOK && !s.HasCached {
+		c.cachedUnknown++
 	}
 	c.input += int64(s.PromptTokens)
 	c.output += int64(s.OutputTokens)

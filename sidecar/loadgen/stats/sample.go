@@ -30,6 +30,7 @@ type Sample struct {
 	Class   api.ErrorClass // of a failed turn
 
 	TTFT, TPOT, Latency float64
+	FirstAnswer         float64 // time to the first token after the reasoning; 0 where there was no reasoning
 	ITL                 []Gap
 	Chunks              int  // content chunks; 0: one more than there are gaps
 	ITLEstimated        bool // the chunks did not tell their tokens
@@ -39,11 +40,15 @@ type Sample struct {
 	HasCached                                bool
 }
 
-// meets says whether the turn is good: whole, and within both objectives; a
-// threshold itself is met, and so is a TPOT that is undefined.
+// meets reports whether the turn is good: whole, and within both objectives. A threshold itself is
+// met. An answer of one token has no TPOT and needs none; an unknown TPOT meets nothing.
 func (s *Sample) meets(slo api.SLO) bool {
-	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && (math.IsNaN(s.TPOT) || s.TPOT <= slo.TPOT)
+	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && (s.TPOT <= slo.TPOT || math.IsNaN(s.TPOT) && !s.tpotUnknown())
 }
+
+// tpotUnknown reports whether the turn has a TPOT that could not be measured, since its tokens
+// came in bursts.
+func (s *Sample) tpotUnknown() bool { return math.IsNaN(s.TPOT) && s.OutputTokens > 1 }
 
 // turnLabels number the turns of a conversation as metrics and screens do.
 var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}

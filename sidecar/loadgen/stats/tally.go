@@ -16,6 +16,9 @@ type tally struct {
 	now, from           time.Duration // since the window's start; what ended at from is not in the rates
 	byTurn              [len(turnLabels)][]float64
 	ttft, tpot, latency measured
+	firstAnswer         measured
+	unknownTTFT         int // whole turns without a token that was seen
+	unknownTPOT         int // whole turns whose tokens came in bursts
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; the rates' wholes are filled in by report
 }
@@ -81,11 +84,25 @@ func (t *tally) addWhole(one *turn) {
 	t.ttft.add(batch, one.TTFT)
 	t.tpot.add(batch, one.TPOT)
 	t.latency.add(batch, one.Latency)
+	if one.FirstAnswer > 0 {
+		t.firstAnswer.add(batch, one.FirstAnswer)
+	}
+	t.countUnknown(one)
 	t.PromptTokens += int64(one.PromptTokens)
 	t.OutputTokens += int64(one.OutputTokens)
 	if one.HasCached {
 		t.CachedTokens += int64(one.CachedTokens)
 		t.hits.add(batch, float64(one.CachedTokens), float64(one.PromptTokens))
+	}
+}
+
+// countUnknown counts what is not known of a whole turn.
+func (t *tally) countUnknown(one *turn) {
+	if math.IsNaN(one.TTFT) {
+		t.unknownTTFT++
+	}
+	if one.tpotUnknown() {
+		t.unknownTPOT++
 	}
 }
 
@@ -105,6 +122,11 @@ func (t *tally) report() Report {
 	r.Window.Metrics = api.Metrics{
 		TTFT: t.ttft.summarise(r.Batched), TPOT: t.tpot.summarise(r.Batched),
 		ITL: summariseGaps(&t.itl, r.OK, r.Batched), Latency: t.latency.summarise(r.Batched),
+	}
+	r.Window.Metrics.TTFT.Unknown, r.Window.Metrics.Latency.Unknown = t.unknownTTFT, t.unknownTTFT
+	r.Window.Metrics.TPOT.Unknown, r.Window.Metrics.ITL.Unknown = t.unknownTPOT, t.unknownTPOT
+	if first := t.firstAnswer.summarise(r.Batched); first.N > 0 {
+		r.Window.FirstAnswer = &first
 	}
 	if r.Batched {
 		for i := range batches {

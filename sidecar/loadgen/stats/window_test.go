@@ -61,7 +61,7 @@ func random(r *rand.Rand, n int) []Sample {
 		case 1:
 			s.Status = api.TurnCancelled
 		case 2:
-			s.TPOT = math.NaN() // one output token
+			s.TPOT = math.NaN() // its tokens came in bursts
 		}
 		all[i] = s
 	}
@@ -77,7 +77,7 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 		check := func(rep Report, wanted func(Sample) bool) {
 			t.Helper()
 			var ttft, tpot, latency []float64
-			n, good := map[api.TurnStatus]int{}, 0
+			n, good, unknown := map[api.TurnStatus]int{}, 0, 0
 			var prompt, cached, asked, output int64
 			for _, s := range samples {
 				if !s.Ended.After(at(41)) || !wanted(s) {
@@ -88,10 +88,12 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 					continue
 				}
 				ttft, latency = append(ttft, s.TTFT), append(latency, s.Latency)
-				if !math.IsNaN(s.TPOT) {
+				if math.IsNaN(s.TPOT) {
+					unknown++
+				} else {
 					tpot = append(tpot, s.TPOT)
 				}
-				if s.TTFT <= .6 && !(s.TPOT > .06) {
+				if s.TTFT <= .6 && s.TPOT <= .06 {
 					good++
 				}
 				prompt, output = prompt+4000, output+800
@@ -110,6 +112,7 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 			}
 			require.Equal(t, n, map[api.TurnStatus]int{api.TurnOK: rep.OK, api.TurnError: rep.Errors, api.TurnCancelled: rep.Cancelled})
 			require.Equal(t, good, rep.SLOMet)
+			require.Equal(t, [2]int{unknown, unknown}, [2]int{rep.Window.Metrics.TPOT.Unknown, rep.Window.Metrics.ITL.Unknown})
 			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
 			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
 		}
@@ -178,18 +181,36 @@ func TestWindowStatus(t *testing.T) {
 func TestWindowSLO(t *testing.T) {
 	for _, c := range []struct {
 		ttft, tpot float64
+		tokens     int
 		good       int
 	}{
-		{.6, .06, 1},         // met at the threshold itself
-		{.6001, .01, 0},      // too late
-		{.1, .0601, 0},       // too slow
-		{.1, math.NaN(), 1},  // one token has no TPOT to miss
-		{math.NaN(), .01, 0}, // no answer came
+		{.6, .06, 800, 1},         // met at the threshold itself
+		{.6001, .01, 800, 0},      // too late
+		{.1, .0601, 800, 0},       // too slow
+		{.1, math.NaN(), 1, 1},    // one token has no TPOT to miss
+		{.1, math.NaN(), 800, 0},  // an unknown TPOT meets nothing
+		{math.NaN(), .01, 800, 0}, // no answer came
 	} {
 		s := whole(1)
-		s.TTFT, s.TPOT = c.ttft, c.tpot
+		s.TTFT, s.TPOT, s.OutputTokens = c.ttft, c.tpot, c.tokens
 		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
 	}
+}
+
+// The time to the first token of the answer itself counts where reasoning came before it. Turns without a count of
+// tokens are counted.
+func TestWindowOfReasoning(t *testing.T) {
+	first, plain := whole(1), whole(1)
+	first.FirstAnswer, first.PromptTokens, first.HasCached = 2.5, 0, false
+	assert.Nil(t, fill(NewWindow(t0), plain).Report(at(2), slo).Window.FirstAnswer)
+	got := fill(NewWindow(t0), first, plain).Report(at(2), slo).Window
+	assert.Equal(t, 1, got.FirstAnswer.N)
+	assert.InDelta(t, 2.5, *got.FirstAnswer.P95, 1e-9)
+	r := NewRecorder(t0, slo)
+	r.Add(first)
+	r.Add(plain)
+	assert.EqualValues(t, 1, r.Totals().InputUnknown)
+	assert.EqualValues(t, 1, r.Totals().CachedUnknown)
 }
 
 func TestWindowTTFTByTurn(t *testing.T) {

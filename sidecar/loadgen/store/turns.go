@@ -198,6 +198,7 @@ var turnColumns = []struct {
 	{"started", func(t *api.Turn) string { return t.Started.UTC().Format(time.RFC3339Nano) }},
 	{"ended", func(t *api.Turn) string { return t.Ended.UTC().Format(time.RFC3339Nano) }},
 	{"ttft_seconds", func(t *api.Turn) string { return number(t.TTFT) }},
+	{"first_answer_seconds", func(t *api.Turn) string { return number(t.FirstAnswer) }},
 	{"tpot_seconds", func(t *api.Turn) string { return number(t.TPOT) }},
 	{"itl_p50_seconds", func(t *api.Turn) string { return number(t.ITLP50) }},
 	{"itl_p95_seconds", func(t *api.Turn) string { return number(t.ITLP95) }},

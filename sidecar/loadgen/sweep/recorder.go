@@ -67,6 +67,7 @@ func (r *recorder) Turn(t api.Turn) {
 	if t.OutputTokens != nil {
 		turn.OutputTokens = *t.OutputTokens
 	}
+	turn.Buffered = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	if t.PromptTokens != nil && t.CachedTokens != nil {
 		turn.PromptTokens, turn.CachedTokens, turn.HasCached = *t.PromptTokens, *t.CachedTokens, true
 	}

@@ -239,7 +239,7 @@ func (s *showcase) answered(lane int, r *chat.Result) {
 	if latency, ok := r.Latency(); ok && r.OK() {
 		side.Latency = new(latency.Seconds())
 	}
-	if r.Usage != nil {
+	if r.Usage != nil && r.Usage.Prompt > 0 {
 		side.PromptTokens = new(r.Usage.Prompt)
 		if r.Usage.HasCached {
 			side.CachedTokens = new(r.Usage.Cached)

@@ -92,6 +92,11 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
           {target.problem || `${target.url} does not respond.`}
         </Alert>
       )}
+      {!withoutVerdict && target?.reachable && target.notices && (
+        <Alert severity="info" title="About the target" bottomSpacing={0}>
+          {target.notices.join(' ')}
+        </Alert>
+      )}
       {!withoutVerdict && client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
         <Alert severity="warning" title="The load generator is the bottleneck" bottomSpacing={0}>
           {sentence(client.reason)} Until it keeps up, nothing is called better or worse.

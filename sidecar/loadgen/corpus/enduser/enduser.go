@@ -6,8 +6,6 @@ package enduser
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,6 +20,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/access"
 	"kvbooth/sidecar/loadgen/breaker"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -47,10 +46,10 @@ const (
 
 // Options say which server asks.
 type Options struct {
-	URL     string        // with or without /v1
-	Model   string        // empty: the first that /v1/models lists
-	APIKey  string        // empty: none is sent
-	CA      []byte        // PEM; empty: the system's
+	URL    string // as [chat.ParseURL] takes it
+	Model  string // empty: the first that the server lists
+	APIKey string // empty: none is sent
+	access.Access
 	Timeout time.Duration // of one question with all its attempts; 0 means 10 s
 	Log     *slog.Logger  // nil discards
 }
@@ -89,22 +88,19 @@ func New(opts Options) (*Questioner, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 32, IdleConnTimeout: 4 * time.Second, ForceAttemptHTTP2: true,
+	transport, err := opts.Transport()
+	if bad := new(api.FieldError); errors.As(err, &bad) {
+		return nil, api.Refuse("followup."+bad.Field, bad.Value, bad.Allowed)
 	}
-	if len(opts.CA) > 0 {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(opts.CA) {
-			return nil, &api.FieldError{Field: "followup.ca_file", Value: "its content", Allowed: "PEM certificates"}
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	}
+	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = 32, 4*time.Second
 	q := &Questioner{
-		opts: opts, root: strings.TrimSuffix(base.String(), "/v1"), model: opts.Model,
+		opts: opts, root: strings.TrimSuffix(base.Scheme+"://"+base.Host+base.Path, "/v1"), model: opts.Model,
 		transport: transport, fallbacks: map[api.FollowupCause]int64{},
 		breaker: breaker.Breaker{Failures: tolerated, Least: leastBreak, Most: mostBreak},
 	}
-	q.client = q.newClient(base.String(), transport)
+	query := base.RawQuery
+	base.RawQuery = ""
+	q.client = q.newClient(base.String(), access.Transport{Base: transport, Access: opts.Access, Query: query})
 	return q, nil
 }
 

@@ -9,6 +9,7 @@
 package config
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/access"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/members"
@@ -83,17 +85,26 @@ type Config struct {
 
 // Target is the server under load, and how long to wait for it.
 type Target struct {
-	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1."`
+	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
 	Model      string `aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
 	APIKey     Secret `kong:"-"`
 	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
-	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify the server."`
-	CA         []byte `kong:"-"` // content of CAFile
+	Access     `embed:""`
 
 	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
 	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
+}
+
+// Access is what requests to a server carry besides an API key.
+type Access struct {
+	Headers  []string `form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A secret value is read from a file (NAME=file:PATH) or a variable (NAME=env:VARIABLE), and is never shown."`
+	CAFile   string   `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
+	CertFile string   `form:"path" placeholder:"FILE" help:"PEM file with the client certificate to present to it, followed by its intermediates. Requires key_file."`
+	KeyFile  string   `form:"path" placeholder:"FILE" help:"PEM file with the private key of the client certificate."`
+
+	Opened access.Access `kong:"-"` // the content of all of them
 }
 
 // Deployment says what serves. Empty and 0 mean not known.
@@ -130,6 +141,7 @@ type Workload struct {
 	OpeningTokens  string        `form:"opening_tokens" placeholder:"N" help:"Length of the opening texts in tokens. Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
 	MaxTokens      int           `default:"1024" help:"Maximum tokens per answer."`
 	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
+	Request        Request       `embed:"" prefix:"request."`
 	Followup       Followup      `embed:"" prefix:"followup."`
 	StartRate      float64       `default:"10" help:"Maximum new conversations per second."`
 	TargetRPS      float64       `default:"25" help:"Maximum requests per second; 0: no limit."`
@@ -166,15 +178,41 @@ type OutputTokens struct {
 	CV   float64 `default:"0" help:"Coefficient of variation of that length."`
 }
 
+// Request are fields of every request of a turn. Empty and 0 send none.
+type Request struct {
+	IgnoreEOS   string `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length. Empty: not sent. Needs an engine that takes ignore_eos, such as vLLM or SGLang."`
+	MinTokens   int    `default:"0" min:"0" max:"131072" help:"Minimum tokens per answer, at most those of its limit; 0: not sent."`
+	Temperature string `form:"temperature" placeholder:"N" help:"Sampling temperature. Empty: not sent."`
+	TopP        string `name:"top_p" form:"ratio" placeholder:"N" help:"Nucleus sampling: share of the probability that tokens are sampled from. Empty: not sent."`
+	Seed        string `form:"seed" placeholder:"N" help:"Seed of the engine's sampling. Empty: not sent."`
+	Body        string `form:"body" placeholder:"JSON" help:"Further fields of the request's body, as a JSON object."`
+}
+
+// Fields are the further fields of a request's body, by name; nil where there are none.
+func (r Request) Fields() map[string]any {
+	fields := map[string]any{}
+	_ = json.Unmarshal([]byte(r.Body), &fields) // of the form, or empty
+	for name, value := range map[string]string{
+		"ignore_eos": r.IgnoreEOS, "temperature": r.Temperature, "top_p": r.TopP, "seed": r.Seed,
+	} {
+		if value != "" {
+			fields[name] = json.RawMessage(value)
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
+}
+
 // Followup says who asks after the first turn.
 type Followup struct {
-	Text       string        `placeholder:"TEXT" help:"Fixed follow-up question. Default: the model at followup.url, or the built-in questioner, asks about the last answer."`
-	URL        string        `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1, whose model plays the end user. If it fails, the built-in questioner takes over."`
-	Model      string        `placeholder:"NAME" help:"Model that plays the end user. Default: the first one in that server's /v1/models."`
-	APIKey     Secret        `kong:"-"`
-	APIKeyFile string        `form:"path" placeholder:"FILE" help:"File with that server's API key. Or set LOADGEN_FOLLOWUP_API_KEY."`
-	CAFile     string        `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify that server."`
-	CA         []byte        `kong:"-"` // content of CAFile
+	Text       string `placeholder:"TEXT" help:"Fixed follow-up question. Default: the model at followup.url, or the built-in questioner, asks about the last answer."`
+	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server whose model plays the end user, as target.url. If it fails, the built-in questioner takes over."`
+	Model      string `placeholder:"NAME" help:"Model that plays the end user. Default: the first one in that server's /v1/models."`
+	APIKey     Secret `kong:"-"`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with that server's API key. Or set LOADGEN_FOLLOWUP_API_KEY."`
+	Access     `embed:""`
 	Timeout    time.Duration `default:"10s" min:"100ms" max:"2m" help:"Timeout for a question from that model, including retries."`
 }
 
@@ -235,6 +273,7 @@ type Prometheus struct {
 // Cluster says where metrics are where no Prometheus is.
 type Cluster struct {
 	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order."`
+	Access      `embed:""`
 }
 
 // SLO are the service level objectives for p95.

@@ -336,6 +336,9 @@ func (f field) shown(value string) string {
 	if strings.Contains(value, "@") && strings.Contains(f.form().allowed, "://") {
 		return "a URL with a user or password"
 	}
+	if f.flag.Tag.Get("form") == "header" {
+		return "an entry (hidden)"
+	}
 	if utf8.RuneCountInString(value) > most {
 		value = string([]rune(value)[:most]) + "…"
 	}
@@ -355,6 +358,22 @@ func format(v reflect.Value) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// Shown is [Config.Map] without the values of headers.
+func (c *Config) Shown() map[string]string {
+	values := c.Map()
+	for name, value := range values {
+		if strings.HasSuffix(name, ".headers") && value != "" {
+			entries := strings.Split(value, ",")
+			for i, entry := range entries {
+				header, _, _ := strings.Cut(entry, "=")
+				entries[i] = header + "=(hidden)"
+			}
+			values[name] = strings.Join(entries, ",")
+		}
+	}
+	return values
 }
 
 // Map gives every field as text by its dotted name, secrets left out.

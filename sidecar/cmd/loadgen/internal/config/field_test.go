@@ -26,6 +26,11 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 // samples are values of the fields without a range, none of them the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
+	"target.headers": "X-Tenant=a,api-key=file:key,X-Route=b=c", "target.cert_file": "ca", "target.key_file": "ca-key",
+	"cluster.headers": "X-Tenant=a", "cluster.ca_file": "ca", "cluster.cert_file": "ca", "cluster.key_file": "ca-key",
+	"followup.headers": "X-Tenant=a", "followup.cert_file": "ca", "followup.key_file": "ca-key",
+	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
+	"request.body":    `{"chat_template_kwargs":{"enable_thinking":false}}`,
 	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1", "deployment.serving": "aggregated",
 	"deployment.chunked_prefill": "true", "deployment.overlap_scheduler": "false", "deployment.kv_cache_dtype": "fp8",
@@ -98,10 +103,14 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			with = append(with, "--corpus-s3-access-key-file=key")
 		case "members.nats.url":
 			with = append(with, "--members-nats-token-file=token")
-		case "tls_cert_file":
-			with = append(with, "--tls-key-file=ca-key")
-		case "tls_key_file":
-			with = append(with, "--tls-cert-file=ca")
+		}
+		for _, section := range []string{"tls_", "target.", "twin.target.", "followup.", "cluster."} {
+			switch f.name {
+			case section + "cert_file":
+				with = append(with, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(section)+"key-file=ca-key")
+			case section + "key_file":
+				with = append(with, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(section)+"cert-file=ca")
+			}
 		}
 		require.NotEqual(t, f.flag.Default, value, f.name)
 		sources := map[string]input{

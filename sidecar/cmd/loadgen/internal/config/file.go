@@ -140,7 +140,9 @@ func (f *file) isSection(name string) bool {
 
 func (f *file) value(field field, node *yaml.Node) error {
 	items := []*yaml.Node{node}
-	if _, list := field.flag.Target.Interface().([]string); list && node.Kind == yaml.SequenceNode {
+	_, list := field.flag.Target.Interface().([]string)
+	pairs := list && node.Kind == yaml.MappingNode && field.flag.Tag.Get("form") == "header"
+	if list && node.Kind == yaml.SequenceNode || pairs {
 		items = node.Content
 	}
 	texts := make([]string, len(items))
@@ -149,6 +151,12 @@ func (f *file) value(field field, node *yaml.Node) error {
 			return f.bad(item, field.name, shape(item), field.allowed())
 		}
 		texts[i] = item.Value
+	}
+	if pairs {
+		for i := range len(texts) / 2 {
+			texts[i] = texts[2*i] + "=" + texts[2*i+1]
+		}
+		texts = texts[:len(texts)/2]
 	}
 	f.values[field.name] = given{strings.Join(texts, ","), f.place(node)}
 	return nil

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -29,7 +31,12 @@ var forms = map[string]form{
 	"line":           {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
 	"path":           {"a path", readPath},
 	"url":            {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
-	"target":         {"an http:// or https:// URL with a host, without user, query or fragment, such as http://127.0.0.1:8000", readTarget},
+	"target":         {"an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000", readTarget},
+	"header":         {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value with a comma comes from a file or a variable", readHeader},
+	"temperature":    {"a number, 0 to 2", within(0, 2)},
+	"ratio":          {"a number, 0 to 1", within(0, 1)},
+	"seed":           {"a whole number", readSeed},
+	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
 	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
 	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", readFleet},
@@ -86,10 +93,79 @@ func readFleet(s string) (string, error) {
 	return s, nil
 }
 
-// readTarget takes off the /v1 that users copy from OpenAI clients.
+// readTarget takes off a path that is only the /v1 that users copy from OpenAI clients.
 func readTarget(s string) (string, error) {
-	s, err := readURL(s)
-	return strings.TrimRight(strings.TrimSuffix(s, "/v1"), "/"), err
+	address, query, found := strings.Cut(s, "?")
+	address, err := readURL(address)
+	if err != nil || strings.Contains(query, "#") {
+		return "", errForm
+	}
+	if u, err := url.Parse(address); err == nil && u.Path == "/v1" {
+		address = strings.TrimSuffix(address, "/v1")
+	}
+	if _, err := url.ParseQuery(query); err != nil {
+		return "", errForm
+	}
+	if found && query != "" {
+		address += "?" + query
+	}
+	return address, nil
+}
+
+// headerName is a token of RFC 9110, section 5.6.2.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// ownHeaders are those that a request has already.
+var ownHeaders = []string{"Accept", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding"}
+
+func readHeader(s string) (string, error) {
+	name, value, found := strings.Cut(s, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !found || value == "" || !headerName.MatchString(name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)) {
+		return "", errForm
+	}
+	return name + "=" + value, nil
+}
+
+// within reads a number from least to most.
+func within(least, most float64) func(string) (string, error) {
+	return func(s string) (string, error) {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(v >= least && v <= most) {
+			return "", errForm
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	}
+}
+
+func readSeed(s string) (string, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return "", errForm
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+// ownFields are those that no one sets in the body: the load generator itself does, or a setting
+// of their own.
+var ownFields = []string{
+	"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "nvext", "n",
+	"ignore_eos", "min_tokens", "temperature", "top_p", "seed",
+}
+
+// readBody gives a JSON object with its fields in order.
+func readBody(s string) (string, error) {
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(s), &fields); err != nil || fields == nil {
+		return "", errForm
+	}
+	for _, name := range ownFields {
+		if _, ok := fields[name]; ok {
+			return "", errForm
+		}
+	}
+	canonical, err := json.Marshal(fields)
+	return string(canonical), err
 }
 
 func readAddress(s string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -31,7 +32,7 @@ func Load(args, environ []string, stdout io.Writer) (*Config, Command, error) {
 }
 
 func load(args, environ []string, stdout io.Writer, read reader) (*Config, Command, error) {
-	l := &loader{env: environment(environ), read: read}
+	l := &loader{env: environment(environ), environ: environ, read: read}
 	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
 	l.hook = l.addSources
 	if len(args) > 0 && args[0] == string(Help) {
@@ -78,9 +79,10 @@ func bare(err error) error {
 // loader is one call of Load.
 type loader struct {
 	*model
-	env    map[string]string
-	read   reader
-	helped bool
+	env     map[string]string
+	environ []string // all of it
+	read    reader
+	helped  bool
 }
 
 // reader reads a file that a field names; what says what the file should be.
@@ -149,7 +151,10 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}
-	if err := l.checkCertificate(&c); err != nil {
+	if err := l.readAccess(&c); err != nil {
+		return nil, err
+	}
+	if _, _, err := l.readPair("tls_cert_file", c.TLSCertFile, "tls_key_file", c.TLSKeyFile); err != nil {
 		return nil, err
 	}
 	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
@@ -244,9 +249,10 @@ func (l *loader) readCAs(c *Config) error {
 		field, path string
 		to          *[]byte
 	}{
-		{"target.ca_file", c.Target.CAFile, &c.Target.CA},
-		{"twin.target.ca_file", c.Twin.Target.CAFile, &c.Twin.Target.CA},
-		{"followup.ca_file", c.Followup.CAFile, &c.Followup.CA},
+		{"target.ca_file", c.Target.CAFile, &c.Target.Opened.CA},
+		{"twin.target.ca_file", c.Twin.Target.CAFile, &c.Twin.Target.Opened.CA},
+		{"followup.ca_file", c.Followup.CAFile, &c.Followup.Opened.CA},
+		{"cluster.ca_file", c.Cluster.CAFile, &c.Cluster.Opened.CA},
 		{"members.nats.ca_file", c.Members.NATS.CAFile, &c.Members.NATS.CA},
 		{"corpus.s3.ca_file", c.Corpus.S3.CAFile, &c.Corpus.S3.CA},
 	} {
@@ -307,31 +313,78 @@ func decodeVariants(data []byte, to any) error {
 	return strict.Decode(to)
 }
 
-// checkCertificate looks at what HTTPS is to be served with, so that a pair that is none
-// is found at the start.
-func (l *loader) checkCertificate(c *Config) error {
-	pair := [2]struct{ field, path, other string }{
-		{"tls_cert_file", c.TLSCertFile, "tls_key_file"}, {"tls_key_file", c.TLSKeyFile, "tls_cert_file"},
-	}
-	if c.TLSCertFile == "" && c.TLSKeyFile == "" {
-		return nil
-	}
-	for _, p := range pair {
-		if p.path == "" {
-			return api.Require(p.field, "a PEM file, since "+p.other+" is set (set both or neither)")
+// readAccess reads the headers and the client certificates.
+func (l *loader) readAccess(c *Config) (err error) {
+	for _, a := range []struct {
+		section string
+		access  *Access
+	}{
+		{"target.", &c.Target.Access}, {"twin.target.", &c.Twin.Target.Access}, {"followup.", &c.Followup.Access}, {"cluster.", &c.Cluster.Access},
+	} {
+		if a.access.Opened.Headers, err = l.readHeaders(a.section+"headers", a.access.Headers); err != nil {
+			return err
 		}
-	}
-	var pem [2][]byte
-	for i, p := range pair {
-		var err error
-		if pem[i], err = l.read(p.field, p.path, "a readable PEM file"); err != nil {
+		opened := &a.access.Opened
+		if opened.Cert, opened.Key, err = l.readPair(a.section+"cert_file", a.access.CertFile, a.section+"key_file", a.access.KeyFile); err != nil {
 			return err
 		}
 	}
-	if _, err := tls.X509KeyPair(pem[0], pem[1]); err != nil {
-		return api.Refuse("tls_cert_file", c.TLSCertFile, "a PEM certificate that matches the private key in tls_key_file ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
-	}
 	return nil
+}
+
+// readHeaders gives the values of headers, which may stand in files and variables.
+func (l *loader) readHeaders(field string, entries []string) (map[string]string, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	headers := map[string]string{}
+	for _, entry := range entries {
+		name, value, _ := strings.Cut(entry, "=")
+		if path, ok := strings.CutPrefix(value, "file:"); ok {
+			data, err := l.read(field, path, "a readable file with the value of "+name+" on one line")
+			if err != nil {
+				return nil, err
+			}
+			value = strings.TrimRight(string(data), "\r\n")
+		} else if variable, ok := strings.CutPrefix(value, "env:"); ok {
+			i := slices.IndexFunc(l.environ, func(e string) bool { return strings.HasPrefix(e, variable+"=") })
+			if i < 0 {
+				return nil, api.Refuse(field, name+"=env:"+variable, "a variable that is set")
+			}
+			value = strings.TrimPrefix(l.environ[i], variable+"=")
+		}
+		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+			return nil, api.Refuse(field, name+" (value hidden)", "one line of visible ASCII characters and spaces as the value")
+		}
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	return headers, nil
+}
+
+// isSet reports whether any field is set.
+func (a Access) isSet() bool { return len(a.Headers) > 0 || a.CAFile+a.CertFile+a.KeyFile != "" }
+
+// readPair reads a certificate and its private key, nil where neither is set, so that a pair that
+// does not match is found at the start.
+func (l *loader) readPair(certField, certPath, keyField, keyPath string) (cert, key []byte, err error) {
+	switch {
+	case certPath == "" && keyPath == "":
+		return nil, nil, nil
+	case certPath == "":
+		return nil, nil, api.Require(certField, "a PEM file, since "+keyField+" is set (set both or neither)")
+	case keyPath == "":
+		return nil, nil, api.Require(keyField, "a PEM file, since "+certField+" is set (set both or neither)")
+	}
+	if cert, err = l.read(certField, certPath, "a readable PEM file"); err != nil {
+		return nil, nil, err
+	}
+	if key, err = l.read(keyField, keyPath, "a readable PEM file"); err != nil {
+		return nil, nil, err
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		return nil, nil, api.Refuse(certField, certPath, "a PEM certificate that matches the private key in "+keyField+" ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
+	}
+	return cert, key, nil
 }
 
 // dataDir is kvbooth in the folder where the system keeps a user's data; empty

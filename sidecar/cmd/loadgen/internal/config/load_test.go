@@ -191,12 +191,47 @@ func TestTargetIsNormalised(t *testing.T) {
 		"http://x/":                "http://x",
 		"http://x:8000/v1":         "http://x:8000",
 		"https://x/v1/":            "https://x",
-		"http://x/serve/llama/v1/": "http://x/serve/llama",
-		"HTTP://X/v1":              "http://X",
-		"http://[::1]:8000":        "http://[::1]:8000",
+		"http://x/serve/llama/v1/": "http://x/serve/llama/v1",
+		"http://x/serve/llama":     "http://x/serve/llama",
+		"http://x/v1?a=1&b=2":      "http://x?a=1&b=2",
+		"http://x/v1?":             "http://x",
+
+		"http://x/openai/deployments/y/chat/completions?api-version=2024-10-21": "http://x/openai/deployments/y/chat/completions?api-version=2024-10-21",
+		"HTTP://X/v1":       "http://X",
+		"http://[::1]:8000": "http://[::1]:8000",
 	} {
 		require.Equal(t, want, input{args: []string{"--target-url", given}}.must(t).Target.URL, given)
 	}
+}
+
+// The values of headers come from the configuration, from files or from variables, and are shown nowhere.
+func TestHeaders(t *testing.T) {
+	in := input{
+		args: []string{target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED", "--twin-target-url=http://twin:8000"},
+		env:  []string{"SPACED=a, b", "LOADGEN_TWIN_TARGET_HEADERS=x-tenant=b"}, files: map[string]string{"key": "s3cret\n"},
+		file: "target:\n  headers:\n    X-Tenant: a\n    api-key: file:key\ncluster:\n  headers: [X-Tenant=c]\n",
+	}
+	c := in.must(t)
+	require.Equal(t, map[string]string{"X-Tenant": "a", "Api-Key": "s3cret"}, c.Target.Opened.Headers)
+	require.Equal(t, map[string]string{"Api-Key": "s3cret", "X-Empty": "a, b"}, c.Followup.Opened.Headers)
+	require.Equal(t, map[string]string{"X-Tenant": "b"}, c.ForTwin().Target.Opened.Headers)
+	require.Equal(t, map[string]string{"X-Tenant": "c"}, c.Cluster.Opened.Headers)
+	require.Equal(t, "X-Tenant=(hidden),api-key=(hidden)", c.Shown()["target.headers"])
+	require.NotContains(t, fmt.Sprint(c.Shown()), "s3cret")
+
+	member, _, err := load([]string{"member"}, append(c.ForMember("one"), "LOADGEN_MEMBERS_NATS_URL=nats://127.0.0.1:1"), io.Discard, readFile)
+	require.NoError(t, err)
+	require.Equal(t, c.Target.Opened.Headers, member.Target.Opened.Headers)
+	require.Equal(t, c.Followup.Opened.Headers, member.Followup.Opened.Headers)
+}
+
+// What a request has besides the conversation goes to the server as numbers and objects.
+func TestRequestFields(t *testing.T) {
+	c := input{args: []string{target, "--request-ignore-eos=true", "--request-temperature=0", "--request-body", `{"min_p": 0.1, "guided": {"a": [1]}}`}}.must(t)
+	fields, err := json.Marshal(c.Request.Fields())
+	require.NoError(t, err)
+	require.JSONEq(t, `{"ignore_eos":true,"temperature":0,"min_p":0.1,"guided":{"a":[1]}}`, string(fields))
+	require.Nil(t, input{args: []string{target}}.must(t).Request.Fields())
 }
 
 // With an address for each mode, the target is that of the mode at the start.
@@ -260,7 +295,7 @@ func TestTwin(t *testing.T) {
 }
 
 const (
-	urlAllowed   = "an http:// or https:// URL with a host, without user, query or fragment, such as http://127.0.0.1:8000"
+	urlAllowed   = "an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000"
 	tokenAllowed = "16 to 512 visible ASCII characters without spaces"
 	loopback     = "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"
 	lineAllowed  = "one line of at most 200 characters"
@@ -292,6 +327,15 @@ func TestBadInput(t *testing.T) {
 		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, more than 0, up to 1000 (from --start-rate)"},
 		{args("--openings=-1"), "openings: -1 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
 		{args("--openings=1.5"), "openings: 1.5 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
+		{args("--target-headers=api-key s3cret"), "target.headers: an entry (hidden) is not allowed: a list, each NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, " +
+			"with the name of an HTTP header; a value with a comma comes from a file or a variable (from --target-headers)"},
+		{args("--target-headers=a=env:NOT_SET"), "target.headers: a=env:NOT_SET is not allowed: a variable that is set"},
+		{args("--target-headers=a=file:none"), "target.headers: cannot read none: file does not exist"},
+		{input{args: []string{target, "--target-headers=a=file:two"}, files: map[string]string{"two": "x\ny"}}, "target.headers: a (value hidden) is not allowed: one line of visible ASCII characters and spaces as the value"},
+		{args("--target-cert-file=c"), "target.key_file is required: a PEM file, since target.cert_file is set (set both or neither)"},
+		{args("--request-temperature=3"), "request.temperature: 3 is not allowed: a number, 0 to 2 (from --request-temperature)"},
+		{args("--request-body=[1]"), "request.body: [1] is not allowed: a JSON object without the fields that other settings or the load generator itself set (from --request-body)"},
+		{args(`--request-body={"model":"x"}`), `request.body: "{\"model\":\"x\"}" is not allowed: a JSON object without the fields that other settings or the load generator itself set (from --request-body)`},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--think-time=5"), "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)"},
@@ -314,7 +358,6 @@ func TestBadInput(t *testing.T) {
 		{url("ftp://x"), "target.url: ftp://x is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://:8000"), "target.url: http://:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://x:99999"), "target.url: http://x:99999 is not allowed: " + urlAllowed + " (from --target-url)"},
-		{url("http://x?a=b"), "target.url: http://x?a=b is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://x#"), "target.url: http://x# is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://someone:secret@x"), "target.url: a URL with a user or password is not allowed: " + urlAllowed + " (from --target-url)"},
 		{args("--prometheus-url=http://someone:sec%ret@x"), "prometheus.url: a URL with a user or password is not allowed: an http:// or https:// URL with a host, without user, query or fragment (from --prometheus-url)"},

@@ -1,5 +1,12 @@
 package config
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
 // ForMember is the environment that a member on this machine needs beside what every program
 // has, "NAME=value" each: the keys, which have no flags, and the way to the server. What its
 // work is the coordinator tells it.
@@ -15,12 +22,35 @@ func (c *Config) ForMember(name string) (env []string) {
 		{"target.api_key", string(c.Target.APIKey)},
 		{"twin.target.api_key", string(c.Twin.Target.APIKey)},
 		{"followup.api_key", string(c.Followup.APIKey)},
+		{"target.cert_file", c.Target.CertFile},
+		{"target.key_file", c.Target.KeyFile},
+		{"twin.target.cert_file", c.Twin.Target.CertFile},
+		{"twin.target.key_file", c.Twin.Target.KeyFile},
+		{"followup.cert_file", c.Followup.CertFile},
+		{"followup.key_file", c.Followup.KeyFile},
 		{"log.level", c.Log.Level},
 		{"log.format", c.Log.Format},
 	} {
 		if v[1] != "" {
 			env = append(env, variable(v[0])+"="+v[1])
 		}
+	}
+	for name, a := range map[string]Access{"target": c.Target.Access, "twin.target": c.Twin.Target.Access, "followup": c.Followup.Access} {
+		env = append(env, a.headersFor(name)...)
+	}
+	return env
+}
+
+// headersFor passes headers on, each by a variable of its own, since a value may have a comma.
+func (a Access) headersFor(section string) (env []string) {
+	var entries []string
+	for i, name := range slices.Sorted(maps.Keys(a.Opened.Headers)) {
+		own := fmt.Sprintf("KVBOOTH_%s_HEADER_%d", strings.ToUpper(strings.ReplaceAll(section, ".", "_")), i)
+		entries = append(entries, name+"=env:"+own)
+		env = append(env, own+"="+a.Opened.Headers[name])
+	}
+	if len(entries) > 0 {
+		env = append(env, variable(section+".headers")+"="+strings.Join(entries, ","))
 	}
 	return env
 }

@@ -23,12 +23,11 @@ type Twin struct {
 
 // TwinTarget is the server of the twin; the time-outs are those of [Target].
 type TwinTarget struct {
-	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, with or without /v1. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
+	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, as target.url. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
 	Model      string `placeholder:"NAME" help:"Model to request from it. Default: target.model, else the first one in its /v1/models."`
 	APIKey     Secret `kong:"-"`
 	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with its API key. Or set LOADGEN_TWIN_TARGET_API_KEY. The key for target.url is sent to it only if it is one of mode.endpoints."`
-	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
-	CA         []byte `kong:"-"` // content of CAFile
+	Access     `embed:""`
 }
 
 // TwinMode is the mode of the twin's cluster, and how it is switched.
@@ -128,8 +127,8 @@ func (c *Config) ForTwin() *Config {
 	if !t.borrows(c) || t.Target.APIKey != "" {
 		own.Target.APIKey = t.Target.APIKey
 	}
-	if !t.borrows(c) || len(t.Target.CA) > 0 {
-		own.Target.CA = t.Target.CA
+	if !t.borrows(c) || t.Target.isSet() {
+		own.Target.Access = t.Target.Access
 	}
 	own.Mode, own.Cluster.MetricsURLs = t.mode(c), t.Cluster.MetricsURLs
 	own.Deployment = t.Deployment.or(c.Deployment)
@@ -154,10 +153,10 @@ func (d Deployment) or(other Deployment) Deployment {
 // isSet says whether any field of the twin has a value.
 func (t Twin) isSet() bool {
 	texts := []string{
-		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile,
+		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile, t.Target.KeyFile,
 		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace, t.Prometheus.Namespace,
 	}
-	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
+	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
 }
 
 // checkTwin asks for a target that is not the lane main's, a mode that its driver can return

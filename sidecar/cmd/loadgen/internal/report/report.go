@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -290,8 +291,8 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	return o
 }
 
-// slo is met or missed over all objectives, "" where TTFT was not measured. Turns of one
-// token have no TPOT and are judged by TTFT alone.
+// slo is met or missed over all objectives, "" where TTFT was not measured, or TPOT is not known.
+// Turns of one token have no TPOT and are judged by TTFT alone.
 func (r *Report) slo() string {
 	if r.SLO[0].Met == nil {
 		return ""
@@ -301,7 +302,20 @@ func (r *Report) slo() string {
 			return "missed"
 		}
 	}
+	if r.SLO[1].Met == nil && r.Metrics.TPOT.Unknown > 0 {
+		return ""
+	}
 	return "met"
+}
+
+// AllFailed gives why no turn of a run succeeded: how many failed, how most of them did and what
+// was said of the first of these; "" where one succeeded or none ended.
+func (r *Report) AllFailed() string {
+	if r.Turns.OK > 0 || len(r.Errors) == 0 {
+		return ""
+	}
+	most := r.Errors[0]
+	return fmt.Sprintf("no turn succeeded: %s failed, %d as %s: %s", plural(r.Turns.Failed, "turn"), most.N, most.Class, most.Message)
 }
 
 // Measured says whether any turn ended well, or failed, so that there is something to judge.
