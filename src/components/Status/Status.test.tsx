@@ -77,6 +77,15 @@ describe('Troubles', () => {
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
   });
 
+  it('name what is odd about a target that serves, where there is room', () => {
+    const { lanes, ...rest } = snapshot({ target: { notices: ['3 of 4 answers came in bursts.'] } });
+    const live = { state: { status: 'live' as const, snapshot: { lanes, ...rest }, receivedAt: 0 }, lane: lanes[0] };
+    const { rerender } = render(<Troubles live={live} />);
+    expect(screen.getByText('3 of 4 answers came in bursts.')).toBeInTheDocument();
+    rerender(<Troubles live={live} withoutVerdict />);
+    expect(screen.queryByText('3 of 4 answers came in bursts.')).not.toBeInTheDocument();
+  });
+
   it('are none while all is well', () => {
     const shown = snapshot();
     const { container } = render(

@@ -90,6 +90,15 @@ describe('the figures of a turn', () => {
     ]);
   });
 
+  it('have the time to the answer where reasoning comes before it, and an estimate is marked', () => {
+    expect(texts({ first_answer: 2.5, token_source: 'chunks' }).slice(0, 4)).toEqual([
+      '224 ms',
+      '2,500 ms',
+      '22.1 ms | estimated',
+      '830 | estimated',
+    ]);
+  });
+
   it('are dashes where there are none', () => {
     const none = { ttft: undefined, itl_p50: undefined, output_tokens: undefined, latency: undefined };
     const unknown = { prompt_tokens: undefined, cached_tokens: undefined, worker: undefined };

@@ -78,7 +78,8 @@ export interface Figure {
 
 /** What was measured of a turn. */
 export function figures(turn: Turn, workerName: (id: string) => string): Figure[] {
-  const { ttft, itl_p50, itl_estimated, output_tokens, latency, prompt_tokens, cached_tokens, worker, mode } = turn;
+  const { ttft, first_answer, itl_p50, itl_estimated, output_tokens, latency } = turn;
+  const { prompt_tokens, cached_tokens, worker, mode, token_source } = turn;
   const share = cachedShare(turn);
   const cached =
     cached_tokens === undefined
@@ -86,12 +87,13 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
       : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share, 0)})`}`;
   return [
     { term: 'TTFT', text: milliseconds(ttft) },
+    ...(first_answer === undefined ? [] : [{ term: 'First answer', text: milliseconds(first_answer) }]),
     {
       term: 'ITL p50',
       text: milliseconds(itl_p50),
       remark: itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined,
     },
-    { term: 'Tokens', text: number(output_tokens) },
+    { term: 'Tokens', text: number(output_tokens), remark: token_source === 'chunks' ? 'estimated' : undefined },
     { term: 'Latency', text: seconds(latency) },
     { term: 'Prompt', text: prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, remark: cached },
     { term: 'Worker', text: worker === undefined ? DASH : workerName(worker) },
