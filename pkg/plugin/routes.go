@@ -45,7 +45,7 @@ var routes = map[string]access{
 	"GET /baselines":           see,
 	"GET /baselines/{name}":    see,
 	"GET /comparison":          see,
-	"POST /baselines":          configure,
+	imports:                    configure,
 	"DELETE /baselines/{name}": configure,
 	"GET /simulations":         see,
 	"POST /simulations":        operate, // it costs the machine that measures some of its CPU
@@ -71,6 +71,9 @@ var routes = map[string]access{
 
 // simulation is the one call whose answer may be events.
 const simulation = "GET /simulations/{id}"
+
+// imports is the one call whose body may be larger than [api.MaxBody].
+const imports = "POST /baselines"
 
 // exports and seconds are the calls whose answers may have any length.
 const (
@@ -148,7 +151,7 @@ func (a *App) report(w http.ResponseWriter, r *http.Request, login string) error
 // header of either side is passed on, leaves httputil.ReverseProxy nothing to do.
 // Only a few answers are held at once; the others wait for their turn.
 func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expected func(contentType string, text []byte) bool) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBaseline))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOf(r.Pattern)))
 	if err != nil {
 		return err
 	}
@@ -175,6 +178,15 @@ func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expect
 	_, _ = w.Write(text)                      // who does not read the answer has gone
 	_ = http.NewResponseController(w).Flush() // so that it is sent before the next one is held
 	return nil
+}
+
+// mostOf is how many bytes the body of a call may have. The load generator has the same limits, so that a call beyond
+// them is refused before it is made.
+func mostOf(pattern string) int64 {
+	if pattern == imports {
+		return api.MaxBaseline
+	}
+	return api.MaxBody
 }
 
 var errUnexpected = errors.New("its response is not what this version of the app expects")

@@ -241,6 +241,16 @@ func TestBodies(t *testing.T) {
 		require.Contains(t, p.Detail, "larger than 1048576 bytes")
 		require.Empty(t, s.take())
 	}
+	for method, path := range map[string]string{
+		"PATCH": "workload", "PUT": "cluster/mode", "POST": "sweeps", "DELETE": "baselines/x", "GET": "status",
+	} {
+		p := problem(t, resource(t, a, user("Admin"), method, path, long[:api.MaxBody+1], "Content-Type", "application/json"))
+		require.Equal(t, 413, p.Status, path)
+		require.Contains(t, p.Detail, "larger than 65536 bytes")
+		require.Empty(t, s.take(), "the load generator must not be called: %s", path)
+	}
+	resource(t, a, user("Admin"), "PATCH", "workload", long[:api.MaxBody], "Content-Type", "application/json")
+	require.Len(t, s.take()[0].body, api.MaxBody)
 	resource(t, a, user("Admin"), "POST", "baselines?lane=%2&lane=b&token", long[1:], "Content-Type", "text/plain")
 	got := s.take()[0]
 	require.Equal(t, "/api/v1/baselines?lane=%2&lane=b&token", got.uri)
