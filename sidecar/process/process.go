@@ -133,6 +133,16 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Exited says whether the child has ended.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // ExitCode waits for the end and gives the child's exit code, -1 if a signal ended it.
 func (p *Process) ExitCode() int {
 	<-p.done

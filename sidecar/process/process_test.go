@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -168,4 +169,27 @@ func TestTailOfNothing(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long")
 	require.NoError(t, os.WriteFile(long, fmt.Appendf(nil, "%9000d\nlast\n", 1), 0o600))
 	assert.Less(t, len(process.Tail(long)), 5000)
+}
+
+// What a process reported before it exited does not make it ready.
+func TestServiceIsNotReadyAfterItsExit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script, want string
+		permanent    bool
+	}{
+		"a good end":         {"exit 0", "the shell is not ready: shell exited unexpectedly", false},
+		"a failure":          {"exit 3", "exit status 3", false},
+		"a configuration":    {fmt.Sprintf("exit %d", process.Refused), "exit status 2", true},
+		"killed by a signal": {"kill -9 $$", "signal: killed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := process.Service{
+				Name: "the shell", Within: wait.Limit, Command: shell(filepath.Join(t.TempDir(), "log"), tt.script), Say: t.Logf,
+				Ready: func(_ context.Context, p *process.Process) error { <-p.Done(); return nil },
+			}
+			err := s.Start(t.Context())
+			require.ErrorContains(t, err, tt.want)
+			assert.Equal(t, tt.permanent, errors.As(err, new(process.Permanent)))
+		})
+	}
 }

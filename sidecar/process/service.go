@@ -54,22 +54,24 @@ func (s *Service) Process() *Process {
 	return s.process
 }
 
-// serve starts the process, also in place of an earlier one.
+// serve starts the process, also in place of an earlier one. A process that has exited is not ready, whatever it has
+// left behind and whatever else responds at its address.
 func (s *Service) serve(ctx context.Context) error {
 	p, err := s.launch()
 	if err != nil || s.Ready == nil {
 		return err
 	}
-	if err = s.Ready(ctx, p); err == nil {
+	err = s.Ready(ctx, p)
+	exited := p.Exited()
+	if err == nil && exited {
+		err = p.Ended(context.WithoutCancel(ctx))
+	}
+	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("%s is not ready: %w", s.Name, err)
-	select {
-	case <-p.Done():
-		if p.ExitCode() == Refused {
-			err = Permanent{err}
-		}
-	default:
+	if exited && p.ExitCode() == Refused {
+		err = Permanent{err}
 	}
 	return err
 }

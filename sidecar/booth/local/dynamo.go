@@ -139,7 +139,7 @@ func (d *Dynamo) StartFrontend(ctx context.Context) error {
 		return err
 	}
 	for i := range d.options.Workers {
-		if ended(d.worker(i).process) {
+		if d.worker(i).process.Exited() {
 			continue
 		}
 		if err := d.awaitWorker(ctx, i); err != nil {

@@ -33,28 +33,19 @@ func poll(ctx context.Context, check func(context.Context) error, processes ...*
 	defer ticker.Stop()
 	for {
 		err := check(ctx)
-		if err == nil {
-			return nil
-		}
 		for _, p := range processes {
-			if p != nil && ended(p) {
+			if p != nil && p.Exited() { // also where the check succeeds: another server may have the address
 				return errors.Join(fmt.Errorf("%s exited before it was ready", p.Name()), p.Wait())
 			}
+		}
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w; the last attempt failed with: %w", context.Cause(ctx), err)
 		case <-ticker.C:
 		}
-	}
-}
-
-func ended(p *process.Process) bool {
-	select {
-	case <-p.Done():
-		return true
-	default:
-		return false
 	}
 }
 

@@ -45,4 +45,6 @@ func TestReady(t *testing.T) {
 	p.Kill()
 	err = local.Ready(wait.Context(t), "http://"+processtest.Address(t), p)
 	assert.ErrorContains(t, err, "hold exited before it was ready")
+	err = local.Ready(wait.Context(t), server.URL, p)
+	assert.ErrorContains(t, err, "hold exited before it was ready", "another server responds at its address")
 }

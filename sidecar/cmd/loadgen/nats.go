@@ -98,17 +98,17 @@ func (s *natsServer) configure(port int) error {
 	return os.WriteFile(s.config(), []byte(text), 0o600)
 }
 
-// ready waits until the server says that it listens.
+// ready waits until the server says that it listens. It may exit right after it said so.
 func (s *natsServer) ready(ctx context.Context, p *process.Process) error {
 	tick := time.NewTicker(natsPoll)
 	defer tick.Stop()
 	for {
-		if found, err := filepath.Glob(filepath.Join(s.ports(), "*_"+strconv.Itoa(p.PID())+".ports")); err == nil && len(found) > 0 {
+		if found, err := filepath.Glob(filepath.Join(s.ports(), "*_"+strconv.Itoa(p.PID())+".ports")); err == nil && len(found) > 0 && !p.Exited() {
 			return nil
 		}
 		select {
 		case <-p.Done():
-			return p.Ended(ctx)
+			return p.Ended(context.WithoutCancel(ctx)) // Ended gives nil where ctx is over
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
