@@ -1,7 +1,7 @@
 import React from 'react';
 import { act, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { of, throwError, type Observable } from 'rxjs';
+import { of, Subject, throwError, type Observable } from 'rxjs';
 
 import { getBackendSrv, locationService } from '@grafana/runtime';
 
@@ -209,6 +209,22 @@ describe('the test of the connection', () => {
     const alert = await screen.findByRole('alert');
     expect(alert).toHaveTextContent('The connection failed');
     expect(alert).toHaveTextContent('Enter the one that the load generator was started with.');
+  });
+
+  it('is of the connection saved last, whichever answer comes first', async () => {
+    const old = new Subject<unknown>();
+    answers.set('GET /health', () => old);
+    await show();
+    await userEvent.click(test());
+    answer('GET /health', { status: 'OK', message: 'Load generator 2.0 answers.' });
+    await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
+    await userEvent.click(save('Connection'));
+    expect(await screen.findByText(/Load generator 2.0 answers/)).toBeInTheDocument();
+    await act(async () => {
+      old.next({ data: { status: 'OK', message: 'Load generator 1.0 answers.' } });
+      old.complete();
+    });
+    expect(screen.getByText(/Load generator 2.0 answers/)).toBeInTheDocument();
   });
 
   it('is of what is saved', async () => {

@@ -5,6 +5,7 @@ import { z } from 'zod';
 
 import { Alert, Button, Checkbox, Field, Input, RadioButtonGroup, SecretInput, SecretTextArea } from '@grafana/ui';
 
+import { useLatest } from '../lib/useLatest';
 import { Form, FOLLOW_STORED } from './Form';
 import { savePluginSettings, testConnection, type Health, type StoredSettings } from './pluginSettings';
 
@@ -35,9 +36,14 @@ type Values = z.infer<typeof schema>;
 /** The app's own settings: where the load generator is, and who may operate it. */
 export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormProps) {
   const [health, setHealth] = useState<Health | 'testing'>();
+  const begin = useLatest();
   const test = async () => {
+    const isLatest = begin();
     setHealth('testing');
-    setHealth(await testConnection());
+    const found = await testConnection();
+    if (isLatest()) {
+      setHealth(found);
+    }
   };
   const form = useForm({ ...FOLLOW_STORED, values: toValues(stored), resolver: zodResolver(schema) });
   const { isDirty } = form.formState;

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 
 import { asProblem, type Problem } from '../../client';
+import { useLatest } from '../../lib/useLatest';
 
 /** How long to wait for the state that follows an answer, in milliseconds. */
 export const FOLLOW_UP = 3000;
@@ -23,25 +24,34 @@ interface UnderWay {
   answeredAt?: number;
 }
 
-/** Runs an operator's wishes. seenAt is when the newest snapshot came. */
+/**
+ * Runs an operator's calls. seenAt is when the newest snapshot came. Where a second call begins before the first is
+ * answered, busy and failure are the second's, whichever answer comes first.
+ */
 export function useAction(seenAt: number | undefined): Action {
   const [underWay, setUnderWay] = useState<UnderWay>();
   const [failure, setFailure] = useState<Action['failure']>();
   const timer = useRef<ReturnType<typeof setTimeout>>();
+  const begin = useLatest();
   useEffect(() => () => clearTimeout(timer.current), []);
 
   const run = async (name: string, call: () => Promise<unknown>) => {
+    const isLatest = begin();
     setUnderWay({ name });
     setFailure(undefined);
     clearTimeout(timer.current);
     try {
       await call();
-      setUnderWay({ name, answeredAt: Date.now() });
-      timer.current = setTimeout(() => setUnderWay(undefined), FOLLOW_UP);
+      if (isLatest()) {
+        setUnderWay({ name, answeredAt: Date.now() });
+        timer.current = setTimeout(() => setUnderWay(undefined), FOLLOW_UP);
+      }
       return true;
     } catch (error) {
-      setUnderWay(undefined);
-      setFailure({ name, problem: asProblem(error) });
+      if (isLatest()) {
+        setUnderWay(undefined);
+        setFailure({ name, problem: asProblem(error) });
+      }
       return false;
     }
   };

@@ -1,5 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 
+import { useLatest } from '../../lib/useLatest';
+
 /** How long the slider rests before what it says is sent, in milliseconds. */
 export const DEBOUNCE = 300;
 
@@ -24,6 +26,7 @@ export function useConcurrency(inForce: number, send: (value: number) => Promise
   const waiting = useRef<number>();
   const debounce = useRef<ReturnType<typeof setTimeout>>();
   const settle = useRef<ReturnType<typeof setTimeout>>();
+  const begin = useLatest();
   useEffect(
     () => () => {
       clearTimeout(debounce.current);
@@ -49,13 +52,19 @@ export function useConcurrency(inForce: number, send: (value: number) => Promise
       return;
     }
     clearTimeout(settle.current);
-    if (await send(value)) {
+    const isLatest = begin();
+    const accepted = await send(value);
+    if (!isLatest()) {
+      return;
+    }
+    if (accepted) {
       settle.current = setTimeout(() => forget(value), SETTLE);
     } else {
       forget(value);
     }
   };
   const change = (value: number) => {
+    begin();
     clearTimeout(debounce.current);
     waiting.current = value;
     setDraft(value);

@@ -185,6 +185,20 @@ describe('the import of a baseline', () => {
       expect(name()).toHaveValue(as);
     }
   });
+
+  it('keeps the file that was chosen last, whichever is read first', async () => {
+    await show();
+    let finish!: (text: string) => void;
+    const slow = new File(['slow'], 'slow.csv', { type: 'text/csv' });
+    slow.text = () => new Promise((resolve) => (finish = resolve));
+    const fast = new File([CSV], 'fast.csv', { type: 'text/csv' });
+    fast.text = () => Promise.resolve(CSV);
+    await userEvent.upload(screen.getByLabelText('File to import'), slow);
+    await userEvent.upload(screen.getByLabelText('File to import'), fast);
+    await act(async () => finish('slow'));
+    expect(content()).toHaveValue(CSV);
+    expect(name()).toHaveValue('fast');
+  });
 });
 
 describe('imported baselines', () => {

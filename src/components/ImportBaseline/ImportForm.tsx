@@ -15,6 +15,7 @@ import {
   type Settings,
 } from '../../client';
 import { visuallyHidden } from '../../lib/styles';
+import { useLatest } from '../../lib/useLatest';
 import { formatOf, lineOf, MAX_FILE, nameOf, namesItself, placeOf } from './file';
 import { Preview } from './Preview';
 import { RunFields, type Run } from './Run';
@@ -51,6 +52,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
   const [outcome, setOutcome] = useState<Outcome>();
   const [isBusy, setBusy] = useState(false);
   const [unread, setUnread] = useState<string>();
+  const begin = useLatest();
   const earlier = baselines.find(
     (b) => b.kind === 'imported' && b.name === (name.trim() || (outcome?.of.text === text && outcome.read?.name))
   );
@@ -95,7 +97,11 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       setUnread(`“${chosen.name}” is larger than the limit of 1 MiB for a baseline.`);
       return;
     }
+    const isLatest = begin();
     const read = await chosen.text();
+    if (!isLatest()) {
+      return;
+    }
     setUnread(undefined);
     take(read);
     if (name === '' && !namesItself(read)) {
