@@ -480,12 +480,12 @@ type SpeculativeUse struct {
 type Worker struct {
 	ID           string   `json:"id"`   // decimal instance id
 	Name         string   `json:"name"` // pod, host:port, or the id's tail
-	Inflight     *float64 `json:"inflight,omitempty"`
+	Inflight     *float64 `json:"inflight,omitempty"`      // of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
 	Waiting      *float64 `json:"waiting,omitempty"`
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
 	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
 	CacheUse     *float64 `json:"cache_use,omitempty"`
-	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // as the engine tells it of itself: TensorRT-LLM of all its requests, SGLang of its latest prefill; of vLLM over 60 s
+	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests
 	NotReported  []string `json:"not_reported,omitempty"` // fields of these that nothing tells; one that is absent and not listed has no value yet
 	GPUs         []GPU    `json:"gpus"`
 }
@@ -496,9 +496,10 @@ type HostGPUs struct {
 	GPUs []GPU  `json:"gpus"`
 }
 
-// GPU is one GPU of a worker.
+// GPU is one GPU of a worker, or one MIG instance of a GPU.
 type GPU struct {
 	Index       string   `json:"index"`
+	Instance    string   `json:"instance,omitempty"`     // of a GPU in MIG mode: profile and id, such as "2g.20gb #3"
 	UUID        string   `json:"uuid,omitempty"`         // where its pod tells that it is this worker's
 	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
 	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes

@@ -1241,6 +1241,7 @@ export interface components {
             id: string;
             /** @description pod, host:port, or the id's tail */
             name: string;
+            /** @description of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait */
             inflight?: number;
             waiting?: number;
             /** @description mean over 60 s */
@@ -1248,7 +1249,7 @@ export interface components {
             /** @description requests routed to it */
             routed?: number;
             cache_use?: number;
-            /** @description as the engine tells it of itself: TensorRT-LLM of all its requests, SGLang of its latest prefill; of vLLM over 60 s */
+            /** @description by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests */
             hit_ratio?: number;
             /** @description fields that no source reports; one that is absent and not listed has no value yet */
             not_reported?: string[];
@@ -1259,9 +1260,11 @@ export interface components {
             host: string;
             gpus: components["schemas"]["GPU"][];
         };
-        /** @description One GPU of a worker. */
+        /** @description One GPU of a worker, or one MIG instance of a GPU. */
         GPU: {
             index: string;
+            /** @description of a GPU in MIG mode: profile and id, such as "2g.20gb #3" */
+            instance?: string;
             /** @description where its pod tells that it is this worker's */
             uuid?: string;
             /** @description 0 to 1 */

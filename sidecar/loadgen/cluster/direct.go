@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/plausible"
 )
 
@@ -30,17 +31,26 @@ type Direct struct {
 	client *http.Client
 }
 
+// NoTarget among the further pages says that the target's own page is not read.
+const NoTarget = "no-target"
+
 // NewDirect reads /metrics of the target (its URL with or without /v1) and of
 // the further pages, which are taken as they are; one without a path means
-// /metrics. A nil client means one without credentials. What is no URL gives an
-// [api.FieldError].
+// /metrics. With [NoTarget] among them, they are all that is read. A nil client
+// means one without credentials. What is no URL gives an [api.FieldError].
 func NewDirect(target string, further []string, client *http.Client) (*Direct, error) {
 	u, err := targetURL(target)
 	if err != nil {
 		return nil, err
 	}
-	d := &Direct{pages: []*page{{URL: u.JoinPath("metrics")}}, client: bounded(client)}
+	d := &Direct{client: bounded(client)}
+	if !slices.Contains(further, NoTarget) {
+		d.pages = []*page{{URL: u.JoinPath("metrics"), own: true}}
+	}
 	for _, raw := range further {
+		if raw == NoTarget {
+			continue
+		}
 		u, err := httpURL("cluster.metrics_urls", raw)
 		if err != nil {
 			return nil, err
@@ -51,6 +61,9 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 		if !slices.ContainsFunc(d.pages, func(p *page) bool { return p.String() == u.String() }) {
 			d.pages = append(d.pages, &page{URL: u})
 		}
+	}
+	if len(d.pages) == 0 {
+		return nil, api.Refuse("cluster.metrics_urls", NoTarget, "also the URL of at least one page")
 	}
 	return d, nil
 }
@@ -93,8 +106,28 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 // page is one metrics page.
 type page struct {
 	*url.URL
+	own     bool // the target's
 	known   catalogue
 	problem atomic.Pointer[string] // of the latest reading; nil: it was read
+
+	mu      sync.Mutex
+	newest  float64 // start of the youngest process that the page has shown
+	several bool    // it has shown an older one after that: a router's page, which is a worker's each time
+}
+
+// mark notes what the samples show of the page, and says so in each.
+func (p *page) mark(samples []Sample) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range samples {
+		if slices.Contains(processStart, s.Name) {
+			p.several = p.several || s.Value < p.newest
+			p.newest = max(p.newest, s.Value)
+		}
+	}
+	for i := range samples {
+		samples[i].own, samples[i].several = p.own, p.several
+	}
 }
 
 func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
@@ -114,7 +147,8 @@ func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 		return nil, errors.New("answered " + res.Status)
 	}
 	samples, err := p.parse(res.Body)
-	if len(samples) == 0 && err == nil {
+	p.mark(samples)
+	if err == nil && !slices.ContainsFunc(samples, func(s Sample) bool { return !slices.Contains(processStart, s.Name) }) {
 		return nil, errors.New("no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM found")
 	}
 	return samples, err

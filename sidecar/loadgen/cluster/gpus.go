@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// gpu is a GPU with its type, where it is, and the pod that it is given to.
+// gpu is a GPU, or an instance of one in MIG mode, with its type, where it is, and the pod that it is given to.
 type gpu struct {
 	api.GPU
 	model, pod string
@@ -22,40 +22,57 @@ type gpu struct {
 	uuid       string
 }
 
-// gpus gives the GPUs of a reading, in the order of their hosts, pods and indices.
-// A scrape that does not honour the exporter's labels puts the pod of the GPU's
-// user into exported_pod, and the exporter's own into pod. Memory that the driver
-// reserves for itself counts neither as used nor in the total.
+// gpus gives the GPUs of a reading, in the order of their hosts, pods and indices. In MIG mode each instance stands in
+// the place of its GPU. A scrape that does not honour the exporter's labels puts the pod of the GPU's user into
+// exported_pod, and the exporter's own into pod. Where no total is reported, memory that the driver reserves for itself
+// counts neither as used nor in the total.
 func gpus(r reading) []gpu {
 	const mebibyte = 1 << 20
-	type key struct{ host, uuid, index, pod model.LabelValue }
+	type device struct{ host, uuid, index model.LabelValue }
+	type key struct {
+		device
+		instance, pod model.LabelValue
+	}
 	found := make(map[key]*gpu)
+	divided := make(map[device]bool)
 	at := func(s Sample) *gpu {
 		l := s.Labels
-		k := key{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"], cmp.Or(l["exported_pod"], l["pod"])}
+		k := key{device{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"]}, l["GPU_I_ID"], cmp.Or(l["exported_pod"], l["pod"])}
 		if found[k] == nil {
 			page := hostOf(string(l[model.InstanceLabel]))
 			found[k] = &gpu{
-				GPU: api.GPU{Index: string(k.index)}, model: string(l["modelName"]), pod: string(k.pod),
+				GPU:   api.GPU{Index: string(k.index), Instance: migInstance(l)},
+				model: string(l["modelName"]), pod: string(k.pod),
 				host: cmp.Or(string(l["Hostname"]), page), page: page, uuid: string(k.uuid),
 			}
+			divided[k.device] = divided[k.device] || k.instance != ""
 		}
 		return found[k]
 	}
 	for _, s := range r.of(gpuUtilisation) {
 		at(s).Utilisation = new(s.Value / 100)
 	}
+	for _, s := range r.of(gpuActive) {
+		if g := at(s); g.Utilisation == nil {
+			g.Utilisation = new(s.Value)
+		}
+	}
 	for _, s := range r.of(gpuUsed) {
 		at(s).MemoryUsed = new(s.Value * mebibyte)
 	}
+	for _, s := range r.of(gpuTotal) {
+		at(s).MemoryTotal = new(s.Value * mebibyte)
+	}
 	for _, s := range r.of(gpuFree) {
-		if g := at(s); g.MemoryUsed != nil {
+		if g := at(s); g.MemoryUsed != nil && g.MemoryTotal == nil {
 			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
 		}
 	}
 	list := make([]gpu, 0, len(found))
-	for _, g := range found {
-		list = append(list, *g)
+	for k, g := range found {
+		if k.instance != "" || !divided[k.device] {
+			list = append(list, *g)
+		}
 	}
 	slices.SortFunc(list, func(a, b gpu) int {
 		return cmp.Or(cmp.Compare(a.page, b.page), cmp.Compare(a.host, b.host), byIndex(a.GPU, b.GPU), cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod))
@@ -63,12 +80,29 @@ func gpus(r reading) []gpu {
 	return list
 }
 
-// byIndex puts GPU 2 before GPU 10.
+// migInstance names an instance of a GPU in MIG mode, such as "2g.20gb #3"; "" for a whole GPU.
+func migInstance(l model.LabelSet) string {
+	if l["GPU_I_ID"] == "" {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s #%s", l["GPU_I_PROFILE"], l["GPU_I_ID"]))
+}
+
+// byIndex puts GPU 2 before GPU 10, and the instances of a GPU in the order of their ids.
 func byIndex(a, b api.GPU) int {
-	i, err := strconv.Atoi(a.Index)
-	j, err2 := strconv.Atoi(b.Index)
+	return cmp.Or(byNumber(a.Index, b.Index), byNumber(idOf(a.Instance), idOf(b.Instance)))
+}
+
+func idOf(instance string) string {
+	_, id, _ := strings.Cut(instance, "#")
+	return id
+}
+
+func byNumber(a, b string) int {
+	i, err := strconv.Atoi(a)
+	j, err2 := strconv.Atoi(b)
 	if err != nil || err2 != nil {
-		return cmp.Compare(a.Index, b.Index)
+		return cmp.Compare(a, b)
 	}
 	return cmp.Compare(i, j)
 }

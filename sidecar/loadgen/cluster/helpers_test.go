@@ -127,7 +127,7 @@ func (s scraped) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	names := regexp.MustCompile("^(?:" + nameMatcher.FindStringSubmatch(req.FormValue("query"))[1] + ")$")
+	names := regexp.MustCompile("^(?:" + nameMatcher.FindStringSubmatch(req.FormValue("query"))[1] + "|" + processStart[0] + ")$")
 	var result model.Vector
 	for _, target := range s {
 		for _, sample := range everything(target.page) {

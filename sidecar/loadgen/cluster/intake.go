@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -39,6 +40,9 @@ func (c *catalogue) find(text []byte, parse func(text []byte) (name string, labe
 		}
 	}
 	s.worker, s.key = workerID(s), keyOf(s)
+	if engineOf(s.Name) != "" {
+		s.scheduler, s.rank, _ = s.schedulerOf()
+	}
 	if c.bytes += len(text); c.series == nil || c.bytes > 2*maxBody {
 		c.series, c.bytes = map[string]Sample{}, len(text)
 	}
@@ -64,7 +68,7 @@ func (in *intake) room() bool {
 	return !in.full
 }
 
-// add keeps a sample. NaN says that nothing is known.
+// add keeps a sample. NaN says that nothing is known, and so does a hit rate of -1.
 func (in *intake) add(s Sample, number string) {
 	allowed, wanted := wanted[s.Name]
 	value, err := strconv.ParseFloat(number, 64)
@@ -72,7 +76,7 @@ func (in *intake) add(s Sample, number string) {
 	case !wanted:
 	case err != nil && !errors.Is(err, strconv.ErrRange): // beyond a float64's bounds it is infinite, and out of every range
 		in.unreadable = true
-	case math.IsNaN(value):
+	case math.IsNaN(value), value == -1 && slices.Contains(engineHitRate, s.Name):
 	case allowed.Has(in.from, s.Name, value):
 		s.Value = value
 		in.samples = append(in.samples, s)

@@ -57,12 +57,21 @@ var (
 	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
 	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
-	prefixHits    = metric{"vllm:prefix_cache_hits_total", "sglang:cached_tokens_total"}    // tokens
-	prefixQueries = metric{"vllm:prefix_cache_queries_total", "sglang:prompt_tokens_total"} // tokens
+	// Tokens. vLLM up to 0.9 has gpu_ in the names.
+	prefixHits    = metric{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total", "sglang:cached_tokens_total"}
+	prefixQueries = metric{
+		"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total", "sglang:prompt_tokens_total",
+	}
 
-	// What an engine says of its own hit rate: TensorRT-LLM of all it has served,
-	// SGLang of its latest prefill.
-	engineHitRate = metric{"trtllm_kv_cache_hit_rate", "trtllm:kv_cache_hit_rate", "sglang:cache_hit_rate"}
+	// An engine's own gauge of its hit rate: TensorRT-LLM of all that it has served, SGLang of its latest prefill,
+	// vLLM's V0 of its latest requests, −1 where it has no prefix cache.
+	engineHitRate = metric{
+		"trtllm_kv_cache_hit_rate", "trtllm:kv_cache_hit_rate", "sglang:cache_hit_rate", "vllm:gpu_prefix_cache_hit_rate",
+	}
+
+	// When the process behind a page began, and its counters.
+	processStart   = metric{"process_start_time_seconds"}
+	countersCreate = metric{"vllm:prompt_tokens_created", "sglang:prompt_tokens_created"}
 
 	drafts           = metric{"vllm:spec_decode_num_drafts_total"}
 	draftedTokens    = engine("spec_decode_num_draft_tokens_total")
@@ -77,26 +86,29 @@ var (
 
 // On the DCGM exporter's port.
 var (
-	gpuUtilisation = metric{"DCGM_FI_DEV_GPU_UTIL"} // 0 to 100
-	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}  // MiB
-	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}  // MiB
+	gpuUtilisation = metric{"DCGM_FI_DEV_GPU_UTIL"}          // 0 to 100
+	gpuActive      = metric{"DCGM_FI_PROF_GR_ENGINE_ACTIVE"} // 0 to 1; also of MIG instances, which have no GPU_UTIL
+	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}           // MiB
+	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}           // MiB
+	gpuTotal       = metric{"DCGM_FI_DEV_FB_TOTAL"}          // MiB
 )
 
 var (
-	gpuMetrics = slices.Concat(gpuUtilisation, gpuUsed, gpuFree)
+	gpuMetrics = slices.Concat(gpuUtilisation, gpuActive, gpuUsed, gpuFree, gpuTotal)
 
 	// wanted is every metric that this package reads, and what its values may be.
 	wanted = func() map[string]plausible.Range {
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {queued, inflight, batchLimit, workerInflight, running, waiting},
-			plausible.Ratio:    {cacheUse, engineHitRate, acceptanceRate},
+			plausible.Ratio:    {cacheUse, engineHitRate, acceptanceRate, gpuActive},
 			plausible.PerStep:  {acceptanceLength},
 			plausible.Percent:  {gpuUtilisation},
-			plausible.MiB:      {gpuUsed, gpuFree},
+			plausible.MiB:      {gpuUsed, gpuFree, gpuTotal},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
+				processStart, countersCreate,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {
@@ -106,7 +118,10 @@ var (
 		return ranges
 	}()
 
-	wantedNames = slices.Sorted(maps.Keys(wanted))
+	// wantedNames are those of metrics that speak of a cluster by themselves.
+	wantedNames = slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool {
+		return slices.Contains(processStart, name)
+	})
 )
 
 // engineOf tells the engine that a metric belongs to, "" where it is no engine's.

@@ -47,18 +47,21 @@ func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus,
 	}, nil
 }
 
-// promQuery selects every wanted metric by name. The DCGM exporter's series
+// promQuery selects every wanted metric by name, and when the processes began that write an engine's, which are few of
+// all that a Prometheus knows. The DCGM exporter's series
 // carry the namespace of the pod that uses the GPU; a scrape that does not
 // honour the exporter's own labels renames it to exported_namespace. Prometheus'
 // "or" compares labels without the metric's name, so the series that it adds
 // never stand beside a series of the left side for the same GPU.
 func promQuery(namespace string) string {
 	names := strings.Join(wantedNames, "|")
-	if namespace == "" {
-		return fmt.Sprintf("{__name__=~%q}", names)
+	all, ofEngines, within := fmt.Sprintf("{__name__=~%q}", names), strings.Join(running, "|"), ""
+	if namespace != "" {
+		within = fmt.Sprintf(",namespace=%q", namespace)
+		all = fmt.Sprintf("{__name__=~%q%s} or {__name__=~%q,exported_namespace=%q}",
+			names, within, strings.Join(gpuMetrics, "|"), namespace)
 	}
-	return fmt.Sprintf("{__name__=~%q,namespace=%q} or {__name__=~%q,exported_namespace=%q}",
-		names, namespace, strings.Join(gpuMetrics, "|"), namespace)
+	return fmt.Sprintf("%s or on(__name__, job, instance) (%s and on(job, instance) {__name__=~%q%s})", all, processStart[0], ofEngines, within)
 }
 
 // errNoneScraped is that of a server that answers, and has nothing of a cluster.

@@ -13,7 +13,7 @@ type reading map[string][]Sample
 func newReading(samples []Sample) reading {
 	r := reading{}
 	for _, s := range samples {
-		if !isSecondEndpoint(s) {
+		if !isSecondEndpoint(s) && !slices.Contains(processStart, s.Name) {
 			r.put(s)
 		}
 	}

@@ -34,6 +34,12 @@ type Sample struct {
 	growth float64   // of a counter, over the window
 	key    seriesKey // with its worker, of a series that came before; else 0
 	worker string    // see workerID
+
+	scheduler seriesKey // see schedulerOf; of an engine's series that came before, else 0
+	rank      string
+
+	own     bool // it is of the target's own page
+	several bool // its page has shown several processes in turn
 }
 
 // A Source reads the cluster's samples. Every sample carries the label instance,

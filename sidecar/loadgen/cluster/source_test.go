@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -43,6 +46,13 @@ func TestPagesOfATarget(t *testing.T) {
 		pages = append(pages, page.String())
 	}
 	require.Equal(t, []string{"http://host:8000/metrics", "http://w:1/metrics", "http://w:2/other?x=1"}, pages, "each once")
+
+	d, err = NewDirect("http://host:8000", []string{"http://w:1", NoTarget}, nil)
+	require.NoError(t, err)
+	require.Len(t, d.pages, 1)
+	require.Equal(t, "http://w:1/metrics", d.pages[0].String())
+	_, err = NewDirect("http://host:8000", []string{NoTarget}, nil)
+	require.EqualError(t, err, "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page")
 }
 
 // A reading that comes to nothing says why, and ends in time.
@@ -102,5 +112,35 @@ func TestPrometheusQuery(t *testing.T) {
 	require.NotContains(t, all, "namespace")
 	one := promQuery(`a"b`)
 	require.Contains(t, one, `,namespace="a\"b"} or {__name__=~"DCGM_FI_DEV_GPU_UTIL|`)
-	require.True(t, strings.HasSuffix(one, `,exported_namespace="a\"b"}`), one)
+	require.Contains(t, one, `,exported_namespace="a\"b"} or on(__name__, job, instance) (process_start_time_seconds and `)
+	require.True(t, strings.HasSuffix(one, `,namespace="a\"b"})`), one)
+
+	loaded := promqltest.LoadedStorage(t, `load 1s
+  vllm:num_requests_running{namespace="a",job="j",instance="one"} 1
+  vllm:num_requests_running{namespace="b",job="j",instance="two"} 1
+  process_start_time_seconds{namespace="a",job="j",instance="one"} 1
+  process_start_time_seconds{namespace="b",job="j",instance="two"} 1
+  process_start_time_seconds{namespace="a",job="j",instance="another"} 1
+  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",exported_namespace="a",job="d",instance="one"} 1
+`)
+	defer loaded.Close()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100, Timeout: time.Minute, Logger: promslog.NewNopLogger()})
+	for namespace, want := range map[string][]string{
+		"a": {"DCGM_FI_DEV_GPU_UTIL one", "process_start_time_seconds one", "vllm:num_requests_running one"},
+		"b": {"process_start_time_seconds two", "vllm:num_requests_running two"},
+		"": {
+			"DCGM_FI_DEV_GPU_UTIL one", "process_start_time_seconds one", "process_start_time_seconds two",
+			"vllm:num_requests_running one", "vllm:num_requests_running two",
+		},
+	} {
+		query, err := engine.NewInstantQuery(t.Context(), loaded, nil, promQuery(namespace), time.Unix(0, 0))
+		require.NoError(t, err)
+		found, err := query.Exec(t.Context()).Vector()
+		require.NoError(t, err)
+		var got []string
+		for _, s := range found {
+			got = append(got, s.Metric.Get("__name__")+" "+s.Metric.Get("instance"))
+		}
+		require.ElementsMatch(t, want, got, namespace)
+	}
 }

@@ -13,6 +13,7 @@ import (
 // know their growth. It leaves Source and age to the caller. Once ctx has ended
 // it stops, and what it gives is not the whole.
 func summarise(ctx context.Context, samples []Sample, configured api.Speculation) api.Cluster {
+	samples, notes := once(samples)
 	r := newReading(samples)
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
@@ -32,7 +33,7 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 		Engine:      engineName(r),
 	}
 	balance(&c)
-	c.Problem = strings.Join(append(notReported(r, c), workers.aboutGPUs()...), "; ")
+	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.aboutGPUs()), "; ")
 	if len(c.Workers) > mostListed {
 		condense(&c)
 	}

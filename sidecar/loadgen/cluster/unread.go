@@ -55,19 +55,26 @@ func listed(all []string) string {
 // explain knows the pages and what the latest reading of each came to.
 func (d *Direct) explain(_ context.Context, samples []Sample) (u api.Unread) {
 	has := partsOf(samples)
-	target, further := d.pages[0], d.pages[1:]
-	if problem := target.problem.Load(); problem != nil && !has.frontend {
-		u.Frontend = fmt.Sprintf("the metrics page of the target fails: %s: %s", target.Redacted(), *problem)
-	}
 	var failing []string
-	for _, p := range further {
-		if problem := p.problem.Load(); problem != nil {
-			failing = append(failing, p.Redacted()+": "+*problem)
+	further := 0
+	for _, p := range d.pages {
+		if !p.own {
+			further++
 		}
+		switch problem := p.problem.Load(); {
+		case problem == nil:
+		case !p.own:
+			failing = append(failing, p.Redacted()+": "+*problem)
+		case !has.frontend:
+			u.Frontend = fmt.Sprintf("the metrics page of the target fails: %s: %s", p.Redacted(), *problem)
+		}
+	}
+	if further == len(d.pages) && !has.frontend {
+		u.Frontend = "cluster.metrics_urls excludes the metrics page of the target (" + NoTarget + ")"
 	}
 	why := func(whose string) string {
 		switch {
-		case len(further) == 0:
+		case further == 0:
 			return "cluster.metrics_urls names no page"
 		case len(failing) > 0:
 			return "pages in cluster.metrics_urls fail: " + listed(failing)

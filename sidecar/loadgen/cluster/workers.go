@@ -172,7 +172,7 @@ func (w *worker) describe() api.Worker {
 		QueueSeconds: w.ratio(queueSum, queueCount),
 		Routed:       w.sum(workerRequests),
 		CacheUse:     w.mean(cacheUse),
-		HitRatio:     cmp.Or(w.mean(engineHitRate), share(w.ratio(prefixHits, prefixQueries))),
+		HitRatio:     w.hitRatio(),
 		NotReported:  w.notReported(),
 		GPUs:         gpus,
 	}
@@ -189,7 +189,7 @@ func (w *worker) notReported() (fields []string) {
 		{"queue_seconds", w.has(queueSum)},
 		{"routed", w.has(workerRequests)},
 		{"cache_use", w.has(cacheUse)},
-		{"hit_ratio", w.has(engineHitRate) || w.has(prefixQueries)},
+		{"hit_ratio", w.has(engineHitRate) || w.countsHits()},
 	} {
 		if !figure.known {
 			fields = append(fields, figure.field)
@@ -206,15 +206,15 @@ func (w *worker) name() string {
 	return w.id[max(0, len(w.id)-tail):]
 }
 
-// inflight is what Dynamo counts. An engine without Dynamo has the requests that
-// it runs and those that it keeps waiting.
-func (w *worker) inflight() *float64 {
-	if n := w.sum(workerInflight); n != nil {
-		return n
+// inflight is what Dynamo counts, or else the requests that the engine computes.
+func (w *worker) inflight() *float64 { return cmp.Or(w.sum(workerInflight), w.sum(running)) }
+
+// hitRatio is over the window by the engine's counters. Its gauge, which is of another time, serves where it has none.
+func (w *worker) hitRatio() *float64 {
+	if w.countsHits() {
+		return share(w.ratio(prefixHits, prefixQueries))
 	}
-	runs, waits := w.sum(running), w.sum(waiting)
-	if runs == nil || waits == nil {
-		return nil
-	}
-	return new(*runs + *waits)
+	return w.mean(engineHitRate)
 }
+
+func (w *worker) countsHits() bool { return w.has(prefixHits) && w.has(prefixQueries) }

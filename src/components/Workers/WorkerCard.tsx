@@ -90,7 +90,9 @@ function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
   const load = loadOf(gpu);
   return (
     <div className={cx(styles.gpu, load && styles[load])}>
-      <div className={styles.index}>GPU {gpu.index}</div>
+      <div className={styles.index}>
+        GPU {gpu.index} {gpu.instance}
+      </div>
       <Gauge value={gpu.utilisation} words={load ? `${load} utilisation` : 'utilisation'} absent={absent} coloured />
       <Gauge value={memoryShare(gpu)} words="memory" absent={absent} />
     </div>

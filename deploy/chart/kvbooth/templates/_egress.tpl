@@ -2,7 +2,7 @@
 {{- define "kvbooth.loadgen.egress" -}}
 {{- $config := include "kvbooth.loadgen.config" . | fromYaml -}}
 {{- $urls := list (dig "prometheus" "url" "" $config) (dig "corpus" "s3" "endpoint" "" $config) -}}
-{{- $urls = concat $urls (dig "cluster" "metrics_urls" list $config) (dig "twin" "cluster" "metrics_urls" list $config) -}}
+{{- $urls = concat $urls (without (dig "cluster" "metrics_urls" list $config) "no-target") (without (dig "twin" "cluster" "metrics_urls" list $config) "no-target") -}}
 {{- $graphs := include "kvbooth.loadgen.graphs" . | fromJson -}}
 {{- include "kvbooth.egress" (dict "root" . "config" $config "urls" $urls "api" (not (empty $graphs))) -}}
 {{- end -}}

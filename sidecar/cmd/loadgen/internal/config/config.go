@@ -272,7 +272,7 @@ type Prometheus struct {
 
 // Cluster says where metrics are where no Prometheus is.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order."`
+	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers."`
 	Access      `embed:""`
 }
 

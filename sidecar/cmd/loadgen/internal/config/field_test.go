@@ -42,7 +42,7 @@ var samples = map[string]string{
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
 	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth", "mode.kubernetes.kubeconfig": "/kubeconfig",
 	"mode.kubernetes.context": "event", "mode.kubernetes.restart": "frontend", "mode.kubernetes.variants_file": "variants",
-	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
+	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "no-target,http://a:8081,http://b:8082/metrics",
 	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"", "vendor": "digitalocean",
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",

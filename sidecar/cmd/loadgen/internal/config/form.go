@@ -17,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/cluster"
 )
 
 // form is what a text may look like. Read gives it in its canonical spelling.
@@ -31,6 +32,7 @@ var forms = map[string]form{
 	"line":           {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
 	"path":           {"a path", readPath},
 	"url":            {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
+	"page":           {"an http:// or https:// URL with a host, without user, query or fragment, or " + cluster.NoTarget, readPage},
 	"target":         {"an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000", readTarget},
 	"header":         {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value with a comma comes from a file or a variable", readHeader},
 	"temperature":    {"a number, 0 to 2", within(0, 2)},
@@ -73,6 +75,13 @@ func readURL(s string) (string, error) {
 		return "", errForm
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func readPage(s string) (string, error) {
+	if s == cluster.NoTarget {
+		return s, nil
+	}
+	return readURL(s)
 }
 
 func readNATS(s string) (string, error) {

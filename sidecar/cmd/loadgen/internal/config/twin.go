@@ -56,7 +56,7 @@ type TwinPrometheus struct {
 
 // TwinCluster says where metrics of the twin's cluster are where no Prometheus is.
 type TwinCluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics URLs of its workers and their GPUs, besides its target's own."`
+	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs of its workers and their GPUs, besides its target's own; no-target as in cluster.metrics_urls."`
 }
 
 // fillTwin takes the twin's address from its mode, where the driver endpoints has one for
