@@ -91,7 +91,7 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 		}
 	}
 	if e.GPUs != nil {
-		c.gpus(ctx, kubernetes.New(ctx, c.client, kubernetes.Options{}), *e.GPUs, 1, "")
+		c.gpus(ctx, kubernetes.New(ctx, c.client, kubernetes.Options{}), *e.GPUs, kubernetes.Needs{Each: 1})
 	}
 	for _, s := range e.Secrets {
 		c.secret(ctx, namespace, s)
@@ -258,8 +258,8 @@ func (c *cluster) graph(ctx context.Context, g graphName) {
 		c.rights(ctx, d)
 	}
 	held := c.pods(ctx, needs)
-	if c.GPUs == nil && needs.GPUs > 0 {
-		c.gpus(ctx, d, max(0, needs.GPUs-held), needs.Each, needs.Name)
+	if c.GPUs == nil && needs.GPUs > 0 && needs.Unknown == "" {
+		c.gpus(ctx, d, max(0, needs.GPUs-held), needs)
 	}
 	for _, name := range needs.Claims {
 		c.claim(ctx, g.namespace, name)
@@ -282,7 +282,7 @@ func (c *cluster) rights(ctx context.Context, d *kubernetes.Driver) {
 }
 
 // pods looks at a graph's pods, and gives how many GPUs they have.
-func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) (gpus int64) {
+func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) int64 {
 	all, err := list[corev1.Pod](ctx, c.client.Resource(pods).Namespace(n.Namespace), kubernetes.PodsOf(n.Name))
 	if err != nil {
 		c.all.skip("the pods of "+n.Name+": "+err.Error(), "")
@@ -291,29 +291,26 @@ func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) (gpus int64) {
 	ready := 0
 	for i := range all {
 		p := &all[i]
-		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			gpus += kubernetes.PodGPUs(p.Spec)
-		}
 		if kubernetes.PodReady(*p) {
 			ready++
 		}
-		c.pod(p)
+		c.pod(p, n)
 	}
 	if text := fmt.Sprintf("%d of %d pods of %s are ready", ready, n.Pods, n.Name); ready >= n.Pods {
 		c.all.ok(text)
 	} else {
 		c.all.problem(text, "see each pod: kubectl -n "+n.Namespace+" get pods -l "+kubernetes.PodsOf(n.Name)+", kubectl describe pod, kubectl logs")
 	}
-	return gpus
+	return n.Held(all)
 }
 
 // pod says what is wrong with one.
-func (c *cluster) pod(p *corev1.Pod) {
+func (c *cluster) pod(p *corev1.Pod, n kubernetes.Needs) {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			do := "see kubectl -n " + p.Namespace + " describe pod " + p.Name
-			if strings.Contains(condition.Message, "nvidia.com/gpu") {
-				do = fmt.Sprintf("it needs %d GPU(s) on one node: add a node to the GPU pool, free GPUs that are in use, or reduce the replicas", kubernetes.PodGPUs(p.Spec))
+			if needed := n.Lacks(*p, condition.Message); needed != "" {
+				do = "it needs " + needed + " on one node: add a node to the GPU pool, free GPUs that are in use, or reduce the replicas"
 			} else if strings.Contains(condition.Message, "persistentvolumeclaim") {
 				do = "bind the claim, see below"
 			}
@@ -330,8 +327,10 @@ func (c *cluster) pod(p *corev1.Pod) {
 	}
 }
 
-// gpus says whether so many GPUs are free, in pods of so many each. A name says for which graph.
-func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want, each int64, graph string) {
+// gpus says whether so many GPUs are free, of the kind and in pods of as many as a graph needs. Without a name it is
+// for none.
+func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want int64, needs kubernetes.Needs) {
+	graph := needs.Name
 	if want == 0 && graph != "" {
 		c.all.ok(graph + " has all the GPUs it requests")
 		return
@@ -340,7 +339,7 @@ func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want, each int
 	if graph != "" {
 		text = fmt.Sprintf("%s requests %d GPUs that it does not have", graph, want)
 	}
-	free, err := d.FreeGPUs(ctx, max(1, each))
+	free, err := d.FreeGPUs(ctx, needs.Kind, max(1, needs.Each))
 	switch {
 	case err != nil:
 		c.all.skip(text+"; the number of free GPUs is unknown: "+err.Error(), "grant list on nodes and on pods of all namespaces")

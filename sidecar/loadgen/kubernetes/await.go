@@ -211,6 +211,9 @@ func (g *graph) progress(wanted []corev1.Pod) string {
 		}
 	}
 	text := fmt.Sprintf("%d of %d workers ready", workers, g.workers())
+	if all := g.workerPods(); all != g.workers() { // which replica a pod is of is not known
+		text = fmt.Sprintf("%d of %d worker pods ready", workers, all)
+	}
 	if !frontends {
 		text += ", the frontend is restarting"
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,8 +18,6 @@ var (
 	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 )
-
-const gpuResource corev1.ResourceName = "nvidia.com/gpu"
 
 // Severity says what a finding means for a switch.
 type Severity string
@@ -53,6 +50,8 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	if err != nil {
 		f := Finding{Problem, err.Error(), ""}
 		switch {
+		case errors.As(err, new(*old)):
+			f.Do = "upgrade Dynamo's operator and its CRDs to 1.2 or later, or set mode.driver to manual"
 		case errors.As(err, new(*gone)):
 			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get dynamographdeployments -A"
 		case apierrors.IsForbidden(err):
@@ -62,22 +61,41 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 		}
 		return Needs{}, []Finding{f}, err
 	}
-	all := []Finding{d.found(g), d.foundMode(g)}
+	known := d.devices(ctx, g)
+	needs := g.needs(known)
+	all := []Finding{d.found(g, known), d.foundMode(g)}
+	if g.workerPods() == 0 {
+		all = append(all, Finding{
+			Problem, fmt.Sprintf("no component of %s is a worker with replicas: none has the type worker, prefill, decode or main, or requests GPUs", g.id()),
+			"set the type and the replicas of the components that serve the model",
+		})
+	}
+	if needs.Unknown != "" {
+		all = append(all, Finding{Warning, "the number of GPUs is unknown: " + needs.Unknown, "grant get on resourceclaimtemplates and resourceclaims (resource.k8s.io), or create what is missing"})
+	}
 	if len(d.opts.Variants) > 0 {
 		all = append(all, d.foundVariant(g))
 	}
 	for _, c := range g.Spec.Components {
 		if c.isWorker() && !d.opts.FrontendAlone {
-			all = append(all, d.room(ctx, c))
+			all = append(all, d.room(ctx, c, known))
 		}
 	}
-	return g.needs(), all, nil
+	return needs, all, nil
 }
 
-func (d *Driver) found(g *graph) Finding {
+func (d *Driver) found(g *graph, known devices) Finding {
 	var parts []string
 	for _, c := range g.Spec.Components {
-		parts = append(parts, fmt.Sprintf("%d × %s", c.count(), c.Name))
+		part := fmt.Sprintf("%d × %s", c.count(), c.Name)
+		if n := c.nodes(); n > 1 {
+			each := fmt.Sprintf("%d pods", n)
+			if g := known.ofPod(c.PodTemplate.Spec); g.unknown == "" && g.count > 0 {
+				each += fmt.Sprintf(" and %d GPUs", int64(n)*g.count)
+			}
+			part += fmt.Sprintf(" (%s each)", each)
+		}
+		parts = append(parts, part)
 	}
 	f := Finding{Good, fmt.Sprintf("DynamoGraphDeployment %s: %s", g.id(), strings.Join(parts, ", ")), ""}
 	if !g.Status.ready(g.Generation) {
@@ -88,6 +106,11 @@ func (d *Driver) found(g *graph) Finding {
 
 func (d *Driver) foundMode(g *graph) Finding {
 	switch at := g.fixed(); {
+	case g.picker() != "":
+		return Finding{
+			Problem, fmt.Sprintf("the router is %s, not the frontend: the mode cannot be switched by patching the frontend", g.picker()),
+			"set mode.driver to manual, and mode.mode to what the endpoint picker does",
+		}
 	case at != "":
 		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at, routerMode), "remove the argument"}
 	case g.modeIsOwn():
@@ -153,7 +176,7 @@ func (d *Driver) may(ctx context.Context, group, resource, name, verb string) (b
 }
 
 // room says whether a roll-out of a component finds the GPUs that it needs beside those in use.
-func (d *Driver) room(ctx context.Context, c component) Finding {
+func (d *Driver) room(ctx context.Context, c component, known devices) Finding {
 	annotations := c.PodTemplate.Annotations
 	if annotations[strategyAnnotation] == "Recreate" {
 		return Finding{
@@ -161,14 +184,18 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation),
 		}
 	}
-	surge := surgeOf(annotations[surgeAnnotation], c.count())
-	needed := int64(surge) * c.gpus()
-	if needed == 0 {
+	surge := surgeOf(annotations[surgeAnnotation], c.count()) * c.nodes()
+	each := known.ofPod(c.PodTemplate.Spec)
+	needed := int64(surge) * each.count
+	if surge == 0 || needed == 0 && each.unknown == "" {
 		return Finding{Good, c.Name + " is rolled out without extra GPUs", ""}
 	}
-	text := fmt.Sprintf("the rollout of %s starts %d additional pod(s) and needs %d free GPU(s)", c.Name, surge, needed)
 	do := fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\"", surgeAnnotation, unavailableAnnotation)
-	free, err := d.FreeGPUs(ctx, c.gpus())
+	if each.unknown != "" {
+		return Finding{Warning, fmt.Sprintf("the rollout of %s starts %d additional pod(s), whose GPUs are unknown: %s", c.Name, surge, each.unknown), do}
+	}
+	text := fmt.Sprintf("the rollout of %s starts %d additional pod(s) and needs %d free GPU(s)", c.Name, surge, needed)
+	free, err := d.FreeGPUs(ctx, each.kind, each.count)
 	switch {
 	case err != nil:
 		return Finding{Warning, text + "; the number of free GPUs is unknown: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
@@ -176,25 +203,6 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 		return Finding{Problem, fmt.Sprintf("%s; %d are free: it would hang", text, free), do}
 	}
 	return Finding{Good, fmt.Sprintf("%s; %d are free", text, free), ""}
-}
-
-// gpus is how many GPUs a pod of the component takes.
-func (c component) gpus() int64 { return PodGPUs(c.PodTemplate.Spec) }
-
-// PodGPUs is how many GPUs a pod takes.
-func PodGPUs(p corev1.PodSpec) (n int64) {
-	for _, each := range p.Containers {
-		n += gpusOf(each)
-	}
-	return n
-}
-
-func gpusOf(c corev1.Container) int64 {
-	if q, ok := c.Resources.Limits[gpuResource]; ok {
-		return q.Value()
-	}
-	q := c.Resources.Requests[gpuResource]
-	return q.Value()
 }
 
 // surgeOf reads how many pods a roll-out may add: a number, or a percentage of all, which a
@@ -209,42 +217,4 @@ func surgeOf(text string, all int) int {
 		return (n*all + 99) / 100
 	}
 	return n
-}
-
-// FreeGPUs counts the GPUs in nodes that have at least as many free as one pod takes, 1 or more.
-func (d *Driver) FreeGPUs(ctx context.Context, each int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	machines, err := d.client.Resource(nodes).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	list, err := d.client.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
-	if err != nil {
-		return 0, err
-	}
-	present, err := ReadAll[corev1.Node](machines)
-	if err != nil {
-		return 0, err
-	}
-	running, err := ReadAll[corev1.Pod](list)
-	if err != nil {
-		return 0, err
-	}
-	free := map[string]int64{}
-	for _, n := range present {
-		if q := n.Status.Allocatable[gpuResource]; !n.Spec.Unschedulable {
-			free[n.Name] = q.Value()
-		}
-	}
-	for _, p := range running {
-		free[p.Spec.NodeName] -= PodGPUs(p.Spec)
-	}
-	sum := int64(0)
-	for name, n := range free {
-		if name != "" && n > 0 {
-			sum += n / each * each
-		}
-	}
-	return sum, nil
 }

@@ -123,6 +123,9 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	if known.version == g.ResourceVersion && time.Since(known.at) < lookAgain {
 		return known.mode, nil
 	}
+	if err := d.routes(g); err != nil {
+		return api.ModeState{}, err
+	}
 	all, err := d.pods(ctx, g)
 	if err != nil {
 		return api.ModeState{}, err
@@ -231,6 +234,9 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 		if n, noted := g.note(); noted && n.By != d.opts.By && time.Now().Before(n.Deadline) {
 			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait until it ends", api.ErrConflict, n.By, g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
 		}
+		if err := d.routes(g); err != nil {
+			return err
+		}
 		if at := g.fixed(); at != "" && g.mode() != w.mode.Mode {
 			return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(), routerFlag, at, routerMode)}
 		}
@@ -247,6 +253,14 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			return err
 		}
 	}
+}
+
+// routes refuses a graph whose frontend does not choose the workers.
+func (d *Driver) routes(g *graph) error {
+	if g.picker() == "" {
+		return nil
+	}
+	return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, since the router of %s is %s, not the frontend", g.id(), g.picker())}
 }
 
 // restart is the id of the restart that the workers need beside a patch; "" where the patch
@@ -338,6 +352,11 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	u, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{}); earlier == nil {
+			return nil, &old{d.opts.Namespace + "/" + name}
+		}
+	}
 	if err != nil {
 		return nil, d.explain(err, "get", name)
 	}
@@ -371,6 +390,13 @@ func (d *Driver) explain(err error, verb, name string) error {
 		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found (nvidia.com/v1beta1): %w", d.opts.Namespace, name, err)}
 	}
 	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
+}
+
+// old is an object in a version that the driver does not speak, of a cluster that has no later one.
+type old struct{ id string }
+
+func (o *old) Error() string {
+	return fmt.Sprintf("the Kubernetes cluster has DynamoGraphDeployment %s only as %s; KV Booth needs %s", o.id, before.GroupVersion(), Graphs.GroupVersion())
 }
 
 // gone is an object that is not there.

@@ -80,6 +80,11 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector})
+	if apierrors.IsNotFound(err) { // the kind in this version, not an object
+		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector}); earlier == nil {
+			return "", &old{d.opts.Namespace + "/" + d.opts.Selector}
+		}
+	}
 	if err != nil {
 		return "", d.explain(err, "list", "")
 	}

@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -9,24 +11,85 @@ import (
 // Needs is what a graph asks of its cluster.
 type Needs struct {
 	Namespace, Name string
-	Pods            int   // of all components
-	GPUs            int64 // of all of them
-	Each            int64 // of the pod with the most
+	Pods            int    // of all components
+	GPUs            int64  // of all of them
+	Each            int64  // of the pod with the most
+	Kind            string // of the GPUs: a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
+	Unknown         string // why the number of GPUs is not known; "" where it is
 	Claims          []string
 	Secrets         []string // in the environment, as files, or to pull the images with
+
+	devices devices
 }
 
-// needs is what the graph asks for, each name once, in the order of the alphabet.
-func (g *graph) needs() Needs {
-	n := Needs{Namespace: g.Namespace, Name: g.Name, Pods: g.all()}
+// needs is what the graph asks for, each name once, in the order of the alphabet. Devices are what its claims ask for.
+func (g *graph) needs(known devices) Needs {
+	n := Needs{Namespace: g.Namespace, Name: g.Name, Pods: g.all(), devices: known}
 	n.addEnv(g.Spec.Env)
+	var sum gpus
+	shared := map[string]bool{}
 	for _, c := range g.Spec.Components {
-		n.GPUs += int64(c.count()) * c.gpus()
-		n.Each = max(n.Each, c.gpus())
+		each := known.ofPod(c.PodTemplate.Spec)
+		of := each
+		for range c.pods() {
+			sum = sum.plus(each)
+		}
+		for name, claim := range known.shared(c.PodTemplate.Spec) {
+			of = of.plus(claim)
+			if !shared[name] {
+				sum = sum.plus(claim)
+			}
+			shared[name] = true
+		}
+		n.Each = max(n.Each, of.count)
 		n.addPod(c.PodTemplate.Spec)
 	}
+	n.GPUs, n.Kind, n.Unknown = sum.count, sum.kind, sum.unknown
 	n.Claims, n.Secrets = unique(n.Claims), unique(n.Secrets)
 	return n
+}
+
+// Held is how many GPUs pods of the graph have: those that have a node, and have not ended.
+func (n Needs) Held(pods []corev1.Pod) int64 {
+	var sum gpus
+	shared := map[string]bool{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		sum = sum.plus(n.devices.ofPod(p.Spec))
+		for name, claim := range n.devices.shared(p.Spec) {
+			if !shared[name] {
+				sum = sum.plus(claim)
+			}
+			shared[name] = true
+		}
+	}
+	return sum.count
+}
+
+// Lacks says how many GPUs a pod needs where the scheduler's message says that it finds none, else "".
+func (n Needs) Lacks(p corev1.Pod, message string) string {
+	each := n.devices.ofPod(p.Spec)
+	for _, claim := range n.devices.shared(p.Spec) {
+		each = each.plus(claim)
+	}
+	resource := slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		for name := range c.Resources.Limits {
+			if isGPU(name) && strings.Contains(message, string(name)) {
+				return true
+			}
+		}
+		return false
+	})
+	switch {
+	case !resource && !strings.Contains(message, "allocate all claims"):
+		return ""
+	case each.unknown != "":
+		return "GPUs"
+	}
+	return fmt.Sprintf("%d GPU(s)", each.count)
 }
 
 func unique(names []string) []string {

@@ -21,6 +21,8 @@ var (
 	// Graphs are the deployments that the driver switches, in the version that it speaks.
 	Graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
 	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	// before is the version of Graphs that operators before 1.2 serve.
+	before = schema.GroupVersionResource{Group: Graphs.Group, Version: "v1alpha1", Resource: Graphs.Resource}
 )
 
 const (
@@ -53,9 +55,12 @@ type graph struct {
 }
 
 type component struct {
-	Name        string                 `json:"name"`
-	Type        string                 `json:"type"`
-	Replicas    *int                   `json:"replicas"`
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	Replicas  *int   `json:"replicas"`
+	Multinode struct {
+		NodeCount int `json:"nodeCount"`
+	} `json:"multinode"`
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 }
 
@@ -77,7 +82,7 @@ func readGraph(u *unstructured.Unstructured) (*graph, error) {
 	if err := convert(u, &g); err != nil {
 		return nil, fmt.Errorf("DynamoGraphDeployment %s/%s cannot be read: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	if _, i := g.frontend(); i < 0 {
+	if _, i := g.frontend(); i < 0 && g.picker() == "" {
 		return nil, fmt.Errorf("DynamoGraphDeployment %s has no component of type frontend", g.id())
 	}
 	return &g, nil
@@ -115,12 +120,49 @@ func (g *graph) frontend() (component, int) {
 	return g.Spec.Components[i], i
 }
 
-// isWorker says whether a component serves the model: all that GPUs or an engine are for.
-func (c component) isWorker() bool {
-	return slices.Contains([]string{"worker", "prefill", "decode"}, strings.ToLower(c.Type))
+// picker describes the endpoint picker that chooses the worker of each request in the place of a frontend, "" where a
+// frontend chooses: a component of that type, or one outside of the graph, whose choice frontends in the mode direct
+// follow.
+func (g *graph) picker() string {
+	for _, c := range g.Spec.Components {
+		if strings.EqualFold(c.Type, "epp") {
+			return "the endpoint picker " + c.Name
+		}
+	}
+	for _, c := range g.Spec.Components {
+		for _, container := range c.PodTemplate.Spec.Containers {
+			if c.isRouter() && container.Name != mainContainer && len(c.PodTemplate.Spec.Containers) > 1 {
+				continue // a sidecar of the frontend
+			}
+			value, _ := valueOf(container.Env, routerMode)
+			if shared, i := valueOf(g.Spec.Env, routerMode); value == "" && i >= 0 {
+				value = shared
+			}
+			if strings.EqualFold(cmp.Or(flagOf(container), value), "direct") {
+				return "an endpoint picker"
+			}
+		}
+	}
+	return ""
 }
 
-// count is how many pods a component has.
+// isRouter says whether a component passes requests on.
+func (c component) isRouter() bool {
+	return slices.Contains([]string{"frontend", "epp"}, strings.ToLower(c.Type))
+}
+
+// isWorker says whether a component serves the model. A component of another type does if it takes GPUs.
+func (c component) isWorker() bool {
+	switch strings.ToLower(c.Type) {
+	case "worker", "prefill", "decode", "main":
+		return true
+	case "frontend", "epp", "planner":
+		return false
+	}
+	return gpusIn(c.PodTemplate.Spec).count > 0 || len(c.PodTemplate.Spec.ResourceClaims) > 0
+}
+
+// count is how many replicas a component has.
 func (c component) count() int {
 	if c.Replicas == nil {
 		return 1
@@ -128,7 +170,13 @@ func (c component) count() int {
 	return *c.Replicas
 }
 
-// workers is how many pods serve the model.
+// nodes is how many pods a replica has, each on a node of its own.
+func (c component) nodes() int { return max(1, c.Multinode.NodeCount) }
+
+// pods is how many pods a component has.
+func (c component) pods() int { return c.count() * c.nodes() }
+
+// workers is how many replicas serve the model. Each registers once with the frontend, however many nodes it spans.
 func (g *graph) workers() (n int) {
 	for _, c := range g.Spec.Components {
 		if c.isWorker() {
@@ -138,10 +186,20 @@ func (g *graph) workers() (n int) {
 	return n
 }
 
+// workerPods is how many pods serve the model.
+func (g *graph) workerPods() (n int) {
+	for _, c := range g.Spec.Components {
+		if c.isWorker() {
+			n += c.pods()
+		}
+	}
+	return n
+}
+
 // all is how many pods the graph has.
 func (g *graph) all() (n int) {
 	for _, c := range g.Spec.Components {
-		n += c.count()
+		n += c.pods()
 	}
 	return n
 }
@@ -181,11 +239,15 @@ func (g *graph) own() []corev1.EnvVar {
 // fixed is the routing mode that an argument of the frontend fixes, "" where none does.
 func (g *graph) fixed() string {
 	f, _ := g.frontend()
-	i := f.main()
-	if i < 0 {
-		return ""
+	if i := f.main(); i >= 0 {
+		return flagOf(f.PodTemplate.Spec.Containers[i])
 	}
-	words := strings.Fields(strings.Join(slices.Concat(f.PodTemplate.Spec.Containers[i].Command, f.PodTemplate.Spec.Containers[i].Args), " "))
+	return ""
+}
+
+// flagOf is the routing mode in the arguments of a container, "" where there is none.
+func flagOf(c corev1.Container) string {
+	words := strings.Fields(strings.Join(slices.Concat(c.Command, c.Args), " "))
 	for i, w := range words {
 		if name, value, ok := strings.Cut(w, "="); name == routerFlag {
 			if !ok && i+1 < len(words) {
@@ -199,8 +261,11 @@ func (g *graph) fixed() string {
 
 // mode is the routing mode that the object asks for: an argument of the frontend counts more
 // than its own environment, that more than the graph's, and without any Dynamo deals requests
-// out in turn.
+// out in turn. What an endpoint picker does is unknown.
 func (g *graph) mode() api.Mode {
+	if g.picker() != "" {
+		return api.ModeUnknown
+	}
 	text := g.fixed()
 	for _, env := range [][]corev1.EnvVar{g.own(), g.Spec.Env} {
 		if value, i := valueOf(env, routerMode); text == "" && i >= 0 {

@@ -110,9 +110,17 @@ func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string)
 	return r
 }
 
-// client is a client of it.
-func (r *replay) client() *fake.FakeDynamicClient {
-	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{Graphs: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList"})
+// client is a client of it, with further objects that it has.
+func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
+	kinds := map[schema.GroupVersionResource]string{
+		Graphs: "DynamoGraphDeploymentList", before: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
+	}
+	for _, version := range allocationVersions {
+		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList", "resourceclaims": "ResourceClaimList"} {
+			kinds[schema.GroupVersionResource{Group: "resource.k8s.io", Version: version, Resource: resource}] = kind
+		}
+	}
+	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
 	on := func(verb, resource string, react func(clienttesting.Action) (runtime.Object, error)) {
 		c.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 			r.mu.Lock()
