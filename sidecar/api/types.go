@@ -478,9 +478,9 @@ type SpeculativeUse struct {
 
 // Worker is one engine of the cluster.
 type Worker struct {
-	ID           string   `json:"id"`   // decimal instance id
-	Name         string   `json:"name"` // pod, host:port, or the id's tail
-	Inflight     *float64 `json:"inflight,omitempty"`      // of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
+	ID           string   `json:"id"`                 // decimal instance id
+	Name         string   `json:"name"`               // pod, host:port, or the id's tail
+	Inflight     *float64 `json:"inflight,omitempty"` // of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
 	Waiting      *float64 `json:"waiting,omitempty"`
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
 	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it

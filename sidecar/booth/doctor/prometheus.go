@@ -202,9 +202,10 @@ func (l lane) needs(e *exam) []needed {
 		selector = fmt.Sprintf("{namespace=%q}", l.namespace)
 		gpus = fmt.Sprintf("{exported_namespace=%q}", l.namespace)
 	}
-	gpuAge := age(gpus, "DCGM_FI_DEV_GPU_UTIL")
+	ofGPUs := []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} // of a GPU in MIG mode the latter alone
+	gpuAge := age(gpus, ofGPUs...)
 	if gpus != "" {
-		gpuAge += " or " + age(selector, "DCGM_FI_DEV_GPU_UTIL")
+		gpuAge += " or " + age(selector, ofGPUs...)
 	}
 	const monitor = "let Prometheus scrape it with a PodMonitor or scrape_config whose namespace label matches prometheus.namespace"
 	return []needed{

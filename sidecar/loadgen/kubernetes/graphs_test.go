@@ -104,7 +104,8 @@ func TestGraphsOfEveryForm(t *testing.T) {
 		"two replicas of two nodes, surge of one": {
 			graphOf("  - {name: w, type: worker, replicas: 2, multinode: {nodeCount: 2}, podTemplate: {metadata: {annotations: {nvidia.com/deployment-rolling-update-max-surge: \"1\"}}, " +
 				"spec: {containers: [{name: main, resources: {requests: {nvidia.com/gpu: \"4\"}}}]}}}"),
-			[]string{idle}, want{pods: 5, workers: 2, gpus: 16, each: 4, kind: "nvidia.com/gpu", found: []string{"ok: needs 8 free GPU(s); 8 are free"}},
+			[]string{idle},
+			want{pods: 5, workers: 2, gpus: 16, each: 4, kind: "nvidia.com/gpu", found: []string{"ok: needs 8 free GPU(s); 8 are free"}},
 		},
 		"an endpoint picker": {recorded(t, "gaie.json"), nil, want{
 			pods: 2, workers: 1, problems: 1,
@@ -112,20 +113,24 @@ func TestGraphsOfEveryForm(t *testing.T) {
 		}},
 		"an endpoint picker outside of the graph": {
 			strings.Replace(graphOf("  - {name: w, type: worker, podTemplate: {spec: {containers: [{name: main}]}}}"), "{name: main}", "{name: main, env: [{name: DYN_ROUTER_MODE, value: direct}]}", 1),
-			nil, want{pods: 2, workers: 1, problems: 1, found: []string{"problem: the router is an endpoint picker, not the frontend"}},
+			nil,
+			want{pods: 2, workers: 1, problems: 1, found: []string{"problem: the router is an endpoint picker, not the frontend"}},
 		},
 		"workers of type main": {recorded(t, "typemain.json"), []string{idle}, want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"}},
 		"workers of another type, by their GPUs": {
 			graphOf("  - {name: w, type: default, podTemplate: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: \"4\"}}}]}}}"),
-			[]string{idle}, want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"},
+			[]string{idle},
+			want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"},
 		},
 		"no worker": {
 			graphOf("  - {name: p, type: planner, podTemplate: {spec: {containers: [{name: main}]}}}"),
-			nil, want{pods: 2, problems: 1, found: []string{"problem: no component of default/booth is a worker"}},
+			nil,
+			want{pods: 2, problems: 1, found: []string{"problem: no component of default/booth is a worker"}},
 		},
 		"no replicas of the worker": {
 			graphOf("  - {name: w, type: worker, replicas: 0, podTemplate: {spec: {containers: [{name: main}]}}}"),
-			nil, want{pods: 1, problems: 1, found: []string{"problem: no component of default/booth is a worker with replicas"}},
+			nil,
+			want{pods: 1, problems: 1, found: []string{"problem: no component of default/booth is a worker with replicas"}},
 		},
 		"GPUs of AMD":    {extended("amd.com/gpu"), []string{idle}, want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "amd.com/gpu", found: []string{"ok: 2 are free"}}},
 		"GPUs of Intel":  {extended("gpu.intel.com/xe"), []string{idle}, want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "gpu.intel.com/xe", problems: 1, found: []string{"problem: 0 are free"}}},
@@ -138,17 +143,24 @@ func TestGraphsOfEveryForm(t *testing.T) {
 			}, want{pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.nvidia.com", found: []string{"ok: needs 4 free GPU(s); 4 are free"}},
 		},
 		"claims of AMD, in an older version of the API": {
-			graphOf(claiming("gpus", 2)), []string{idle, template("v1beta1", "gpus", "[{name: a, deviceClassName: gpu.amd.com, count: 4}]"), slice("gpu.amd.com", 1, "g0/", "g1/")},
+			graphOf(claiming("gpus", 2)),
+			[]string{idle, template("v1beta1", "gpus", "[{name: a, deviceClassName: gpu.amd.com, count: 4}]"), slice("gpu.amd.com", 1, "g0/", "g1/")},
 			want{pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.amd.com", problems: 1, found: []string{"problem: 0 are free"}},
 		},
 		"claims of Intel, one device where no count is given": {
-			graphOf(claiming("gpus", 3)), []string{idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: gpu.intel.com}}, {name: nic, exactly: {deviceClassName: rdma}}]"),
-				slice("gpu.intel.com", 1, "g0/"), "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: rdma}, spec: {selectors: [{cel: {expression: 'device.driver == \"dranet\"'}}]}}"},
+			graphOf(claiming("gpus", 3)),
+			[]string{
+				idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: gpu.intel.com}}, {name: nic, exactly: {deviceClassName: rdma}}]"),
+				slice("gpu.intel.com", 1, "g0/"), "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: rdma}, spec: {selectors: [{cel: {expression: 'device.driver == \"dranet\"'}}]}}",
+			},
 			want{pods: 4, workers: 3, gpus: 3, each: 1, kind: "gpu.intel.com", found: []string{"ok: 1 are free"}},
 		},
 		"a class of the cluster's own": {
-			graphOf(claiming("gpus", 1)), []string{idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: large, count: 2}}]"), slice("gpu.nvidia.com", 1, "g0/gpu", "g1/gpu"),
-				"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: large}, spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.nvidia.com\"'}}]}}"},
+			graphOf(claiming("gpus", 1)),
+			[]string{
+				idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: large, count: 2}}]"), slice("gpu.nvidia.com", 1, "g0/gpu", "g1/gpu"),
+				"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: large}, spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.nvidia.com\"'}}]}}",
+			},
 			want{pods: 2, workers: 1, gpus: 2, each: 2, kind: "gpu.nvidia.com"},
 		},
 		"a claim that two pods share": {
@@ -163,11 +175,13 @@ func TestGraphsOfEveryForm(t *testing.T) {
 			},
 		},
 		"all devices of a node": {
-			graphOf(claiming("gpus", 2)), []string{idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: gpu.nvidia.com, allocationMode: All}}]")},
+			graphOf(claiming("gpus", 2)),
+			[]string{idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: gpu.nvidia.com, allocationMode: All}}]")},
 			want{pods: 3, workers: 2, kind: "gpu.nvidia.com", unknown: "takes all of the devices"},
 		},
 		"alternatives of different numbers": {
-			graphOf(claiming("gpus", 2)), []string{idle, template("v1", "gpus", "[{name: a, firstAvailable: [{deviceClassName: gpu.nvidia.com, count: 1}, {deviceClassName: mig.nvidia.com, count: 2}]}]")},
+			graphOf(claiming("gpus", 2)),
+			[]string{idle, template("v1", "gpus", "[{name: a, firstAvailable: [{deviceClassName: gpu.nvidia.com, count: 1}, {deviceClassName: mig.nvidia.com, count: 2}]}]")},
 			want{pods: 3, workers: 2, unknown: "leaves the number to the scheduler"},
 		},
 	} {

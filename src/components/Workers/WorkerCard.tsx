@@ -91,7 +91,8 @@ function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
   return (
     <div className={cx(styles.gpu, load && styles[load])}>
       <div className={styles.index}>
-        GPU {gpu.index} {gpu.instance}
+        GPU {gpu.index}
+        {gpu.instance && ` ${gpu.instance}`}
       </div>
       <Gauge value={gpu.utilisation} words={load ? `${load} utilisation` : 'utilisation'} absent={absent} coloured />
       <Gauge value={memoryShare(gpu)} words="memory" absent={absent} />

@@ -137,6 +137,16 @@ describe('the workers', () => {
     expect(cards()[2]).toHaveTextContent('GPU 160 %');
   });
 
+  it('have the instances of a GPU in MIG mode, with what is not reported of each', () => {
+    const gpus = [
+      { index: '0', instance: '2g.20gb #3', utilisation: 0.93, memory_used: 10, memory_total: 19 },
+      { index: '0', instance: '2g.20gb #5', memory_used: 1, memory_total: 100 },
+    ];
+    show(cluster([{ ...two[0], gpus }]));
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #393 %high utilisation53 %memory');
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #5—utilisation not reported1 %memory');
+  });
+
   it('say that a simulated utilisation is one, and what it imitates', () => {
     const { client } = show({ ...cluster(two), target: { kind: 'unknown' } });
     expect(screen.queryByText(/GPU utilisation is simulated/)).not.toBeInTheDocument();
