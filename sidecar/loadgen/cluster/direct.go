@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -95,6 +96,7 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		})
 	}
 	group.Wait()
+	d.mark(samples, time.Now())
 	all := slices.Concat(samples...)
 	if len(all) > maxSamples {
 		all = all[:maxSamples]
@@ -111,22 +113,37 @@ type page struct {
 	problem atomic.Pointer[string] // of the latest reading; nil: it was read
 
 	mu      sync.Mutex
-	newest  float64 // start of the youngest process that the page has shown
-	several bool    // it has shown an older one after that: a router's page, which is a worker's each time
+	newest  float64   // start of the youngest process that the page has shown
+	several bool      // it has shown an older one after that: a router's page, which is a worker's each time
+	strayed time.Time // when it last showed a process that has no page of its own
 }
 
-// mark notes what the samples show of the page, and says so in each.
-func (p *page) mark(samples []Sample) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range samples {
-		if slices.Contains(processStart, s.Name) {
-			p.several = p.several || s.Value < p.newest
-			p.newest = max(p.newest, s.Value)
+// mark notes what a reading shows of its pages, and says so in the samples.
+func (d *Direct) mark(read [][]Sample, now time.Time) {
+	starts := make([]float64, len(read))
+	known := map[float64]bool{}
+	for i, p := range d.pages {
+		for _, s := range read[i] {
+			if slices.Contains(processStart, s.Name) {
+				starts[i] = s.Value
+			}
 		}
+		p.mu.Lock()
+		p.several = p.several || starts[i] > 0 && starts[i] < p.newest
+		p.newest = max(p.newest, starts[i])
+		known[starts[i]] = known[starts[i]] || !p.several
+		p.mu.Unlock()
 	}
-	for i := range samples {
-		samples[i].own, samples[i].several = p.own, p.several
+	for i, p := range d.pages {
+		p.mu.Lock()
+		if p.several && starts[i] > 0 && !known[starts[i]] {
+			p.strayed = now
+		}
+		strays := !p.strayed.IsZero() && now.Sub(p.strayed) < window
+		for k := range read[i] {
+			read[i][k].own, read[i][k].several, read[i][k].strays = p.own, p.several, strays
+		}
+		p.mu.Unlock()
 	}
 }
 
@@ -147,7 +164,6 @@ func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 		return nil, errors.New("answered " + res.Status)
 	}
 	samples, err := p.parse(res.Body)
-	p.mark(samples)
 	if err == nil && !slices.ContainsFunc(samples, func(s Sample) bool { return !slices.Contains(processStart, s.Name) }) {
 		return nil, errors.New("no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM found")
 	}

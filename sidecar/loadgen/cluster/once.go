@@ -28,7 +28,8 @@ func pageOf(s Sample) pageID { return pageID{s.Labels[model.InstanceLabel], s.La
 // shownProcess is what a metrics page says of the process behind it.
 type shownProcess struct {
 	pageID
-	own, several bool            // as in Sample
+	own, several bool // as in Sample
+	strays       bool
 	workers      map[string]bool // ids, of Dynamo
 	engine       map[string]bool // the engine's own labels: model, data parallel rank and the like
 	models       map[string]bool
@@ -76,7 +77,7 @@ func pagesOf(samples []Sample) []*shownProcess {
 }
 
 func (p *shownProcess) add(s Sample) {
-	p.own, p.several = p.own || s.own, p.several || s.several
+	p.own, p.several, p.strays = p.own || s.own, p.several || s.several, p.strays || s.strays
 	if id := workerID(s); id != "" {
 		p.workers[id] = true
 	}
@@ -101,21 +102,18 @@ func (p *shownProcess) add(s Sample) {
 }
 
 // copiesOf gives the pages that show what another one shows. A page that has shown several processes in turn is a
-// router's; where it shows a worker that has no page of its own here, nothing is known of that one for longer than a
-// moment, so that it is left out and named in a note.
+// router's, and is left out; where some worker that it shows has no page of its own, a note says so.
 func copiesOf(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
 	copies = map[pageID]bool{}
 	byKey := map[string][]*shownProcess{}
 	leaders := map[string]bool{}
 	for _, p := range pages {
-		keys := p.keys()
-		switch {
-		case slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.shows) }):
-			copies[p.pageID] = true
-			continue
-		case p.several:
-			copies[p.pageID] = true
+		if p.strays {
 			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; name the page of each worker in cluster.metrics_urls", p.instance))
+		}
+		keys := p.keys()
+		if p.several || slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.shows) }) {
+			copies[p.pageID] = true
 			continue
 		}
 		if !p.own { // which is last

@@ -194,6 +194,7 @@ func TestPageOfSeveralProcessesInTurn(t *testing.T) {
 	c := read(enginePage(2, 200))
 	require.Len(t, c.Workers, 1, "a worker without a page of its own")
 	near(t, 1, c.Inflight, "of the worker that is known")
+	require.Equal(t, c.Problem, read(enginePage(1, 100)).Problem, "said all the time, not in turn")
 	require.Contains(t, c.Problem, "router:8000 shows the metrics of several processes in turn, so that they are left out; name the page of each worker in cluster.metrics_urls")
 }
 

@@ -40,6 +40,7 @@ type Sample struct {
 
 	own     bool // it is of the target's own page
 	several bool // its page has shown several processes in turn
+	strays  bool // within the window, one of those had no page of its own
 }
 
 // A Source reads the cluster's samples. Every sample carries the label instance,
