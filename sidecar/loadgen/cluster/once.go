@@ -36,6 +36,7 @@ type shownProcess struct {
 	start        float64 // 0: not reported
 	created      float64 // of its counters, 0: not reported; two processes hardly share it
 	tokens       float64 // prompt tokens so far
+	counts       bool    // it reports them
 	leads        bool    // it has the first rank of a scheduler
 	ranks        bool    // it has ranks, and no data parallel rank
 }
@@ -85,7 +86,7 @@ func (p *shownProcess) add(s Sample) {
 	case slices.Contains(countersCreate, s.Name):
 		p.created = max(p.created, s.Value)
 	case slices.Contains(prefixQueries, s.Name):
-		p.tokens += s.Value
+		p.tokens, p.counts = p.tokens+s.Value, true
 	}
 	if !slices.Contains(running, s.Name) { // one metric says enough of an engine's labels
 		return
@@ -155,17 +156,20 @@ func text(set map[string]bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), "\x01")
 }
 
-// shows says whether a page that may show the same process does: two processes that began in the same moment have
-// counted different tokens.
+// shows says whether a page that may show the same process does. Processes that a script starts together can begin in
+// the same moment, but do not count the same. The target's own page is another one's copy sooner than not.
 func (p *shownProcess) shows(other *shownProcess) bool {
 	const moment = 0.05 // of all tokens, between two pages that are read at the same time
-	if len(p.workers) > 0 || p.created > 0 || p.instance == other.instance {
+	most := max(p.tokens, other.tokens)
+	switch {
+	case len(p.workers) > 0, p.created > 0, p.instance == other.instance:
 		return true
-	}
-	if p.start == 0 && other.start > 0 {
+	case p.start == 0 && other.start > 0:
 		return false
+	case p.own:
+		return most-min(p.tokens, other.tokens) <= moment*most
 	}
-	return max(p.tokens, other.tokens)-min(p.tokens, other.tokens) <= moment*max(p.tokens, other.tokens)
+	return p.tokens == other.tokens && (most > 0 || !p.counts)
 }
 
 // onePerScheduler keeps one series of each scheduler: engines that divide a model among processes write each series
