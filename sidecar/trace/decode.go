@@ -13,108 +13,147 @@ import (
 // notJSON is the field of a line that is none of JSON.
 const notJSON = "line"
 
-// object is a line in either form. What may be missing is a pointer.
+// object is a line in any form. What may be missing is a pointer or empty.
 type object struct {
 	Timestamp    *float64 `json:"timestamp"`
 	InputLength  *int64   `json:"input_length"`
 	OutputLength *int64   `json:"output_length"`
 	HashIDs      []uint64 `json:"hash_ids"`
 
-	Event *struct {
-		EventType string `json:"event_type"`
-		Request   *struct {
-			ID           string   `json:"request_id"`
-			InputTokens  *int64   `json:"input_tokens"`
-			OutputTokens *int64   `json:"output_tokens"`
-			CachedTokens *int64   `json:"cached_tokens"`
-			Received     *float64 `json:"request_received_ms"`
-			TTFT         *float64 `json:"ttft_ms"`
-			Total        *float64 `json:"total_time_ms"`
-			Worker       *struct {
-				Prefill uint64 `json:"prefill_worker_id"`
-				Decode  uint64 `json:"decode_worker_id"`
-			} `json:"worker"`
-			Replay *struct {
-				BlockSize *int64   `json:"trace_block_size"`
-				Length    *int64   `json:"input_length"`
-				Hashes    []uint64 `json:"input_sequence_hashes"`
-			} `json:"replay"`
-		} `json:"request"`
-	} `json:"event"`
+	// AIPerf's multi-turn form.
+	Session json.RawMessage `json:"session_id"`
+	Delay   *float64        `json:"delay"`
+
+	// Bailian's form.
+	Chat   json.RawMessage `json:"chat_id"`
+	Parent json.RawMessage `json:"parent_chat_id"`
+
+	Event *event `json:"event"`
 }
 
-// decode is the request of a line; neither that nor an error for a line of Dynamo about
-// something else.
-func decode(line []byte, blockTokens int) (*Record, *api.FieldError) {
-	var o object
-	if err := json.Unmarshal(line, &o); err != nil {
+// event is a line of Dynamo's request trace.
+type event struct {
+	EventType string `json:"event_type"`
+	Request   *struct {
+		ID           string   `json:"request_id"`
+		InputTokens  *int64   `json:"input_tokens"`
+		OutputTokens *int64   `json:"output_tokens"`
+		CachedTokens *int64   `json:"cached_tokens"`
+		Received     *float64 `json:"request_received_ms"`
+		TTFT         *float64 `json:"ttft_ms"`
+		Total        *float64 `json:"total_time_ms"`
+		Worker       *struct {
+			Prefill uint64 `json:"prefill_worker_id"`
+			Decode  uint64 `json:"decode_worker_id"`
+		} `json:"worker"`
+		Replay *struct {
+			BlockSize *int64   `json:"trace_block_size"`
+			Length    *int64   `json:"input_length"`
+			Hashes    []uint64 `json:"input_sequence_hashes"`
+		} `json:"replay"`
+	} `json:"request"`
+}
+
+// given says whether an optional field of any type has a value.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+func parse(line []byte) (*object, *api.FieldError) {
+	o := &object{}
+	if err := json.Unmarshal(line, o); err != nil {
 		return nil, explain(line, err)
 	}
-	if o.Event != nil {
-		return o.dynamo()
-	}
-	if blockTokens == 0 {
-		blockTokens = MooncakeBlockTokens
-	}
-	return o.mooncake(blockTokens)
+	return o, nil
 }
 
-func (o *object) mooncake(blockTokens int) (*Record, *api.FieldError) {
-	r := &Record{Cached: -1, BlockTokens: blockTokens, Blocks: o.HashIDs}
+// mooncake is the request of a line in Mooncake's form or one derived from it. The record has no
+// moment if the line has a delay, or nothing, in place of a timestamp: a later turn of a session.
+func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
+	r := &Record{Cached: -1, FirstToken: -1, Ended: -1, BlockTokens: s.blockTokens, Blocks: o.HashIDs, form: Mooncake}
 	var c checks
-	r.moment = c.number("timestamp", o.Timestamp)
+	switch {
+	case o.Timestamp != nil:
+		r.moment = c.number("timestamp", *o.Timestamp, s.milliseconds)
+	case !given(o.Session):
+		c.refuse("timestamp", "", "a number, the time of the request")
+	default:
+		r.follows = true
+		if o.Delay != nil {
+			r.Delay = milliseconds(c.number("delay", *o.Delay, s.milliseconds))
+		}
+	}
 	r.PromptTokens = c.tokens("input_length", o.InputLength, 1)
 	r.OutputTokens = c.tokens("output_length", o.OutputLength, 0)
 	c.blocks("hash_ids", r)
 	return r, c.bad
 }
 
-func (o *object) dynamo() (*Record, *api.FieldError) {
-	if o.Event.EventType != "request_end" {
-		return nil, nil
+// dynamo is the request of an event, and the names of the fields that it lacks; neither a request nor
+// an error for an event that is not a request's end.
+func (e *event) dynamo() (r *Record, missing []string, bad *api.FieldError) {
+	if e.EventType != "request_end" {
+		return nil, nil, nil
 	}
-	q := o.Event.Request
+	q := e.Request
 	if q == nil {
-		return nil, refuse("event.request", "", "an object")
+		return nil, nil, refuse("event.request", "", "an object")
 	}
-	r := &Record{ID: q.ID, Timed: true, Cached: -1}
+	if q.Replay == nil {
+		return nil, nil, refuse("event.request.replay", "", "an object with the prompt's block hashes")
+	}
+	r = &Record{ID: q.ID, Cached: -1, FirstToken: -1, Ended: -1, form: Dynamo, Blocks: q.Replay.Hashes}
 	var c checks
-	r.moment = c.number("event.request.request_received_ms", q.Received)
-	r.PromptTokens = c.tokens("event.request.input_tokens", q.InputTokens, 1)
+	if q.Received == nil {
+		c.refuse("event.request.request_received_ms", "", "a number of milliseconds")
+	} else {
+		r.moment = c.number("event.request.request_received_ms", *q.Received, 1)
+	}
+	if q.InputTokens != nil || q.Replay.Length == nil {
+		r.PromptTokens = c.tokens("event.request.input_tokens", q.InputTokens, 1)
+	} else {
+		missing = append(missing, "input_tokens")
+		r.PromptTokens = c.tokens("event.request.replay.input_length", q.Replay.Length, 1)
+	}
 	r.OutputTokens = c.tokens("event.request.output_tokens", q.OutputTokens, 0)
-	total := c.number("event.request.total_time_ms", q.Total)
-	first := total // of a request without a first token
-	if q.TTFT != nil {
-		first = c.number("event.request.ttft_ms", q.TTFT)
-	}
-	if c.bad == nil && first > total {
-		c.bad = refuse("event.request.ttft_ms", first, fmt.Sprintf("at most total_time_ms, %v", total))
-	}
-	r.FirstToken, r.Ended = milliseconds(first), milliseconds(total)
-	if q.CachedTokens != nil {
+	if q.CachedTokens == nil {
+		missing = append(missing, "cached_tokens")
+	} else {
 		r.Cached = c.tokens("event.request.cached_tokens", q.CachedTokens, 0)
 		if c.bad == nil && r.Cached > r.PromptTokens {
 			c.bad = refuse("event.request.cached_tokens", r.Cached, fmt.Sprintf("at most input_tokens, %d", r.PromptTokens))
 		}
+	}
+	if q.Total == nil {
+		missing = append(missing, "total_time_ms")
+	} else {
+		r.Ended = milliseconds(c.number("event.request.total_time_ms", *q.Total, 1))
+	}
+	switch {
+	case q.TTFT != nil:
+		r.FirstToken = milliseconds(c.number("event.request.ttft_ms", *q.TTFT, 1))
+		if c.bad == nil && r.Ended >= 0 && r.FirstToken > r.Ended {
+			c.bad = refuse("event.request.ttft_ms", *q.TTFT, fmt.Sprintf("at most total_time_ms, %v", *q.Total))
+		}
+	case r.OutputTokens > 0:
+		missing = append(missing, "ttft_ms")
 	}
 	if q.Worker != nil {
 		if r.Worker = q.Worker.Prefill; r.Worker == 0 {
 			r.Worker = q.Worker.Decode
 		}
 	}
-	if q.Replay == nil {
-		return nil, refuse("event.request.replay", "", "an object with the prompt's block hashes")
+	if r.Worker == 0 {
+		missing = append(missing, "worker")
 	}
-	r.Blocks = q.Replay.Hashes
 	r.BlockTokens = c.tokens("event.request.replay.trace_block_size", q.Replay.BlockSize, 1)
 	c.blocks("event.request.replay.input_sequence_hashes", r)
-	return r, c.bad
+	return r, missing, c.bad
 }
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// longestTime is the most of a time in ms: far enough for the time of day, and for virtual time.
-const longestTime = 1e15
+// longestTime is the most of a time in ms: enough for the time of day until 2255, and little enough
+// for a [time.Duration].
+const longestTime = 9e12
 
 // checks keeps the first thing that is wrong with a line.
 type checks struct{ bad *api.FieldError }
@@ -125,16 +164,13 @@ func (c *checks) refuse(field string, value any, allowed string) {
 	}
 }
 
-func (c *checks) number(field string, v *float64) float64 {
-	if v == nil {
-		c.refuse(field, "", "a number of milliseconds")
+// number is a time in ms, of a number in a unit of so many ms.
+func (c *checks) number(field string, v, unit float64) float64 {
+	if math.IsNaN(v) || v < 0 || v*unit > longestTime {
+		c.refuse(field, v, fmt.Sprintf("0 to %v", longestTime/unit))
 		return 0
 	}
-	if math.IsNaN(*v) || *v < 0 || *v > longestTime {
-		c.refuse(field, *v, fmt.Sprintf("0 to %v", float64(longestTime)))
-		return 0
-	}
-	return *v
+	return v * unit
 }
 
 func (c *checks) tokens(field string, v *int64, least int64) int {
@@ -175,7 +211,8 @@ func explain(line []byte, err error) *api.FieldError {
 		name, allowed string
 		as            any
 	}{
-		{"timestamp", "a number of milliseconds", new(float64)},
+		{"timestamp", "a number", new(float64)},
+		{"delay", "a number", new(float64)},
 		{"input_length", "a whole number", new(int64)},
 		{"output_length", "a whole number", new(int64)},
 		{"hash_ids", "a list of whole numbers from 0", new([]uint64)},

@@ -1,7 +1,9 @@
 // Package trace reads what was asked of an inference cluster from files, as a stream: the
 // request trace of NVIDIA Dynamo (DYN_REQUEST_TRACE), and traces in the form of Mooncake
-// (https://github.com/kvcache-ai/Mooncake). Lines that cannot be used are told by number, field
-// and value, and the rest is used.
+// (https://github.com/kvcache-ai/Mooncake) or one of two derived from it: Bailian's, with chat_id and
+// parent_chat_id, in which each line has a whole prompt, and AIPerf's, with session_id and delay, in
+// which a line has what a turn adds. Lines that cannot be used are reported by number, field and value,
+// and the rest is used.
 package trace
 
 import (
@@ -13,6 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -24,7 +29,7 @@ type Form string
 // The forms.
 const (
 	Dynamo   Form = "dynamo"   // one object with "event" a line, in the order of the requests' ends
-	Mooncake Form = "mooncake" // timestamp (ms), input_length, output_length, hash_ids
+	Mooncake Form = "mooncake" // timestamp, input_length, output_length, hash_ids
 )
 
 // Record is one request.
@@ -36,33 +41,46 @@ type Record struct {
 	OutputTokens int           // at least 0
 	// Blocks are the hashes of the prompt's blocks, each standing for all before it, too: those
 	// of all full blocks, and perhaps one of the rest.
-	Blocks []uint64
+	Blocks      []uint64
+	BlockTokens int
+	Session     uint64 // 0 if the trace has none
 
-	// What Dynamo's trace tells besides.
-	Timed       bool          // FirstToken and Ended are known
-	FirstToken  time.Duration // after At
-	Ended       time.Duration // after At
-	Cached      int           // prompt tokens that the worker found in its cache; −1 if nobody knows
-	Worker      uint64        // that prefilled it; 0 if nobody knows
-	BlockTokens int           // of the blocks
-	moment      float64       // ms on the trace's clock
+	// Next is the session's next turn, which comes Delay after the end of this one; nil if there is
+	// none or its time is known. [Reader.Next] does not return it, and its At is 0.
+	Next  *Record
+	Delay time.Duration // of this one after the end of the turn before
+
+	// What Dynamo's trace has besides. -1 is not known.
+	FirstToken time.Duration // after At
+	Ended      time.Duration // after At
+	Cached     int           // prompt tokens that the worker found in its cache
+	Worker     uint64        // that prefilled it; 0 is not known
+
+	form    Form
+	moment  float64 // ms on the trace's clock
+	follows bool    // it is the Next of another
+	given   bool    // by Reader.Next
 }
 
 // Options say what a trace does not.
 type Options struct {
-	// BlockTokens are the tokens of a block: of a Mooncake trace, which does not say it. 0 is
-	// [MooncakeBlockTokens].
+	// BlockTokens are the tokens of a block, at most 65536, except in Dynamo's trace, which has them. 0 infers
+	// them from the first lines: 512 in Mooncake's form and 16 in Bailian's unless that does not fit.
 	BlockTokens int
+	// Unit is that of timestamps and delays, except in Dynamo's trace. Empty infers it from the first lines:
+	// milliseconds in Mooncake's form and seconds in Bailian's unless that is doubtful.
+	Unit Unit
 	// Disorder is how much later in the trace a request may come than others that began after it.
 	// 0 is [DynamoDisorder] or [MooncakeDisorder].
 	Disorder time.Duration
+	// Progress, if not nil, is called with the number of bytes that were read.
+	Progress func(bytes int)
 }
 
 // What holds unless options say otherwise.
 const (
-	MooncakeBlockTokens = 512
-	MooncakeDisorder    = 10 * time.Second
-	DynamoDisorder      = 10 * time.Minute // lines come at the ends of the requests
+	MooncakeDisorder = 10 * time.Second
+	DynamoDisorder   = 10 * time.Minute // lines come at the ends of the requests
 )
 
 const (
@@ -70,28 +88,77 @@ const (
 	mostTokens  = 100_000_000
 	mostHeld    = 1 << 24 // blocks of requests that are held back to be put in order: 128 MB
 	keptNotes   = 10
+	firstLines  = 1000 // from which is inferred what a trace does not say
 )
 
 // Note is what was wrong with a line.
 type Note struct {
+	File string // empty if the trace is one file
 	Line int64
 	api.FieldError
 }
 
-// Error tells line, field, value and what is allowed.
-func (n *Note) Error() string { return fmt.Sprintf("line %d: %s", n.Line, n.FieldError.Error()) }
+// Error gives file, line, field, value and what is allowed.
+func (n *Note) Error() string {
+	at := fmt.Sprintf("line %d: %s", n.Line, n.FieldError.Error())
+	if n.File != "" {
+		at = n.File + ", " + at
+	}
+	return at
+}
+
+// Missing is a field that requests of Dynamo's trace lack.
+type Missing struct {
+	Field    string
+	Requests int64
+}
 
 // Summary is what has been read so far.
 type Summary struct {
 	Form        Form // of the first line that could be used; empty before
 	BlockTokens int  // of it
 	Lines       int64
-	Requests    int64  // that could be used
-	Others      int64  // lines of Dynamo about something else than a request's end
-	Unused      int64  // lines that could not be used
-	Notes       []Note // the first of them
-	Disordered  int64  // lines that came after others of later requests, and were put back
-	Cut         bool   // the trace ends within a line, or its compression does
+	Requests    int64         // that could be used
+	Sessions    int64         // that the lines name
+	Arrivals    time.Duration // from the first request to the last one whose time the trace has
+	Others      int64         // lines of Dynamo about something else than a request's end
+	Unused      int64         // lines that could not be used
+	Notes       []Note        // the first of them
+	Disordered  int64         // lines that came after others of later requests, and were put back
+	Cut         bool          // the trace ends within a line, or its compression does
+	Missing     []Missing
+}
+
+// Lacking is a sentence that names what requests of the trace lack; empty if nothing is missing.
+func (s *Summary) Lacking() string {
+	if len(s.Missing) == 0 {
+		return ""
+	}
+	var names []string
+	for _, m := range s.Missing {
+		name := m.Field
+		if m.Requests < s.Requests {
+			name += fmt.Sprintf(" (in %d of %d requests)", m.Requests, s.Requests)
+		}
+		if m.Field == "input_tokens" {
+			name += " (replay.input_length is used)"
+		}
+		names = append(names, name)
+	}
+	return "The trace lacks " + strings.Join(names, ", ") + "."
+}
+
+// Untimed is the number of requests whose times are not known.
+func (s *Summary) Untimed() (n int64) {
+	if s.Form == Mooncake {
+		return s.Requests
+	}
+	for _, m := range s.Missing {
+		if m.Field == "total_time_ms" || m.Field == "ttft_ms" {
+			n = max(n, m.Requests)
+		}
+	}
+	return n
 }
 
 // Reader reads a trace, plain or compressed by gzip. It is not safe for concurrent use.
@@ -100,6 +167,18 @@ type Reader struct {
 	source  *bufio.Reader
 	summary Summary
 	line    []byte
+
+	waiting []string  // files to read after source
+	closer  io.Closer // of the file that is read, if it was opened here
+	several bool      // files
+	file    string    // that is read, if there are several
+	number  int64     // of the line in it
+
+	// first are the first lines of a trace in Mooncake's form until its scale is known.
+	first    []firstLine
+	settled  bool
+	scale    scale
+	sessions sessions
 
 	held    records // put in order
 	blocks  int     // of held
@@ -110,31 +189,74 @@ type Reader struct {
 	failed  error // of the source, or io.EOF
 }
 
+// firstLine is one with its place.
+type firstLine struct {
+	*object
+	file   string
+	number int64
+}
+
 // NewReader reads from a source. The error is the source's own, an *[api.FieldError] or that of a
 // file that only looks compressed.
 func NewReader(source io.Reader, o Options) (*Reader, error) {
-	if o.BlockTokens < 0 || o.BlockTokens > 1<<16 {
-		return nil, api.Refuse("block_tokens", o.BlockTokens, "1 to 65536")
+	r, err := newReader(o)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.begin(source)
+}
+
+func newReader(o Options) (*Reader, error) {
+	if o.BlockTokens < 0 || o.BlockTokens > mostBlockTokens {
+		return nil, api.Refuse("block_tokens", o.BlockTokens, fmt.Sprintf("1 to %d", mostBlockTokens))
 	}
 	if o.Disorder < 0 {
 		return nil, api.Refuse("disorder", o.Disorder, "0 or more")
 	}
-	r := &Reader{options: o, source: bufio.NewReaderSize(source, 1<<20)}
+	if o.Unit != "" && !slices.Contains(Units, string(o.Unit)) {
+		return nil, api.Refuse("time_unit", string(o.Unit), "one of "+strings.Join(Units, ", "))
+	}
+	r := &Reader{options: o}
+	if r.settled = o.BlockTokens > 0 && o.Unit != ""; r.settled { // there is nothing to infer
+		r.scale = scale{o.BlockTokens, inMilliseconds[o.Unit]}
+	}
+	return r, nil
+}
+
+// begin reads from a source next.
+func (r *Reader) begin(source io.Reader) error {
+	if r.options.Progress != nil {
+		source = &counted{source, r.options.Progress}
+	}
+	r.source = bufio.NewReaderSize(source, 1<<20)
 	if magic, _ := r.source.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(r.source)
 		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
+			return fmt.Errorf("gzip: %w", err)
 		}
 		r.source = bufio.NewReaderSize(unzipped, 1<<20)
 	}
-	return r, nil
+	return nil
+}
+
+// counted reports the bytes that are read.
+type counted struct {
+	io.Reader
+	progress func(int)
+}
+
+// Read implements [io.Reader].
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.progress(n)
+	return n, err
 }
 
 // Summary is what has been read so far.
 func (r *Reader) Summary() Summary { return r.summary }
 
 // Next is the next request in the order of time, [io.EOF] after the last one. Another error is
-// the source's.
+// the source's, or an *[api.FieldError] of an option that the trace needs.
 func (r *Reader) Next() (*Record, error) {
 	for r.failed == nil && !r.ready() {
 		r.read()
@@ -143,19 +265,25 @@ func (r *Reader) Next() (*Record, error) {
 		return nil, r.failed
 	}
 	record := heap.Pop(&r.held).(*Record)
-	r.blocks -= len(record.Blocks)
 	if !r.given {
 		r.given, r.began = true, record.moment
 	}
 	r.emitted = record.moment
-	record.At = time.Duration((record.moment - r.began) * float64(time.Millisecond))
-	r.summary.Requests++
+	record.At = milliseconds(record.moment - r.began)
+	r.summary.Arrivals = record.At
+	for turn := record; turn != nil; turn = turn.Next {
+		turn.given = true
+		r.blocks -= len(turn.Blocks)
+		r.summary.Requests++
+	}
 	return record, nil
 }
 
 // ready says whether no line that is still to come can belong before the first one held.
+// A turn whose time depends on another may stand anywhere behind that.
 func (r *Reader) ready() bool {
-	return len(r.held) > 0 && (r.blocks > mostHeld || r.latest-r.held[0].moment > r.disorder())
+	inOrder := len(r.sessions.turns) == 0 && len(r.held) > 0 && r.latest-r.held[0].moment > r.disorder()
+	return len(r.held) > 0 && (r.blocks > mostHeld || inOrder)
 }
 
 // disorder is in ms.
@@ -173,26 +301,97 @@ func (r *Reader) disorder() float64 {
 // read takes one line.
 func (r *Reader) read() {
 	line, err := r.nextLine()
-	if err != nil {
-		r.failed = err
-		if errors.Is(err, io.ErrUnexpectedEOF) { // of the compression
-			r.failed, r.summary.Cut = io.EOF, true
+	ended := err != nil
+	if errors.Is(err, io.ErrUnexpectedEOF) { // of the compression
+		r.summary.Cut, err = true, io.EOF
+	}
+	if line = bytes.TrimSpace(line); len(line) > 0 {
+		r.take(line, ended)
+	}
+	if errors.Is(err, io.EOF) {
+		err = r.openNext()
+	}
+	if r.failed = err; r.failed != nil && !r.settled {
+		r.settle()
+	}
+}
+
+// take decodes a line; last: its file ends with it.
+func (r *Reader) take(line []byte, last bool) {
+	o, bad := parse(line)
+	switch {
+	case bad != nil:
+		if last && bad.Field == notJSON {
+			r.summary.Cut = true
+			bad.Allowed = "a complete line: the trace ends within this one"
+		}
+		r.note(bad)
+	case o.Event != nil:
+		record, missing, bad := o.Event.dynamo()
+		if record == nil && bad == nil {
+			r.summary.Others++
+			return
+		}
+		r.use(record, bad)
+		if bad == nil {
+			r.lacks(missing)
+		}
+	case r.settled || r.summary.Form == Dynamo:
+		r.useObject(o)
+	default:
+		r.first = append(r.first, firstLine{o, r.file, r.number})
+		if r.blocks += len(o.HashIDs); len(r.first) >= firstLines || r.blocks > mostHeld {
+			r.settle()
 		}
 	}
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
+}
+
+// settle infers the scale of a trace from its first lines, and uses these. Lines of them that are out
+// of order come into place however late they are.
+func (r *Reader) settle() {
+	r.settled, r.blocks = true, 0
+	if len(r.first) == 0 {
 		return
 	}
-	record, bad := decode(line, r.options.BlockTokens)
-	switch {
-	case bad == nil && record == nil:
-		r.summary.Others++
+	objects := make([]*object, len(r.first))
+	for i, f := range r.first {
+		objects[i] = f.object
+	}
+	var bad *api.FieldError
+	if r.scale, bad = inferScale(objects, r.options); bad != nil {
+		r.failed, r.first = bad, nil
 		return
-	case bad == nil:
+	}
+	file, number := r.file, r.number
+	for _, f := range r.first {
+		r.file, r.number = f.file, f.number
+		r.useObject(f.object)
+	}
+	r.file, r.number, r.first = file, number, nil
+}
+
+func (r *Reader) useObject(o *object) {
+	if r.summary.Form == Dynamo {
+		r.note(refuse("event", "", "an event of Dynamo's request trace, as in the lines before"))
+		return
+	}
+	record, bad := o.mooncake(r.scale)
+	if at := o.Timestamp; bad == nil && r.options.Unit == "" && len(r.first) == 0 && at != nil && r.scale.milliseconds == 1 && *at != float64(int64(*at)) {
+		bad = refuse("timestamp", *at, "a whole number of milliseconds, as in the first lines, unless the unit is set")
+	}
+	if bad == nil {
+		record.Line = r.number
+		bad = r.sessions.join(record, o)
+		r.summary.Sessions = r.sessions.begun
+	}
+	r.use(record, bad)
+}
+
+// use holds a record, or notes what is wrong with it.
+func (r *Reader) use(record *Record, bad *api.FieldError) {
+	if bad == nil {
+		record.Line = r.number
 		bad = r.fits(record)
-	case r.failed != nil && bad.Field == notJSON:
-		r.summary.Cut = true
-		bad.Allowed = "a complete line: the trace ends within this one"
 	}
 	if bad != nil {
 		r.note(bad)
@@ -201,10 +400,41 @@ func (r *Reader) read() {
 	r.hold(record)
 }
 
+// lacks counts the fields that a request lacks.
+func (r *Reader) lacks(fields []string) {
+	for _, field := range fields {
+		at := slices.IndexFunc(r.summary.Missing, func(m Missing) bool { return m.Field == field })
+		if at < 0 {
+			at = len(r.summary.Missing)
+			r.summary.Missing = append(r.summary.Missing, Missing{Field: field})
+		}
+		r.summary.Missing[at].Requests++
+	}
+}
+
+// firstMoment is that of the first line that has one, in the trace's own unit.
+func (r *Reader) firstMoment() float64 {
+	for {
+		line, err := r.nextLine()
+		if o, bad := parse(bytes.TrimSpace(line)); bad == nil {
+			switch {
+			case o.Timestamp != nil && o.Event == nil:
+				return *o.Timestamp
+			case o.Event != nil && o.Event.Request != nil && o.Event.Request.Received != nil:
+				return *o.Event.Request.Received
+			}
+		}
+		if err != nil {
+			return math.Inf(1)
+		}
+	}
+}
+
 // nextLine is the next line, valid until the next call. At the end it comes with io.EOF.
 func (r *Reader) nextLine() ([]byte, error) {
 	r.line = r.line[:0]
 	r.summary.Lines++
+	r.number++
 	for {
 		part, err := r.source.ReadSlice('\n')
 		if len(r.line) <= longestLine {
@@ -228,25 +458,19 @@ func (r *Reader) nextLine() ([]byte, error) {
 func (r *Reader) fits(record *Record) *api.FieldError {
 	s := &r.summary
 	if s.Form == "" {
-		s.Form, s.BlockTokens = Mooncake, record.BlockTokens
-		if record.Timed {
-			s.Form = Dynamo
-		}
+		s.Form, s.BlockTokens = record.form, record.BlockTokens
 	}
 	if record.BlockTokens != s.BlockTokens {
 		return refuse("trace_block_size", record.BlockTokens, fmt.Sprintf("%d, as in the lines before it", s.BlockTokens))
 	}
-	if r.given && record.moment < r.emitted {
-		return refuse(timeField(record), fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s earlier than a previous line is too old", r.emitted, (r.latest-record.moment)/1000))
+	if r.given && !record.follows && record.moment < r.emitted {
+		field := "timestamp"
+		if record.form == Dynamo {
+			field = "event.request.request_received_ms"
+		}
+		return refuse(field, fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s earlier than a previous line is too old", r.emitted, (r.latest-record.moment)/1000))
 	}
 	return nil
-}
-
-func timeField(r *Record) string {
-	if r.Timed {
-		return "event.request.request_received_ms"
-	}
-	return "timestamp"
 }
 
 func refuse(field string, value any, allowed string) *api.FieldError {
@@ -256,17 +480,19 @@ func refuse(field string, value any, allowed string) *api.FieldError {
 func (r *Reader) note(bad *api.FieldError) {
 	r.summary.Unused++
 	if len(r.summary.Notes) < keptNotes {
-		r.summary.Notes = append(r.summary.Notes, Note{r.summary.Lines, *bad})
+		r.summary.Notes = append(r.summary.Notes, Note{r.file, r.number, *bad})
 	}
 }
 
 func (r *Reader) hold(record *Record) {
-	record.Line = r.summary.Lines
-	if record.moment < r.latest && !record.Timed {
+	r.blocks += len(record.Blocks)
+	if record.follows {
+		return // the turn before it leads to it
+	}
+	if record.moment < r.latest && record.form == Mooncake {
 		r.summary.Disordered++
 	}
 	r.latest = max(r.latest, record.moment)
-	r.blocks += len(record.Blocks)
 	heap.Push(&r.held, record)
 }
 

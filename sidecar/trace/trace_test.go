@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
 )
 
 func readAll(t *testing.T, text string, o Options) ([]*Record, Summary) {
@@ -36,7 +38,7 @@ func TestDynamo(t *testing.T) {
 	text, err := os.ReadFile("testdata/dynamo.jsonl")
 	require.NoError(t, err)
 	all, s := readAll(t, string(text), Options{})
-	assert.Equal(t, Summary{Form: Dynamo, BlockTokens: 32, Lines: 6, Requests: 6}, s)
+	assert.Equal(t, Summary{Form: Dynamo, BlockTokens: 32, Lines: 6, Requests: 6, Arrivals: all[5].At}, s)
 	require.Len(t, all, 6)
 	first := all[0]
 	assert.Equal(t, "fa65c591-1912-492f-8320-47db8512109f", first.ID)
@@ -59,11 +61,12 @@ const good = `{"timestamp": 0, "input_length": 1100, "output_length": 5, "hash_i
 
 func TestMooncake(t *testing.T) {
 	all, s := readAll(t, good, Options{})
-	assert.Equal(t, Summary{Form: Mooncake, BlockTokens: 512, Lines: 2, Requests: 2}, s)
+	assert.Equal(t, Summary{Form: Mooncake, BlockTokens: 512, Lines: 2, Requests: 2, Arrivals: 40 * time.Millisecond}, s)
+	assert.EqualValues(t, 2, s.Untimed())
 	assert.Equal(t, []uint64{0, 1, 2}, all[0].Blocks)
 	assert.Equal(t, 40*time.Millisecond, all[1].At)
 	assert.Equal(t, -1, all[1].Cached)
-	assert.False(t, all[1].Timed)
+	assert.Negative(t, all[1].Ended)
 
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -82,11 +85,11 @@ func TestBadLines(t *testing.T) {
 	for _, c := range []struct{ line, note string }{
 		{`{"timestamp": 1, "input_length": 600, "output_length": 1}`, "line 2: hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512"},
 		{`{"timestamp": 1, "output_length": 1, "hash_ids": [1]}`, "line 2: input_length is required: a whole number"},
-		{`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp is required: a number of milliseconds"},
+		{`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp is required: a number, the time of the request"},
 		{`{"timestamp": 1, "input_length": 600, "hash_ids": [1]}`, "line 2: output_length is required: a whole number"},
 		{`{"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []}`, "line 2: input_length: 0 is not allowed: 1 to 100000000"},
 		{`{"timestamp": 1, "input_length": "x", "output_length": 1, "hash_ids": []}`, `line 2: input_length: "x" is not allowed: a whole number`},
-		{`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp: -1 is not allowed: 0 to 1e+15"},
+		{`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp: -1 is not allowed: 0 to 9e+12"},
 		{`{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [-1]}`, "line 2: hash_ids: [-1] is not allowed: a list of whole numbers from 0"},
 		{`[1]`, `line 2: line: "[1]" is not allowed: a JSON object`},
 		{`{"event": {"event_type": "request_end"}}`, "line 2: event.request is required: an object"},
@@ -119,7 +122,7 @@ func TestDisorder(t *testing.T) {
 	line := func(ms int) string {
 		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
 	}
-	all, s := readAll(t, line(1000)+line(3000)+line(2000)+line(60_000)+line(2500)+line(50_000), Options{})
+	all, s := readAll(t, line(1000)+line(3000)+line(2000)+line(60_000)+line(2500)+line(50_000), Options{BlockTokens: 512, Unit: Milliseconds})
 	var at []time.Duration
 	for _, r := range all {
 		at = append(at, r.At/time.Millisecond)
@@ -130,10 +133,203 @@ func TestDisorder(t *testing.T) {
 	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: 58 s earlier than a previous line is too old", s.Notes[0].Error())
 }
 
+// files gives the requests of files in testdata.
+func fileRequests(t *testing.T, o Options, names ...string) ([]*Record, Summary, error) {
+	t.Helper()
+	files, err := Find(names...)
+	require.NoError(t, err)
+	r, err := files.Open(o)
+	require.NoError(t, err)
+	defer r.Close()
+	var all []*Record
+	for {
+		record, err := r.Next()
+		if err != nil {
+			return all, r.Summary(), err
+		}
+		all = append(all, record)
+	}
+}
+
+// Units and block sizes come from a trace's lines, or from the options that an error names.
+func TestScale(t *testing.T) {
+	line := func(format string, length, hashes, n int) (lines string) {
+		for i := range n {
+			ids := strings.TrimSuffix(strings.Repeat("1,", hashes), ",")
+			lines += fmt.Sprintf(`{"timestamp": `+format+`, "input_length": %d, "output_length": 1, "hash_ids": [%s]}`+"\n", i, length, ids)
+		}
+		return lines
+	}
+	bailian, err := os.ReadFile("testdata/bailian_seconds.jsonl")
+	require.NoError(t, err)
+	wholeSeconds := `{"chat_id": 0, "parent_chat_id": -1, "timestamp": 1, "input_length": 16, "output_length": 1, "hash_ids": [1]}
+{"chat_id": 1, "parent_chat_id": 0, "timestamp": 3, "input_length": 16, "output_length": 1, "hash_ids": [1]}
+`
+	for _, c := range []struct {
+		name, text string
+		options    Options
+		blocks     int
+		last       time.Duration // of the last request
+		bad        string        // the option that is missing
+	}{
+		{"Bailian", string(bailian), Options{}, 16, 18281 * time.Millisecond, ""},
+		{"Bailian in milliseconds", string(bailian), Options{Unit: Milliseconds}, 16, 18281 * time.Microsecond, ""},
+		{"Bailian, whole numbers", wholeSeconds, Options{}, 0, 0, "time_unit"},
+		{"Bailian, whole seconds", wholeSeconds, Options{Unit: Seconds}, 16, 2 * time.Second, ""},
+		{"decimals", line("%d.25", 600, 2, 3), Options{}, 0, 0, "time_unit"},
+		{"decimals of milliseconds", line("%d.25", 600, 2, 3), Options{Unit: Milliseconds}, 512, 2 * time.Millisecond, ""},
+		{"time of day in seconds", line("177731280%d", 600, 2, 3), Options{}, 0, 0, "time_unit"},
+		{"time of day in milliseconds", line("177731280000%d", 600, 2, 3), Options{}, 512, 2 * time.Millisecond, ""},
+		{"time of day in nanoseconds", line("177731280000000000%d", 600, 2, 3), Options{}, 0, 0, "time_unit"},
+		{"one request a millisecond", line("%d", 600, 2, 20), Options{}, 0, 0, "time_unit"},
+		{"one request a second", line("%d", 600, 2, 20), Options{Unit: Seconds}, 512, 19 * time.Second, ""},
+		{"blocks of 64", line("%d", 600, 10, 3), Options{}, 64, 2 * time.Millisecond, ""},
+		{"blocks of 24", line("%d", 24*400, 400, 3), Options{}, 24, 2 * time.Millisecond, ""},
+		{"blocks of any of several sizes", line("%d", 40, 3, 3), Options{}, 16, 2 * time.Millisecond, ""},
+		{"blocks of no single size", line("%d", 90, 4, 3), Options{}, 0, 0, "block_tokens"},
+		{"blocks of a size that is given", line("%d", 90, 4, 3), Options{BlockTokens: 24}, 24, 2 * time.Millisecond, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := NewReader(strings.NewReader(c.text), c.options)
+			require.NoError(t, err)
+			var last *Record
+			for err == nil {
+				var next *Record
+				if next, err = r.Next(); next != nil {
+					last = next
+				}
+			}
+			if c.bad != "" {
+				var bad *api.FieldError
+				require.ErrorAs(t, err, &bad)
+				assert.Equal(t, c.bad, bad.Field)
+				return
+			}
+			require.ErrorIs(t, err, io.EOF)
+			assert.Empty(t, r.Summary().Notes)
+			assert.Equal(t, c.blocks, r.Summary().BlockTokens)
+			assert.InDelta(t, c.last.Seconds(), last.At.Seconds(), 1e-6)
+		})
+	}
+}
+
+// Chats of Bailian's form belong to the session of their parent, whose prompts they hold already.
+func TestChats(t *testing.T) {
+	all, s, err := fileRequests(t, Options{}, "testdata/bailian_seconds.jsonl")
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, all, 40)
+	assert.EqualValues(t, 40, s.Requests)
+	assert.Equal(t, 376, all[0].PromptTokens)
+	assert.Len(t, all[0].Blocks, 24)
+	sessions := map[uint64]bool{}
+	for _, r := range all {
+		sessions[r.Session] = true
+	}
+	assert.Len(t, sessions, int(s.Sessions))
+	chat := func(id, parent string, at int) string {
+		return fmt.Sprintf(`{"chat_id": %s, "parent_chat_id": %s, "timestamp": %d.5, "input_length": 16, "output_length": 1, "hash_ids": [1]}`+"\n", id, parent, at)
+	}
+	all, s = readAll(t, chat("7", "-1", 1)+chat("8", "7", 2)+chat("9", "null", 3)+chat("10", "8", 4)+chat("11", "7", 5)+chat("13", "12", 6)+chat("14", "12", 7), Options{})
+	require.Len(t, all, 7)
+	for i, first := range []int{0, 0, 2, 0, 0, 5, 5} {
+		assert.Equal(t, all[first].Session, all[i].Session, i)
+	}
+	assert.EqualValues(t, 3, s.Sessions)
+}
+
+// Turns of AIPerf's form continue their session: their prompts hold the earlier ones and the answers, and those with a
+// delay hang on the turn before.
+func TestSessions(t *testing.T) {
+	all, s, err := fileRequests(t, Options{}, "testdata/multiturn.jsonl")
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, all, 2, "the others follow these")
+	assert.Equal(t, Summary{Form: Mooncake, BlockTokens: 512, Lines: 5, Requests: 5, Sessions: 2, Arrivals: 100 * time.Millisecond}, s)
+	var turns [2][]*Record
+	for i := range all {
+		for r := all[i]; r != nil; r = r.Next {
+			assert.Equal(t, all[i].Session, r.Session)
+			turns[i] = append(turns[i], r)
+		}
+	}
+	require.Len(t, turns[0], 3)
+	require.Len(t, turns[1], 2)
+	assert.Equal(t, 100*time.Millisecond, all[1].At)
+	second, third := turns[0][1], turns[0][2]
+	assert.Equal(t, 1500*time.Millisecond, second.Delay)
+	assert.Equal(t, 4096+100+600, second.PromptTokens)
+	assert.Equal(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, second.Blocks[:8])
+	assert.Len(t, second.Blocks, 9, "the full ones")
+	assert.Equal(t, second.PromptTokens+100+600, third.PromptTokens)
+	assert.Equal(t, second.Blocks, third.Blocks[:9])
+	assert.NotEqual(t, second.Blocks[8], turns[1][1].Blocks[8])
+
+	// A session whose lines hold the earlier prompts, and whose turns have times.
+	all, s = readAll(t, `{"session_id": 3, "timestamp": 0, "input_length": 1024, "output_length": 5, "hash_ids": [1, 2]}
+{"session_id": 3, "timestamp": 90, "input_length": 1536, "output_length": 5, "hash_ids": [1, 2, 3]}
+{"session_id": 4, "delay": 90, "input_length": 1536, "output_length": 5, "hash_ids": [1, 2, 3]}
+`, Options{})
+	require.Len(t, all, 2)
+	assert.Equal(t, []uint64{1, 2, 3}, all[1].Blocks)
+	assert.Equal(t, 1536, all[1].PromptTokens)
+	require.Len(t, s.Notes, 1)
+	assert.Equal(t, "line 3: timestamp is required: a number, the time of the session's first request", s.Notes[0].Error())
+}
+
+// A trace of Dynamo without the values of its tracker is read, and what it lacks is named once.
+func TestDynamoWithoutTracker(t *testing.T) {
+	all, s, err := fileRequests(t, Options{}, "testdata/dynamo_min.jsonl")
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, all, 2)
+	assert.Equal(t, 128, all[0].PromptTokens)
+	assert.Equal(t, []any{-1, time.Duration(-1), time.Duration(-1), uint64(0)}, []any{all[0].Cached, all[0].FirstToken, all[0].Ended, all[0].Worker})
+	assert.Equal(t, 2*time.Second, all[1].At)
+	assert.Equal(t, "The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.", s.Lacking())
+	assert.EqualValues(t, 2, s.Untimed())
+
+	partly := `{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, "output_tokens": 1, "total_time_ms": 3, %s "cached_tokens": 0, "worker": {"decode_worker_id": 9}, "replay": {"trace_block_size": 4, "input_sequence_hashes": [1]}}}}` + "\n"
+	all, s = readAll(t, fmt.Sprintf(partly, "")+fmt.Sprintf(partly, `"ttft_ms": 2,`), Options{})
+	require.Len(t, all, 2)
+	assert.Equal(t, "The trace lacks ttft_ms (in 1 of 2 requests).", s.Lacking())
+	assert.Equal(t, 3*time.Millisecond, all[0].Ended)
+}
+
+// Several files are one trace, whatever their order, and notes name the file.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	line := func(ms int) string {
+		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(line(60_000) + "{}\n" + line(90_000)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for name, data := range map[string]string{"t.0.jsonl": packed.String(), "t.1.jsonl": line(120_000)[:30], "t.2.jsonl": line(0) + line(30_000)} {
+		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(data), 0o600))
+	}
+	all, s, err := fileRequests(t, Options{}, dir+"/t.*.jsonl", dir+"/t.2.jsonl")
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, all, 4)
+	assert.Equal(t, 90*time.Second, all[3].At)
+	assert.EqualValues(t, 4, s.Requests)
+	assert.True(t, s.Cut)
+	require.Len(t, s.Notes, 2)
+	assert.Equal(t, "t.0.jsonl, line 2: timestamp is required: a number, the time of the request", s.Notes[1].Error())
+	for pattern, message := range map[string]string{dir + "/x*": "no file matches", dir + "/x": "no such file", dir: "is a directory"} {
+		_, err := Find(pattern)
+		assert.ErrorContains(t, err, message)
+	}
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(good[:100]))
 	f.Add([]byte{0x1f, 0x8b, 8})
+	for _, name := range []string{"multiturn", "dynamo_min"} {
+		text, err := os.ReadFile("testdata/" + name + ".jsonl")
+		require.NoError(f, err)
+		f.Add(text)
+	}
 	f.Add([]byte(`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1e9, "input_tokens": 4, "output_tokens": 1, "ttft_ms": 1, "total_time_ms": 3, "worker": {"prefill_worker_id": 18446744073709551615}, "replay": {"trace_block_size": 2, "input_sequence_hashes": [1, 18446744073709551615]}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := NewReader(bytes.NewReader(data), Options{})
@@ -150,8 +346,10 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("%v after %v", record.At, last)
 			}
 			last = record.At
-			if record.PromptTokens < 1 || record.OutputTokens < 0 || len(record.Blocks) < record.PromptTokens/r.Summary().BlockTokens || record.Ended < record.FirstToken {
-				t.Fatalf("%+v", record)
+			for ; record != nil; record = record.Next {
+				if record.PromptTokens < 1 || record.OutputTokens < 0 || len(record.Blocks) < record.PromptTokens/r.Summary().BlockTokens || record.Ended >= 0 && record.Ended < record.FirstToken {
+					t.Fatalf("%+v", record)
+				}
 			}
 		}
 		s := r.Summary()

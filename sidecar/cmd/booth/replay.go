@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -29,6 +29,9 @@ type replayed struct {
 	Heading   string        `json:"heading"`
 	Trace     string        `json:"trace"`
 	Form      trace.Form    `json:"form"`
+	Arrivals  float64       `json:"arrival_seconds"` // from the first request to the last one, as recorded
+	Sessions  int64         `json:"sessions,omitempty"`
+	Lacking   string        `json:"lacking,omitempty"` // a sentence that names what requests of the trace lack
 	Unused    int64         `json:"unused_lines"`
 	Notes     []string      `json:"unused_notes,omitempty"`
 	Cut       bool          `json:"cut"`
@@ -80,18 +83,26 @@ func (c *simulateCmd) checkTrace() error {
 }
 
 // replay runs the cluster by a trace, once for each mode.
-func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
+func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	if err := c.checkTrace(); err != nil {
-		return flagOf(err)
+		return err
 	}
-	o, first, err := c.clusterOfTrace(p)
+	files, err := trace.Find(c.Trace...)
 	if err != nil {
-		return flagOf(err)
+		return api.Refuse("trace", strings.Join(c.Trace, ", "), fmt.Sprintf("readable files (%v)", err))
 	}
-	size := int64(0)
-	if info, err := os.Stat(c.Trace); err == nil {
-		size = info.Size()
+	if c.replayed, err = c.firstRequest(files); err != nil {
+		return err
 	}
+	p, err := c.plan()
+	if err != nil {
+		return err
+	}
+	o, err := c.clusterOfTrace(p)
+	if err != nil {
+		return err
+	}
+	size := files.Size
 	bar := out.bar(1000, "simulating")
 	var read atomic.Int64
 	rows, summaries := make([]replayedRow, len(p.grid.Modes)), make([]trace.Summary, len(p.grid.Modes))
@@ -103,7 +114,7 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
 			o.Mode = mode
 			rows[i].Mode = mode
 			f := &rows[i].Figures
-			*f, summaries[i], err = c.replayMode(working, o, func(n int) {
+			*f, summaries[i], err = c.replayMode(working, o, files, func(n int) {
 				if size > 0 {
 					_ = bar.Set(int(1000 * min(read.Add(int64(n)), size*int64(len(rows))) / (size * int64(len(rows)))))
 				}
@@ -120,17 +131,22 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted; nothing was written")
 	case err != nil:
-		return flagOf(err)
+		return err
 	case rows[0].Requests == 0:
-		return flagOf(api.Refuse("trace", c.Trace, fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens", o.Profile.KV.Tokens())))
+		return api.Refuse("trace", files.String(), fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens", o.Profile.KV.Tokens()))
 	}
 	r := replayed{
-		Simulated: true, Heading: c.heading(o, first), Trace: filepath.Base(c.Trace), Form: summaries[0].Form,
-		Unused: summaries[0].Unused, Cut: summaries[0].Cut, Speed: c.TraceSpeed, Modes: rows,
+		Simulated: true, Heading: c.heading(o, files), Trace: files.String(), Form: summaries[0].Form,
+		Arrivals: summaries[0].Arrivals.Seconds(), Sessions: summaries[0].Sessions, Lacking: summaries[0].Lacking(), Unused: summaries[0].Unused, Cut: summaries[0].Cut, Speed: c.TraceSpeed, Modes: rows,
 	}
 	for _, n := range summaries[0].Notes {
 		r.Notes = append(r.Notes, n.Error())
 	}
+	return c.report(&r, out.stdout)
+}
+
+// report writes all files and prints the table.
+func (c *simulateCmd) report(r *replayed, stdout io.Writer) error {
 	for _, path := range c.Output {
 		write := r.writeCSV
 		if filepath.Ext(path) == ".json" {
@@ -140,94 +156,84 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
 			return err
 		}
 	}
-	return r.show(out.stdout)
+	return r.show(stdout)
 }
 
-// openTrace reads the trace from its beginning; read hears of the bytes.
-func (c *simulateCmd) openTrace(read func(int)) (*os.File, *trace.Reader, error) {
-	f, err := os.Open(c.Trace)
+// openTrace reads the trace from its beginning; progress is called with the number of bytes read.
+func (c *simulateCmd) openTrace(files *trace.Files, progress func(int)) (*trace.Reader, error) {
+	r, err := files.Open(trace.Options{BlockTokens: c.TraceBlockSize, Unit: c.TraceTimeUnit, Progress: progress})
+	if err != nil && !errors.As(err, new(*api.FieldError)) {
+		err = api.Refuse("trace", strings.Join(c.Trace, ", "), fmt.Sprintf("a trace, plain or gzipped (%v)", err))
+	}
+	return r, err
+}
+
+// firstRequest is that of a trace.
+func (c *simulateCmd) firstRequest(files *trace.Files) (*trace.Record, error) {
+	r, err := c.openTrace(files, nil)
 	if err != nil {
-		return nil, nil, api.Refuse("trace", c.Trace, fmt.Sprintf("a readable file (%v)", errors.Unwrap(err)))
+		return nil, err
 	}
-	r, err := trace.NewReader(&heard{f, read}, trace.Options{BlockTokens: c.TraceBlockSize})
-	var field *api.FieldError
-	switch {
-	case errors.As(err, &field):
-		err = api.Refuse("trace_block_size", c.TraceBlockSize, field.Allowed)
-	case err != nil:
-		err = api.Refuse("trace", c.Trace, fmt.Sprintf("a trace, plain or gzipped (%v)", err))
+	defer r.Close()
+	first, err := r.Next()
+	if err == nil || errors.As(err, new(*api.FieldError)) {
+		return first, err
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
+	allowed := "a trace with requests"
+	for _, n := range r.Summary().Notes {
+		allowed += "; " + n.Error()
 	}
-	return f, r, nil
-}
-
-// heard tells of the bytes that are read.
-type heard struct {
-	io.Reader
-	read func(int)
-}
-
-// Read implements [io.Reader].
-func (h *heard) Read(p []byte) (int, error) {
-	n, err := h.Reader.Read(p)
-	h.read(n)
-	return n, err
+	return nil, api.Refuse("trace", files.String(), allowed)
 }
 
 // clusterOfTrace is the cluster that the flags ask for, with blocks of the trace's size.
-func (c *simulateCmd) clusterOfTrace(p plan) (sim.Options, *trace.Record, error) {
-	f, r, err := c.openTrace(func(int) {})
-	if err != nil {
-		return sim.Options{}, nil, err
-	}
-	defer f.Close()
-	first, err := r.Next()
-	if err != nil {
-		allowed := "a trace with requests"
-		for _, n := range r.Summary().Notes {
-			allowed += "; " + n.Error()
-		}
-		return sim.Options{}, nil, api.Refuse("trace", c.Trace, allowed)
-	}
+func (c *simulateCmd) clusterOfTrace(p plan) (sim.Options, error) {
 	o := p.grid.Cluster
-	tokens := o.Profile.KV.Tokens()
-	o.Profile.KV.BlockTokens = first.BlockTokens
-	o.Profile.KV.Blocks = tokens / first.BlockTokens
+	o.Profile.KV.Blocks = or(c.KVBlocks, o.Profile.KV.Tokens()/c.replayed.BlockTokens)
+	o.Profile.KV.BlockTokens = c.replayed.BlockTokens
 	if c.FirstSeed != nil {
 		o.Seed = uint64(*c.FirstSeed)
 	}
-	_, err = sim.New(o)
-	return o, first, err
+	_, err := sim.New(o)
+	return o, err
 }
 
-func (c *simulateCmd) replayMode(ctx context.Context, o sim.Options, read func(int)) (openloop.Figures, trace.Summary, error) {
-	f, r, err := c.openTrace(read)
+func (c *simulateCmd) replayMode(ctx context.Context, o sim.Options, files *trace.Files, read func(int)) (openloop.Figures, trace.Summary, error) {
+	r, err := c.openTrace(files, read)
 	if err != nil {
 		return openloop.Figures{}, trace.Summary{}, err
 	}
-	defer f.Close()
+	defer r.Close()
 	figures, err := openloop.Run(ctx, o, func() (openloop.Arrival, error) {
 		q, err := r.Next()
 		if err != nil {
 			return openloop.Arrival{}, err
 		}
-		at := time.Duration(float64(q.At) / c.TraceSpeed)
-		return openloop.Arrival{At: at, PromptTokens: q.PromptTokens, OutputTokens: q.OutputTokens, Blocks: q.Blocks[:q.PromptTokens/q.BlockTokens]}, nil
+		return *c.arrival(q), nil
 	})
 	return figures, r.Summary(), err
 }
 
+// arrival is a request of the trace, with the turns that follow it.
+func (c *simulateCmd) arrival(q *trace.Record) *openloop.Arrival {
+	if q == nil {
+		return nil
+	}
+	atSpeed := func(d time.Duration) time.Duration { return time.Duration(float64(d) / c.TraceSpeed) }
+	return &openloop.Arrival{
+		At: atSpeed(q.At), Delay: atSpeed(q.Delay), PromptTokens: q.PromptTokens, OutputTokens: q.OutputTokens,
+		Blocks: q.Blocks[:q.PromptTokens/q.BlockTokens], Next: c.arrival(q.Next),
+	}
+}
+
 // heading says what is simulated.
-func (c *simulateCmd) heading(o sim.Options, first *trace.Record) string {
+func (c *simulateCmd) heading(o sim.Options, files *trace.Files) string {
 	calibrated := "times fitted to " + o.Profile.Baseline
 	if !o.Profile.CalibratedFor(o.Speculation) {
 		calibrated = "not calibrated"
 	}
 	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, caches of %d blocks of %d tokens, replaying %s.",
-		o.Profile.Name, calibrated, o.Profile.Workers, o.Profile.GPU, o.Profile.KV.Blocks, first.BlockTokens, filepath.Base(c.Trace))
+		o.Profile.Name, calibrated, o.Profile.Workers, o.Profile.GPU, o.Profile.KV.Blocks, o.Profile.KV.BlockTokens, files)
 }
 
 // replayedColumns are those of the table and the CSV.
@@ -263,7 +269,13 @@ func (r *replayed) cells(row *replayedRow, unknown string) []string {
 // show prints the table and what limits it.
 func (r *replayed) show(to io.Writer) error {
 	fmt.Fprintln(to, r.Heading)
-	fmt.Fprintln(to, "Requests are sent at the times in the trace (open loop). Blocks of answers are not reused, since the trace does not include their hashes.")
+	fmt.Fprintf(to, "Requests are sent at the times in the trace (open loop), which are over %.1f s. Blocks of answers are not reused, since the trace does not include their hashes.\n", r.Arrivals)
+	if r.Sessions > 0 {
+		fmt.Fprintf(to, "The trace has %d sessions. A turn with a delay is sent that long after the end of the turn before.\n", r.Sessions)
+	}
+	if r.Lacking != "" {
+		fmt.Fprintln(to, r.Lacking)
+	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "\nsimulated: mode\trequests")
 	for _, c := range replayedColumns {

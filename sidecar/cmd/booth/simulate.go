@@ -23,6 +23,7 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/study"
+	"kvbooth/sidecar/trace"
 )
 
 // simulateCmd is `booth simulate`. A flag that is not given leaves its field of the
@@ -60,9 +61,11 @@ type simulateCmd struct {
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Pause between an answer and the next question, such as 10s."`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"Maximum new conversations per second."`
 
-	Trace          string  `group:"Trace" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in Mooncake's format; may be gzipped. The cache uses the trace's block size and holds as many tokens as without it."`
-	TraceBlockSize int     `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a Mooncake trace. Default: 512."`
-	TraceSpeed     float64 `group:"Trace" default:"1" placeholder:"X" help:"Replay speed as a multiple of the recorded speed."`
+	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian or AIPerf's sessions; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
+	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`
+	TraceTimeUnit  trace.Unit    `group:"Trace" placeholder:"UNIT" help:"Unit of the trace's timestamps: s, ms, us or ns. Default: inferred from the trace."`
+	replayed       *trace.Record `kong:"-"` // the first request of the trace; nil without one
+	TraceSpeed     float64       `group:"Trace" default:"1" placeholder:"X" help:"Replay speed as a multiple of the recorded speed."`
 
 	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json; the JSON also has each run. May be repeated."`
 	Baseline []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write FILE.csv or FILE.json as a baseline that the load generator can import; it is marked as simulated. May be repeated."`
@@ -79,12 +82,12 @@ func (c *simulateCmd) Help() string {
 
 func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 	out := newScreen(stdout, stderr)
+	if len(c.Trace) > 0 {
+		return flagOf(c.replay(ctx, out))
+	}
 	plan, err := c.plan()
 	if err != nil {
 		return flagOf(err)
-	}
-	if c.Trace != "" {
-		return c.replay(ctx, out, plan)
 	}
 	runs := plan.grid.Runs()
 	bar := out.bar(runs, "simulating")
@@ -155,6 +158,12 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		OverlapWeight: c.OverlapWeight, Temperature: c.Temperature, RouterDecodeActiveRequestWeight: c.RouterDecodeActiveRequestWeight,
 		RouterTrackOutputBlocks: c.RouterTrackOutputBlocks, RouterAssumeKVReuse: c.RouterAssumeKVReuse,
 	}
+	blockSize := or(c.BlockSize, *base.BlockSize)
+	if c.replayed != nil { // there are no conversations, which would have to fit into a cache
+		r.Turns, r.OpeningTokens, r.MaxTokens = &api.Range{Min: 1, Max: 1}, new(1), new(1)
+		r.OutputTokens, r.QuestionTokens = &api.Distribution{}, &api.Distribution{Mean: 1}
+		blockSize = c.replayed.BlockTokens
+	}
 	for _, m := range c.Modes {
 		r.Modes = append(r.Modes, api.Mode(m))
 	}
@@ -162,7 +171,7 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		r.ThinkTimeSeconds = new(c.ThinkTime.Seconds())
 	}
 	if c.KVBlocks != nil {
-		r.KVTokens = new(*c.KVBlocks * or(c.BlockSize, *base.BlockSize))
+		r.KVTokens = new(*c.KVBlocks * blockSize)
 	}
 	return r.Over(base), nil
 }
@@ -209,7 +218,9 @@ func flagOf(err error) error {
 	if !errors.As(err, &field) {
 		return err
 	}
-	name, named := map[string]string{"levels": "concurrency", "think_time_seconds": "think-time"}[field.Field]
+	name, named := map[string]string{
+		"levels": "concurrency", "think_time_seconds": "think-time", "block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
+	}[field.Field]
 	if !named {
 		name = strings.NewReplacer("_", "-", ".", "-").Replace(field.Field)
 		if strings.ContainsAny(field.Field, "/: ") { // in a file

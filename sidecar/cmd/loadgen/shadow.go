@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -61,94 +62,137 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 
 // shadowing is one call of the command.
 type shadowing struct {
-	conf *config.Shadow
-	out  *terminal
-	live bool // out is a terminal
+	conf  *config.Shadow
+	out   *terminal
+	live  bool // out is a terminal
+	files *trace.Files
 
 	options  shadow.Options // without the policies
 	own      bool           // the workers are those of the trace
+	named    int            // that the trace names
+	merged   map[uint64]uint64
+	inferred bool // whether answers are found again is
 	summary  trace.Summary
-	timed    bool
-	regular  bool
 	progress progress
 }
 
 // progress is how far a reading is.
 type progress struct {
 	what string
-	size int64
 	read int64
 	told time.Time
 }
 
-// table reads the trace once, for all policies.
+// table reads the trace for all policies. What has to be known of the whole trace before, its
+// workers and what its hits say of the engines, is read first where the files can be read again.
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
-	f, err := os.Open(filepath.Clean(s.conf.File))
-	if err != nil {
-		return nil, notStarted{api.Refuse("file", s.conf.File, fmt.Sprintf("a readable file (%v)", errors.Unwrap(err)))}
+	var err error
+	if s.files, err = trace.Find(s.conf.Files...); err != nil {
+		return nil, notStarted{api.Refuse("file", strings.Join(s.conf.Files, ", "), fmt.Sprintf("readable files (%v)", err))}
 	}
-	defer f.Close()
-	source, err := s.open(f, "reading")
+	source, err := s.open("reading")
 	if err != nil {
-		return nil, notStarted{fmt.Errorf("file: %s: %w", s.conf.File, err)}
+		return nil, err
 	}
-	first, err := source.Next()
-	if err != nil {
+	defer func() { _ = source.Close() }()
+	if source.first, err = source.Reader.Next(); err != nil {
 		return nil, notStarted{s.nothing(source.Summary(), err)}
 	}
-	if err := s.settings(first); err != nil {
+	if err := s.settings(source.first); err != nil {
 		return nil, notStarted{err}
+	}
+	if s.own && s.files.Regular {
+		if err := s.learn(ctx, source); err != nil {
+			return nil, err
+		}
+		_ = source.Close()
+		if source, err = s.open("reading"); err != nil {
+			return nil, err
+		}
 	}
 	o := s.options
 	o.Policies = shadow.DefaultPolicies()
-	figures, err := s.replay(ctx, &requests{Reader: source, first: first, strange: !s.own}, []shadow.Options{o})
+	figures, err := s.replay(ctx, source, []shadow.Options{o})
 	if err != nil {
 		return nil, err
 	}
 	s.summary = source.Summary()
-	r := report.NewShadow(api.ProgramVersion(), s.conf.File, s.summary, figures[0], o.BlockTokens)
+	if len(s.options.Workers) == 0 { // the files could not be read before
+		s.named = figures[0].Workers
+	}
+	r := report.NewShadow(api.ProgramVersion(), s.files.String(), s.summary, figures[0], o.BlockTokens)
 	r.Assumptions = s.assumptions(&figures[0])
-	if s.own {
-		s.options.Workers = shadow.MadeUp(figures[0].Workers)
-	}
-	if s.options.Answers == shadow.AnswersInferred {
-		s.options.Answers = shadow.AnswersForgotten
-		if figures[0].AnswersFound {
-			s.options.Answers = shadow.AnswersFound
-		}
-	}
+	s.settle(&figures[0])
 	return r, nil
 }
 
-// open reads a file from its beginning.
-func (s *shadowing) open(f *os.File, what string) (*trace.Reader, error) {
-	s.progress = progress{what: what, told: time.Now()}
-	if info, err := f.Stat(); err == nil {
-		s.regular = info.Mode().IsRegular()
-		s.progress.size = info.Size()
+// learn reads the trace for the workers that it names, and for what is inferred of the engines from
+// the hits that were measured, so that all figures are about the same workers and all requests.
+func (s *shadowing) learn(ctx context.Context, source *requests) error {
+	source.spans = map[uint64]*presence{}
+	figures, err := s.replay(ctx, source, []shadow.Options{s.options})
+	if err != nil {
+		return err
 	}
-	return trace.NewReader(&counted{f, &s.progress.read}, trace.Options{BlockTokens: s.conf.BlockTokens, Disorder: s.conf.Disorder})
+	s.merge(source.spans)
+	s.settle(&figures[0])
+	return nil
 }
 
-// counted counts what is read.
-type counted struct {
-	io.Reader
-	n *int64
+// settle keeps what was inferred of the engines.
+func (s *shadowing) settle(f *shadow.Figures) {
+	s.options.Guess.Late = f.Late
+	if s.options.Answers == shadow.AnswersInferred && s.files.Regular {
+		s.inferred, s.options.Answers = f.AnswersSure, shadow.AnswersForgotten
+		if f.AnswersFound {
+			s.options.Answers = shadow.AnswersFound
+		}
+	}
 }
 
-// Read implements [io.Reader].
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	*c.n += int64(n)
-	return n, err
+// presence is the time from the first arrival at a worker to the last end there.
+type presence struct{ from, to time.Duration }
+
+// merge takes workers that never overlap in time for one: after a restart, a worker has another id.
+func (s *shadowing) merge(spans map[uint64]*presence) {
+	ids := slices.SortedFunc(maps.Keys(spans), func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(spans[a].from, spans[b].from), cmp.Compare(a, b))
+	})
+	s.named, s.merged = len(ids), map[uint64]uint64{}
+	var ends []time.Duration // of the workers that are left
+	for _, id := range ids {
+		at := slices.IndexFunc(ends, func(end time.Duration) bool { return end < spans[id].from })
+		if at < 0 {
+			at = len(ends)
+			ends = append(ends, 0)
+		}
+		ends[at] = spans[id].to
+		s.merged[id] = uint64(at) + 1
+	}
+	s.options.Workers = shadow.MadeUp(len(ends))
+}
+
+// open reads the files from their beginning.
+func (s *shadowing) open(what string) (*requests, error) {
+	s.progress = progress{what: what, told: time.Now()}
+	r, err := s.files.Open(trace.Options{
+		BlockTokens: s.conf.BlockTokens, Unit: trace.Unit(s.conf.TimeUnit), Disorder: s.conf.Disorder, Progress: func(n int) { s.progress.read += int64(n) },
+	})
+	if err != nil {
+		return nil, notStarted{fmt.Errorf("file: %w", err)}
+	}
+	return &requests{Reader: r, of: s}, nil
 }
 
 // nothing says why a trace has no request.
 func (s *shadowing) nothing(summary trace.Summary, err error) error {
-	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("file: %s: %w", s.conf.File, err)
+	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace needs
+		return api.Require(bad.Field, fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-")))
 	}
-	all := []error{api.Refuse("file", s.conf.File, fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("file: %s: %w", s.files, err)
+	}
+	all := []error{api.Refuse("file", s.files.String(), fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
 	for _, n := range summary.Notes {
 		all = append(all, &n)
 	}
@@ -158,7 +202,7 @@ func (s *shadowing) nothing(summary trace.Summary, err error) error {
 // settings are what the flags and the first request say of the cluster.
 func (s *shadowing) settings(first *trace.Record) error {
 	o := shadow.DefaultOptions(first.BlockTokens)
-	s.timed = first.Timed
+	o.Policies = nil
 	s.own = s.conf.Workers == 0
 	switch {
 	case !s.own:
@@ -185,17 +229,29 @@ func (s *shadowing) settings(first *trace.Record) error {
 // assumptions are the sentences about what the trace does not say.
 func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	var all []string
-	if s.timed {
+	assumed := fmt.Sprintf("first token after %s and %s per output token (--first-token, --per-token). The spread of requests depends on this.", s.conf.FirstToken, s.conf.PerToken)
+	switch untimed := s.summary.Untimed(); untimed {
+	case 0:
 		all = append(all, "Under every policy, the times to first token and to the end of the answer are those of the trace.")
-	} else {
-		all = append(all, fmt.Sprintf("Assumed, since the trace has no times: first token after %s and %s per output token (--first-token, --per-token). The spread of requests depends on this.", s.conf.FirstToken, s.conf.PerToken))
+	case s.summary.Requests:
+		all = append(all, "Assumed, since the trace has no times: "+assumed)
+	default:
+		all = append(all, fmt.Sprintf("Assumed for %d requests without times: %s", untimed, assumed))
+	}
+	if lacking := s.summary.Lacking(); lacking != "" {
+		all = append(all, lacking)
+	}
+	if n := len(s.options.Workers); s.own && n > 0 && n < s.named {
+		all = append(all, fmt.Sprintf("The trace names %d workers. Those that never overlap in time, as before and after a restart, count as one worker that keeps its cache: --workers sets another number than %d.", s.named, n))
+	} else if s.own && n == 0 {
+		all = append(all, "The workers are those that the trace names: in a file instead of a pipe, those that never overlap in time would count as one.")
 	}
 	found := "are found again by later turns"
 	if !f.AnswersFound {
 		found = "are not found again"
 	}
 	switch {
-	case s.options.Answers == shadow.AnswersInferred && f.AnswersSure:
+	case s.inferred || s.options.Answers == shadow.AnswersInferred && f.AnswersSure:
 		all = append(all, fmt.Sprintf("Blocks of answers %s: inferred from the hits in the trace.", found))
 	case s.conf.Answers == "" || !f.AnswersSure:
 		all = append(all, fmt.Sprintf("Assumed: blocks of answers %s (--answers).", found))
@@ -206,10 +262,18 @@ func (s *shadowing) assumptions(f *shadow.Figures) []string {
 		all = append(all, fmt.Sprintf("Figures cover the time from %.0f s on, when this was known.", f.Since.Seconds()))
 	}
 	return append(all,
-		"Conversations are inferred: a prompt that continues an earlier one is its next turn.",
+		s.conversations(),
 		fmt.Sprintf("opening_hash uses the first %d tokens of a prompt.", s.options.OpeningTokens),
 		"Only hit rates and load balance are estimated, not latency: with different latencies, requests would have arrived at different times.",
 	)
+}
+
+// conversations says where conversations come from.
+func (s *shadowing) conversations() string {
+	if s.summary.Sessions > 0 {
+		return fmt.Sprintf("Conversations are the trace's %d sessions. A turn with a delay comes that long after the end of the turn before.", s.summary.Sessions)
+	}
+	return "Conversations are inferred: a prompt that continues an earlier one is its next turn."
 }
 
 // curvePolicies are those that curves are drawn of.
@@ -217,7 +281,7 @@ var curvePolicies = []shadow.Kind{shadow.RoundRobin, shadow.LeastLoaded, shadow.
 
 // curves reads the trace once more, for other capacities and numbers of workers.
 func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
-	if s.conf.WithoutCurves || !s.regular {
+	if s.conf.WithoutCurves || !s.files.Regular {
 		return nil
 	}
 	o := s.options
@@ -239,16 +303,13 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 	for _, n := range workers {
 		point(n, c)
 	}
-	f, err := os.Open(filepath.Clean(s.conf.File))
+	source, err := s.open("curves")
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	source, err := s.open(f, "curves")
-	if err != nil {
-		return err
-	}
-	figures, err := s.replay(ctx, &requests{Reader: source, strange: true}, points)
+	defer source.Close()
+	source.strange = true
+	figures, err := s.replay(ctx, source, points)
 	if err != nil {
 		return err
 	}
@@ -264,15 +325,14 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 
 // replay tells shadows of the trace, and its reader how far that is.
 func (s *shadowing) replay(ctx context.Context, source shadow.Source, options []shadow.Options) ([]shadow.Figures, error) {
-	service := shadow.Service{FirstToken: s.conf.FirstToken, PerToken: s.conf.PerToken}
 	n := int64(0)
-	figures, err := shadow.Replay(ctx, source, service, options, func(requests int64) { n = requests; s.showProgress(requests) })
+	figures, err := shadow.Replay(ctx, source, s.service(), options, func(requests int64) { n = requests; s.showProgress(requests) })
 	s.out.end()
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("stopped after %d requests; no report was written", n)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("file: %s: %w", s.conf.File, err)
+		return nil, fmt.Errorf("file: %s: %w", s.files, err)
 	}
 	return figures, nil
 }
@@ -284,8 +344,8 @@ const tellEvery = 10 * time.Second
 func (s *shadowing) showProgress(requests int64) {
 	p := &s.progress
 	line := fmt.Sprintf("%s: %d requests", p.what, requests)
-	if p.size > 0 && s.regular {
-		line += fmt.Sprintf(", %.0f %%", 100*float64(p.read)/float64(p.size))
+	if s.files.Size > 0 && s.files.Regular {
+		line += fmt.Sprintf(", %.0f %%", 100*float64(p.read)/float64(s.files.Size))
 	}
 	switch {
 	case s.live:
@@ -299,8 +359,10 @@ func (s *shadowing) showProgress(requests int64) {
 // requests are those of a trace.
 type requests struct {
 	*trace.Reader
-	first   *trace.Record // that has been read already
-	strange bool          // the real workers are not those that are asked about
+	of      *shadowing
+	first   *trace.Record        // that has been read already
+	strange bool                 // the real workers are not those that are asked about
+	spans   map[uint64]*presence // of the workers, if not nil
 }
 
 // Next implements [shadow.Source].
@@ -309,8 +371,24 @@ func (r *requests) Next() (*trace.Record, error) {
 	if r.first = nil; record == nil {
 		record, err = r.Reader.Next()
 	}
-	if record != nil && r.strange {
-		record.Worker = 0
+	for turn := record; turn != nil; turn = turn.Next {
+		switch {
+		case r.strange || !r.of.own:
+			turn.Worker = 0
+		case r.of.merged != nil:
+			turn.Worker = r.of.merged[turn.Worker]
+		case r.spans != nil && turn.Worker != 0:
+			_, ended := r.of.service().Times(turn)
+			if s := r.spans[turn.Worker]; s != nil {
+				s.to = max(s.to, turn.At+ended)
+			} else {
+				r.spans[turn.Worker] = &presence{turn.At, turn.At + ended}
+			}
+		}
 	}
 	return record, err
+}
+
+func (s *shadowing) service() shadow.Service {
+	return shadow.Service{FirstToken: s.conf.FirstToken, PerToken: s.conf.PerToken}
 }

@@ -100,6 +100,93 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 	assert.NotContains(t, stdout, "account", "of other workers than the real ones")
 }
 
+// dynamoTrace has requests of 64 tokens, each on a worker, one a second; every second one takes 1.5 s.
+func dynamoTrace(workers ...uint64) string {
+	var b strings.Builder
+	for i, worker := range workers {
+		fmt.Fprintf(&b, `{"event": {"event_type": "request_end", "request": {"request_received_ms": %d, "input_tokens": 65, "output_tokens": 2, "cached_tokens": 0, "ttft_ms": 100, "total_time_ms": %d, "worker": {"prefill_worker_id": %d}, "replay": {"trace_block_size": 64, "input_sequence_hashes": [%d]}}}}`+"\n",
+			1000*i, 500+1000*(i%2), worker, i%3)
+	}
+	return b.String()
+}
+
+// Workers that never overlap in time, such as those before and after a restart, are one.
+func TestShadowOverARestart(t *testing.T) {
+	before, after := dynamoTrace(11, 12, 11, 12, 11, 12, 23, 24, 23, 24, 23, 24), dynamoTrace(11, 12, 11, 12)
+	code, stdout, stderr := shadowed(t, written(t, before), "--blocks=100", "--no-curves")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "2 workers with a KV cache")
+	assert.Contains(t, stdout, "The trace names 4 workers. Those that never overlap in time, as before and after a restart, count as one worker that keeps its cache: --workers sets another number than 2.")
+	assert.Regexp(t, `(?m)^\| round_robin +\| +49\.2 % \|`, stdout, "each of three prompts is computed once on each of two workers")
+	assert.Regexp(t, `(?m)^\| actual +\| +49\.2 % \|`, stdout)
+	_, stdout, _ = shadowed(t, written(t, after), "--blocks=100", "--no-curves")
+	assert.Contains(t, stdout, "2 workers with a KV cache")
+	assert.NotContains(t, stdout, "restart")
+	_, stdout, _ = shadowed(t, written(t, dynamoTrace(1, 2, 1, 3, 2, 3)), "--blocks=100", "--no-curves")
+	assert.Contains(t, stdout, "2 workers with a KV cache", "a third one begins when the first one has ended")
+}
+
+// The curves agree with the table where both have the same setting, whatever was drawn or inferred.
+func TestShadowCurvesAgreeWithTheTable(t *testing.T) {
+	var many []uint64
+	for i := range 90 {
+		many = append(many, uint64(i%7%3+1))
+	}
+	for _, args := range [][]string{
+		{"../../trace/testdata/dynamo.jsonl", "--blocks=150"},
+		{"../../trace/testdata/dynamo.jsonl", "--blocks=300", "--workers=2"},
+		{"../../trace/testdata/bailian_seconds.jsonl", "--blocks=100", "--workers=4"},
+		{written(t, dynamoTrace(many...)), "--blocks=3"}, // in which the reuse of answers and the moment of hits are inferred
+	} {
+		code, stdout, stderr := shadowed(t, append(args, "--format=json")...)
+		require.Equal(t, success, code, stderr)
+		var r report.Shadow
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		table := map[string]float64{}
+		for _, p := range r.Policies {
+			table[p.Policy] = p.HitRatio
+		}
+		points := 0
+		for _, p := range append(r.ByCapacity, r.ByWorkers...) {
+			if p.Workers == r.Setting.Workers && p.Blocks == r.Setting.Blocks {
+				points++
+				for policy, hit := range p.Hit {
+					assert.Equal(t, table[policy], hit, "%v: %s", args, policy)
+				}
+			}
+		}
+		assert.Equal(t, 2, points)
+	}
+}
+
+// Traces of other forms are read in their own units, and several files are one trace.
+func TestShadowOfOtherForms(t *testing.T) {
+	dir := t.TempDir()
+	lines := strings.SplitAfter(twoTurns(2), "\n")
+	require.NoError(t, os.WriteFile(dir+"/t.2.jsonl", []byte(lines[0]+lines[1]), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/t.10.jsonl", []byte(lines[2]+lines[3]), 0o600))
+	const files = "../../trace/testdata/"
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{files + "bailian_seconds.jsonl", []string{"40 requests in 30 s (they arrive over 18.3 s)", "100 blocks of 16 tokens", "Conversations are the trace's 40 sessions."}},
+		{files + "multiturn.jsonl", []string{"5 requests in 12 s", "100 blocks of 512 tokens", "Conversations are the trace's 2 sessions. A turn with a delay comes that long after the end of the turn before."}},
+		{files + "dynamo_min.jsonl", []string{
+			"2 requests in 3 s", "100 blocks of 64 tokens", "Assumed, since the trace has no times: ",
+			"The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.",
+		}},
+		{dir + "/t.*.jsonl", []string{"4 requests in 26 s", "# Other routers on t.2.jsonl, t.10.jsonl"}},
+		{dir + "/t.10.jsonl " + dir + "/t.2.jsonl --time-unit=s", []string{"4 requests in 25001 s"}},
+	} {
+		code, stdout, stderr := shadowed(t, append(strings.Fields(c.args), "--workers=1", "--blocks=100", "--no-curves")...)
+		require.Equal(t, success, code, stderr)
+		for _, want := range c.want {
+			assert.Contains(t, stdout, want)
+		}
+	}
+}
+
 // What cannot be used is told by line, and the rest is used; what cannot be begun with is refused.
 func TestShadowOfABadTrace(t *testing.T) {
 	lines := strings.SplitAfter(twoTurns(20), "\n")
@@ -122,7 +209,9 @@ func TestShadowOfABadTrace(t *testing.T) {
 		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least one block of 512 tokens"},
 		{good + " --workers=2 --blocks=10 --tokens=5120", "set either --blocks or --tokens"},
 		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.AllowedShadow},
-		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: a readable file"},
+		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: readable files"},
+		{written(t, `{"timestamp":0.5,"input_length":5,"output_length":1,"hash_ids":[]}`+"\n"+`{"timestamp":1.5,"input_length":5,"output_length":1,"hash_ids":[]}`) + " --workers=2 --blocks=10", "time_unit is required: the unit of the trace's timestamps, one of s, ms, us, ns: the trace does not show it (--time-unit)"},
+		{written(t, `{"timestamp":1,"input_length":90,"output_length":1,"hash_ids":[1,2,3,4]}`) + " --workers=2 --blocks=10", "(--block-tokens)"},
 		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines is usable\nline 1: timestamp is required"},
 	} {
 		code, _, stderr := shadowed(t, strings.Fields(c.args)...)

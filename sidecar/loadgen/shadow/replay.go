@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,6 +20,21 @@ import (
 type Service struct {
 	FirstToken time.Duration // from the request to its first token
 	PerToken   time.Duration // from then on, for each token of the answer
+}
+
+// Times are those of a request's first token and end after its arrival: the trace's own where it has
+// them.
+func (s Service) Times(r *trace.Record) (first, ended time.Duration) {
+	first, ended = r.FirstToken, r.Ended
+	if first < 0 {
+		if first = s.FirstToken; ended >= 0 {
+			first = min(first, ended)
+		}
+	}
+	if ended < 0 {
+		ended = first + time.Duration(r.OutputTokens)*s.PerToken
+	}
+	return first, ended
 }
 
 // DefaultService is a guess: half a second, and 25 ms a token.
@@ -98,7 +114,6 @@ func newLanes(options []Options, n int) ([]*lane, error) {
 			if len(o.Policies) > 0 {
 				alone.Policies = o.Policies[i : i+1]
 			}
-			alone.Seed = o.Seed + uint64(i)
 			// Whether answers are found again is inferred from the actual world.
 			alone.blind = i > 0 && o.Answers != AnswersInferred
 			s, err := New(alone)
@@ -179,21 +194,13 @@ func (p *producer) run(ctx context.Context, source Source) error {
 		if err != nil {
 			return err
 		}
-		for len(p.ahead) > 0 && p.ahead[0].at <= record.At {
-			p.give(heap.Pop(&p.ahead).(step))
+		if err := p.pass(ctx, record.At); err != nil {
+			return err
 		}
 		p.begin(record)
-		if len(p.batch) >= batchSteps {
-			if err := p.send(ctx); err != nil {
-				return err
-			}
-		}
-		if p.requests++; p.heard != nil && p.requests%hearEvery == 0 {
-			p.heard(p.requests)
-		}
 	}
-	for len(p.ahead) > 0 {
-		p.give(heap.Pop(&p.ahead).(step))
+	if err := p.pass(ctx, math.MaxInt64); err != nil {
+		return err
 	}
 	if p.heard != nil {
 		p.heard(p.requests)
@@ -201,10 +208,33 @@ func (p *producer) run(ctx context.Context, source Source) error {
 	return p.send(ctx)
 }
 
+// pass gives on what happens up to a moment.
+func (p *producer) pass(ctx context.Context, until time.Duration) error {
+	for {
+		if len(p.batch) >= batchSteps {
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
+		if len(p.ahead) == 0 || p.ahead[0].at > until {
+			return nil
+		}
+		if s := heap.Pop(&p.ahead).(step); s.kind == beginning {
+			p.begin(s.request.Record)
+		} else {
+			p.give(s)
+		}
+	}
+}
+
 func (p *producer) begin(r *trace.Record) {
-	q := &request{Record: r, answers: !r.Timed || r.OutputTokens > 0}
-	full := min(len(r.Blocks), r.PromptTokens/r.BlockTokens)
-	q.conversation = p.threads.Of(r.Blocks[:full])
+	if p.requests++; p.heard != nil && p.requests%hearEvery == 0 {
+		p.heard(p.requests)
+	}
+	q := &request{Record: r, answers: r.Ended < 0 || r.OutputTokens > 0, conversation: r.Session}
+	if q.conversation == 0 {
+		q.conversation = p.threads.Of(r.Blocks[:min(len(r.Blocks), r.PromptTokens/r.BlockTokens)])
+	}
 	if n := len(p.places); n > 0 {
 		q.place = p.places[n-1]
 		p.places = p.places[:n-1]
@@ -212,16 +242,16 @@ func (p *producer) begin(r *trace.Record) {
 		q.place = p.taken
 		p.taken++
 	}
-	first, ended := r.FirstToken, r.Ended
-	if !r.Timed {
-		first = p.service.FirstToken
-		ended = first + time.Duration(r.OutputTokens)*p.service.PerToken
-	}
+	first, ended := p.service.Times(r)
 	p.give(step{r.At, beginning, q})
 	if q.answers {
 		heap.Push(&p.ahead, step{r.At + first, firstToken, q})
 	}
 	heap.Push(&p.ahead, step{r.At + ended, ending, q})
+	if next := r.Next; next != nil {
+		next.At = r.At + ended + next.Delay
+		heap.Push(&p.ahead, step{next.At, beginning, &request{Record: next}})
+	}
 }
 
 func (p *producer) give(s step) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,13 +77,23 @@ func TestReplayInParallel(t *testing.T) {
 	assert.Zero(t, several.Policies[0].Total.Requests, "the real workers are unknown")
 
 	for _, p := range o.Policies {
-		if p.Kind == Random || p.Costs.Temperature > 0 || p.Kind == KV || p.Kind == LeastLoaded {
-			continue // these draw
-		}
 		alone := o
 		alone.Policies = []Policy{p}
 		assert.Equal(t, rates[p.Name], replayed(t, text.String(), alone).Policies[1].Total.HitRatio(), p.Name)
 	}
+}
+
+// A turn of a session that follows another comes its delay after the assumed end of that.
+func TestReplayOfSessions(t *testing.T) {
+	text, err := os.ReadFile("../../trace/testdata/multiturn.jsonl")
+	require.NoError(t, err)
+	o := DefaultOptions(512)
+	o.Workers, o.Capacity, o.Answers = MadeUp(2), 100, AnswersFound
+	f := replayed(t, string(text), o)
+	answer := DefaultService.FirstToken + 100*DefaultService.PerToken
+	assert.Equal(t, 3*answer+2*1500*time.Millisecond, f.At)
+	assert.EqualValues(t, 5, f.Policies[1].Total.Requests)
+	assert.EqualValues(t, 4096+4796+5496+4096+4796, f.Policies[1].Total.PromptTokens)
 }
 
 // The account of the real choices of a Dynamo finds the tokens that its workers found.

@@ -174,8 +174,8 @@ func New(o Options) (*Shadow, error) {
 		s.other.answers = !s.answers
 		s.worlds = append(s.worlds, s.other)
 	}
-	for i, p := range o.Policies {
-		s.worlds = append(s.worlds, newWorld(s, p, o.Seed+uint64(i)+1))
+	for _, p := range o.Policies {
+		s.worlds = append(s.worlds, newWorld(s, p, o.Seed))
 	}
 	for i, w := range s.worlds {
 		w.number = i

@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -51,12 +52,19 @@ type part struct {
 }
 
 func newWorld(s *Shadow, p Policy, seed uint64) *world {
-	w := &world{shadow: s, policy: p, costs: p.Costs, answers: s.answers, rng: rand.New(rand.NewPCG(sim.Mix(seed), 1)), homes: newRecent[sim.WorkerID](mostConversations)}
+	w := &world{shadow: s, policy: p, costs: p.Costs, answers: s.answers, rng: rand.New(rand.NewPCG(sim.Mix(seed), nameSeed(p.Name))), homes: newRecent[sim.WorkerID](mostConversations)}
 	if p.Kind == Actual {
 		w.costs = s.options.Router
 	}
 	w.costs.BlockTokens = s.options.BlockTokens
 	return w
+}
+
+// nameSeed makes the draws of a policy its own, whichever others are beside it.
+func nameSeed(name string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+	return h.Sum64()
 }
 
 // weighs says whether the world needs the router's account of prompts in progress.

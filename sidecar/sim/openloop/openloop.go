@@ -3,9 +3,11 @@
 package openloop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -19,6 +21,10 @@ type Arrival struct {
 	PromptTokens int
 	OutputTokens int      // 0 counts as 1
 	Blocks       []uint64 // hashes of the prompt's full blocks, at least
+
+	// Next comes Delay after the end of this one, and its own At does not count; nil: none does.
+	Next  *Arrival
+	Delay time.Duration // of this one after the end of the one before
 }
 
 // Source gives arrivals in the order of time, io.EOF after the last one.
@@ -43,7 +49,7 @@ type Figures struct {
 	LargestQueue      float64 `json:"largest_queue_seconds"` // longest wait at a worker, to be begun with
 }
 
-// often is after how many requests the context is looked at.
+// often is after how many steps the context is checked.
 const often = 256
 
 // Run sends all arrivals to a cluster of its own and waits for all answers. The blocks of answers
@@ -56,36 +62,43 @@ func Run(ctx context.Context, o sim.Options, next Source) (Figures, error) {
 		return Figures{}, err
 	}
 	t := &tally{}
-	for n := 0; ; n++ {
-		if n%often == 0 && ctx.Err() != nil {
-			return Figures{}, ctx.Err()
+	for read := false; ; {
+		if !read {
+			a, err := next()
+			if read = errors.Is(err, io.EOF); err != nil && !read {
+				return Figures{}, err
+			}
+			if !read {
+				t.later(a.At, &a)
+			}
 		}
-		a, err := next()
-		if errors.Is(err, io.EOF) {
-			break
+		// Until the next arrival, requests may end that others wait for.
+		for {
+			if t.steps++; t.steps%often == 1 && ctx.Err() != nil {
+				return Figures{}, ctx.Err()
+			}
+			at, more := c.Next()
+			if !more || len(t.waiting) > 0 && t.waiting[0].At <= at {
+				break
+			}
+			c.Advance(at)
 		}
-		if err != nil {
-			return Figures{}, err
+		if len(t.waiting) == 0 {
+			return t.figures(), nil
 		}
+		a := t.waiting[0]
+		t.waiting = t.waiting[1:]
 		c.Advance(a.At)
 		if err := t.submit(c, a); err != nil {
 			return Figures{}, err
 		}
 	}
-	for n := 0; ; n++ {
-		if n%often == 0 && ctx.Err() != nil {
-			return Figures{}, ctx.Err()
-		}
-		at, more := c.Next()
-		if !more {
-			return t.figures(), nil
-		}
-		c.Advance(at)
-	}
 }
 
 // tally is what has become of the requests.
 type tally struct {
+	steps                  int
+	waiting                []*Arrival // in the order of time
 	ttft, tpot, latency    []float64
 	prompt, cached, output int
 	refused                int
@@ -94,14 +107,23 @@ type tally struct {
 	begun                  bool
 }
 
-func (t *tally) submit(c *sim.Cluster, a Arrival) error {
+// later lets a request arrive at a moment.
+func (t *tally) later(at time.Duration, a *Arrival) {
+	a.At = at
+	i, _ := slices.BinarySearchFunc(t.waiting, at+1, func(other *Arrival, at time.Duration) int { return cmp.Compare(other.At, at) })
+	t.waiting = slices.Insert(t.waiting, i, a)
+}
+
+func (t *tally) submit(c *sim.Cluster, a *Arrival) error {
 	q := sim.Request{PromptTokens: a.PromptTokens, OutputTokens: max(a.OutputTokens, 1), Reason: sim.FinishStop}
 	for _, hash := range a.Blocks {
 		q.Blocks = append(q.Blocks, sim.BlockHash(hash))
 	}
-	_, err := c.Submit(q, &observer{t})
+	_, err := c.Submit(q, &observer{t, a.Next})
 	if errors.As(err, new(*api.FieldError)) {
-		t.refused++
+		for ; a != nil; a = a.Next { // its later turns are longer
+			t.refused++
+		}
 		return nil
 	}
 	if !t.begun {
@@ -111,7 +133,10 @@ func (t *tally) submit(c *sim.Cluster, a Arrival) error {
 }
 
 // observer hears of one request.
-type observer struct{ tally *tally }
+type observer struct {
+	tally *tally
+	next  *Arrival
+}
 
 // Routed implements [sim.Observer].
 func (o *observer) Routed(*sim.Decision) {}
@@ -132,6 +157,9 @@ func (o *observer) Finished(r sim.Report) {
 	}
 	t.queue = max(t.queue, turn.Queue())
 	t.last = max(t.last, r.Ended)
+	if o.next != nil {
+		t.later(r.Ended+o.next.Delay, o.next)
+	}
 	t.prompt += r.PromptTokens
 	t.cached += r.CachedTokens
 	t.output += r.OutputTokens

@@ -52,6 +52,29 @@ func TestRun(t *testing.T) {
 	assert.InDelta(t, 100/f.Seconds, f.TokensPerSecond, 1e-9)
 }
 
+// A turn that follows another comes its delay after the end of that, wherever other requests come.
+func TestFollowingTurns(t *testing.T) {
+	p, err := sim.OpenProfile("h200-tp1")
+	require.NoError(t, err)
+	size := p.KV.BlockTokens
+	turn := func(n int) Arrival { return Arrival{PromptTokens: n*size + 1, OutputTokens: 50, Blocks: blocks(1, n)} }
+	alone, err := Run(t.Context(), sim.DefaultOptions(p), list(turn(100)))
+	require.NoError(t, err)
+	first, second, third, other := turn(100), turn(100), turn(100), turn(1)
+	first.Next, second.Next, second.Delay, third.Delay = &second, &third, time.Hour, time.Hour
+	other.At, other.Blocks = 90*time.Minute, blocks(2, 1)
+	f, err := Run(t.Context(), sim.DefaultOptions(p), list(first, other))
+	require.NoError(t, err)
+	assert.Equal(t, 4, f.Requests)
+	assert.InDelta(t, 2*time.Hour.Seconds()+3*alone.Latency50, f.Seconds, alone.Latency50)
+	assert.InDelta(t, 200.0/301, f.Hit, .01)
+
+	first.PromptTokens, first.Blocks = p.KV.Tokens()+1, blocks(3, p.KV.Blocks+1)
+	f, err = Run(t.Context(), sim.DefaultOptions(p), list(first, other))
+	require.NoError(t, err)
+	assert.Equal(t, 3, f.Refused, "with the turns that follow")
+}
+
 func TestRunEnds(t *testing.T) {
 	p, err := sim.OpenProfile("h200-tp1")
 	require.NoError(t, err)

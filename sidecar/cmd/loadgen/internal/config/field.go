@@ -151,6 +151,9 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := f.set(target, g.value); err != nil {
 		return &badValue{err, g.from}
 	}
+	if next := ctx.Scan.Peek(); ctx.Value.Flag == nil && target.Kind() == reflect.Slice && next.IsValue() {
+		return m.Decode(ctx, target) // the last argument takes all that follow
+	}
 	return nil
 }
 

@@ -10,11 +10,12 @@ import (
 
 // Shadow is what the command shadow asks for. What is 0 or empty was not given.
 type Shadow struct {
-	File           string
+	Files          []string // names and patterns
 	Workers        int
 	Blocks         int // of one worker's cache; or
 	Tokens         int // the same in tokens
 	BlockTokens    int
+	TimeUnit       string
 	Answers        string
 	FirstToken     time.Duration
 	PerToken       time.Duration
@@ -26,11 +27,12 @@ type Shadow struct {
 
 // shadowFlags are the flags of the command shadow.
 type shadowFlags struct {
-	File         string        `arg:"" form:"path" help:"Trace file in Dynamo's or Mooncake's format; may be gzipped."`
-	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace; then the real router's choices are reported, too."`
+	File         []string      `arg:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian or AIPerf's sessions; may be gzipped. Several files are one trace."`
+	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace, of which those that never overlap in time count as one; then the real router's choices are reported, too."`
 	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"KV cache size of one worker in blocks (Dynamo's total_blocks). This or --tokens is required."`
 	Tokens       int           `min:"1" max:"1000000000000" placeholder:"N" help:"KV cache size of one worker in tokens."`
-	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a Mooncake trace. Default: 512. Dynamo traces include it."`
+	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace; 512 in Mooncake's format and 16 in Bailian's if that fits."`
+	TimeUnit     string        `oneof:"s ms us ns" help:"Unit of the timestamps in a trace that is not Dynamo's. Default: inferred from the trace; ms in Mooncake's format and s in Bailian's unless that is doubtful."`
 	Answers      string        `oneof:"inferred found forgotten" help:"Whether later turns find the cached blocks of answers. Default: inferred from the hits in the trace, else found."`
 	FirstToken   time.Duration `min:"0s" max:"1h" help:"Assumed time to first token if the trace has no times. Default: 500ms."`
 	PerToken     time.Duration `min:"0s" max:"1m" help:"Assumed time per output token if the trace has no times. Default: 25ms."`
@@ -47,7 +49,7 @@ func (l *loader) shadow(ctx *kong.Context) *Shadow {
 	}
 	t := &l.grammar.Shadow
 	s := &Shadow{
-		File: t.File, Workers: t.Workers, Blocks: t.Blocks, Tokens: t.Tokens, BlockTokens: t.BlockTokens, Answers: t.Answers,
+		Files: t.File, Workers: t.Workers, Blocks: t.Blocks, Tokens: t.Tokens, BlockTokens: t.BlockTokens, TimeUnit: t.TimeUnit, Answers: t.Answers,
 		FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond,
 		HashedTokens: t.HashedTokens, Disorder: t.Disorder, WithoutCurves: t.NoCurves, StandardOutput: t.Format,
 	}

@@ -48,7 +48,8 @@ type ShadowTrace struct {
 	File       string   `json:"file"`
 	Form       string   `json:"form"`
 	Requests   int64    `json:"requests"`
-	Seconds    float64  `json:"seconds"` // from the first request to the last end
+	Seconds    float64  `json:"seconds"`         // from the first request to the last end
+	Arrivals   float64  `json:"arrival_seconds"` // from the first request to the last one
 	Lines      int64    `json:"lines"`
 	Unused     int64    `json:"unused_lines"`
 	Notes      []string `json:"unused_notes,omitempty"` // the first of them
@@ -111,7 +112,7 @@ func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTok
 	r := &Shadow{
 		Program: program,
 		Trace: ShadowTrace{
-			File: filepath.Base(file), Form: string(s.Form), Requests: s.Requests, Seconds: f.At.Seconds(), Lines: s.Lines,
+			File: filepath.Base(file), Form: string(s.Form), Requests: s.Requests, Seconds: f.At.Seconds(), Arrivals: s.Arrivals.Seconds(), Lines: s.Lines,
 			Unused: s.Unused, Disordered: s.Disordered, Cut: s.Cut,
 		},
 		Setting: ShadowSetting{f.Workers, f.Capacity, blockTokens},
@@ -233,7 +234,7 @@ func (r *Shadow) curves() (all []shadowCurve) {
 func (r *Shadow) Facts() []string {
 	t, s := r.Trace, r.Setting
 	facts := []string{
-		fmt.Sprintf("%d requests in %.0f s, read from %d lines (%s format).", t.Requests, t.Seconds, t.Lines, t.Form),
+		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), read from %d lines (%s format).", t.Requests, t.Seconds, t.Arrivals, t.Lines, t.Form),
 		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks, s.BlockTokens, s.Blocks*s.BlockTokens),
 	}
 	return append(facts, r.Assumptions...)

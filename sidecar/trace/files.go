@@ -1,0 +1,129 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files are those of one trace, in the order of time.
+type Files struct {
+	Names   []string
+	Size    int64 // bytes of all, if Regular
+	Regular bool  // all can be read more than once
+}
+
+// Find gives the files with names or patterns such as trace.*.jsonl.gz, in the order of the first request of each.
+func Find(patterns ...string) (*Files, error) {
+	f := &Files{Regular: true}
+	for _, pattern := range patterns {
+		names := []string{pattern}
+		if _, err := os.Stat(pattern); err != nil && strings.ContainsAny(pattern, `*?[`) {
+			names, _ = filepath.Glob(pattern) // a bad pattern matches nothing
+			if len(names) == 0 {
+				return nil, fmt.Errorf("%s: no file matches", pattern)
+			}
+		}
+		for _, name := range names {
+			info, err := os.Stat(name)
+			switch {
+			case err == nil && info.IsDir():
+				err = errors.New("is a directory; name its files, such as " + filepath.Join(name, "*.jsonl.gz"))
+			case err != nil:
+				err = errors.Unwrap(err) // the name stands in front
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if slices.Contains(f.Names, name) {
+				continue
+			}
+			f.Names = append(f.Names, name)
+			f.Size += info.Size()
+			f.Regular = f.Regular && info.Mode().IsRegular()
+		}
+	}
+	if len(f.Names) > 1 && f.Regular {
+		return f, f.sort()
+	}
+	return f, nil
+}
+
+// sort is by the first moment in each file; files without any come last.
+func (f *Files) sort() error {
+	firsts := map[string]float64{}
+	for _, name := range f.Names {
+		one := Files{Names: []string{name}}
+		r, err := one.Open(Options{})
+		if err != nil {
+			return err
+		}
+		firsts[name] = r.firstMoment()
+		_ = r.Close()
+	}
+	slices.SortStableFunc(f.Names, func(a, b string) int { return cmp.Compare(firsts[a], firsts[b]) })
+	return nil
+}
+
+// Open reads the files from their beginning.
+func (f *Files) Open(o Options) (*Reader, error) {
+	r, err := newReader(o)
+	if err != nil {
+		return nil, err
+	}
+	r.waiting = f.Names
+	if err := r.openNext(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// String is the names of the files, of many the first and the last one.
+func (f *Files) String() string {
+	names := make([]string, len(f.Names))
+	for i, name := range f.Names {
+		names[i] = filepath.Base(name)
+	}
+	if n := len(names); n > 3 {
+		return fmt.Sprintf("%s … %s (%d files)", names[0], names[n-1], n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// openNext goes on to the next file; io.EOF: there is none.
+func (r *Reader) openNext() error {
+	if len(r.waiting) == 0 {
+		return io.EOF
+	}
+	name := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	_ = r.Close()
+	file, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return err
+	}
+	r.closer, r.number = file, 0
+	if r.several = r.several || len(r.waiting) > 0; r.several {
+		r.file = filepath.Base(name)
+	}
+	if err := r.begin(file); err != nil {
+		_ = r.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Close closes the file that is being read, if the reader opened it.
+func (r *Reader) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	file := r.closer
+	r.closer = nil
+	return file.Close()
+}

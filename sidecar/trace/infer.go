@@ -1,0 +1,151 @@
+package trace
+
+import (
+	"math"
+	"math/bits"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Unit is that of a trace's timestamps and delays.
+type Unit string
+
+// The units.
+const (
+	Seconds      Unit = "s"
+	Milliseconds Unit = "ms"
+	Microseconds Unit = "us"
+	Nanoseconds  Unit = "ns"
+)
+
+// Units are all of them, as flags and errors name them.
+var Units = []string{string(Seconds), string(Milliseconds), string(Microseconds), string(Nanoseconds)}
+
+var inMilliseconds = map[Unit]float64{Seconds: 1000, Milliseconds: 1, Microseconds: 1e-3, Nanoseconds: 1e-6}
+
+// scale is what the lines of a trace in Mooncake's form leave out.
+type scale struct {
+	blockTokens  int
+	milliseconds float64 // of a unit of time
+}
+
+// Block sizes that the forms define.
+const (
+	mooncakeBlockTokens = 512
+	bailianBlockTokens  = 16
+)
+
+const (
+	mostBlockTokens = 1 << 16
+	// fastest is the rate, in requests per second, above which whole numbers are not taken for
+	// milliseconds without being told so: as seconds they are a rate of 1/1000 of it.
+	fastest = 250
+	// fewest requests tell a rate.
+	fewest = 10
+)
+
+// inferScale is the scale of a trace by its first lines. The error names the option to set.
+func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
+	if s.blockTokens = o.BlockTokens; s.blockTokens == 0 {
+		if s.blockTokens = inferBlockTokens(lines); s.blockTokens == 0 {
+			return s, &api.FieldError{Field: "block_tokens", Allowed: "the tokens of a block: several sizes fit the lengths and hash_ids of the trace's lines"}
+		}
+	}
+	unit := o.Unit
+	if unit == "" {
+		if unit = inferUnit(lines); unit == "" {
+			return s, &api.FieldError{Field: "time_unit", Allowed: "the unit of the trace's timestamps, one of " + strings.Join(Units, ", ") + ": the trace does not show it"}
+		}
+	}
+	s.milliseconds = inMilliseconds[unit]
+	return s, nil
+}
+
+func isBailian(o *object) bool { return given(o.Chat) }
+
+// inferUnit is seconds for Bailian's form, where decimals confirm it, and milliseconds for whole
+// numbers in Mooncake's form that are neither a time of day in another unit nor an absurd rate; else
+// empty.
+func inferUnit(lines []*object) Unit {
+	least, most := math.Inf(1), 0.0
+	n, fractions, bailian := 0, false, false
+	for _, o := range lines {
+		if o.Timestamp == nil || *o.Timestamp < 0 {
+			continue
+		}
+		at := *o.Timestamp
+		n++
+		least, most = min(least, at), max(most, at)
+		fractions = fractions || at != math.Trunc(at)
+		bailian = bailian || isBailian(o)
+	}
+	span := most - least
+	switch {
+	case n == 0 || span == 0 && least < longestTime: // no time passes in any unit
+		return Milliseconds
+	case bailian && fractions:
+		return Seconds
+	case bailian, fractions:
+		return ""
+	case least >= 1e9 && least < 1e11, least >= 1e14: // a time of day in seconds, or in less than milliseconds
+		return ""
+	case n >= fewest && float64(n-1) > fastest*span/1000:
+		return ""
+	}
+	return Milliseconds
+}
+
+// inferBlockTokens is the block size that fits the numbers of hashes and tokens of most lines: the
+// one that the form defines if it is among the best, else the only power of two, else the only
+// number. It is 0 if that leaves a choice.
+func inferBlockTokens(lines []*object) int {
+	usual := mooncakeBlockTokens
+	var steps [mostBlockTokens + 2]int // the change of the number of lines that a size fits
+	n := 0
+	for _, o := range lines {
+		if o.InputLength == nil || *o.InputLength < 1 {
+			continue
+		}
+		if isBailian(o) {
+			usual = bailianBlockTokens
+		}
+		// Blocks of b tokens are hashed if all full ones are, and perhaps one more:
+		// floor(length/b) <= hashes <= ceil(length/b).
+		length, hashes := *o.InputLength, int64(len(o.HashIDs))
+		low, high := length/(hashes+1)+1, int64(mostBlockTokens)
+		if hashes > 1 {
+			high = min(high, (length-1)/(hashes-1))
+		}
+		n++
+		if low <= high {
+			steps[low]++
+			steps[high+1]--
+		}
+	}
+	fits, best := 0, 0
+	var all, powers []int
+	count := make([]int, mostBlockTokens+1)
+	for b := 1; b <= mostBlockTokens; b++ {
+		fits += steps[b]
+		count[b] = fits
+		if fits > best {
+			best, all, powers = fits, nil, nil
+		}
+		if fits == best {
+			all = append(all, b)
+			if bits.OnesCount(uint(b)) == 1 {
+				powers = append(powers, b)
+			}
+		}
+	}
+	switch {
+	case count[usual] == best, 2*best <= n: // the lines that do not fit are reported one by one
+		return usual
+	case len(powers) == 1:
+		return powers[0]
+	case len(all) == 1:
+		return all[0]
+	}
+	return 0
+}
