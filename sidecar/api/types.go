@@ -694,6 +694,9 @@ type BaselineRow struct {
 	InflightSpreadMax     *float64    `json:"inflight_spread_max,omitempty"`
 	N                     int         `json:"n,omitempty"`        // turns behind the row, where known
 	Measured              *time.Time  `json:"measured,omitempty"` // when, where known
+	// Unlike names the values that are missing here because an imported file has them by another
+	// definition, such as ttft_p50.
+	Unlike []string `json:"unlike,omitempty"`
 
 	// Seconds is how long it was measured, where known. LagSeconds is how late the
 	// load generator was over that time (p95), where known: so much too high the

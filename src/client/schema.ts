@@ -1528,6 +1528,8 @@ export interface components {
              * @description when, where known
              */
             measured?: string;
+            /** @description values that are missing here because an imported file has them by another definition, such as ttft_p50 */
+            unlike?: string[];
             /** @description how long it was measured, where known */
             seconds?: number;
             /** @description how late the load generator was over that time (p95), if known: the TTFT may be too high by this much; the intervals allow for it */

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
@@ -120,7 +121,7 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 const maxResult = 16 << 20
 
 // readResult reads a baseline as CSV or JSON, what another program measured in a mode that
-// it does not record, or the rows of a report.
+// it does not record, the rows of a report, or the summary of a run.
 func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -141,11 +142,12 @@ func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 	if strings.ToLower(filepath.Ext(path)) != ".json" {
 		return baseline.ReadCSV(bytes.NewReader(data), name)
 	}
-	b, ok, err := fromReport(data, name)
-	if ok {
-		return b, err
+	for _, from := range []func([]byte, string) (api.Baseline, bool, error){fromReport, fromRun} {
+		if b, ok, err := from(data, name); ok {
+			return b, err
+		}
 	}
-	b, err = baseline.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
+	b, err := baseline.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
 	if bad := new(api.FieldError); mode.Mode != "" && errors.As(err, &bad) && bad.Field == "mode" { // the file does not say it
 		return baseline.ReadJSON(bytes.NewReader(data), name, mode)
 	}
@@ -179,6 +181,49 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	for _, s := range r.Sides {
 		b.Rows = append(b.Rows, s.Rows...)
+	}
+	b.Deployment.Speculation = "" // a row's own matter
+	return b, true, baseline.Validate(b)
+}
+
+// fromRun reads the summary of a run at one concurrency in one mode. It is false for JSON that is none.
+func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
+	var r report.Report
+	if json.Unmarshal(data, &r) != nil || r.Format == 0 || r.Cause == "" {
+		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
+	}
+	for _, s := range r.Steps {
+		if s.Concurrency != r.Concurrency || s.Mode != r.Mode || s.Speculation != r.Speculation {
+			return b, true, api.Refuse("steps", fmt.Sprintf("%d conversations, %s", s.Concurrency, s.Mode),
+				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of all together", r.Concurrency, r.Mode))
+		}
+	}
+	row := api.BaselineRow{
+		Concurrency: r.Concurrency, Mode: r.Mode, Speculation: r.Speculation, N: r.Turns.OK, Seconds: r.Seconds, LagSeconds: &r.Client.WorstLagSeconds,
+		OutputTokensPerSecond: r.OutputTokensPerSecond.Value, RequestsPerSecond: r.RequestsPerSecond.Value, KVHitRatio: r.KVHitRatio.Value,
+		Intervals: &api.RowIntervals{
+			OutputTokensPerSecond: r.OutputTokensPerSecond.Interval, RequestsPerSecond: r.RequestsPerSecond.Interval, KVHitRatio: r.KVHitRatio.Interval,
+		},
+	}
+	for _, m := range []struct {
+		of       api.Quantiles
+		to       *api.Percentiles
+		interval *api.PercentileIntervals
+	}{
+		{r.Metrics.TTFT, &row.TTFT, &row.Intervals.TTFT},
+		{r.Metrics.TPOT, &row.TPOT, &row.Intervals.TPOT},
+		{r.Metrics.ITL, &row.ITL, &row.Intervals.ITL},
+		{r.Metrics.Latency, &row.Latency, &row.Intervals.Latency},
+	} {
+		*m.to = api.Percentiles{P50: m.of.P50, P95: m.of.P95}
+		*m.interval = api.PercentileIntervals{P50: m.of.P50Interval, P95: m.of.P95Interval}
+	}
+	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {
+		row.Measured = &ended
+	}
+	b = api.Baseline{
+		Name: name, Title: name, Kind: baseline.KindMeasured, Deployment: r.Target.Deployment, Workload: &r.Workload,
+		Notes: strings.Join(append([]string{"A run as a whole, with its beginning on cold caches."}, r.Notes...), "\n"), Rows: []api.BaselineRow{row},
 	}
 	b.Deployment.Speculation = "" // a row's own matter
 	return b, true, baseline.Validate(b)

@@ -58,6 +58,20 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, r.Turns.OK, r.Metrics.TTFT.N, "of all turns of the run")
 	assert.NotZero(t, r.Metrics.ITL.N)
 	assert.Equal(t, "llama", r.Target.Model)
+
+	// The summary is a result that can be compared, and one over several levels is not.
+	again := filepath.Join(dir, "again.json")
+	require.NoError(t, os.WriteFile(again, data, 0o600))
+	code, stdout, stderr = compareFiles(t, document, again)
+	require.Equal(t, success, code, stderr)
+	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
+	r.Steps[0].Concurrency = 3
+	data, err = json.Marshal(r)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(again, data, 0o600))
+	code, _, stderr = compareFiles(t, document, again)
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "steps: 3 conversations, unknown is not allowed: a run at one concurrency in one mode")
 	assert.Empty(t, r.Notes)
 
 	file, err := os.Open(table)

@@ -149,6 +149,8 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, f.Close())
 	const guidellm = "../../loadgen/baseline/testdata/import/guidellm.json"
 	aiperf := filepath.Join(filepath.Dir(guidellm), "aiperf-8.json")
+	vllmChat := filepath.Join(filepath.Dir(guidellm), "vllm-bench-chat-4.json")
+	aiperf4 := filepath.Join(filepath.Dir(guidellm), "aiperf-4.json")
 	for _, row := range []struct {
 		args []string
 		code int
@@ -172,6 +174,16 @@ func TestCompare(t *testing.T) {
 			[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"},
 			badInput,
 			[]string{"b_mode: least_loaded is not allowed"},
+		},
+		{
+			[]string{vllmChat, aiperf4, "--a-mode=unknown", "--b-mode=unknown/off"},
+			success,
+			[]string{"the routing mode of one of them is unknown", "defined differently"},
+		},
+		{
+			[]string{recorded, aiperf, "--a-mode=sideways"},
+			badInput,
+			[]string{"a_mode: sideways is not allowed: a mode or mode/speculation, such as kv or kv/eagle3; or unknown"},
 		},
 		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},
 	} {

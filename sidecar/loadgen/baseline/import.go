@@ -18,16 +18,19 @@ const maxLatency = 3600
 // program is a load generator whose results can be imported.
 type program struct {
 	name  string
-	knows []string // the fields by which its file is known, at the top
+	knows [][]string // the fields by which its file is known, at the top: all of one of the lists
 	read  func(text []byte) (results, error)
 }
 
 // programs are known by fields that no other's file has together.
 var programs = []program{
-	{"AIPerf", []string{"aiperf_version", "input_config"}, readAIPerf},
-	{"GuideLLM", []string{"metadata", "benchmarks"}, readGuideLLM},
-	{"inference-perf", []string{"load_summary", "successes", "failures"}, readInferencePerf},
-	{"vLLM bench", []string{"endpoint_type", "max_concurrency", "request_throughput", "output_throughput"}, readVLLM},
+	{"AIPerf", [][]string{{"aiperf_version", "input_config"}, {"input_config", "was_cancelled"}, {"input_config", "request_throughput"}}, readAIPerf},
+	{"GuideLLM", [][]string{{"metadata", "benchmarks"}}, readGuideLLM},
+	{"inference-perf", [][]string{{"load_summary", "successes", "failures"}}, readInferencePerf},
+	{"vLLM bench", [][]string{
+		{"endpoint_type", "max_concurrency", "request_throughput", "output_throughput"},
+		{"backend", "model_id", "tokenizer_id", "request_throughput", "output_throughput"},
+	}, readVLLM},
 }
 
 // Programs names the load generators whose JSON [ReadJSON] reads.
@@ -51,6 +54,8 @@ type results struct {
 type level struct {
 	at  string // the JSON path of its concurrency
 	row api.BaselineRow
+	// other has the values that the file has by another definition than the row's.
+	other api.BaselineRow
 }
 
 // programOf knows whose results a text is; nil: nobody's, or a baseline.
@@ -60,7 +65,9 @@ func programOf(text []byte) *program {
 		return nil
 	}
 	at := slices.IndexFunc(programs, func(p program) bool {
-		return !slices.ContainsFunc(p.knows, func(name string) bool { return fields[name] == nil })
+		return slices.ContainsFunc(p.knows, func(names []string) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return fields[name] == nil })
+		})
 	})
 	if at < 0 {
 		return nil
@@ -94,13 +101,21 @@ func readProgram(p *program, text []byte, name string, run api.ModeState) (api.B
 		}
 		seen[l.row.Concurrency] = true
 		l.row.Mode, l.row.Speculation = run.Mode, run.Speculation
+		for _, m := range metrics {
+			if *m.of(&l.row) == nil && *m.of(&l.other) != nil {
+				l.row.Unlike = append(l.row.Unlike, m.field())
+			}
+		}
 		b.Rows = append(b.Rows, l.row)
 	}
+	program := p.name + " " + r.version
+	if r.version == "" {
+		program = p.name + " (version not recorded)"
+	}
 	b.Notes = addNotes("", slices.Concat([]string{
-		"Imported from " + strings.TrimSpace(p.name+" "+r.version) + ", which does not record routing mode or speculation: they were specified at import.",
+		"Imported from " + program + ", which does not record routing mode or speculation: they were specified at import.",
 		"Nothing in " + p.name + "'s file describes the engine, the GPUs, the workers or the shape of the conversations.",
-		notTaken(p.name, b.Rows),
-	}, r.notes))
+	}, notTaken(program, b.Rows), r.notes))
 	if err := Validate(b); err != nil {
 		return none, err
 	}
@@ -119,30 +134,32 @@ func addNotes(notes string, lines []string) string {
 	return strings.Trim(strings.Join(all, "\n"), "\n")
 }
 
-// notTaken names the values that no row has; there is always one, since no other program
-// measures ITL as it is measured here.
-func notTaken(program string, rows []api.BaselineRow) string {
-	var missing []string
-	for _, v := range []struct {
-		name string
-		of   func(api.BaselineRow) *float64
-	}{
-		{"TTFT p50", func(r api.BaselineRow) *float64 { return r.TTFT.P50 }},
-		{"TTFT p95", func(r api.BaselineRow) *float64 { return r.TTFT.P95 }},
-		{"TPOT p50", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
-		{"TPOT p95", func(r api.BaselineRow) *float64 { return r.TPOT.P95 }},
-		{"ITL", func(r api.BaselineRow) *float64 { return r.ITL.P50 }},
-		{"latency p50", func(r api.BaselineRow) *float64 { return r.Latency.P50 }},
-		{"latency p95", func(r api.BaselineRow) *float64 { return r.Latency.P95 }},
-		{"output tokens/s", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
-		{"requests/s", func(r api.BaselineRow) *float64 { return r.RequestsPerSecond }},
-		{"KV hit rate", func(r api.BaselineRow) *float64 { return r.KVHitRatio }},
-	} {
-		if !slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return v.of(r) != nil }) {
-			missing = append(missing, v.name)
+// notTaken names the values that no row has, apart for those that the file does not have and those that it
+// has by another definition.
+func notTaken(program string, rows []api.BaselineRow) (notes []string) {
+	var missing, unlike []string
+	for _, m := range metrics {
+		name, wanted := labels[m.path]
+		switch {
+		case !wanted || slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return *m.of(&r) != nil }):
+		case slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return slices.Contains(r.Unlike, m.field()) }):
+			unlike = append(unlike, name)
+		default:
+			missing = append(missing, name)
 		}
 	}
-	return "Not imported from " + program + ", which does not record it or defines it differently: " + strings.Join(missing, ", ") + "."
+	if len(missing) > 0 {
+		notes = append(notes, "Not recorded in this file of "+program+": "+strings.Join(missing, ", ")+".")
+	}
+	return append(notes, "Not imported from "+program+", which defines it differently: "+strings.Join(append(unlike, "ITL"), ", ")+".")
+}
+
+// labels are those of the values that an import can have. No other program measures ITL as it is measured
+// here.
+var labels = map[string]string{
+	"ttft.p50": "TTFT p50", "ttft.p95": "TTFT p95", "tpot.p50": "TPOT p50", "tpot.p95": "TPOT p95",
+	"latency.p50": "latency p50", "latency.p95": "latency p95", "output_tokens_per_second": "output tokens/s",
+	"requests_per_second": "requests/s", "kv_hit_ratio": "KV hit rate",
 }
 
 // decodeResults reads what is wanted of another program's file, whatever else it holds.

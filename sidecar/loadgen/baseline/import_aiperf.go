@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,6 +35,15 @@ type aiperf struct {
 			Type        string `json:"type"`
 			Concurrency number `json:"concurrency"`
 		} `json:"phases"`
+
+		// Of versions before phases.
+		Endpoint struct {
+			Models []string `json:"model_names"`
+		} `json:"endpoint"`
+		Load *struct {
+			Concurrency number `json:"concurrency"`
+			Rate        number `json:"request_rate"`
+		} `json:"loadgen"`
 	} `json:"input_config"`
 	Requests stat `json:"request_count"`
 	Failed   stat `json:"error_request_count"`
@@ -42,6 +52,7 @@ type aiperf struct {
 	TPOT     stat `json:"inter_token_latency"` // one mean of each answer
 	Latency  stat `json:"request_latency"`
 	Rate     stat `json:"request_throughput"`
+	Output   stat `json:"output_token_throughput"`       // of the tokens as it counts
 	Own      stat `json:"total_osl"`                     // output tokens as its tokenizer counts, or as it was told to count
 	Server   stat `json:"total_usage_completion_tokens"` // output tokens as the server counts
 	Counted  stat `json:"usage_completion_tokens"`       // the same of each answer
@@ -77,26 +88,12 @@ func readAIPerf(text []byte) (r results, err error) {
 		Latency:           f.stat("request_latency", file.Latency),
 		RequestsPerSecond: f.value("request_throughput.avg", file.Rate.Avg, 0, maxCount),
 	}
-	tpot := f.stat("inter_token_latency", file.TPOT)
-	r.notes = []string{"ITL: AIPerf's inter-token latency is one mean per answer, which is called TPOT here, and its inter-chunk latency ignores how many tokens a chunk holds."}
-	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53), f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
 	if seconds := f.value("benchmark_duration.avg", file.Duration.Avg, 0, maxCount); seconds != nil {
 		row.Seconds = *seconds
 	}
-	answer := f.value("usage_completion_tokens.avg", file.Counted.Avg, 0, maxCount)
-	all := f.whole("usage_completion_tokens.count", file.Counted.Count, 0, maxCount) == row.N
-	if all && answer != nil && row.RequestsPerSecond != nil {
-		row.OutputTokensPerSecond = new(*answer * *row.RequestsPerSecond)
-		r.notes = append(r.notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server counted them.")
-	}
-	switch {
-	case server == nil || row.OutputTokensPerSecond == nil:
-		r.notes = append(r.notes, "TPOT and output tokens/s: the server did not report the output tokens of every answer.")
-	case own == nil || *own != *server:
-		r.notes = append(r.notes, "TPOT: AIPerf's own tokenizer counted a different number of output tokens than the server; --use-server-token-count makes it use the server's.")
-	default:
-		row.TPOT = tpot
-	}
+	r.notes = []string{"ITL: AIPerf's inter-token latency is one mean per answer, which is called TPOT here, and its inter-chunk latency ignores how many tokens a chunk holds."}
+	var other api.BaselineRow
+	r.notes = append(r.notes, f.aiperfTokens(file, &row, &other)...)
 	if hits := f.value("overall_usage_prompt_cache_read_pct.avg", file.Hits.Avg, -2, 1); hits != nil &&
 		f.whole("usage_prompt_cache_read_tokens.count", file.HitsOf.Count, 0, maxCount) == row.N {
 		row.KVHitRatio = hits
@@ -107,14 +104,49 @@ func readAIPerf(text []byte) (r results, err error) {
 	r.version = file.Version
 	if models := file.Config.Models.Items; len(models) == 1 {
 		r.model = models[0].Name
+	} else if models := file.Config.Endpoint.Models; len(models) == 1 {
+		r.model = models[0]
 	}
-	r.levels = []level{{at, row}}
+	r.levels = []level{{at, row, other}}
 	return r, f.err
+}
+
+// aiperfTokens gives a row what depends on the number of output tokens, or the other row if that is not the
+// server's, and the notes about it.
+func (f *figures) aiperfTokens(file aiperf, row, other *api.BaselineRow) (notes []string) {
+	tpot := f.stat("inter_token_latency", file.TPOT)
+	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53), f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
+	answer := f.value("usage_completion_tokens.avg", file.Counted.Avg, 0, maxCount)
+	all := f.whole("usage_completion_tokens.count", file.Counted.Count, 0, maxCount) == row.N
+	if all && answer != nil && row.RequestsPerSecond != nil {
+		row.OutputTokensPerSecond = new(*answer * *row.RequestsPerSecond)
+		notes = append(notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server counted them.")
+	}
+	other.OutputTokensPerSecond = f.value("output_token_throughput.avg", file.Output.Avg, 0, maxCount)
+	other.TPOT = tpot
+	switch {
+	case file.Server == (stat{}) && file.Counted == (stat{}): // nothing contradicts it
+		row.TPOT, row.OutputTokensPerSecond = tpot, other.OutputTokensPerSecond
+		return append(notes, "Output tokens: the file has no counts of the server; AIPerf counted them with its own tokenizer.")
+	case server == nil || row.OutputTokensPerSecond == nil:
+		return append(notes, "TPOT and output tokens/s: the server did not report the output tokens of every answer.")
+	case own == nil || *own != *server:
+		return append(notes, "TPOT: AIPerf's own tokenizer counted a different number of output tokens than the server; --use-server-token-count makes it use the server's.")
+	}
+	row.TPOT = tpot
+	return notes
 }
 
 // aiperfConcurrency gives the path and the value of the concurrency of the one phase that
 // is measured.
 func aiperfConcurrency(f *figures, file aiperf) (at string, concurrency int) {
+	if load := file.Config.Load; load != nil && len(file.Config.Phases) == 0 {
+		at = "input_config.loadgen."
+		if load.Rate != "" {
+			f.refuse(at+"request_rate", string(load.Rate), "none: a row is of a fixed number of requests in progress")
+		}
+		return at + "concurrency", f.whole(at+"concurrency", cmp.Or(load.Concurrency, "1"), 1, maxConcurrency)
+	}
 	var measured []int
 	for i, p := range file.Config.Phases {
 		if p.Kind != "warmup" {

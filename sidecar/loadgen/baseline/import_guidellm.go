@@ -57,6 +57,7 @@ type guidellmBenchmark struct {
 		Length   distribution `json:"output_token_count"`
 		TTFT     distribution `json:"time_to_first_token_ms"`
 		TPOT     distribution `json:"inter_token_latency_ms"` // one mean of each answer
+		Latency  distribution `json:"request_latency"`        // seconds, to the end of the stream
 	} `json:"metrics"`
 }
 
@@ -86,7 +87,8 @@ func readGuideLLM(text []byte) (r results, err error) {
 			r.notes = append(r.notes, fmt.Sprintf("Benchmarks of strategy %s are left out: a row needs a fixed number of requests in progress.", quote(b.Config.Strategy.Type)))
 			continue
 		}
-		l := level{path, f.guidellmRow(at, b)}
+		l := level{at: path}
+		l.row, l.other = f.guidellmRow(at, b)
 		l.row.Concurrency = f.whole(path, streams, 1, maxConcurrency)
 		if l.row.TPOT.P50 == nil {
 			r.notes = append(r.notes, fmt.Sprintf("TPOT at concurrency %d: GuideLLM weights each answer by its length, and the answers had different lengths.", l.row.Concurrency))
@@ -100,11 +102,11 @@ func readGuideLLM(text []byte) (r results, err error) {
 	return r, f.err
 }
 
-func (f *figures) guidellmRow(at string, b guidellmBenchmark) api.BaselineRow {
+func (f *figures) guidellmRow(at string, b guidellmBenchmark) (row, other api.BaselineRow) {
 	m := b.Metrics
 	own := at + "."
 	at += ".metrics."
-	row := api.BaselineRow{
+	row = api.BaselineRow{
 		N:                     f.answered(at+"request_totals.successful", m.Totals.Successful),
 		TTFT:                  f.distribution(at+"time_to_first_token_ms", m.TTFT),
 		OutputTokensPerSecond: f.value(at+"output_tokens_per_second.successful.mean", m.Output.Successful.Mean, 0, maxCount),
@@ -113,7 +115,11 @@ func (f *figures) guidellmRow(at string, b guidellmBenchmark) api.BaselineRow {
 	tpot := f.distribution(at+"inter_token_latency_ms", m.TPOT)
 	if l := m.Length.Successful; l.Min != "" && l.Min == l.Max {
 		row.TPOT = tpot
+	} else {
+		other.TPOT = tpot
 	}
+	other.Latency = f.latency(at+"request_latency.successful.percentiles.p50", at+"request_latency.successful.percentiles.p95",
+		unlessZero(m.Latency.Successful.Percentiles.P50), unlessZero(m.Latency.Successful.Percentiles.P95), 0)
 	if s := f.value(own+"duration", b.Duration, 0, maxCount); s != nil {
 		row.Seconds = *s
 	}
@@ -122,7 +128,7 @@ func (f *figures) guidellmRow(at string, b guidellmBenchmark) api.BaselineRow {
 			row.Measured = &end
 		}
 	}
-	return row
+	return row, other
 }
 
 // distribution gives the percentiles of a metric in milliseconds; GuideLLM writes 0 for

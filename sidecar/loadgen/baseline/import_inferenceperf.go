@@ -23,6 +23,8 @@ type inferencePerf struct {
 		Latency struct {
 			TTFT spread `json:"time_to_first_token"`
 			TPOT spread `json:"time_per_output_token"`
+			// Request is to the end of the stream.
+			Request spread `json:"request_latency"`
 		} `json:"latency"`
 		Throughput struct {
 			Requests number `json:"requests_per_sec"`
@@ -82,11 +84,13 @@ func readInferencePerf(text []byte) (r results, err error) {
 	} else {
 		r.notes = append(r.notes, "Output tokens/s: the server did not report the output tokens of every answer.")
 	}
+	other := api.BaselineRow{Latency: f.latency("successes.latency.request_latency.median", "successes.latency.request_latency.p95", s.Latency.Request.Median, s.Latency.Request.P95, 0)}
 	own := f.value("successes.output_len.mean", s.OutputLength.Mean, 0, maxCount)
 	tpot := f.latency("successes.latency.time_per_output_token.median", "successes.latency.time_per_output_token.p95", s.Latency.TPOT.Median, s.Latency.TPOT.P95, 0)
 	if row.OutputTokensPerSecond != nil && own != nil && *own == *mean {
 		row.TPOT = tpot
 	} else {
+		other.TPOT = tpot
 		r.notes = append(r.notes, "TPOT: inference-perf's own tokenizer counted a different number of output tokens than the server, or the server did not count.")
 	}
 	cached, total := f.value("successes.prompt_tokens.cached", s.Prompt.Cached, 0, 1<<53), f.value("successes.prompt_tokens.total", s.Prompt.Total, 0, 1<<53)
@@ -100,6 +104,6 @@ func readInferencePerf(text []byte) (r results, err error) {
 		r.notes = append(r.notes, "KV hit rate: inference-perf writes 0 cached tokens both for none and for a server that does not report them.")
 	}
 	r.notes = append(r.notes, failures(row, f.whole("failures.count", file.Failures.Count, 0, maxCount))...)
-	r.levels = []level{{"load_summary.concurrency", row}}
+	r.levels = []level{{"load_summary.concurrency", row, other}}
 	return r, f.err
 }

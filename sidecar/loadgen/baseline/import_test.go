@@ -61,7 +61,7 @@ func golden(t *testing.T, name string, value any) {
 // What each program's file says, by its own figures (README.md beside the fixtures tells
 // which were written by runs), in seconds, and with nothing that it does not say.
 func TestImportOfOtherPrograms(t *testing.T) {
-	for _, name := range []string{"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4"} {
+	for _, name := range []string{"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4", "aiperf-0.3", "aiperf-0.6", "vllm-bench-backend"} {
 		t.Run(name, func(t *testing.T) { golden(t, name, imported(t, name+".json")) })
 	}
 }
@@ -98,6 +98,19 @@ func TestImportLeavesOutWhatIsAnotherQuantity(t *testing.T) {
 		for _, row := range b.Rows {
 			assert.Nil(t, c.of(row), c.note)
 		}
+	}
+	for _, c := range []struct {
+		text, missing string
+		unlike        []string
+	}{
+		{fixture(t, "vllm-bench-chat-4.json"), "Not recorded in this file of vLLM bench (version not recorded): TTFT p95, TPOT p95, latency p50, latency p95, KV hit rate.", []string{"ttft_p50", "tpot_p50"}},
+		{edited(t, "vllm-bench-backend.json", `"backend": "vllm"`, `"backend": "openai-chat"`), "latency p95, KV hit rate.", []string{"ttft_p50", "tpot_p50"}},
+		{edited(t, "aiperf-0.6.json", `"inter_token_latency":{"unit":"ms","avg":5,"p50":5,"p95":6}`, `"inter_token_latency":{"unit":"ms","avg":5,"p50":5,"p99":6}`), "Not recorded in this file of AIPerf 0.6.0: TPOT p95, output tokens/s, KV hit rate.", nil},
+	} {
+		b, err := ReadJSON(strings.NewReader(c.text), "ours", underKV)
+		require.NoError(t, err)
+		assert.Contains(t, b.Notes, c.missing)
+		assert.Equal(t, c.unlike, b.Rows[0].Unlike)
 	}
 	hit := edited(t, "inference-perf-8.json", `"cached": 0.0`, `"cached": 72.0`)
 	b, err := ReadJSON(strings.NewReader(hit), "ours", underKV)
@@ -144,6 +157,9 @@ func TestImportRefuses(t *testing.T) {
 		{edited(t, "vllm-bench-8.json", `"request_rate": "inf"`, `"request_rate": 5.0`), "x", underKV, "request_rate", "5.0", `"inf"`},
 		{edited(t, "vllm-bench-8.json", `"output_throughput": 200.0`, `"output_throughput": -200.0`), "x", underKV, "output_throughput", "-200.0", "a number from 0"},
 		{edited(t, "vllm-bench-8.json", `"completed": 200`, `"completed": 0`), "x", underKV, "completed", "0", "1"},
+		{edited(t, "aiperf-0.6.json", `"loadgen":{`, `"loadgen":{"request_rate":5.5,`), "x", underKV, "input_config.loadgen.request_rate", "5.5", "a fixed number of requests in progress"},
+		{edited(t, "aiperf-0.3.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "input_config.loadgen.concurrency", "0", "1 to 100000"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv","unlike":["speed"]}]}`, "", api.ModeState{}, "rows[0].unlike", `"speed"`, "such as ttft_p50"},
 		{`{"endpoint_type":"openai","max_concurrency":8}`, "x", api.ModeState{}, "baseline", "this JSON", "a baseline as the API gives it"},
 	} {
 		_, err := ReadJSON(strings.NewReader(c.text), c.name, c.run)
@@ -168,13 +184,13 @@ func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
 }
 
 // What was imported is a baseline like any other: written as a table and read again it is
-// the same, but for how long it was measured, for which a table has no column.
+// the same, but for how long it was measured and what it has by another definition, for which a table has no columns.
 func TestImportsRoundTrip(t *testing.T) {
 	for _, file := range []string{"aiperf-4.json", "guidellm.json", "inference-perf-4.json", "vllm-bench-8.json"} {
 		b := imported(t, file)
 		for i := range b.Rows {
 			require.NotZero(t, b.Rows[i].Seconds)
-			b.Rows[i].Seconds = 0
+			b.Rows[i].Seconds, b.Rows[i].Unlike = 0, nil
 		}
 		assert.Equal(t, b, roundTrip(t, b), file)
 	}
@@ -216,7 +232,7 @@ func TestJoin(t *testing.T) {
 	assert.Equal(t, []api.BaselineRow{robin.Rows[0], eight.Rows[0]}, all.Rows[1:])
 	assert.Equal(t, "May", all.Title)
 	assert.Equal(t, api.Deployment{Model: four.Deployment.Model, GPU: "H200", Engine: "trtllm"}, all.Deployment)
-	assert.Contains(t, all.Notes, "Imported from vLLM bench,")
+	assert.Contains(t, all.Notes, "Imported from vLLM bench (version not recorded),")
 	assert.Equal(t, 1, strings.Count(all.Notes, "Imported from AIPerf"), "each sentence once")
 	assert.Len(t, four.Rows, 1, "as it was")
 

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -10,7 +11,8 @@ import (
 // vllmBench is what `vllm bench serve --save-result` writes, times in milliseconds. It
 // writes a 0 for what no request had, and null for the concurrency that was not given.
 type vllmBench struct {
-	Endpoint    string          `json:"endpoint_type"`
+	Endpoint    string          `json:"endpoint_type"` // of later versions
+	Backend     string          `json:"backend"`
 	Model       string          `json:"model_id"`
 	Rate        json.RawMessage `json:"request_rate"`
 	Concurrency number          `json:"max_concurrency"`
@@ -54,17 +56,19 @@ func readVLLM(text []byte) (r results, err error) {
 	}
 	r.notes = []string{"ITL: vLLM bench measures the gap between chunks and ignores how many tokens a chunk holds."}
 	r.notes = append(r.notes, "Output tokens: where the server does not report them, vLLM bench counts with its own tokenizer, and does not say so.")
-	if strings.Contains(file.Endpoint, "chat") {
+	var other api.BaselineRow
+	times := &row
+	if strings.Contains(cmp.Or(file.Endpoint, file.Backend), "chat") {
+		times = &other
 		r.notes = append(r.notes, "TTFT and TPOT: with a chat endpoint, vLLM bench stops the clock at the first chunk, which holds a role and no text.")
-	} else {
-		row.TTFT = f.latency("median_ttft_ms", "p95_ttft_ms", unlessZero(file.TTFT50), unlessZero(file.TTFT95), -3)
-		row.TPOT = f.latency("median_tpot_ms", "p95_tpot_ms", unlessZero(file.TPOT50), unlessZero(file.TPOT95), -3)
 	}
-	if row.Latency.P95 == nil || row.TTFT.P95 == nil {
+	times.TTFT = f.latency("median_ttft_ms", "p95_ttft_ms", unlessZero(file.TTFT50), unlessZero(file.TTFT95), -3)
+	times.TPOT = f.latency("median_tpot_ms", "p95_tpot_ms", unlessZero(file.TPOT50), unlessZero(file.TPOT95), -3)
+	if row.Latency.P95 == nil || times.TTFT.P95 == nil {
 		r.notes = append(r.notes, "vLLM bench writes p95 only with --metric-percentiles 50,95, and latency only with --percentile-metrics ttft,tpot,itl,e2el.")
 	}
 	r.notes = append(r.notes, failures(row, f.whole("failed", file.Failed, 0, maxCount))...)
 	r.model = file.Model
-	r.levels = []level{{"max_concurrency", row}}
+	r.levels = []level{{"max_concurrency", row, other}}
 	return r, f.err
 }

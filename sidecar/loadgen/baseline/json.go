@@ -39,6 +39,10 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 	}
 	var b api.Baseline
 	if err := decodeStrictly(text, &b); err != nil {
+		var refused *api.FieldError
+		if errors.As(err, &refused) && strings.HasPrefix(refused.Allowed, asTheAPI) {
+			refused.Allowed += "; or a result of " + strings.Join(Programs(), ", ")
+		}
 		return api.Baseline{}, err
 	}
 	if run != (api.ModeState{}) {
@@ -60,6 +64,8 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 	slices.SortFunc(b.Rows, compareRows)
 	return b, nil
 }
+
+const asTheAPI = "a baseline as the API gives it"
 
 // refuseRun says that the rows of a file name their own modes.
 func refuseRun(run api.ModeState) error {
@@ -107,7 +113,7 @@ func refuseUnread(text []byte, err error) error {
 			line = lineName(text, at[0])
 		}
 	}
-	return api.Refuse(strings.TrimPrefix(line+", baseline", ", "), "this JSON", fmt.Sprintf("a baseline as the API gives it (%v)", err))
+	return api.Refuse(strings.TrimPrefix(line+", baseline", ", "), "this JSON", fmt.Sprintf(asTheAPI+" (%v)", err))
 }
 
 // atLine puts the line of the field at fault, or of what should hold it, in front of its path.

@@ -3,6 +3,7 @@ package baseline
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"kvbooth/sidecar/api"
 )
@@ -39,6 +40,9 @@ func pair(column, path string, of func(*api.BaselineRow) *api.Percentiles) []met
 		{column + "_p95_ms", path + ".p95", -3, 0, func(r *api.BaselineRow) **float64 { return &of(r).P95 }},
 	}
 }
+
+// field is the metric's name in a row's list of values by another definition.
+func (m metric) field() string { return strings.ReplaceAll(m.path, ".", "_") }
 
 // allowed describes the values of m in the unit of its column (inColumn) or of the row.
 func (m metric) allowed(inColumn bool) string {

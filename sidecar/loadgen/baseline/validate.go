@@ -140,6 +140,11 @@ func validateRow(field string, r api.BaselineRow) error {
 	if m := r.Measured; m != nil && !plausible(*m) {
 		return api.Refuse(field+".measured", m.String(), timeAllowed)
 	}
+	for _, name := range r.Unlike {
+		if !slices.ContainsFunc(metrics, func(m metric) bool { return m.field() == name && *m.of(&r) == nil }) {
+			return api.Refuse(field+".unlike", quote(name), "names of values that the row does not have, such as ttft_p50")
+		}
+	}
 	for _, m := range metrics {
 		v := *m.of(&r)
 		if v == nil {

@@ -82,6 +82,9 @@ type Figure struct {
 	// Outcome is what the interval says, by the rule of every comparison with a
 	// baseline; empty: no advantage is known.
 	Outcome api.Outcome `json:"outcome,omitempty"`
+	// UnlikeA and UnlikeB say that the side's file has the value by another definition.
+	UnlikeA bool `json:"unlike_a,omitempty"`
+	UnlikeB bool `json:"unlike_b,omitempty"`
 }
 
 // Level is a report's row.
@@ -420,6 +423,11 @@ func (r *Report) pair(i, j int) Pair {
 	return p
 }
 
+// unlike says whether a row's file has the quantity by another definition.
+func (q quantity) unlike(row *api.BaselineRow) bool {
+	return *q.of(row) == nil && slices.Contains(row.Unlike, string(q.name))
+}
+
 func compareAt(level int, a, b *Side, told bool) Level {
 	of, _ := baseline.At(a.of, a.Mode.Mode, a.Mode.Speculation, level)
 	other, _ := baseline.At(b.of, b.Mode.Mode, b.Mode.Speculation, level)
@@ -427,7 +435,7 @@ func compareAt(level int, a, b *Side, told bool) Level {
 	row, otherRow := a.row(level), b.row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
 	for _, q := range quantities {
-		f := Figure{A: *q.of(row), B: *q.of(otherRow), IntervalA: q.intervalOf(row), IntervalB: q.intervalOf(otherRow)}
+		f := Figure{A: *q.of(row), B: *q.of(otherRow), IntervalA: q.intervalOf(row), IntervalB: q.intervalOf(otherRow), UnlikeA: q.unlike(row), UnlikeB: q.unlike(otherRow)}
 		if f.A != nil && f.B != nil && told {
 			f.judge(q, q.at(&of), q.at(&other))
 		}

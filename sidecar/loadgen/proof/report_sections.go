@@ -450,7 +450,7 @@ func (p *Pair) table(title string, of []Quantity, a, b string) section {
 		row := []string{strconv.Itoa(l.Concurrency)}
 		for _, q := range known {
 			f := l.Figures[q]
-			row = append(row, q.cell(f.A, f.IntervalA), q.cell(f.B, f.IntervalB), q.advantageCell(&f))
+			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA), q.cellOf(f.B, f.IntervalB, f.UnlikeB), q.advantageCell(&f))
 		}
 		s.Table.Rows = append(s.Table.Rows, row)
 	}
@@ -474,7 +474,7 @@ func (r *Report) figures() section {
 			of := &r.Sides[i].Rows[j]
 			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
 			for _, q := range known {
-				row = append(row, q.name.cell(*q.of(of), q.intervalOf(of)))
+				row = append(row, q.name.cellOf(*q.of(of), q.intervalOf(of), q.unlike(of)))
 			}
 			s.Table.Rows = append(s.Table.Rows, row)
 		}

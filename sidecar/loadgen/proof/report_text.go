@@ -100,6 +100,14 @@ func (q Quantity) cell(v *float64, interval *[2]float64) string {
 	return fmt.Sprintf("%s (%s to %s)", text(*v), low, high)
 }
 
+// cellOf is that of a value that a file may have by another definition.
+func (q Quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
+	if v == nil && unlike {
+		return "defined differently"
+	}
+	return q.cell(v, interval)
+}
+
 // advantageCell is an advantage with what it is worth.
 func (q Quantity) advantageCell(f *Figure) string {
 	if f.Advantage == nil {

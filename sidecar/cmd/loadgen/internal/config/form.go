@@ -52,6 +52,7 @@ var forms = map[string]form{
 	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport + "; with shadow, " + report.AllowedShadow, readOutput},
 	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+	"recorded_mode":  {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
 }
 
 func readLine(s string) (string, error) {
@@ -210,6 +211,18 @@ func readHost(s string) (string, error) {
 func readOffer(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
 	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+// readRecordedMode reads the mode that a result was measured in, which may be unknown.
+func readRecordedMode(s string) (string, error) {
+	mode, speculation, found := strings.Cut(s, "/")
+	if mode != string(api.ModeUnknown) {
+		return readOffer(s)
+	}
+	if found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
 		return "", errForm
 	}
 	return s, nil

@@ -65,10 +65,10 @@ type (
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	compareFlags struct {
-		A      string `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
+		A      string `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
 		B      string `arg:"" form:"path" help:"Result to compare with A: also a name or a file."`
-		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode."`
-		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to use. Default: its only one. Required for results of other tools, which do not record the mode."`
+		AMode  string `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if nobody noted it, and then nothing is called better or worse."`
+		BMode  string `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
 		Format string `oneof:"md tsv json html" help:"Report format on standard output. Default: md."`
 	}
 )
