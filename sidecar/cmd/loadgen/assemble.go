@@ -496,8 +496,20 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 // openCorpus gives the texts to begin with: those of the place that the
 // configuration names, or the built-in articles.
 func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpus.Corpus, error) {
+	texts, err := openTexts(ctx, conf, g.log)
+	if err != nil {
+		return nil, err
+	}
+	if g.texts = texts; texts == nil {
+		return corpus.Builtin()
+	}
+	return texts.Corpus(), nil
+}
+
+// openTexts reads the place that a configuration names; nil without one.
+func openTexts(ctx context.Context, conf *config.Config, log *slog.Logger) (*source.Reader, error) {
 	c := conf.Corpus
-	options := source.Options{Path: cmp.Or(c.Dir, c.File), Refresh: c.Refresh, Log: g.log}
+	options := source.Options{Path: cmp.Or(c.Dir, c.File), Refresh: c.Refresh, Log: log}
 	if c.S3.Bucket != "" {
 		options.Bucket = &source.Bucket{
 			Endpoint: c.S3.Endpoint, Name: c.S3.Bucket, Prefix: c.S3.Prefix, Region: c.S3.Region, PathStyle: c.S3.PathStyle,
@@ -505,13 +517,20 @@ func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpu
 		}
 	}
 	if options.Path == "" && options.Bucket == nil {
-		return corpus.Builtin()
+		return nil, nil
 	}
-	var err error
-	if g.texts, err = source.Open(ctx, options); err != nil {
-		return nil, err
+	texts, err := source.Open(ctx, options)
+	switch {
+	case err != nil && options.Path != "" && !errors.As(err, new(*api.FieldError)):
+		field := "corpus.file"
+		if c.Dir != "" {
+			field = "corpus.dir"
+		}
+		return nil, fmt.Errorf("%s: %w", field, err)
+	case err == nil && conf.OpeningLength() > 0 && texts.Corpus().Scripted():
+		return nil, api.Refuse("opening_tokens", conf.OpeningTokens, "leave it out: the corpus is a question set, whose questions have their own length")
 	}
-	return g.texts.Corpus(), nil
+	return texts, err
 }
 
 func (s *side) newQuestioner() (corpus.Questioner, error) {

@@ -113,7 +113,7 @@ func TestFolderWithoutTexts(t *testing.T) {
 	dir := t.TempDir()
 	code, _, stderr := newProgram(t, someTarget, "--corpus-dir="+dir).finish()
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "loadgen: the corpus "+dir+" cannot be read: it has no .jsonl, .json, .md or .txt file\n")
+	assert.Contains(t, stderr, "loadgen: corpus.dir: the corpus "+dir+" cannot be read: it has no .jsonl, .json, .md or .txt file\n")
 }
 
 // A store that another program has written is named in the error, and stays as it is.

@@ -20,6 +20,8 @@ type Starter struct {
 	ID    string // stable, fit for a URL
 	Topic string
 	Text  string
+	// Script is the user's turns of a question set's conversation, in their order; then there is no Text.
+	Script []string `json:",omitempty"`
 }
 
 // Corpus is a set of starters, at least one, and of as many openings made of them as

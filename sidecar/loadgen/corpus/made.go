@@ -19,7 +19,8 @@ import (
 // sections and paragraphs of its article in an order of its own. It is as long as
 // its article to the token (see [Tokenizer]), where sentences of a fitting length can
 // be left out for the number; of a text of few sentences it may be longer by up to that.
-// In a corpus that is [Corpus.Sized], each is exactly as long as that says.
+// In a corpus that is [Corpus.Sized], each is exactly as long as that says. A scripted text is used
+// again as it is.
 //
 // Texts are made when they are asked for, in some 100 µs, and not kept.
 func (c *Corpus) Opening(seed uint64, number int64) Starter {
@@ -28,6 +29,9 @@ func (c *Corpus) Opening(seed uint64, number int64) Starter {
 	}
 	of := int(number % int64(len(c.Starters)))
 	s := c.Starters[of]
+	if len(s.Script) > 0 { // there is no other way to ask it
+		return s
+	}
 	r := c.recipe(of)
 	mixed := r.mix(seed, number)
 	made := Starter{ID: madeID(s.ID, number), Topic: s.Topic}

@@ -7,11 +7,11 @@ import (
 )
 
 // Sized is the corpus with openings of exactly so many tokens (see [Tokenizer]), the own
-// ones and those made of them; 0 is the corpus itself. A text that is longer is cut, in
+// ones and those made of them; 0, or a corpus with scripts, is the corpus itself. A text that is longer is cut, in
 // the middle of a sentence where that is the place; one that is shorter goes on with the
 // next of the corpus, and from the last one on with the first.
 func (c *Corpus) Sized(tokens int) *Corpus {
-	if tokens == 0 {
+	if tokens == 0 || c.Scripted() {
 		return c
 	}
 	sized := &Corpus{Name: c.Name, Starters: slices.Clone(c.Starters), Length: tokens, whole: c}

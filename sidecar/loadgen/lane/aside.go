@@ -88,8 +88,11 @@ func (l *Lane) Text(id string, number int) (corpus.Starter, error) {
 		all := l.corpusInUse().Starters
 		id = all[number%len(all)].ID
 	}
-	s, err := l.Starter(id)
-	return corpus.Starter(s), err
+	if _, err := l.Starter(id); err != nil {
+		return corpus.Starter{}, err
+	}
+	s, _ := l.corpusInUse().Find(l.opts.Seed, id)
+	return s, nil
 }
 
 // Questioner asks the lane's follow-up questions.

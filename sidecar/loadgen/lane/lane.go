@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -239,8 +240,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 // shape is what of the workload changes its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
-		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
-		Corpus: l.corpus.Name, Followup: l.opts.Questioner.Name(),
+		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
+		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
 	}
 }
 
@@ -373,7 +374,7 @@ func (l *Lane) corpusInUse() *corpus.Corpus {
 func (l *Lane) Starter(id string) (api.Starter, error) {
 	c := l.corpusInUse()
 	if s, ok := c.Find(l.opts.Seed, id); ok {
-		return api.Starter(s), nil
+		return api.Starter{ID: s.ID, Topic: s.Topic, Text: cmp.Or(s.Text, strings.Join(s.Script, "\n\n"))}, nil
 	}
 	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was reloaded", api.ErrNotFound, c.Name, id)
 }

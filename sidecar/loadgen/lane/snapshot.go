@@ -77,16 +77,17 @@ func (r *reading) corpusStatus() api.CorpusStatus {
 		s = r.opts.CorpusStatus()
 	}
 	c := r.corpusInUse()
-	s.Name, s.Starters, s.Followup = c.Name, len(c.Starters), r.opts.Questioner.Name()
+	s.Name, s.Starters, s.Followup = c.Name, len(c.Starters), c.Asker(r.opts.Questioner)
 	return s
 }
 
 // followup says who asks the follow-up questions.
 func (r *reading) followup() api.FollowupStatus {
-	if q, ok := r.opts.Questioner.(corpus.Reporter); ok {
+	c := r.corpusInUse()
+	if q, ok := r.opts.Questioner.(corpus.Reporter); ok && !c.Scripted() {
 		return q.Report()
 	}
-	return api.FollowupStatus{Name: r.opts.Questioner.Name()}
+	return api.FollowupStatus{Name: c.Asker(r.opts.Questioner)}
 }
 
 func (r *reading) totals() api.Totals {

@@ -39,6 +39,10 @@ type show struct {
 type showcase struct {
 	cancel context.CancelCauseFunc
 	ended  chan struct{}
+	asker  interface { // of its text
+		Open(r *rand.Rand, topic string) string
+		Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string
+	}
 
 	mu   sync.Mutex
 	doc  api.Showcase
@@ -74,7 +78,7 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 		}
 	}
 	d.show.end()
-	s := &showcase{cancel: cancel, ended: make(chan struct{}), doc: api.Showcase{
+	s := &showcase{cancel: cancel, asker: text.Asker(d.lanes[0].Questioner()), ended: make(chan struct{}), doc: api.Showcase{
 		ID: strconv.FormatInt(time.Now().UnixMilli(), 36), State: api.ShowcaseRunning, Topic: text.Topic, Turns: turns, Results: []api.ShowcaseResult{},
 	}}
 	d.show.put(s)
@@ -150,7 +154,7 @@ func (s *show) view() *api.Showcase {
 
 // hold holds the conversation, and says how it ended.
 func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (api.ShowcaseState, string) {
-	random, questioner := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), d.lanes[0].Questioner()
+	random, questioner := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), s.asker
 	limit := d.lanes[0].State().Shape
 	tokens := limit.MaxTokens
 	if limit.OutputTokens != nil {

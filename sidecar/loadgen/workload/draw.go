@@ -15,5 +15,9 @@ type drawn struct {
 // where it has none of its own; midway is that of [draw.Shape].
 func newDraw(seed uint64, k, own, midway int64, s Settings, c *corpus.Corpus) drawn {
 	d := draw.New(seed, k, own, draw.Shape{Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, Midway: midway})
-	return drawn{d, c.Opening(seed, d.Opening)}
+	text := c.Opening(seed, d.Opening)
+	if n := len(text.Script); n > 0 && (k >= midway || d.Turns > n) {
+		d.Turns = n // as many as the user has
+	}
+	return drawn{d, text}
 }

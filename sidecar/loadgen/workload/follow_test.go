@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -130,6 +131,41 @@ func TestNoQuestionForARetiringConversation(t *testing.T) {
 }
 
 // A new corpus is for conversations that begin; the others keep their texts.
+// A question set's conversation has the user's turns in their order and the target's answers, whatever the settings say of
+// turns, and no opening text.
+func TestQuestionSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &server{}
+		r := run(t, target, booth(10))
+		scripts := map[string][]string{"a": {"A one?"}, "b": {"B one?", "B two?"}, "c": {"C 1", "C 2", "C 3", "C 4", "C 5", "C 6", "C 7"}}
+		set := &corpus.Corpus{Name: "set"}
+		for _, id := range []string{"a", "b", "c"} {
+			set.Starters = append(set.Starters, corpus.Starter{ID: id, Topic: "T", Script: scripts[id]})
+		}
+		changed := time.Now()
+		r.SetCorpus(set)
+		after(10 * time.Minute)
+		asked := map[string]bool{}
+		for _, turns := range target.conversations() {
+			last := turns[len(turns)-1]
+			if turns[0].at.Before(changed) || len(last.Messages) < 1 || time.Since(turns[0].at) < 8*longest {
+				continue
+			}
+			id := strings.ToLower(last.Messages[0].Content[:1])
+			asked[id] = true
+			require.Len(t, turns, len(scripts[id]))
+			for i, question := range scripts[id] {
+				assert.Equal(t, question, last.Messages[2*i].Content)
+				if i > 0 {
+					assert.Equal(t, turns[i-1].answer, last.Messages[2*i-1].Content)
+				}
+			}
+		}
+		assert.Len(t, asked, 3)
+		assert.Equal(t, api.Range{Min: 1, Max: 7}, set.Turns(api.Range{Min: 5, Max: 5}))
+	})
+}
+
 func TestSetCorpus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}

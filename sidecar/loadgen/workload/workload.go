@@ -430,7 +430,7 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 func (c *Conversation) ask(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
-		t.UserMessage = o.Questioner.Open(c.draw.Questions, c.Topic)
+		t.UserMessage = c.draw.starter.Asker(o.Questioner).Open(c.draw.Questions, c.Topic)
 		content = FirstMessage(o.Nonce, c.draw.starter.Text, t.UserMessage)
 		c.draw.starter.Text = "" // one that no other conversation has is held once
 		c.opening = unique.Make(content)
@@ -447,7 +447,10 @@ func (c *Conversation) ask(o Options, t *Turn) {
 // FirstMessage is what a conversation on a text sends first; without a nonce, the text is at
 // its very beginning.
 func FirstMessage(nonce, text, question string) string {
-	content := text + "\n\n" + question
+	content := question
+	if text != "" {
+		content = text + "\n\n" + question
+	}
 	if nonce != "" {
 		content = nonce + "\n" + content
 	}
@@ -461,7 +464,7 @@ func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan s
 	go func() {
 		defer close(done)
 		answer := c.messages[len(c.messages)-1].Content
-		c.question = q.Follow(ctx, c.draw.Questions, c.Topic, c.asked, answer)
+		c.question = c.draw.starter.Asker(q).Follow(ctx, c.draw.Questions, c.Topic, c.asked, answer)
 	}()
 	return done
 }

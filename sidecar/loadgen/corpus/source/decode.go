@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -27,7 +28,8 @@ type item struct {
 	Topic string `json:"topic"`
 	Text  string `json:"text"`
 
-	name string // where it stands, for people
+	name   string   // where it stands, for people
+	script []string // the user's turns, of a question set; then there is no text
 }
 
 const (
@@ -78,6 +80,8 @@ func (it item) problem() string {
 		return "it has no topic"
 	case utf8.RuneCountInString(it.Topic) > maxTopic || strings.ContainsFunc(it.Topic, unicode.IsControl):
 		return fmt.Sprintf("its topic is not one line of at most %d characters", maxTopic)
+	case len(it.script) > 0:
+		return scriptProblem(it.script)
 	case it.Text == "":
 		return "it has no text"
 	case !utf8.ValidString(it.Text):
@@ -116,14 +120,30 @@ func decodeLines(d document) (items []item, skipped []api.SkippedItem) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		it := item{name: fmt.Sprintf("%s, line %d", d.name, number)}
-		if err := json.Unmarshal(line, &it); err != nil {
-			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: "not a JSON object with id, topic and text: " + err.Error()})
+		it, err := decodeObject(d, line, number)
+		it.name = fmt.Sprintf("%s, line %d", d.name, number)
+		if err != nil {
+			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: err.Error()})
 			continue
 		}
 		items = append(items, it)
 	}
 	return items, skipped
+}
+
+// decodeObject reads a text, or a conversation of a question set.
+func decodeObject(d document, data []byte, number int) (item, error) {
+	if it, is, err := script(d, data, number); is {
+		if err == nil && len(it.script) == 0 {
+			err = errors.New("it has no turn of a user")
+		}
+		return it, err
+	}
+	var it item
+	if err := json.Unmarshal(data, &it); err != nil {
+		return it, fmt.Errorf("not a JSON object with id, topic and text: %w", err)
+	}
+	return it, nil
 }
 
 // decodeJSON reads one object or a list of them.
@@ -135,9 +155,10 @@ func decodeJSON(d document) (items []item, skipped []api.SkippedItem) {
 		}
 	}
 	for i, element := range elements {
-		it := item{name: fmt.Sprintf("%s, item %d", d.name, i+1)}
-		if err := json.Unmarshal(element, &it); err != nil {
-			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: "not a JSON object with id, topic and text: " + err.Error()})
+		it, err := decodeObject(d, element, i+1)
+		it.name = fmt.Sprintf("%s, item %d", d.name, i+1)
+		if err != nil {
+			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: err.Error()})
 			continue
 		}
 		items = append(items, it)

@@ -4,7 +4,9 @@
 // fails, the texts of the one before stay in use.
 //
 // A document is one of:
-//   - .jsonl: one object a line, {"id", "topic", "text"}; other members are ignored
+//   - .jsonl: one object a line, {"id", "topic", "text"}; other members are ignored. Or a conversation of a
+//     question set, such as MT-Bench or ShareGPT: of it, the user's turns are asked in their order, and the
+//     target answers
 //   - .json: one such object, or a list of them
 //   - .md: one text, whose heading "# …" is its topic
 //   - .txt: one text

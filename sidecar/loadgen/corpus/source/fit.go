@@ -73,7 +73,7 @@ func (f *fitted) unique(items []item) (kept []item) {
 }
 
 // topic makes starters of the texts of one topic: each long enough one by itself,
-// short ones together with the next.
+// short ones together with the next, scripts as they are.
 func (f *fitted) topic(items []item) {
 	var text string
 	var parts []item
@@ -81,6 +81,10 @@ func (f *fitted) topic(items []item) {
 	for _, it := range items {
 		if len(f.starters) == maxStarters {
 			f.skip(fmt.Sprintf("the limit of %d starters is reached", maxStarters), it)
+			continue
+		}
+		if len(it.script) > 0 {
+			f.starters = append(f.starters, corpus.Starter{ID: it.ID, Topic: it.Topic, Script: it.script})
 			continue
 		}
 		if text = strings.TrimSpace(text + "\n\n" + it.Text); len(parts) == 0 {
@@ -152,6 +156,9 @@ func version(starters []corpus.Starter) string {
 	hash := sha256.New()
 	for _, s := range starters {
 		fmt.Fprintf(hash, "%q%q%q", s.ID, s.Topic, s.Text)
+		for _, turn := range s.Script {
+			fmt.Fprintf(hash, "%q", turn)
+		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:4])
 }

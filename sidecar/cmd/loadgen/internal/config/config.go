@@ -219,7 +219,7 @@ type Followup struct {
 // Corpus says where the texts come from; nowhere means the built-in articles.
 type Corpus struct {
 	Dir     string        `form:"path" placeholder:"DIR" help:"Directory of .jsonl, .json, .md and .txt files. The built-in articles are used unless this, corpus.file or corpus.s3.bucket is set."`
-	File    string        `form:"path" placeholder:"FILE" help:"A single such file, for example JSONL with id, topic and text."`
+	File    string        `form:"path" placeholder:"FILE" help:"A single such file: for example JSONL with id, topic and text, or a question set such as MT-Bench or ShareGPT."`
 	S3      S3            `embed:"" prefix:"s3."`
 	Refresh time.Duration `default:"5m" min:"0s" max:"24h" help:"How often to reload the texts; 0: load them once."`
 }
