@@ -61,10 +61,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Version:
 		fmt.Fprintln(stdout, "loadgen", api.ProgramVersion())
 	case config.Check:
-		fmt.Fprintln(stdout, "The configuration is valid.")
-		if conf.CheckCluster {
-			return exitCode(stderr, checkCluster(ctx, conf, stdout))
-		}
+		return exitCode(stderr, check(ctx, conf, stdout))
 	case config.Health:
 		if err := health(ctx, conf); err != nil {
 			fmt.Fprintln(stderr, "loadgen:", err)

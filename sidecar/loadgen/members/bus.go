@@ -118,6 +118,24 @@ const (
 	askFor      = 5 * time.Second  // an answer of the server
 )
 
+// key reads the NKey; nil without one.
+func (a Access) key() (nats.Option, error) {
+	if a.NKeyFile == "" {
+		return nil, nil
+	}
+	key, err := nats.NkeyOptionFromSeed(a.NKeyFile)
+	if err != nil {
+		return nil, &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "a file with the seed of an NKey for users (SU...), readable: " + err.Error()}
+	}
+	return key, nil
+}
+
+// CheckKey reads the NKey's file. The error is an [api.FieldError].
+func (a Access) CheckKey() error {
+	_, err := a.key()
+	return err
+}
+
 // dial connects, and makes what the fleet needs. It waits for a server that cannot be reached
 // until ctx ends; a credential that is refused ends it at once.
 func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, error) {
@@ -129,11 +147,11 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 	if a.Token != "" {
 		options = append(options, nats.Token(a.Token))
 	}
-	if a.NKeyFile != "" {
-		key, err := nats.NkeyOptionFromSeed(a.NKeyFile)
-		if err != nil {
-			return nil, &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "a file with the seed of an NKey for users (SU...), readable: " + err.Error()}
-		}
+	key, err := a.key()
+	if err != nil {
+		return nil, err
+	}
+	if key != nil {
 		options = append(options, key)
 	}
 	if strings.HasPrefix(a.URL, "tls://") {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/store"
+)
+
+// check reads the files that a start reads and that reading the configuration does not, and prints what a
+// start would report but not refuse. Nothing is written. The error is a notStarted.
+func check(ctx context.Context, conf *config.Config, stdout io.Writer) error {
+	notes, err := checkFiles(ctx, conf)
+	if err != nil {
+		return notStarted{err}
+	}
+	fmt.Fprintln(stdout, "The configuration is valid.")
+	for _, note := range notes {
+		fmt.Fprintln(stdout, note)
+	}
+	if conf.CheckCluster {
+		return checkCluster(ctx, conf, stdout)
+	}
+	return nil
+}
+
+func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err error) {
+	texts, err := openTexts(ctx, conf, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if texts != nil {
+		notes = corpusNotes(texts.Status())
+	}
+	if err := conf.Members.Access().CheckKey(); err != nil {
+		return nil, err
+	}
+	for _, c := range []*config.Config{conf, conf.ForTwin()} {
+		if c == nil || c.Mode.Driver != "kubernetes" {
+			continue
+		}
+		k := c.Mode.Kubernetes
+		if _, _, err := kubernetes.Connect(k.Kubeconfig, k.Context, k.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range conf.Output {
+		if err := checkWritable(path); err != nil {
+			return nil, api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", report.AllowedOutput, err))
+		}
+	}
+	note, err := checkData(ctx, conf)
+	return append(notes, note...), err
+}
+
+// corpusNotes say what of a corpus is not used.
+func corpusNotes(s api.CorpusStatus) (notes []string) {
+	if s.Problem != "" { // of a bucket: the start waits for it with the built-in articles
+		notes = append(notes, fmt.Sprintf("The corpus %s cannot be read now, and the built-in articles are used until it can: %s.", s.Source, s.Problem))
+	}
+	if s.Skipped > 0 {
+		notes = append(notes, fmt.Sprintf("Texts of the corpus that are skipped: %d. The first one is %s: %s.", s.Skipped, s.SkippedItems[0].Name, s.SkippedItems[0].Reason))
+	}
+	return notes
+}
+
+// checkWritable says why a file could not be written, without making it.
+func checkWritable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return errors.New("it is a directory")
+	case err == nil:
+		f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY, 0)
+		if err != nil {
+			return errors.Unwrap(err)
+		}
+		return f.Close()
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return errors.New("its directory does not exist")
+	}
+	return nil
+}
+
+// checkData reads the baselines in the data directory, if there is one.
+func checkData(ctx context.Context, conf *config.Config) (notes []string, err error) {
+	info, err := os.Stat(conf.DataDir)
+	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, api.Refuse("data_dir", conf.DataDir, "a directory, or one that can be made")
+	}
+	all := baseline.Builtin()
+	if err == nil {
+		kept, err := store.ReadBaselines(ctx, conf.DataDir)
+		if err != nil {
+			return nil, fmt.Errorf("data_dir: cannot read the baselines in %s: %w", conf.DataDir, err)
+		}
+		all = append(all, kept...)
+	}
+	name := conf.Baseline.Default
+	if name == "" || name == api.ThisTarget || slices.ContainsFunc(all, func(b api.Baseline) bool { return b.Name == name }) {
+		return nil, nil
+	}
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return []string{fmt.Sprintf("There is no baseline %q for baseline.default. There are: %s.", name, strings.Join(names, ", "))}, nil
+}
