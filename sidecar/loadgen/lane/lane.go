@@ -96,11 +96,11 @@ type Lane struct {
 	runID string          // of the process, in conversation ids
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
-	lanes []*Lane       // that are steered as one, this one among them; see [Join]
 
 	runner atomic.Pointer[Runner] // of the latest run
 
 	mu         sync.Mutex
+	lanes      []*Lane // that are steered as one, this one among them; see [Join]
 	phase      api.Phase
 	settings   workload.Settings
 	corpus     *corpus.Corpus

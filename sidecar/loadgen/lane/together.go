@@ -12,25 +12,40 @@ import (
 // Join makes lanes of one catalogue be steered as one from now on: whoever starts, stops,
 // changes or takes one of them does it to all, and what one of them refuses happens to
 // none. Conversation k of a run then has the same [Draw] on each. It is called once,
-// before any of them is steered.
+// before any of them is steered through the API. The lanes may already hold runs of a
+// process before this one, and follow their clusters.
 //
 // Each lane puts a nonce of its own in front of its openings, so that none of them finds
 // in a cache what another one left there.
 func Join(lanes ...*Lane) {
 	for _, l := range lanes {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	for _, l := range lanes {
 		l.lanes, l.nonce = lanes, newNonce()
 	}
 }
 
-// lockAll locks the lanes that are steered as one, always in the same order.
+// lockAll locks the lanes that are steered as one, always in the same order. It begins again
+// where they were joined between the look at them and the last lock.
 func (l *Lane) lockAll() (unlock func()) {
-	for _, each := range l.lanes {
-		each.mu.Lock()
-	}
-	return func() {
-		for _, each := range l.lanes {
-			each.mu.Unlock()
+	for {
+		l.mu.Lock()
+		lanes := l.lanes
+		l.mu.Unlock()
+		for _, each := range lanes {
+			each.mu.Lock()
 		}
+		unlock = func() {
+			for _, each := range lanes {
+				each.mu.Unlock()
+			}
+		}
+		if len(lanes) == len(l.lanes) {
+			return unlock
+		}
+		unlock()
 	}
 }
 

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -368,5 +369,28 @@ func TestSharedWorkersAreNoEvidence(t *testing.T) {
 			assert.Equal(t, "2 of the workers also serve lane "+other+": the lanes affect each other", l.Baseline.Withheld)
 			assert.Equal(t, l.Baseline.Withheld, l.Baseline.NotKept.Reason)
 		}
+	})
+}
+
+// Lanes are joined while one of them is already steered: what holds its locks then releases the same ones, and Join
+// waits for it.
+func TestJoinWaitsForALaneThatChanges(t *testing.T) {
+	twins(t, func(t *testing.T, d *duo) {
+		third := New(t.Context(), d.catalogue, d.twin.opts)
+		alone := d.lanes()
+		unlock := d.lane.lockAll()
+		joined := make(chan struct{})
+		go func() {
+			defer close(joined)
+			Join(append(alone, third)...)
+		}()
+		for range 100 {
+			runtime.Gosched()
+		}
+		assert.Equal(t, alone, d.lane.lanes)
+		unlock()
+		<-joined
+		d.lane.lockAll()()
+		assert.Len(t, d.lane.lanes, 3)
 	})
 }

@@ -64,10 +64,11 @@ func NewDesk(ctx context.Context, p *Pair, log *slog.Logger) *Desk {
 	return d
 }
 
-// Heard hears of every ended turn of either lane, in the place of [Pair.Heard].
+// Heard takes in every ended turn of either lane, in the place of [Pair.Heard]. A turn of a run
+// that the lanes took over may end before they are joined; it makes no pair.
 func (d *Desk) Heard(t lane.EndedTurn) {
 	d.Pair.Heard(t)
-	if !t.Counted || t.Status != api.TurnOK {
+	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
 		return
 	}
 	side := 0

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -19,7 +20,8 @@ import (
 // the lanes are joined; SharedWorkers and Heard, which the lanes are made with, before that,
 // too.
 type Pair struct {
-	lanes [2]*lane.Lane // main and twin
+	lanes  [2]*lane.Lane // main and twin; written before joined is set
+	joined atomic.Bool
 
 	mu     sync.Mutex
 	apart  [2]api.ModeState // the modes of the lanes in the arrangement of that name; zero: not known yet
@@ -41,6 +43,7 @@ const freshMetrics = 15 * time.Second
 func (p *Pair) Join(main, twin *lane.Lane) {
 	lane.Join(main, twin)
 	p.lanes = [2]*lane.Lane{main, twin}
+	p.joined.Store(true)
 	p.refresh(time.Now())
 }
 

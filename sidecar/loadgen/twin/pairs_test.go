@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -107,4 +108,17 @@ func TestTargetIdentity(t *testing.T) {
 	} {
 		assert.True(t, is.other(now), "%+v", now)
 	}
+}
+
+// A turn of a run that was taken over may end before the lanes are joined. It makes no pair, and its worker is noted.
+func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
+	d := NewDesk(t.Context(), &Pair{}, slog.New(slog.DiscardHandler))
+	for _, name := range []string{api.DefaultLane, api.TwinLane} {
+		early := turn(1, 1, noon)
+		early.Lane, early.Status, early.Counted, early.Step, early.Worker = name, api.TurnOK, true, 3, "7"
+		d.Heard(*early)
+	}
+	assert.Zero(t, d.matcher.pairs.N())
+	assert.Equal(t, [2]served{{"7": time.Time{}}, {"7": time.Time{}}}, d.served)
+	assert.Empty(t, d.SharedWorkers())
 }
