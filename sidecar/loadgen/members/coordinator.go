@@ -74,9 +74,9 @@ type Coordinator struct {
 type member struct {
 	presence
 	came    time.Time
-	heard   time.Time // of it last
+	heard   time.Time // of it last; zero: its lease has ended
 	refused string    // why it is not taken
-	dead    bool      // its lease is over for the coordinator, and stays so
+	expired time.Time // when its lease ended for the coordinator, which is final; zero: it holds
 	late    lateness
 	clock   clock
 }
@@ -221,7 +221,7 @@ func (c *Coordinator) hear(key string, value []byte) {
 	if m == nil {
 		m = c.meet(key, &p)
 	}
-	if m.dead { // it was heard of too late: somebody else has its share
+	if m.isExpired() { // it reports too late: others have its share
 		c.goes(func() { c.writeRefusal(key, lostMember) })
 		return
 	}
@@ -297,32 +297,53 @@ func (c *Coordinator) alive(now time.Time) ([]*member, bool) {
 	if c.knows.IsZero() {
 		c.knows = now
 	}
-	var all []*member
+	return c.unexpired(now), true
+}
+
+// unexpired returns the members whose lease holds, by their ids. The lock is held.
+func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 	for id, m := range c.members {
 		// A member is not lost because the coordinator was deaf.
-		if silent := min(now.Sub(m.heard), now.Sub(c.hears), now.Sub(c.knows)); !m.dead && (silent >= leaseSpan || m.heard.IsZero()) {
-			c.bury(m)
+		if silent := min(now.Sub(m.heard), now.Sub(c.hears), now.Sub(c.knows)); !m.isExpired() && (silent >= leaseSpan || m.heard.IsZero()) {
+			c.expire(m, now)
 		}
 		switch {
-		case !m.dead && m.refused == "":
+		case !m.isExpired() && m.refused == "":
 			all = append(all, m)
-		case m.dead && now.Sub(m.heard) > time.Hour: // nobody says it any more
+		case m.isExpired() && now.Sub(m.expired) > time.Hour: // no message of it is under way any more
 			delete(c.members, id)
 		}
 	}
 	slices.SortFunc(all, func(a, b *member) int { return strings.Compare(a.ID, b.ID) })
-	return all, true
+	return all
 }
 
-// bury notes that a member's lease is over. The lock is held.
-func (c *Coordinator) bury(m *member) {
-	m.dead = true
+func (m *member) isExpired() bool { return !m.expired.IsZero() }
+
+// expire notes that a member's lease has ended. The lock is held.
+func (c *Coordinator) expire(m *member, now time.Time) {
+	m.expired = now
 	switch {
 	case m.refused != "":
 	case m.Leaves:
 		c.event("%s has left", m.Name)
 	default:
 		c.event("%s is lost: its conversations are cancelled and replaced on other members", m.Name)
+	}
+}
+
+// expireHolder notes the same of a holder of a share that may never have reported to this
+// process: a late report must not make it a new member, since others have its share.
+func (c *Coordinator) expireHolder(id string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[id]
+	if m == nil {
+		m = &member{presence: presence{ID: id}, came: now}
+		c.members[id] = m
+	}
+	if !m.isExpired() {
+		m.expired = now
 	}
 }
 

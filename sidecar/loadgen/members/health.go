@@ -67,7 +67,7 @@ func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	worst := api.ClientHealth{Verdict: api.VerdictUnknown, Reason: "there is no member: start one with loadgen member --join", CPURatio: own.CPURatio}
 	some, busy := false, false
 	for _, m := range c.members {
-		if m.dead || m.refused != "" || busy && m.active() == 0 {
+		if m.isExpired() || m.refused != "" || busy && m.active() == 0 {
 			continue
 		}
 		h := m.Health
@@ -92,7 +92,7 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 	defer c.mu.Unlock()
 	all := []api.Member{}
 	for _, m := range c.members {
-		if m.dead || now.Sub(m.heard) > leaseSpan {
+		if m.isExpired() || now.Sub(m.heard) > leaseSpan {
 			continue
 		}
 		one := api.Member{
@@ -128,7 +128,7 @@ func (c *Coordinator) Check(field string, n int) error {
 	most, there := 0, 0
 	for _, m := range c.members {
 		switch {
-		case m.dead || m.refused != "" || m.Leaves:
+		case m.isExpired() || m.refused != "" || m.Leaves:
 		case m.Files == 0: // it has no bound
 			return nil
 		default:

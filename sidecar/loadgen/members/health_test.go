@@ -50,11 +50,53 @@ func TestMemberThatLeavesIsNotLost(t *testing.T) {
 				m := c.members["m"]
 				assert.Equal(t, row.last.Gone, m.heard.IsZero(), "its lease is over at once")
 				c.mu.Lock()
-				c.bury(m)
+				c.expire(m, time.Now())
 				c.mu.Unlock()
 				synctest.Wait()
 				_, events := store.has()
 				assert.Contains(t, events, row.want)
+			})
+		})
+	}
+}
+
+// A member whose lease has ended stays expired for an hour, so that a late report does not make it a new member: one that
+// left, one whose lease ran out, and one that held a share and has not reported to this coordinator.
+func TestExpiredMemberStaysExpired(t *testing.T) {
+	for name, ends := range map[string]func(*testing.T, *Coordinator){
+		"left": func(t *testing.T, c *Coordinator) {
+			c.reports(t, presence{ID: "m", Version: "1", Leaves: true, Gone: true})
+		},
+		"ran out": func(_ *testing.T, c *Coordinator) { c.hear("m", nil) },
+		"silent":  func(*testing.T, *Coordinator) { wait.Advance(leaseSpan) },
+		"holder": func(t *testing.T, c *Coordinator) {
+			delete(c.members, "m")
+			w := &writer{remote: &remote{Coordinator: c, heard: newEars(), holders: map[string]*heldBy{"m": {name: "m"}}}}
+			w.note(time.Now(), nil)
+			assert.True(t, w.holders["m"].dead)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := coordinatorAlone(t, newKept())
+				c.closed, c.hears, c.knows = true, time.Now(), time.Now()
+				present := func() int {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					return len(c.unexpired(time.Now()))
+				}
+				c.reports(t, presence{ID: "m", Version: "1"})
+				assert.Equal(t, 1, present())
+				ends(t, c)
+				for range 2 {
+					assert.Zero(t, present())
+					wait.Advance(time.Minute)
+					c.reports(t, presence{ID: "m", Version: "1"})
+				}
+				assert.Zero(t, present())
+				wait.Advance(time.Hour)
+				assert.Zero(t, present())
+				assert.Empty(t, c.members)
 			})
 		})
 	}

@@ -460,6 +460,7 @@ func (w *writer) note(now time.Time, present []*member) {
 	}
 	w.listing.Unlock()
 	for _, id := range lost {
+		w.expireHolder(id, now)
 		w.heard.Shadow().Gone(id)
 	}
 	if changed {
