@@ -295,8 +295,8 @@ func (l *Lane) Note(by, text string) {
 	l.notify()
 }
 
-// Changed calls for a snapshot, which has what the lease's owner says of it.
-func (s *Lease) Changed() { s.lane.notify() }
+// Changed calls for a snapshot, which has what a lease's owner says of it.
+func (l *Lane) Changed() { l.notify() }
 
 // Name is that of the lane.
 func (l *Lane) Name() string { return l.opts.Name }

@@ -41,7 +41,7 @@ func TestShadowOfALostMember(t *testing.T) {
 		}
 		tell("lost")
 		w := &writer{remote: &remote{
-			Coordinator: &Coordinator{log: log(t)}, heard: &ears{shadow: l}, holders: map[string]*heldBy{"lost": {name: "m"}},
+			Coordinator: coordinatorAlone(t, nil), heard: &ears{shadow: l}, holders: map[string]*heldBy{"lost": {name: "m"}},
 		}}
 		w.note(time.Now(), nil)
 		tell("other")

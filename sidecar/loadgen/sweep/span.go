@@ -257,8 +257,11 @@ func (a *attempt) laneName() string {
 	return a.lane.Name()
 }
 
-// show shows the span, once a second.
-func (a *attempt) show(n api.SweepNow) { a.sweep.show(a.place, n) }
+// show shows the span, once a second. It takes no lock but the lane's.
+func (a *attempt) show(n api.SweepNow) {
+	a.sweep.now[a.place].Store(&n)
+	a.lane.Changed()
+}
 
 // result is what became of the span; why it does not count is in the first of them alone, since the machine has a say.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {

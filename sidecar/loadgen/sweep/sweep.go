@@ -38,8 +38,11 @@ type sweep struct {
 	machine machine
 	stop    context.CancelCauseFunc // of the run; nil: none
 	lease   *lane.Lease             // nil: the lane is not taken
-	shown   atomic.Pointer[api.SweepSummary]
-	now     [2]atomic.Pointer[api.SweepNow] // the spans under way
+
+	// What the state of the lane shows is read without the lock. Each part has one writer at a
+	// time, so that neither overwrites what the other one has shown since.
+	shown atomic.Pointer[api.SweepSummary] // without the spans under way
+	now   [2]atomic.Pointer[api.SweepNow]  // the spans under way
 }
 
 // read makes a sweep of what was stored.
@@ -70,7 +73,7 @@ func (s *sweep) take() error {
 	if life == nil || life.Err() != nil {
 		return fmt.Errorf("%w: the load generator is starting or shutting down", api.ErrUnavailable)
 	}
-	lease, before, err := s.lane.Take(life, s.shown.Load)
+	lease, before, err := s.lane.Take(life, s.current)
 	if err != nil {
 		return err
 	}
@@ -109,15 +112,26 @@ func (s *sweep) renew() {
 }
 
 // publish shows the present state. The desk's lock is held.
-func (s *sweep) publish() { s.shown.Store(new(s.summary())) }
-
-// summary is what a list shows. The desk's lock is held.
-func (s *sweep) summary() api.SweepSummary {
+func (s *sweep) publish() {
 	v := s.doc.Sweep.SweepSummary
 	v.Words = slices.Clone(v.Words)
+	s.shown.Store(&v)
+}
+
+// current is what was published last, with the spans under way. It takes no lock.
+func (s *sweep) current() *api.SweepSummary { return new(s.withSpans(*s.shown.Load())) }
+
+func (s *sweep) withSpans(v api.SweepSummary) api.SweepSummary {
 	if v.State == api.SweepRunning {
 		v.Progress.Span, v.Progress.Beside = s.now[0].Load(), s.now[1].Load()
 	}
+	return v
+}
+
+// summary is what a list shows. The desk's lock is held.
+func (s *sweep) summary() api.SweepSummary {
+	v := s.withSpans(s.doc.Sweep.SweepSummary)
+	v.Words = slices.Clone(v.Words)
 	return v
 }
 
@@ -127,19 +141,6 @@ func (s *sweep) view() api.Sweep {
 	v.SweepSummary = s.summary()
 	v.Spans, v.Rows = slices.Clone(v.Spans), slices.Clone(v.Rows)
 	return v
-}
-
-// show shows a span under way, once a second. It takes no lock but the lane's.
-func (s *sweep) show(place int, n api.SweepNow) {
-	s.now[place].Store(&n)
-	if old := s.shown.Load(); old != nil {
-		next := *old
-		next.Progress.Span, next.Progress.Beside = s.now[0].Load(), s.now[1].Load()
-		s.shown.Store(&next)
-	}
-	if s.lease != nil {
-		s.lease.Changed()
-	}
 }
 
 // rows are the figures of each level and mode, over the spans that count; a pilot's do not.
@@ -192,9 +193,10 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 	if err := s.take(); err != nil {
 		return err
 	}
+	before := s.doc.Sweep.SweepSummary
 	s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Cause = api.SweepRunning, "", ""
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.doc.Sweep.State = api.SweepPaused
+		s.restore(&before)
 		s.giveBack()
 		return err
 	}
@@ -202,6 +204,12 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 	s.lane.Note(by, "resumed "+s.title())
 	s.desk.nudge()
 	return nil
+}
+
+// restore brings back the state that could not be replaced in the store. The desk's lock is held.
+func (s *sweep) restore(was *api.SweepSummary) {
+	v := &s.doc.Sweep
+	v.State, v.Reason, v.Cause, v.Ended = was.State, was.Reason, was.Cause, was.Ended
 }
 
 // interrupt pauses or cancels a sweep, at once. The desk's lock is held.
@@ -216,7 +224,7 @@ func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) err
 		s.doc.Sweep.Ended = new(time.Now())
 	}
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.doc.Sweep.SweepSummary = before
+		s.restore(&before)
 		return err
 	}
 	s.renew()

@@ -145,7 +145,8 @@ func TestLateClient(t *testing.T) {
 
 var kv = []api.ModeState{{Mode: api.ModeKV}}
 
-// A disk that takes nothing holds the sweep up, and loses nothing.
+// A disk that takes nothing holds the sweep up, and loses nothing. What it does not take has not happened: the sweep is
+// paused or resumed as before, with its reason.
 func TestFullDisk(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.)})
@@ -155,14 +156,27 @@ func TestFullDisk(t *testing.T) {
 		assert.Contains(t, s.Reason, "waiting for the disk: the disk is full")
 		assert.Equal(t, api.CauseDisk, s.Cause)
 		require.Len(t, s.Spans, 1)
-		require.Error(t, second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepPaused})))
-		b.full.Store(false)
+		patch := func(to api.SweepState, full error) api.Sweep {
+			b.full.Store(full != nil)
+			patched, err := b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: to})
+			require.ErrorIs(t, err, full)
+			return patched
+		}
+		patch(api.SweepPaused, errFull)
+		paused := patch(api.SweepPaused, nil)
+		b.free()
+		patch(api.SweepRunning, errFull)
+		patch(api.SweepCancelled, errFull)
+		again, err := b.process.desk.Sweep(t.Context(), s.ID)
+		require.NoError(t, err)
+		assert.JSONEq(t, text(t, paused), text(t, again))
+		patch(api.SweepRunning, nil)
 		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
 		b.free()
 		b.kill()
 		b.begin()
-		again, err := b.process.desk.Sweep(t.Context(), s.ID)
+		again, err = b.process.desk.Sweep(t.Context(), s.ID)
 		require.NoError(t, err)
 		assert.JSONEq(t, text(t, s.Spans), text(t, again.Spans))
 		b.full.Store(true)
