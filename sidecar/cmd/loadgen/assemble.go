@@ -95,8 +95,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		return nil, err
 	}
 	if g.store, err = openStore(ctx, conf, address, log); err != nil {
-		g.closeSides()
-		return nil, err
+		return nil, errors.Join(err, g.close())
 	}
 	if conf.Members.Coordinates() {
 		g.members, err = members.Open(ctx, members.Options{
@@ -107,8 +106,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		err = g.build(ctx, conf)
 	}
 	if err != nil {
-		g.closeSides()
-		return nil, errors.Join(err, g.store.Close())
+		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
 }
@@ -123,9 +121,7 @@ func newSides(ctx context.Context, conf *config.Config, address string, log *slo
 		s.log, s.end = log, func() {}
 		other := sides[len(sides)-1-i].conf
 		if err := s.open(ctx, other, address); err != nil {
-			for _, opened := range sides[:i+1] {
-				opened.end()
-			}
+			closeSides(sides[:i+1])
 			if i > 0 {
 				return nil, fmt.Errorf("lane %s: %w", s.name, err)
 			}
@@ -138,9 +134,11 @@ func newSides(ctx context.Context, conf *config.Config, address string, log *slo
 // open makes client, watcher and driver. other is the configuration of the other lane, address
 // that of the load generator.
 func (s *side) open(ctx context.Context, other *config.Config, address string) (err error) {
-	if s.client, err = newClient(s.conf); err != nil {
+	c, err := newClient(s.conf)
+	if err != nil { // c may be a nil pointer in an interface
 		return err
 	}
+	s.client = c
 	if s.watcher, err = s.newWatcher(other); err != nil {
 		return err
 	}
@@ -151,9 +149,27 @@ func (s *side) open(ctx context.Context, other *config.Config, address string) (
 	return nil
 }
 
-func (g *generator) closeSides() {
-	for _, s := range g.sides {
+// close ends what each lane has for itself, the coordinator and the store, as far as they are open.
+func (g *generator) close() error {
+	if g.members != nil {
+		g.members.Close()
+	}
+	closeSides(g.sides)
+	if g.store == nil {
+		return nil
+	}
+	return g.store.Close()
+}
+
+func closeSides(sides []*side) {
+	for _, s := range sides {
 		s.end()
+		if s.client != nil {
+			s.client.Close()
+		}
+		if s.asker != nil {
+			s.asker.Close()
+		}
 	}
 }
 
@@ -579,12 +595,5 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	cancel()
 	wg.Wait()
 	taken := leave()
-	g.closeSides()
-	for _, s := range g.sides {
-		s.client.Close()
-		if s.asker != nil {
-			s.asker.Close()
-		}
-	}
-	return errors.Join(err, taken, g.store.Close())
+	return errors.Join(err, taken, g.close())
 }

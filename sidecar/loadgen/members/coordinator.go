@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{opts: o, bus: b, claim: newClaim(b, o), log: o.Log, members: map[string]*member{}, runs: map[string]*remote{}, found: map[string]order{}, left: map[string]bool{}}
 	if err := c.claim.take(ctx); err != nil {
-		b.close()
+		c.Close()
 		return nil, err
 	}
 	for deadline := time.Now().Add(askFor); ; {
@@ -131,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 			return c, nil
 		}
 		if time.Now().After(deadline) || !pause(ctx, 100*time.Millisecond) {
-			b.close()
+			c.Close()
 			return nil, fmt.Errorf("what members hold cannot be read: %w", err)
 		}
 	}
@@ -150,8 +150,19 @@ func (c *Coordinator) find(ctx context.Context) error {
 	})
 }
 
-// Run listens to members until ctx ends. It is called once, before any run is begun. The error is
-// [ErrCoordinated]: another one has the members by now.
+// Close gives up the claim and ends the connection. [Coordinator.Run] ends with it; a second call
+// does nothing.
+func (c *Coordinator) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+	c.claim.release()
+	c.bus.close()
+}
+
+// Run listens to members until ctx ends, and closes the coordinator. It is called once, before any
+// run is begun. The error is [ErrCoordinated]: another one has the members by now.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -166,12 +177,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	wg.Go(func() { c.readClocks(ctx) })
 	wg.Go(func() { c.endLeft(ctx) })
 	wg.Wait()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
-	c.claim.release()
-	c.bus.close()
+	c.Close()
 	if err := context.Cause(ctx); errors.Is(err, ErrCoordinated) {
 		return err
 	}

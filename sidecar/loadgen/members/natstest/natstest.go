@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // Link is an address of loopback that leads to a server, which may be replaced or cut off.
 type Link struct {
 	listener net.Listener
+	open     atomic.Int32
 
 	mu    sync.Mutex
 	to    string // empty: it is cut
@@ -63,8 +65,13 @@ func (k *Link) Lead(to string) {
 	k.conns = nil
 }
 
+// Open is how many connections clients have.
+func (k *Link) Open() int { return int(k.open.Load()) }
+
 // join copies both ways until one of them ends.
 func (k *Link) join(c net.Conn) {
+	k.open.Add(1)
+	defer k.open.Add(-1)
 	defer c.Close()
 	k.mu.Lock()
 	to := k.to
