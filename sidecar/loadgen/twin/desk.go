@@ -229,10 +229,14 @@ func nameOf(m proof.Metric) string {
 	return "the hit rate"
 }
 
-// amount is a difference in words, relative to A for times.
+// amount is a difference in words, relative to A for times, unless A is 0.
 func amount(p *proof.Paired) string {
 	by, unit := 100*(p.B-p.A), " points"
-	if !p.Metric.Share() {
+	switch {
+	case p.Metric.Share():
+	case p.A == 0:
+		by, unit = 1000*p.B, " ms"
+	default:
 		by, unit = 100*(p.B/p.A-1), " %"
 	}
 	if by < 0 {

@@ -9,6 +9,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -121,4 +122,17 @@ func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
 	assert.Zero(t, d.matcher.pairs.N())
 	assert.Equal(t, [2]served{{"7": time.Time{}}, {"7": time.Time{}}}, d.served)
 	assert.Empty(t, d.SharedWorkers())
+}
+
+// A difference is relative to the value of lane main, as far as there is one.
+func TestAmountOfDifference(t *testing.T) {
+	for want, p := range map[string]proof.Paired{
+		"25.0 % higher":     {Metric: proof.TTFTMean, A: .2, B: .25},
+		"250.0 ms higher":   {Metric: proof.TTFTMean, B: .25},
+		"1.5 ms higher":     {Metric: proof.TPOTMean, B: .0015},
+		"0.0 ms higher":     {Metric: proof.LatencyMean},
+		"40.0 points lower": {Metric: proof.HitRate, A: .4},
+	} {
+		assert.Equal(t, want, amount(&p))
+	}
 }
