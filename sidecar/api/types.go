@@ -174,7 +174,10 @@ type Deployment struct {
 }
 
 // WorkloadShape is the part of a workload's configuration that changes its
-// results; a baseline carries it so that differences can be named.
+// results at a concurrency; a baseline carries it so that differences can be named.
+// The seed chooses among equal conversations and is no part of it, nor is the start rate,
+// since a row that it holds below its target has the concurrency that was held. What rows
+// of former versions lack is not known, since the setting existed and could have any value.
 type WorkloadShape struct {
 	Turns         Range         `json:"turns"`
 	MaxTokens     int           `json:"max_tokens"`
@@ -182,7 +185,18 @@ type WorkloadShape struct {
 	OpeningTokens int           `json:"opening_tokens,omitempty"` // of each of them; 0: 3,500 to 4,000, as recorded
 	OutputTokens  *Distribution `json:"output_tokens,omitempty"`  // nil: answers end where the model ends them
 	Corpus        string        `json:"corpus,omitempty"`
-	Followup      string        `json:"followup,omitempty"` // who asks the follow-up questions
+	Followup      string        `json:"followup,omitempty"`      // who asks the follow-up questions
+	ThinkSeconds  *float64      `json:"think_seconds,omitempty"` // the user's pause before a follow-up; nil: not known
+	TargetRPS     *float64      `json:"target_rps,omitempty"`    // requests a second at most; 0: no cap; nil: not known
+	Timeouts      *Timeouts     `json:"timeouts,omitempty"`      // nil: not known
+}
+
+// Timeouts are how long a turn may take, in seconds. A turn that takes longer is an error: no
+// latency has it, and the target is rid of it.
+type Timeouts struct {
+	FirstToken float64 `json:"first_token"`
+	Stall      float64 `json:"stall"` // between two tokens
+	Turn       float64 `json:"turn"`
 }
 
 // Distribution is a mean and a coefficient of variation (standard deviation over mean).

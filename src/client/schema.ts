@@ -894,6 +894,19 @@ export interface components {
             corpus?: string;
             /** @description who asks the follow-up questions */
             followup?: string;
+            /** @description the user's pause before a follow-up question; absent: not known */
+            think_seconds?: number;
+            /** @description requests per second at most; 0: no cap; absent: not known */
+            target_rps?: number;
+            /** @description absent: not known */
+            timeouts?: components["schemas"]["Timeouts"];
+        };
+        /** @description How long a turn may take, in seconds. A turn that takes longer is an error. */
+        Timeouts: {
+            first_token: number;
+            /** @description between two tokens */
+            stall: number;
+            turn: number;
         };
         /** @description A mean and a coefficient of variation (standard deviation over mean). */
         Distribution: {

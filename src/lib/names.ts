@@ -82,6 +82,8 @@ const fields: Record<string, string> = {
   opening_tokens: 'opening length',
   output_tokens: 'output tokens',
   followup: 'follow-up questions',
+  think_time: 'think time',
+  target_rps: 'request rate cap',
   dynamo: 'Dynamo',
   kubernetes: 'Kubernetes',
   worker_image: 'worker image',

@@ -492,7 +492,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	l := lane.Options{
 		Name: s.name, Client: s.client, Corpus: texts, Questioner: asker,
 		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind), Deployment: s.conf.Deployment.API(),
-		Driver: s.driver, Mode: s.mode, LastStep: step,
+		Driver: s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target),
 		ModeChanged: func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:     s.watcher.Current, Shadow: s.conf.Routers.Enabled,
 	}
@@ -507,6 +507,10 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	}
 	s.lane = lane.New(ctx, catalogue, l)
 	return nil
+}
+
+func timeouts(t config.Target) *api.Timeouts {
+	return &api.Timeouts{FirstToken: t.FirstTokenTimeout.Seconds(), Stall: t.StallTimeout.Seconds(), Turn: t.TurnTimeout.Seconds()}
 }
 
 // openCorpus gives the texts to begin with: those of the place that the

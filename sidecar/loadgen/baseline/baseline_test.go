@@ -389,6 +389,12 @@ func TestDifferences(t *testing.T) {
 		{"texts that nobody counted", func(l *Live) { l.Shape.Openings = nil }, []api.Difference{
 			{Field: "openings", Live: "not known", Baseline: "10"},
 		}},
+		{"settings that no recorded result has", func(l *Live) {
+			l.Shape.ThinkSeconds, l.Shape.TargetRPS, l.Shape.Timeouts = new(0.), new(25.), &api.Timeouts{Turn: 600}
+		}, []api.Difference{}},
+		{"users who think", func(l *Live) { l.Shape.ThinkSeconds = new(2.5) }, []api.Difference{
+			{Field: "think_time", Live: "2.5 s", Baseline: "not recorded"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			live := alikeLive()
@@ -396,6 +402,20 @@ func TestDifferences(t *testing.T) {
 			assert.Equal(t, c.want, Compare(live, h200(), 100).Differences)
 		})
 	}
+}
+
+// What two results of this product know of their load is held against each other.
+func TestDifferencesOfLoad(t *testing.T) {
+	of := func(think, rps, turn float64) api.Baseline {
+		return api.Baseline{Workload: &api.WorkloadShape{ThinkSeconds: &think, TargetRPS: &rps, Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn}}}
+	}
+	found, why := Unlike(of(0, 25, 600), of(3, 0, 60), api.ModeState{}, api.ModeState{})
+	assert.Empty(t, why)
+	assert.Equal(t, []api.Difference{
+		{Field: "think_time", Live: "0 s", Baseline: "3 s"},
+		{Field: "target_rps", Live: "25 requests/s", Baseline: "no cap"},
+		{Field: "timeouts", Live: "first token 1 s, stall 2 s, turn 600 s", Baseline: "first token 1 s, stall 2 s, turn 60 s"},
+	}, found)
 }
 
 func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {

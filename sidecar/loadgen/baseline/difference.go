@@ -167,6 +167,47 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
 	d.text("corpus", is.Corpus, was.Corpus, plain)
 	d.text("followup", is.Followup, was.Followup, plain)
+	d.pause(is.ThinkSeconds, was.ThinkSeconds)
+	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
+	d.both("timeouts", timeouts(is.Timeouts), timeouts(was.Timeouts))
+}
+
+// both adds a difference that both sides know: no other program records these.
+func (d *differenceList) both(field, live, recorded string) {
+	if live != "" && recorded != "" {
+		d.text(field, live, recorded, plain)
+	}
+}
+
+// pause is that of users who think. Where one side does not know it, only a pause of the other
+// is a difference.
+func (d *differenceList) pause(is, was *float64) {
+	text := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf("%g s", *v)
+	}
+	if is != nil && *is > 0 || was != nil && *was > 0 {
+		d.text("think_time", text(is), text(was), plain)
+	}
+}
+
+func requestCap(v *float64) string {
+	switch {
+	case v == nil:
+		return ""
+	case *v == 0:
+		return "no cap"
+	}
+	return fmt.Sprintf("%g requests/s", *v)
+}
+
+func timeouts(t *api.Timeouts) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf("first token %g s, stall %g s, turn %g s", t.FirstToken, t.Stall, t.Turn)
 }
 
 func turns(r api.Range) string {

@@ -109,6 +109,17 @@ func validateWorkload(w api.WorkloadShape) error {
 	if d := w.OutputTokens; err == nil && d != nil {
 		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, 0), validateValue("workload.output_tokens.cv", d.CV, 0))
 	}
+	for field, v := range map[string]*float64{"think_seconds": w.ThinkSeconds, "target_rps": w.TargetRPS} {
+		if err == nil && v != nil {
+			err = validateValue("workload."+field, *v, 0)
+		}
+	}
+	if t := w.Timeouts; err == nil && t != nil {
+		err = firstError(
+			validateValue("workload.timeouts.first_token", t.FirstToken, 0), validateValue("workload.timeouts.stall", t.Stall, 0),
+			validateValue("workload.timeouts.turn", t.Turn, 0),
+		)
+	}
 	return err
 }
 

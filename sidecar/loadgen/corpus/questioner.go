@@ -3,6 +3,7 @@ package corpus
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -264,8 +265,25 @@ func lowerFirst(s string) string {
 // recorded runs did.
 type FixedQuestioner struct{ Text string }
 
-// Name says what the recorded baselines say of their runs.
-func (FixedQuestioner) Name() string { return "the same short sentence" }
+// recorded is the sentence of the recorded runs, and recordedName what their baselines call it.
+const (
+	recorded     = "elaborate further"
+	recordedName = "the same short sentence"
+	maxQuoted    = 100 // characters
+)
+
+// Name tells questions apart, since a longer one is more load: it is the question, or its
+// beginning, length and checksum.
+func (q FixedQuestioner) Name() string {
+	if q.Text == recorded {
+		return recordedName
+	}
+	text := strings.Join(strings.FieldsFunc(q.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if r := []rune(text); len(r) > maxQuoted {
+		text = fmt.Sprintf("%s… (%d characters, %08x)", string(r[:maxQuoted]), len(r), crc32.ChecksumIEEE([]byte(q.Text)))
+	}
+	return "always: " + text
+}
 
 // Kind is fixed.
 func (FixedQuestioner) Kind() api.QuestionerKind { return api.QuestionerFixed }

@@ -130,6 +130,10 @@ func TestOpenNamesTheTopic(t *testing.T) {
 func TestFixedQuestioner(t *testing.T) {
 	q := FixedQuestioner{Text: "elaborate further"}
 	assert.Equal(t, "the same short sentence", q.Name(), "as the recorded baselines name it")
+	assert.Equal(t, "always: go on, please", FixedQuestioner{Text: " go on,\n please\x00"}.Name())
+	long := strings.Repeat("why? ", 50)
+	assert.NotEqual(t, FixedQuestioner{Text: long}.Name(), FixedQuestioner{Text: long + "How?"}.Name())
+	assert.Less(t, len(FixedQuestioner{Text: long}.Name()), 200, "it stands in a line")
 	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
 	assert.Equal(t, q.Text, q.Follow(t.Context(), generator(1), "", []string{q.Text}, prose))
 }

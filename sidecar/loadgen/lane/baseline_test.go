@@ -262,6 +262,7 @@ func TestRowsOfAnotherTarget(t *testing.T) {
 		"another URL":      {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
 		"another model":    {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
 		"another workload": {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named
+		"users who think":  {func(o *options) { o.Settings.ThinkTime = time.Millisecond }, true, 1},
 		"another name of the model in the cluster": {func(o *options) {
 			o.Cluster = func() api.Cluster { return api.Cluster{Model: "models/test"} }
 		}, true, 2},
@@ -277,7 +278,7 @@ func TestRowsOfAnotherTarget(t *testing.T) {
 				comparison := second.snapshot().Baseline
 				assert.Equal(t, api.ThisTarget, comparison.Name)
 				assert.Equal(t, row.shown, len(comparison.Columns) > 0)
-				assert.Equal(t, name == "another workload", len(comparison.Differences) > 0, comparison.Differences)
+				assert.Equal(t, name == "another workload" || name == "users who think", len(comparison.Differences) > 0, comparison.Differences)
 				second.start(6)
 				pass(65 * time.Second)
 				assert.Len(t, second.rows(), row.rows)

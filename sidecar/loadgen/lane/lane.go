@@ -52,6 +52,7 @@ type Options struct {
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
+	Timeouts   *api.Timeouts  // of the client; nil: not known
 	Target     api.TargetKind // as configured; empty: not known, unless the driver knows
 	Deployment api.Deployment // as configured; the cluster fills what is left empty
 	Driver     workload.Driver
@@ -242,6 +243,7 @@ func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
 		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
+		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
 	}
 }
 

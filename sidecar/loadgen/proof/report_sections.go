@@ -152,6 +152,15 @@ func workload(w *api.WorkloadShape) string {
 	if w.Followup != "" {
 		parts = append(parts, "follow-up questions: "+w.Followup)
 	}
+	if w.ThinkSeconds != nil && *w.ThinkSeconds > 0 {
+		parts = append(parts, fmt.Sprintf("users think for %s s", trimmed(*w.ThinkSeconds)))
+	}
+	if w.TargetRPS != nil && *w.TargetRPS > 0 {
+		parts = append(parts, fmt.Sprintf("at most %s requests/s", trimmed(*w.TargetRPS)))
+	}
+	if t := w.Timeouts; t != nil {
+		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)", trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -2,6 +2,7 @@ package twin
 
 import (
 	"math"
+	"reflect"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -41,18 +42,7 @@ type setting struct {
 // mode.
 func (s *setting) swaps(o *setting) bool {
 	return s.modes[0] != s.modes[1] && s.modes[0] == o.modes[1] && s.modes[1] == o.modes[0] &&
-		s.concurrency == o.concurrency && sameShape(s.shape, o.shape)
-}
-
-// sameShape compares what shapes point to, too.
-func sameShape(a, b api.WorkloadShape) bool {
-	openings, output := same(a.Openings, b.Openings), same(a.OutputTokens, b.OutputTokens)
-	a.Openings, a.OutputTokens, b.Openings, b.OutputTokens = nil, nil, nil, nil
-	return openings && output && a == b
-}
-
-func same[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
+		s.concurrency == o.concurrency && reflect.DeepEqual(s.shape, o.shape)
 }
 
 // matcher puts the turns of two lanes together, each with the same turn of the same

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
@@ -145,6 +146,9 @@ func (s *source) work() error {
 	}
 	if shape.OpeningTokens != 0 {
 		w.OpeningTokens = []int{shape.OpeningTokens}
+	}
+	if shape.ThinkSeconds != nil {
+		w.ThinkTime = time.Duration(*shape.ThinkSeconds * float64(time.Second))
 	}
 	if shape.Followup != recordedFollowup {
 		w.QuestionTokens = api.Distribution{Mean: questionTokens}

@@ -215,7 +215,7 @@ func (r *Result) Baseline(name string) api.Baseline {
 		},
 		Workload: &api.WorkloadShape{
 			Turns: *q.Turns, MaxTokens: *q.MaxTokens, Openings: q.Openings, OpeningTokens: *q.OpeningTokens, OutputTokens: q.OutputTokens,
-			Followup: fmt.Sprintf("questions of %g tokens", q.QuestionTokens.Mean),
+			Followup: fmt.Sprintf("questions of %g tokens", q.QuestionTokens.Mean), ThinkSeconds: q.ThinkTimeSeconds,
 		},
 	}
 	if q.OutputTokens.Mean == 0 {

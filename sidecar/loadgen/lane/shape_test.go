@@ -1,0 +1,60 @@
+package lane
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// Every setting that changes the load at a concurrency is in the shape, so that a new one cannot be forgotten.
+func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
+	besides := map[string]string{
+		"Concurrency": "it is the level of a row",
+		"StartRate":   "a row that it holds below its target has the level at which it was held",
+	}
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		shape := func() api.WorkloadShape { return b.lane.State().Shape }
+		changes := map[string]func(){
+			"questioner": func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why is that so?"} },
+			"question":   func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why not? Explain it at length."} },
+			"timeouts":   func() { b.lane.opts.Timeouts = &api.Timeouts{FirstToken: 1, Stall: 2, Turn: 3} },
+			"corpus":     func() { b.lane.corpus = b.lane.corpus.Sized(300) },
+		}
+		settings := reflect.ValueOf(&b.lane.settings).Elem()
+		for i := range settings.NumField() {
+			name, field := settings.Type().Field(i).Name, settings.Field(i)
+			if besides[name] == "" {
+				changes[name] = func() {
+					switch v := field.Addr().Interface().(type) {
+					case *api.Range:
+						v.Max++
+					case **api.Distribution:
+						*v = &api.Distribution{Mean: 10}
+					case *workload.Openings:
+						*v = 3
+					case *int:
+						*v++
+					case *float64:
+						*v++
+					case *time.Duration:
+						*v += time.Second
+					default:
+						require.Fail(t, "a setting of another kind", "%s is a %T", name, v)
+					}
+				}
+			}
+		}
+		for name, change := range changes {
+			before := shape()
+			change()
+			assert.NotEqual(t, before, shape(), name)
+		}
+	})
+}
