@@ -14,6 +14,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/lane"
 )
 
 // How long the end of a run may take: to cancel what is in flight, to store what has
@@ -45,12 +46,23 @@ type endOf struct {
 	started  time.Time // last; a change of mode starts it again
 	restarts int
 	client   report.Client
-	before   *api.Comparison // while it last ran
+	lanes    []laneEnd // in the order of the status
+	pairs    *api.Twin // while it last ran; nil: there is one lane
+}
+
+// laneEnd is what is gathered of one lane.
+type laneEnd struct {
+	*lane.Lane
+	cluster report.Cluster
+	before  *api.Comparison // while it last ran
 }
 
 // run serves until the run ends, by itself or by the end of ctx, and prints what it was
 // like. cancel ends work, which everything that serves and measures was given.
 func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.Listener, stdout io.Writer) error {
+	for _, s := range e.sides {
+		e.lanes = append(e.lanes, laneEnd{Lane: s.lane})
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
@@ -93,6 +105,9 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 			if state := e.lane.State(); state.Phase == api.PhaseRunning {
 				e.notice(state)
 				e.client.Add(e.health(now))
+				for i := range e.lanes {
+					e.lanes[i].cluster.Add(now, e.lanes[i].Cluster())
+				}
 			}
 		case now := <-look.C:
 			if e.conf.Duration <= 0 && e.conf.Requests <= 0 {
@@ -123,6 +138,9 @@ func (e *endOf) notice(s api.State) {
 		e.restarts++
 	}
 	e.started, e.client = *s.Started, report.Client{}
+	for i := range e.lanes {
+		e.lanes[i].cluster = report.Cluster{}
+	}
 }
 
 // end stops the workload and gives the report of its last run, which it also writes into
@@ -136,8 +154,15 @@ func (e *endOf) end(cause report.Cause) (*report.Report, error) {
 		return nil, nil
 	}
 	if state.Phase == api.PhaseRunning {
-		if c, err := e.lane.Comparison(""); err == nil {
-			e.before = &c
+		for i := range e.lanes {
+			if c, err := e.lanes[i].Comparison(""); err == nil {
+				e.lanes[i].before = &c
+			}
+		}
+		if e.twins != nil {
+			if t, err := e.twins.Twin(); err == nil {
+				e.pairs = &t
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
@@ -145,11 +170,13 @@ func (e *endOf) end(cause report.Cause) (*report.Report, error) {
 	if _, err := e.lane.Stop(ctx, "command line", api.StopRequest{}); err != nil {
 		e.log.Warn("some turns were still in flight when the run was summarised", "error", err)
 	}
-	status.Lanes[0].Totals = e.view.Status().Lanes[0].Totals
+	for i, l := range e.view.Status().Lanes {
+		status.Lanes[i].Totals = l.Totals
+	}
 	return e.report(cause, status)
 }
 
-// report reads the run's turns back.
+// report reads the turns of the lanes back.
 func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, error) {
 	within := readWithin
 	if !e.bounded() {
@@ -163,28 +190,62 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	if err := e.store.Flush(stored); err != nil {
 		notes = append(notes, fmt.Sprintf("Some turns could not be stored (%s); they are missing from these figures.", cmp.Or(e.store.Status().Problem, err.Error())))
 	}
-	steps, err := e.store.Steps(ctx, api.DefaultLane)
+	if e.restarts > 0 {
+		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures cover the time since then.")
+	}
+	var reports [2]*report.Report
+	from := map[string]int64{}
+	for i := range e.lanes {
+		var err error
+		if reports[i], err = e.reportLane(ctx, cause, status, i, notes); err != nil {
+			return nil, err
+		}
+		from[reports[i].Data.Lane] = reports[i].Data.FirstStep
+	}
+	r := reports[0]
+	r.Twin, r.Pairs = reports[1], e.pairs
+	return r, e.outputs.Write(r, func(w io.Writer) error { return e.store.TurnsCSVFrom(ctx, w, from) })
+}
+
+// reportLane reads the turns of the lane at a place of the status back. The conditions are held
+// against the first.
+func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int, notes []string) (*report.Report, error) {
+	l, of := &e.lanes[place], status.Lanes[place]
+	steps, err := e.store.Steps(ctx, l.Name())
 	if err != nil {
 		return nil, err
 	}
 	started := e.started.Round(0) // what is stored has no monotonic clock
+	if at := of.State.Started; at != nil {
+		started = at.Round(0)
+	}
 	steps = slices.DeleteFunc(steps, func(s api.StepRecord) bool { return s.Started.Before(started) })
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("the database has no step of this run: %s", e.store.Status().Problem)
+		return nil, fmt.Errorf("the database has no step of this run on lane %s: %s", l.Name(), e.store.Status().Problem)
 	}
+	events, err := e.store.Events(ctx, l.Name(), 1000)
+	if err != nil {
+		return nil, err
+	}
+	events = slices.DeleteFunc(events, func(v api.Event) bool { return v.Time.Before(e.begun.Round(0).Add(-time.Second)) })
+	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Run{
-		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: status.Lanes[0], SLO: status.Settings.SLO,
-		Steps: steps, Before: e.before, Client: e.client, TokensPerChunk: e.lane.TokensPerChunk(), Restart: e.restarts > 0,
-		Data: report.Data{Database: status.Store.Path, Lane: api.DefaultLane, FirstStep: first.ID, LastStep: last.ID, Files: e.outputs.Names()},
+		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
+		Steps: steps, Before: l.before, Client: e.client, Cluster: l.cluster, Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
+		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
+	}
+	var conditions []report.Condition
+	if place == 0 {
+		run.Data.Files, conditions = e.outputs.Names(), e.conf.Conditions()
 	}
 	if last.Ended != nil {
 		run.Ended = *last.Ended
 	}
 	b := report.NewBuilder(run)
 	var failure error
-	whole := e.lane.Whole(run.Ended, func(yield func(*api.Turn) bool) {
-		failure = e.store.TurnsFrom(ctx, api.DefaultLane, first.ID, func(t *api.Turn) error {
+	whole := l.Whole(run.Ended, func(yield func(*api.Turn) bool) {
+		failure = e.store.TurnsFrom(ctx, l.Name(), first.ID, func(t *api.Turn) error {
 			b.Add(t)
 			yield(t) // whoever describes the run takes every turn
 			return nil
@@ -193,16 +254,12 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	if failure != nil {
 		notes = append(notes, fmt.Sprintf("Only some of the turns could be read (%v).", failure))
 	}
-	totals := status.Lanes[0].Totals
+	totals := of.Totals
 	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or the disk was too slow.",
 			missing, totals.OK+totals.Errors))
 	}
-	if e.restarts > 0 {
-		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures cover the time since then.")
-	}
-	r := b.Report(whole, e.conf.Conditions(), notes...)
-	return r, e.outputs.Write(r, func(w io.Writer) error { return e.store.TurnsCSVFrom(ctx, w, api.DefaultLane, first.ID) })
+	return b.Report(whole, conditions, notes...), nil
 }
 
 // verdict is the error that a run with this report ends with, nil where it is good. One

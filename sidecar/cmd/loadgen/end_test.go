@@ -87,6 +87,43 @@ func TestRequests(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
 }
 
+// A run with a twin leaves a summary, a document and a table of both lanes.
+func TestRequestsOfTwoLanes(t *testing.T) {
+	t.Parallel()
+	server, other := startTarget(t), startTarget(t)
+	dir := t.TempDir()
+	document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
+	code, stdout, stderr := brief(t, server.URL, "--twin-target-url="+other.URL, "--requests=20", "--output="+document, "--output="+table)
+	require.Equal(t, success, code, stderr)
+	for _, want := range []string{"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes", "lane twin, step"} {
+		assert.Contains(t, stdout, want)
+	}
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	var r report.Report
+	require.NoError(t, json.Unmarshal(data, &r))
+	require.NotNil(t, r.Twin)
+	require.NotNil(t, r.Pairs)
+	assert.Equal(t, other.URL, r.Twin.Target.URL)
+	assert.Positive(t, r.Twin.Turns.OK)
+	assert.Contains(t, kinds(r.Events), api.EventStart)
+	written, err := os.ReadFile(table)
+	require.NoError(t, err)
+	turns := map[string]int{}
+	for _, l := range []*report.Report{&r, r.Twin} {
+		turns[l.Data.Lane] = l.Turns.OK + l.Turns.Failed + l.Turns.Cancelled
+		assert.Equal(t, turns[l.Data.Lane], strings.Count(string(written), "\n"+l.Data.Lane+","))
+	}
+	assert.Len(t, turns, 2)
+}
+
+func kinds(events []api.Event) (all []api.EventKind) {
+	for _, e := range events {
+		all = append(all, e.Kind)
+	}
+	return all
+}
+
 // A run that meets a condition of --fail-if fails and prints which, and why turns failed.
 func TestFailIf(t *testing.T) {
 	t.Parallel()

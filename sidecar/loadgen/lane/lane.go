@@ -385,7 +385,7 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 // any change of settings or mode, which the row is kept under. The lock is held.
 func (l *Lane) endStep(now time.Time) {
 	l.dropUnsettled(now)
-	l.keepRow(now)
+	l.keepRow(now, true)
 	l.steps.end(now)
 }
 

@@ -26,7 +26,7 @@ func (l *Lane) tick(now time.Time) {
 		l.hold(now)
 	}
 	if now.Sub(l.lastRow) >= settleSpan {
-		l.keepRow(now)
+		l.keepRow(now, false)
 	}
 }
 
@@ -36,11 +36,11 @@ func (l *Lane) counted(now time.Time, step int64) stats.Report {
 }
 
 // keepRow adds the current step to the baseline "this target" if it has settled,
-// if turns still end, and if the load generator was in time for what it measured.
-// The lock is held.
-func (l *Lane) keepRow(now time.Time) {
+// if turns still end, and if the load generator was in time for what it measured. ends says
+// that this is the step's end. The lock is held.
+func (l *Lane) keepRow(now time.Time, ends bool) {
 	step, _, wait := l.steps.view(now)
-	if wait > 0 {
+	if wait > 0 && !(ends && sufficesAtEnd(now, step, wait)) {
 		return
 	}
 	l.lastRow = now
@@ -89,12 +89,21 @@ func (l *Lane) latestNotKept() *api.NotKept {
 	return l.notKept
 }
 
+// sufficesAtEnd says whether a step that ends leaves a row although its counted turns do not reach
+// back far enough for a comparison: it lasted as long as they would have to, as a run with
+// --duration 60s does, and they reach back half of that. The row's intervals are as wide as so
+// few turns make them.
+func sufficesAtEnd(now time.Time, step api.Step, wait time.Duration) bool {
+	return now.Sub(step.Started) >= settleSpan && settleSpan-wait >= settleSpan/2
+}
+
 // dropUnsettled says so if the step in progress ends before it can become a row, unless it
 // is a span, whose owner keeps what it measured. The lock is held.
 func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
-	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 {
-		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s", (settleSpan-wait).Seconds(), settleSpan.Seconds()))
+	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 && !sufficesAtEnd(now, step, wait) {
+		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step that lasted %[2]g s",
+			(settleSpan-wait).Seconds(), settleSpan.Seconds(), settleSpan.Seconds()/2))
 	}
 }
 

@@ -506,9 +506,9 @@ func TestTurnsCSV(t *testing.T) {
 
 	var all, later strings.Builder
 	require.NoError(t, s.TurnsCSV(t.Context(), &all, api.DefaultLane, 0))
-	require.NoError(t, s.TurnsCSVFrom(t.Context(), &out, api.DefaultLane, 1))
+	require.NoError(t, s.TurnsCSVFrom(t.Context(), &out, map[string]int64{api.DefaultLane: 1}))
 	assert.Equal(t, all.String(), out.String())
-	require.NoError(t, s.TurnsCSVFrom(t.Context(), &later, api.DefaultLane, 2))
+	require.NoError(t, s.TurnsCSVFrom(t.Context(), &later, map[string]int64{api.DefaultLane: 2}))
 	assert.Equal(t, 1+n/2, strings.Count(later.String(), "\r\n"), "the header, and the turns of step 2")
 	steps := map[int64]int{}
 	require.NoError(t, s.TurnsFrom(t.Context(), api.DefaultLane, 2, func(one *api.Turn) error { steps[one.Step]++; return nil }))

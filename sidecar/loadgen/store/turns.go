@@ -7,6 +7,8 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -124,11 +126,16 @@ func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func
 	return s.eachTurnFrom(ctx, lane, step, add, func() error { return nil })
 }
 
-// TurnsCSVFrom is [Store.TurnsCSV] of a lane's steps from one on. Where there is none,
-// it writes the header alone.
-func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, lane string, step int64) error {
+// TurnsCSVFrom is [Store.TurnsCSV] of the steps of lanes from one on each, lane by lane in the order
+// of their names. Where there is none, it writes the header alone.
+func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]int64) error {
 	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
-		return s.eachTurnFrom(ctx, lane, step, add, send)
+		for _, lane := range slices.Sorted(maps.Keys(steps)) {
+			if err := s.eachTurnFrom(ctx, lane, steps[lane], add, send); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

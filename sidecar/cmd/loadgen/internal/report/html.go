@@ -22,16 +22,31 @@ func (r *Report) WriteHTML(to io.Writer) error {
 	if r.Client.Verdict == "bottleneck" {
 		warning = "Load generator: " + r.clientLine()
 	}
+	lanes := []laneOnPage{r.onPage(r.title(), warning)}
+	if r.Twin != nil {
+		lanes = append(lanes, r.Twin.onPage("Lane twin: "+r.Twin.title(), ""))
+		lanes[1].Rows = append(lanes[1].Rows, r.pairRows()...)
+	}
 	return page.Execute(to, struct {
 		*Report
-		Title, Span string
-		Warning     string // why the figures are not the target's alone
-		Cards       []card
-		Latencies   []latency
-		Rows        []row
-		Charts      []chart.Chart
-		Style       template.CSS
-	}{r, r.title(), r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts(), chart.CSS})
+		Title string
+		Lanes []laneOnPage
+		Style template.CSS
+	}{r, r.title(), lanes, chart.CSS})
+}
+
+// laneOnPage is what the page has of a lane.
+type laneOnPage struct {
+	Title, Span string
+	Warning     string // why the figures are not the target's alone
+	Cards       []card
+	Latencies   []latency
+	Rows        []row
+	Charts      []chart.Chart
+}
+
+func (r *Report) onPage(title, warning string) laneOnPage {
+	return laneOnPage{title, r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts()}
 }
 
 // cards are what is read first.

@@ -36,6 +36,8 @@ type Run struct {
 	Steps   []api.StepRecord // ascending
 	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was under way
 	Client  Client
+	Cluster Cluster
+	Events  []api.Event // of the lane, ascending
 	Data    Data
 	// TokensPerChunk is the mean of the turns that ended well; see [stats.Arrived].
 	TokensPerChunk float64
@@ -74,10 +76,16 @@ type Report struct {
 	// Baseline is the comparison of the last step's counted turns; its own seconds and
 	// n say how many. Absent: no step was under way at the end.
 	Baseline   *api.Comparison `json:"baseline,omitempty"`
+	Cluster    Cluster         `json:"cluster"`
+	Events     []api.Event     `json:"events"` // what happened since the workload first started
 	Conditions []Result        `json:"conditions"`
 	Notes      []string        `json:"notes"` // what limits the figures, a sentence each
 	Data       Data            `json:"data"`
 	Series     []Point         `json:"series"` // the run in spans of one length
+	// Twin is the same of the other lane, which ran the same conversations, and Pairs is how the two
+	// lanes compare; both are absent where there is one lane. Conditions are about this lane.
+	Twin  *Report   `json:"twin,omitempty"`
+	Pairs *api.Twin `json:"pairs,omitempty"`
 
 	ttft []float64 // of every turn that ended well, ascending
 }
@@ -193,6 +201,7 @@ func NewBuilder(run Run) *Builder {
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339), Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
 		Target: run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Client: run.Client.judged(), Baseline: run.Before, Data: run.Data,
+		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
 	}
 	n := int(min(points, math.Ceil(r.Seconds))) // no span is shorter than a second

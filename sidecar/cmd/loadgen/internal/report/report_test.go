@@ -90,7 +90,7 @@ func TestSummary(t *testing.T) {
 		"600 completed, 3 failed, 0 in flight at the end",
 		"0.5 % of the finished turns",
 		"http_5xx: 2, first: 503 [31mbusy\n",
-		"missed: TTFT p95 669 ms of 600 ms, TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
+		"missed: TTFT p95 669 ms of 600 ms; met: TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
 		"ttft_p95>600ms: FAILED, value is 669 ms",
 		"error_rate>1%: passed, value is 0.5 %",
 		"errors>2: FAILED, value is 3.00",
@@ -112,6 +112,81 @@ func addUp(series []Point) (n float64) {
 		n += float64(p.OK)
 	}
 	return n
+}
+
+// The line of the SLO names what was missed apart from what was met.
+func TestSLOLine(t *testing.T) {
+	for want, slo := range map[string]api.SLO{
+		"missed: TPOT p95 30.0 ms of 20.0 ms; met: TTFT p95 669 ms of 700 ms; ":           {TTFT: .7, TPOT: .02},
+		"missed: TTFT p95 669 ms of 200 ms, TPOT p95 30.0 ms of 20.0 ms; 0.0 %":           {TTFT: .2, TPOT: .02},
+		"SLO              met: TTFT p95 669 ms of 2000 ms, TPOT p95 30.0 ms of 50.0 ms; ": {TTFT: 2, TPOT: .05},
+	} {
+		r := reported(t, some(), func(run *Run) { run.SLO = slo })
+		assert.Contains(t, text(t, r), want)
+	}
+	short := some()
+	for _, one := range short {
+		one.TPOT = nil
+	}
+	assert.Contains(t, text(t, reported(t, short, nil)), "missed: TTFT p95 669 ms of 600 ms; TPOT p95 not measured; ")
+}
+
+// The summary has what the cluster reported: workers and their number over time, the queue, hits by source, and the
+// events. What was not known is not 0.
+func TestClusterOfARun(t *testing.T) {
+	var c Cluster
+	at := func(s int) time.Time { return time.Date(2026, 3, 1, 14, 3, s, 0, time.Local) }
+	of := func(workers int, queued float64, hit *float64) api.Cluster {
+		kv := api.KV{HitRatio: hit, Source: "frontend", PredictedRatio: new(.5)}
+		return api.Cluster{Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv, Workers: make([]api.Worker, workers)}
+	}
+	c.Add(at(0), api.Cluster{Problem: "no answer"})
+	assert.Empty(t, c.Workers, "it has not been read yet")
+	c = Cluster{}
+	c.Add(at(1), of(2, 0, nil))
+	c.Add(at(2), of(2, 4, new(.7)))
+	c.Add(at(10), of(1, 8, new(.8)))
+	c.Add(at(11), api.Cluster{})
+	c.Add(at(12), of(1, 0, nil))
+	many := of(2, 0, nil)
+	many.AllWorkers = &api.AllWorkers{Count: 300}
+	c.Add(at(13), many)
+	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
+	out := text(t, reported(t, some(), func(run *Run) { run.Cluster, run.Events = c, events }))
+	for _, want := range []string{
+		"vllm, metrics: direct\n",
+		"2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
+		"2.40 requests waited on average, at most 8.00\n",
+		"prediction 50.0 %, frontend 75.0 %\n",
+		"14:03:09 mode change: Round-robin (ann)\n",
+	} {
+		assert.Contains(t, out, want)
+	}
+	assert.NotContains(t, text(t, reported(t, some(), nil)), "Workers")
+}
+
+// The summary of two lanes has both, and how they differ.
+func TestSummaryOfTwoLanes(t *testing.T) {
+	r := reported(t, some(), nil)
+	r.Twin = reported(t, some()[:300], func(run *Run) {
+		run.Status.Target.URL, run.Data.Lane = "http://other.example:8000", "twin"
+	})
+	a, b := api.TwinSide{Target: "http://gpu.example:8000", Mode: api.ModeKV}, api.TwinSide{Target: "http://other.example:8000", Mode: api.ModeRoundRobin}
+	r.Pairs = &api.Twin{A: a, B: b, Pairs: 280, Caution: "the clusters may differ", Metrics: []api.PairedMetric{
+		{Metric: "ttft", A: new(.2), B: new(.3), Difference: new(.1), Interval: &[2]float64{.05, .15}}, {Metric: "kv_hit_ratio"},
+	}}
+	var page strings.Builder
+	require.NoError(t, r.WriteHTML(&page))
+	for _, out := range []string{text(t, r), page.String()} {
+		for _, want := range []string{
+			"Run of 2m0s against http://gpu.example:8000", "Lane twin: Run of 2m0s against http://other.example:8000",
+			"600 completed", "300 completed", "KV-aware at http://gpu.example:8000 against Round-robin at http://other.example:8000, 280 pairs",
+			"mean TTFT 200 ms and 300 ms; the second less the first: 100 ms (50.0 ms to 150 ms)", "KV cache hit not reported",
+			"the clusters may differ",
+		} {
+			assert.Contains(t, out, want)
+		}
+	}
 }
 
 // Where nothing was measured, nothing is said to be good or bad.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,14 +16,29 @@ import (
 // WriteText writes the summary for a terminal or a log.
 func (r *Report) WriteText(to io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s\n%s\n", r.title(), r.span())
+	r.write(&b, r.title())
+	if r.Twin != nil {
+		r.Twin.write(&b, "Lane twin: "+r.Twin.title())
+		writeRows(&b, r.pairRows())
+	}
+	_, err := io.WriteString(to, b.String())
+	return err
+}
+
+// write writes one lane.
+func (r *Report) write(b *strings.Builder, title string) {
+	fmt.Fprintf(b, "\n%s\n%s\n", title, r.span())
 	if r.Turns.OK > 0 {
 		b.WriteString("\n")
-		r.table(&b)
+		r.table(b)
 	}
+	writeRows(b, r.rows())
+}
+
+func writeRows(b *strings.Builder, rows []row) {
 	b.WriteString("\n")
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range r.rows() {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
 		for i, line := range row.Lines {
 			name := row.Name
 			if i > 0 {
@@ -32,8 +48,6 @@ func (r *Report) WriteText(to io.Writer) error {
 		}
 	}
 	_ = w.Flush()
-	_, err := io.WriteString(to, b.String())
-	return err
 }
 
 // title says what ran for how long.
@@ -112,10 +126,14 @@ func (r *Report) rows() []row {
 		add("KV cache hit", r.KVHitRatio.text(percent))
 	}
 	add("Errors", r.errorLines()...)
+	for _, c := range r.Cluster.rows() {
+		add(c.Name, c.Lines...)
+	}
 	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())
 	add("Baseline", r.baselineLines()...)
 	add("--fail-if", r.conditionLines()...)
+	add("Events", r.eventLines()...)
 	add("Note", r.Notes...)
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
 	add("Data", append(data, r.Data.Files...)...)
@@ -137,21 +155,35 @@ func (r *Report) errorLines() []string {
 }
 
 func (r *Report) sloLine() string {
-	whole := r.slo()
-	if whole == "" {
+	if r.slo() == "" {
 		return "not measured"
 	}
-	parts := []string{}
+	var missed, met, parts []string
 	for _, o := range r.SLO {
-		if o.Met != nil {
-			parts = append(parts, fmt.Sprintf("%s p95 %s of %s%s", strings.ToUpper(o.Metric), milliseconds(*o.P95), milliseconds(o.Threshold), o.doubt()))
+		switch name := strings.ToUpper(o.Metric) + " p95"; {
+		case o.Met == nil:
+			parts = append(parts, name+" not measured")
+		case *o.Met:
+			met = append(met, name+o.text())
+		default:
+			missed = append(missed, name+o.text())
 		}
 	}
-	text := whole + ": " + strings.Join(parts, ", ")
+	if len(met) > 0 {
+		parts = slices.Insert(parts, 0, "met: "+strings.Join(met, ", "))
+	}
+	if len(missed) > 0 {
+		parts = slices.Insert(parts, 0, "missed: "+strings.Join(missed, ", "))
+	}
+	text := strings.Join(parts, "; ")
 	if r.GoodputRatio != nil {
 		text += fmt.Sprintf("; %s of the finished turns met every SLO", percent(*r.GoodputRatio))
 	}
 	return text
+}
+
+func (o Objective) text() string {
+	return fmt.Sprintf(" %s of %s%s", milliseconds(*o.P95), milliseconds(o.Threshold), o.doubt())
 }
 
 // doubt says that a longer run might come to the other side of the threshold.

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chart"
+)
+
+// Cluster is what the serving cluster reported during a run, looked at once a second. The zero
+// value has seen nothing.
+type Cluster struct {
+	Source  string        `json:"source,omitempty"`  // prometheus or direct
+	Problem string        `json:"problem,omitempty"` // why there is nothing more of it, of the last second with one
+	Engine  string        `json:"engine,omitempty"`
+	GPU     string        `json:"gpu,omitempty"`
+	Workers []WorkerCount `json:"workers,omitempty"` // the first number and each change of it, ascending
+	Queued  *Queue        `json:"queued,omitempty"`  // requests that waited for a worker; absent: not reported
+	Hits    []Hits        `json:"hits,omitempty"`    // by source; the turns' own is the report's kv_hit_ratio
+}
+
+// WorkerCount is how many workers there were from a time on; nil: it was not known.
+type WorkerCount struct {
+	From time.Time `json:"from"`
+	N    *int      `json:"n,omitempty"`
+}
+
+// Queue is how many requests waited.
+type Queue struct {
+	Mean    float64 `json:"mean"`
+	Max     float64 `json:"max"`
+	Seconds int     `json:"seconds"` // with a value
+}
+
+// Hits is the share of prompt tokens that came from a KV cache as a source reports it, over the last
+// 60 s each: the mean over the seconds with a value.
+type Hits struct {
+	Source  string  `json:"source"` // frontend, engine or prediction
+	Ratio   float64 `json:"ratio"`
+	Seconds int     `json:"seconds"`
+}
+
+// mostChanges bounds what workers that come and go can make a report hold.
+const mostChanges = 200
+
+// Add takes in what the cluster reports in one second.
+func (c *Cluster) Add(at time.Time, of api.Cluster) {
+	if of.Problem != "" {
+		c.Problem = of.Problem
+	}
+	c.addWorkers(at, of)
+	if !of.Available {
+		return
+	}
+	for to, v := range map[*string]string{&c.Source: of.Source, &c.Engine: of.Engine, &c.GPU: of.GPU} {
+		if v != "" {
+			*to = v
+		}
+	}
+	if of.Queued != nil {
+		if c.Queued == nil {
+			c.Queued = &Queue{}
+		}
+		q := c.Queued
+		q.Seconds++
+		q.Mean += (*of.Queued - q.Mean) / float64(q.Seconds)
+		q.Max = max(q.Max, *of.Queued)
+	}
+	if of.KV.HitRatio != nil {
+		c.addHits(of.KV.Source, *of.KV.HitRatio)
+	}
+	if of.KV.PredictedRatio != nil {
+		c.addHits("prediction", *of.KV.PredictedRatio)
+	}
+}
+
+func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
+	var now *int
+	if of.Available && of.Unread.Workers == "" {
+		now = new(of.WorkerCount())
+	}
+	if len(c.Workers) == 0 && now == nil || len(c.Workers) >= mostChanges {
+		return
+	}
+	if len(c.Workers) > 0 {
+		last := c.Workers[len(c.Workers)-1].N
+		if last == now || last != nil && now != nil && *last == *now {
+			return
+		}
+	}
+	c.Workers = append(c.Workers, WorkerCount{at, now})
+}
+
+func (c *Cluster) addHits(source string, ratio float64) {
+	for i := range c.Hits {
+		if h := &c.Hits[i]; h.Source == source {
+			h.Seconds++
+			h.Ratio += (ratio - h.Ratio) / float64(h.Seconds)
+			return
+		}
+	}
+	c.Hits = append(c.Hits, Hits{source, ratio, 1})
+}
+
+// rows are the lines of a summary.
+func (c *Cluster) rows() (rows []row) {
+	add := func(name string, parts []string, separator string) {
+		if len(parts) > 0 {
+			rows = append(rows, row{name, []string{strings.Join(parts, separator)}})
+		}
+	}
+	var facts, workers, queue, hits []string
+	for _, v := range []string{c.Engine, c.GPU} {
+		if v != "" {
+			facts = append(facts, printable(v))
+		}
+	}
+	if c.Source != "" {
+		facts = append(facts, "metrics: "+c.Source)
+	}
+	if c.Problem != "" {
+		facts = append(facts, printable(c.Problem))
+	}
+	for i, w := range c.Workers {
+		text := "unknown"
+		if w.N != nil {
+			text = fmt.Sprint(*w.N)
+		}
+		if i > 0 {
+			text += " from " + clock(w.From)
+		}
+		workers = append(workers, text)
+	}
+	if q := c.Queued; q != nil {
+		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}
+	}
+	for _, h := range c.Hits {
+		hits = append(hits, fmt.Sprintf("%s %s", h.Source, percent(h.Ratio)))
+	}
+	add("Cluster", facts, ", ")
+	add("Workers", workers, ", ")
+	add("Queue", queue, "")
+	add("KV hit, as reported", hits, ", ")
+	return rows
+}
+
+// clock is a time of day as a summary names it.
+func clock(at time.Time) string { return at.Local().Format("15:04:05") }
+
+// mostEvents are named in a summary; the JSON has all.
+const mostEvents = 20
+
+func (r *Report) eventLines() (lines []string) {
+	for i, e := range r.Events {
+		if i == mostEvents {
+			return append(lines, fmt.Sprintf("and %d more", len(r.Events)-mostEvents))
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", clock(e.Time), strings.ReplaceAll(string(e.Kind), "_", " "), printable(e.Text), printable(e.By)))
+	}
+	return lines
+}
