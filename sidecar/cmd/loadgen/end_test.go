@@ -6,9 +6,12 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // brief runs a load generator that ends by itself.
@@ -80,11 +84,56 @@ func TestRequests(t *testing.T) {
 	rows, err := csv.NewReader(file).ReadAll()
 	require.NoError(t, err)
 	assert.Len(t, rows, 1+r.Turns.OK+r.Turns.Failed+r.Turns.Cancelled)
+	recomputes(t, rows, &r)
 
 	shown, err := os.ReadFile(page)
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(shown), "<!doctype html>"))
 	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
+}
+
+// recomputes holds the figures of a report against the table of its turns.
+func recomputes(t *testing.T, rows [][]string, r *report.Report) {
+	t.Helper()
+	figures, counts, met := map[string][]float64{}, map[string]int{}, 0
+	for _, row := range rows[1:] {
+		cell := func(name string) string { return row[slices.Index(rows[0], name)] }
+		in := cell("counts_in")
+		counts[in]++
+		if in != "latencies" {
+			continue
+		}
+		good := true
+		for name, most := range map[string]float64{
+			"ttft_seconds": r.SLO[0].Threshold, "tpot_seconds": r.SLO[1].Threshold, "latency_seconds": math.Inf(1),
+			"prompt_tokens": math.Inf(1), "cached_tokens": math.Inf(1),
+		} {
+			if cell(name) != "" {
+				v, err := strconv.ParseFloat(cell(name), 64)
+				require.NoError(t, err)
+				figures[name], good = append(figures[name], v), good && v <= most
+			}
+		}
+		if good {
+			met++
+		}
+	}
+	for name, q := range map[string]api.Quantiles{"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT, "latency_seconds": r.Metrics.Latency} {
+		values := slices.Sorted(slices.Values(figures[name]))
+		assert.Len(t, values, q.N, name)
+		for p, of := range map[float64]*float64{.5: q.P50, .95: q.P95, .99: q.P99} {
+			assert.InDelta(t, stats.Percentile(values, p), *of, 1e-9, "%s %v", name, p)
+		}
+	}
+	assert.Equal(t, report.Turns{OK: counts["latencies"], Failed: counts["errors"], Cancelled: counts["span_ttft"] + counts[""], SLOMet: met}, r.Turns)
+	sum := func(values []float64) (total float64) {
+		for _, v := range values {
+			total += v
+		}
+		return total
+	}
+	assert.InDelta(t, sum(figures["cached_tokens"])/sum(figures["prompt_tokens"]), *r.KVHitRatio.Value, 1e-9)
+	assert.InDelta(t, float64(counts["latencies"])/max(1, r.Seconds), *r.RequestsPerSecond.Value, .01**r.RequestsPerSecond.Value)
 }
 
 // A run with a twin leaves a summary, a document and a table of both lanes.

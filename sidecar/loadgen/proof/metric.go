@@ -113,7 +113,7 @@ type Turn struct {
 // unknown TPOT meets none.
 func (t *Turn) good(slo api.SLO) bool {
 	tpot, ok := t.tpot()
-	return !t.Failed && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
+	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
 }
 
 // tpot is the mean time of an output token after the first; false below two, and where it is

@@ -68,7 +68,7 @@ func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	for i := range r.Turns {
 		if turn := &r.Turns[i]; turn.Ended > from && turn.Ended <= to {
 			t.end(turn, api.SLO{})
-			if !turn.Failed {
+			if !turn.Failed && turn.FirstToken > 0 {
 				t.ttft = append(t.ttft, turn.FirstToken-turn.Sent)
 			}
 		}

@@ -80,8 +80,10 @@ func (r *Recording) sections() int {
 }
 
 // cut counts what lies in each of n sections of equal length, and in all of them. A
-// TTFT belongs to the section of the first token; all else of a turn to that of its
-// end, since it is known only then; tokens belong to the second they came in.
+// TTFT belongs to the section of the first token, that of a turn which the end of the span cut
+// short, too: the load generator ended it, and without it the last TTFTs would be those of short
+// answers alone. All else of a turn belongs to the section of its end, since it is known only
+// then; tokens belong to the second they came in.
 func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	parts = make([]tally, n)
 	length := (r.Until - r.CountedFrom) / float64(n)

@@ -220,6 +220,21 @@ var turnColumns = []struct {
 	{"predicted_ratio", func(t *api.Turn) string { return number(t.PredictedRatio) }},
 	{"queue_depth", func(t *api.Turn) string { return whole(t.QueueDepth) }},
 	{"server_ttft_seconds", func(t *api.Turn) string { return number(t.ServerTTFT) }},
+	{"counts_in", countsIn},
+}
+
+// countsIn says which figures have the turn: all latencies; of one that was cut short, the TTFT of
+// the span of a trial, sweep or search that its step is, and nothing else; the error rate; or none.
+func countsIn(t *api.Turn) string {
+	switch {
+	case t.Status == api.TurnOK:
+		return "latencies"
+	case t.Status == api.TurnError:
+		return "errors"
+	case t.TTFT != nil:
+		return "span_ttft"
+	}
+	return ""
 }
 
 func number(v *float64) string {

@@ -1,8 +1,13 @@
 package sweeps
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +146,72 @@ func TestLateClient(t *testing.T) {
 		assert.Empty(t, s.Spans[1].Spoiled)
 		assert.Equal(t, []int{0, 0, 1, 2}, []int{s.Spans[0].Number, s.Spans[1].Number, s.Spans[0].Attempt, s.Spans[1].Attempt})
 	})
+}
+
+// The figures of a span are those of its turns in the table of turns, as its column counts_in has it: each by the time
+// of its last token, TTFT by that of the first. Turns that the end of the span cut short are in TTFT alone.
+func TestFiguresAreThoseOfTheTurns(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		q := trial()
+		q.Levels, q.MaxSeconds = []int{20}, new(100.)
+		s := b.done(b.begun(q).ID)
+		b.free()
+		cut := 0
+		for _, span := range s.Spans {
+			cut += b.recomputes(span)
+		}
+		assert.Positive(t, cut, "turns that were cut short count")
+	})
+}
+
+// recomputes holds the figures of a span against the table of turns, and gives how many of its turns were cut short
+// after their first token.
+func (b *booth) recomputes(span api.SweepSpan) (cut int) {
+	b.t.Helper()
+	var table bytes.Buffer
+	require.NoError(b.t, b.process.Store.TurnsCSV(b.t.Context(), &table, cmp.Or(span.Lane, api.DefaultLane), span.Step))
+	rows, err := csv.NewReader(&table).ReadAll()
+	require.NoError(b.t, err)
+	figures := map[string][]float64{}
+	var prompt, cached float64
+	for _, row := range rows[1:] {
+		cell := func(name string) string { return row[slices.Index(rows[0], name)] }
+		number := func(name string) float64 {
+			v, err := strconv.ParseFloat(cell(name), 64)
+			require.NoError(b.t, err, name)
+			return v
+		}
+		sent, err := time.Parse(time.RFC3339Nano, cell("started"))
+		require.NoError(b.t, err)
+		take := func(name, at string) bool {
+			counts := inside(sent.Add(time.Duration(number(at)*1e9)), span)
+			if counts {
+				figures[name] = append(figures[name], number(name))
+			}
+			return counts
+		}
+		switch cell("counts_in") {
+		case "span_ttft":
+			if take("ttft_seconds", "ttft_seconds") {
+				cut++
+			}
+		case "latencies":
+			take("ttft_seconds", "ttft_seconds")
+			take("tpot_seconds", "latency_seconds")
+			if take("latency_seconds", "latency_seconds") {
+				prompt, cached = prompt+number("prompt_tokens"), cached+number("cached_tokens")
+			}
+		}
+	}
+	ended := len(figures["latency_seconds"])
+	assert.Equal(b.t, ended, span.Turns)
+	for name, of := range map[string]api.Percentiles{"ttft_seconds": span.Row.TTFT, "tpot_seconds": span.Row.TPOT, "latency_seconds": span.Row.Latency} {
+		assert.InDelta(b.t, percentile(figures[name], .5), *of.P50, 1e-9, name)
+		assert.InDelta(b.t, percentile(figures[name], .95), *of.P95, 1e-9, name)
+	}
+	assert.InDelta(b.t, cached/prompt, *span.Row.KVHitRatio, 1e-9)
+	assert.InEpsilon(b.t, float64(ended)/span.Until.Sub(span.CountedFrom).Seconds(), *span.Row.RequestsPerSecond, 1e-9)
+	return cut
 }
 
 var kv = []api.ModeState{{Mode: api.ModeKV}}
