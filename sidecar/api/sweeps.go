@@ -359,6 +359,8 @@ type SweepSpan struct {
 	Arm         string    `json:"arm,omitempty"`  // of a trial: pilot, a or b
 	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState `json:"mode"`
+	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; empty: not known
+	Router      string    `json:"router,omitempty"` // what is known of the router there, in words; empty: not known
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`
 	Step        int64     `json:"step"` // of its turns
@@ -370,9 +372,20 @@ type SweepSpan struct {
 	Failed      int       `json:"failed"`
 	Cold        string    `json:"cold"`              // how its caches were made cold: emptied, or nonce
 	Spoiled     string    `json:"spoiled,omitempty"` // why it does not count
+	// FirstTurns is whether the caches were cold, as the first turns show; nil: it is not known.
+	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
 	// Row is what was measured while it counted, with 95 % intervals from its parts.
 	Row    *BaselineRow `json:"row,omitempty"`
 	Causes *SweepCauses `json:"causes,omitempty"`
+}
+
+// SweepFirstTurns is what the first turns on each opening of a span found in the caches. What turns
+// before them in the span left there, and what stands in front of every opening, explains cached
+// tokens; the text of the opening is not explained.
+type SweepFirstTurns struct {
+	Openings int `json:"openings"`           // whose first turn told its cached tokens
+	Warm     int `json:"warm"`               // of which the first turn found more than is explained
+	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
 }
 
 // SweepCauses are what the cluster said of itself while a span counted, once a second:

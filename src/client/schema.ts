@@ -2461,6 +2461,10 @@ export interface components {
             mode: components["schemas"]["ModeState"];
             concurrency: number;
             seed: string;
+            /** @description URL that its turns were sent to; absent: not known */
+            target?: string;
+            /** @description what is known of the router there, in words; absent: not known */
+            router?: string;
             /**
              * Format: int64
              * @description of its turns, as in `turns.csv`
@@ -2484,9 +2488,20 @@ export interface components {
             cold: "emptied" | "nonce";
             /** @description why it does not count */
             spoiled?: string;
+            /** @description whether the caches were cold, as the first turns show; absent: it is not known */
+            first_turns?: components["schemas"]["SweepFirstTurns"];
             /** @description what was measured while it counted, with 95 % intervals from its parts */
             row?: components["schemas"]["BaselineRow"];
             causes?: components["schemas"]["SweepCauses"];
+        };
+        /** @description What the first turns on each opening of a span found in the caches, against what the span itself and what stands in front of every opening explain. */
+        SweepFirstTurns: {
+            /** @description whose first turn reported its cached tokens */
+            openings: number;
+            /** @description of which the first turn found more than is explained */
+            warm: number;
+            /** @description the most tokens that one of these found */
+            cached_tokens_most: number;
         };
         /**
          * @description The cluster's own metrics while a span counted, sampled once a second: they can explain

@@ -93,6 +93,19 @@ func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, erro
 // Problem says why the target cannot serve, "" where it can.
 func (l *Lane) Problem() string { return l.target.state() }
 
+// Router is what is known of the router in front of the workers, in words: who sets its mode, and
+// whether its own metrics say that it chooses workers by what their caches hold.
+func (l *Lane) Router() string {
+	text := "mode set by the driver " + l.opts.Driver.Name()
+	switch by := l.Cluster().RoutesByKV; {
+	case by == nil:
+		return text + "; no metrics say how it chooses workers"
+	case *by:
+		return text + "; by its metrics it chooses workers by their caches"
+	}
+	return text + "; by its metrics it does not choose workers by their caches"
+}
+
 // Address is where turns are sent.
 func (l *Lane) Address() string {
 	if c, ok := l.opts.Client.(Redirected); ok {

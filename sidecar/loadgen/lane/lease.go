@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Tap hears of a span what its figures are made of. Its methods are called
@@ -16,8 +17,8 @@ type Tap interface {
 	// Tokens hears of output tokens as they arrive; a negative number corrects what was
 	// said before, at the turn's end.
 	Tokens(at time.Time, n int)
-	// Turn hears of every turn that has ended, as the store gets it.
-	Turn(t api.Turn)
+	// Turn receives every turn that has ended, as the store gets it.
+	Turn(t EndedTurn)
 	// ConversationEnded hears of the conversation with a number: those that begin a
 	// span have 0 to its concurrency less one.
 	ConversationEnded(number int64)
@@ -297,6 +298,14 @@ func (l *Lane) Note(by, text string) {
 
 // Changed calls for a snapshot, which has what a lease's owner says of it.
 func (l *Lane) Changed() { l.notify() }
+
+// Opening is the number of the text that opens a conversation with a draw, as long as settings and
+// corpus are those that it was drawn with, as in a span.
+func (l *Lane) Opening(d Draw) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
+}
 
 // Name is that of the lane.
 func (l *Lane) Name() string { return l.opts.Name }

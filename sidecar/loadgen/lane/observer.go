@@ -103,11 +103,12 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 // heard takes a turn into the window, and hands it to whoever hears of turns.
 func (o *observer) heard(sample stats.Sample, row api.Turn, number int64, shape int) {
 	o.lane.record.Add(sample)
+	ended := EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: number, Shape: shape}}
 	if o.tap != nil {
-		o.tap.Turn(row)
+		o.tap.Turn(ended)
 	}
 	if o.lane.opts.Ended != nil {
-		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: number, Shape: shape}})
+		o.lane.opts.Ended(ended)
 	}
 	switch sample.Status {
 	case api.TurnError:

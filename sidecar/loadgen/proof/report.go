@@ -47,6 +47,8 @@ type Side struct {
 	Kind       string             `json:"kind"` // recorded, imported or measured
 	Mode       api.ModeState      `json:"mode"`
 	Target     *api.TargetID      `json:"target,omitempty"`
+	Addresses  []string           `json:"addresses,omitempty"` // that the turns of its spans were sent to
+	Routers    []string           `json:"routers,omitempty"`   // what was known of the routers there
 	Deployment api.Deployment     `json:"deployment"`
 	Workload   *api.WorkloadShape `json:"workload,omitempty"`
 	Notes      string             `json:"notes,omitempty"`

@@ -92,11 +92,15 @@ var deployment = []struct {
 	of   func(*Side) string
 }{
 	{"Target", func(s *Side) string {
-		if s.Target == nil {
+		switch {
+		case len(s.Addresses) > 0:
+			return strings.Join(s.Addresses, " and ")
+		case s.Target == nil:
 			return ""
 		}
 		return s.Target.URL
 	}},
+	{"Router", func(s *Side) string { return strings.Join(s.Routers, "; at other times ") }},
 	{"Model", func(s *Side) string {
 		if s.Target == nil {
 			return s.Deployment.Model
@@ -320,7 +324,7 @@ func (r *Run) when() string {
 	return r.Asked.UTC().Format(minutes) + " to " + r.Ended.UTC().Format(minutes)
 }
 
-// cold says how caches were made cold.
+// cold says how caches were made cold, and whether they were.
 func (r *Run) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
@@ -329,7 +333,37 @@ func (r *Run) cold() string {
 			ways = append(ways, way)
 		}
 	}
-	return cmp.Or(strings.Join(ways, "; in other spans "), "no span has ended yet")
+	if len(ways) == 0 {
+		return "no span has ended yet"
+	}
+	return strings.Join(ways, "; in other spans ") + "; " + r.coldness()
+}
+
+// coldness says in how many spans the first turns showed cold caches.
+func (r *Run) coldness() string {
+	unknown, warm := 0, 0
+	for _, s := range r.Spans {
+		switch f := s.FirstTurns; {
+		case f == nil:
+			unknown++
+		case f.Warm > 0:
+			warm++
+		}
+	}
+	if unknown == len(r.Spans) {
+		return "not known whether cold: no first turn with its cached tokens is recorded"
+	}
+	if unknown+warm == 0 {
+		return fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in all %s", plural(len(r.Spans), "span"))
+	}
+	text := fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in %d of %s", len(r.Spans)-unknown-warm, plural(len(r.Spans), "span"))
+	if warm > 0 {
+		text += fmt.Sprintf(", some in %d", warm)
+	}
+	if unknown > 0 {
+		text += fmt.Sprintf("; not known whether cold in %d", unknown)
+	}
+	return text
 }
 
 // spoiled lists what does not count, and why.

@@ -76,6 +76,12 @@ func sweepReport(s *api.Sweep) Report {
 	for _, mode := range sweepModes(s) {
 		side := newSide(b, mode)
 		side.Baseline = ""
+		for _, span := range s.Spans {
+			if span.Mode == mode {
+				addNew(&side.Addresses, span.Target)
+				addNew(&side.Routers, span.Router)
+			}
+		}
 		r.Sides = append(r.Sides, side)
 	}
 	r.name()
@@ -96,6 +102,13 @@ func sweepModes(s *api.Sweep) []api.ModeState {
 		})
 	}
 	return all
+}
+
+// addNew adds a text that is not empty and not there yet.
+func addNew(to *[]string, text string) {
+	if text != "" && !slices.Contains(*to, text) {
+		*to = append(*to, text)
+	}
 }
 
 // sweepTitle is the one that it was given, or what it asks.

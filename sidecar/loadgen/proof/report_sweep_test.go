@@ -73,6 +73,8 @@ func crossed() api.Sweep {
 			s.Spans = append(s.Spans, api.SweepSpan{
 				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: t0, CountedFrom: t0.Add(time.Minute),
 				Until: t0.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &s.Rows[i], Causes: &c,
+				Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000", Router: "mode set by the driver endpoints; no metrics say how it chooses workers",
+				FirstTurns: &api.SweepFirstTurns{Openings: 10},
 			})
 		}
 	}

@@ -15,24 +15,27 @@ import (
 // recorder notes what happens in a span, in seconds since it was made, which is before
 // the span's switch. It is safe for concurrent use.
 type recorder struct {
-	base time.Time
+	base    time.Time
+	opening func(lane.Draw) int64 // of a conversation
 
-	mu      sync.Mutex
-	turns   []proof.Turn
-	ttft    []float64 // as the server told it, of turns in turns
-	told    []float64 // their first tokens
-	tokens  []float64 // output tokens of each second
-	opening int       // conversations that begin the span and have not ended
-	first   int64     // how many those were
-	ok      int
-	failed  int
-	words   string // what was said of the latest failed turn
+	mu     sync.Mutex
+	turns  []proof.Turn
+	ttft   []float64 // as the server told it, of turns in turns
+	told   []float64 // their first tokens
+	tokens []float64 // output tokens of each second
+	firsts []firstTurn
+	left   int   // conversations that begin the span and have not ended
+	first  int64 // how many those were
+	ok     int
+	failed int
+	words  string // what was said of the latest failed turn
 }
 
 var _ lane.Tap = (*recorder)(nil)
 
-func newRecorder(now time.Time, opening int) *recorder {
-	return &recorder{base: now, opening: opening, first: int64(opening)}
+// newRecorder begins with so many conversations that begin the span.
+func newRecorder(now time.Time, begin int, opening func(lane.Draw) int64) *recorder {
+	return &recorder{base: now, opening: opening, left: begin, first: int64(begin)}
 }
 
 // Tokens counts them into their second.
@@ -52,7 +55,7 @@ func (r *recorder) grow(seconds int) {
 }
 
 // Turn notes a turn. One that was cancelled has a first token, if any, and no end.
-func (r *recorder) Turn(t api.Turn) {
+func (r *recorder) Turn(t lane.EndedTurn) {
 	sent := t.Started.Sub(r.base).Seconds()
 	turn := proof.Turn{Sent: sent, Failed: t.Status == api.TurnError}
 	if t.TTFT != nil {
@@ -71,9 +74,13 @@ func (r *recorder) Turn(t api.Turn) {
 	if t.PromptTokens != nil && t.CachedTokens != nil {
 		turn.PromptTokens, turn.CachedTokens, turn.HasCached = *t.PromptTokens, *t.CachedTokens, true
 	}
+	var firsts []firstTurn
+	if t.Turn.Number == 1 {
+		firsts = []firstTurn{newFirstTurn(&t, r.opening(t.Draw), sent)}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turns = append(r.turns, turn)
+	r.turns, r.firsts = append(r.turns, turn), append(r.firsts, firsts...)
 	if t.ServerTTFT != nil {
 		r.ttft, r.told = append(r.ttft, *t.ServerTTFT), append(r.told, turn.FirstToken)
 	}
@@ -94,7 +101,7 @@ func (r *recorder) ConversationEnded(number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if number < r.first {
-		r.opening--
+		r.left--
 	}
 }
 
@@ -110,7 +117,7 @@ func (r *recorder) at(second float64) time.Time {
 func (r *recorder) warmingUp() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.opening
+	return r.left
 }
 
 // total is how many turns have ended so far, and what was said of the latest that failed.
@@ -166,4 +173,11 @@ func (r *recorder) serverTTFT(from, until float64) *float64 {
 	}
 	slices.Sort(all)
 	return new(stats.Percentile(all, .95))
+}
+
+// coldness is that of the first turns so far.
+func (r *recorder) coldness(tokens int) *api.SweepFirstTurns {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return coldness(r.firsts, tokens)
 }

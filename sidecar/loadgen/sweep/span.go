@@ -69,7 +69,8 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	now := time.Now()
 	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
-		all[i] = &attempt{sweep: s, lane: s.laneOf(i, span), place: i, span: span, record: newRecorder(now, span.WarmUp), progress: now}
+		l := s.laneOf(i, span)
+		all[i] = &attempt{sweep: s, lane: l, place: i, span: span, record: newRecorder(now, span.WarmUp, l.Opening), progress: now}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Tap: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
@@ -268,8 +269,12 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
-		Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
-		Elapsed: r.Elapsed, Cold: map[bool]string{true: "emptied", false: "nonce"}[a.run.Emptied],
+		Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
+		Elapsed: r.Elapsed, Cold: "nonce",
+		FirstTurns: a.record.coldness(cmp.Or(a.sweep.doc.Sweep.Workload.OpeningTokens, leastOpening)),
+	}
+	if a.run.Emptied {
+		out.Cold = "emptied"
 	}
 	if a.from == 0 { // it never counted
 		r.Spoiled = cmp.Or(spoiled, "it never counted")
@@ -310,6 +315,9 @@ func (a *attempt) judge(s *api.SweepSpan, row *api.BaselineRow) string {
 	if all := s.Turns + s.Failed; float64(s.Failed) > tolerableErrors*float64(all) {
 		_, _, words := a.record.total()
 		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, words)
+	}
+	if reason := warm(s.FirstTurns, s.Cold); reason != "" {
+		return reason
 	}
 	if p50 := row.TTFT.P50; row.LagSeconds != nil && p50 != nil && *row.LagSeconds > tolerableLag**p50 {
 		return fmt.Sprintf("the load generator itself was %.1f ms late (p95), too much for a TTFT p50 of %.1f ms; give it more CPU or fewer conversations",

@@ -140,7 +140,7 @@ func (d *Desk) Twin() (api.Twin, error) {
 	for i := range f.of {
 		t.Metrics = append(t.Metrics, f.of[i].API())
 	}
-	notes := d.problems()
+	notes := d.doubts()
 	if t.Evidence != api.EvidenceShared {
 		var note string
 		t.Evidence, note = d.evidence(t.Arranged, f.half)

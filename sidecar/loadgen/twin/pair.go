@@ -27,6 +27,9 @@ type Pair struct {
 	apart  [2]api.ModeState // the modes of the lanes in the arrangement of that name; zero: not known yet
 	served [2]served
 	shared []string // ids of workers that serve both
+	// nameless says that both lanes run and one of them has no worker that answers or metrics name:
+	// whether the same workers serve both is not known.
+	nameless bool
 }
 
 // served is when the latest turn that each worker has answered was sent, by the worker's id.
@@ -104,7 +107,7 @@ func (p *Pair) refresh(now time.Time) {
 			seen[i][id] = true
 		}
 	}
-	p.shared = nil
+	p.shared, p.nameless = nil, false
 	if states[0].Simulation != nil && states[1].Simulation != nil {
 		return // each has its own frontend, and its workers no other: equal seeds give equal ids
 	}
@@ -114,6 +117,8 @@ func (p *Pair) refresh(now time.Time) {
 		}
 	}
 	slices.Sort(p.shared)
+	known := now.Sub(begun(states)) >= freshMetrics && states[0].Running && states[1].Running
+	p.nameless = known && (len(seen[0]) == 0 || len(seen[1]) == 0)
 }
 
 // begun is when both lanes had begun what they run now.
@@ -188,12 +193,23 @@ func (p *Pair) Twin() (api.Twin, error) {
 	if len(shared) > 0 {
 		t.Evidence = api.EvidenceShared
 	}
-	t.Caution = caution(t.Evidence, p.problems())
+	t.Caution = caution(t.Evidence, p.doubts())
 	return t, nil
 }
 
 func side(l *lane.Lane, name string, s api.State) api.TwinSide {
 	return api.TwinSide{Lane: name, Target: l.Address(), Mode: s.Mode, Speculation: s.Speculation}
+}
+
+// doubts are the problems, and that nothing names the workers.
+func (p *Pair) doubts() []string {
+	all := p.problems()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nameless {
+		all = append(all, "not known whether the same workers serve both lanes: neither the answers nor the metrics of at least one of them name its workers")
+	}
+	return all
 }
 
 // problems are why targets cannot serve, in words.

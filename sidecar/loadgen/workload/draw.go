@@ -21,3 +21,9 @@ func newDraw(seed uint64, k, own, midway int64, s Settings, c *corpus.Corpus) dr
 	}
 	return drawn{d, text}
 }
+
+// Opening is the number of the text that opens conversation k, with the settings and the corpus that
+// it is drawn with; own numbers those that have one of their own.
+func Opening(seed uint64, k, own int64, s Settings, c *corpus.Corpus) int64 {
+	return draw.New(seed, k, own, draw.Shape{Turns: s.Turns, Openings: s.Openings.Of(c)}).Opening
+}

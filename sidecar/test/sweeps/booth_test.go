@@ -51,13 +51,6 @@ func (d disk) SaveSweep(ctx context.Context, id string, data []byte, place int, 
 	return d.Store.SaveSweep(ctx, id, data, place, seconds)
 }
 
-func or(v *float64) *float64 {
-	if v == nil {
-		return new(0.)
-	}
-	return v
-}
-
 func inside(at time.Time, span api.SweepSpan) bool {
 	return !at.Before(span.CountedFrom) && at.Before(span.Until)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,8 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // limit is how long, in virtual time, something may take that has no length of its own.
@@ -146,6 +149,79 @@ func TestLateClient(t *testing.T) {
 		assert.Empty(t, s.Spans[1].Spoiled)
 		assert.Equal(t, []int{0, 0, 1, 2}, []int{s.Spans[0].Number, s.Spans[1].Number, s.Spans[0].Attempt, s.Spans[1].Attempt})
 	})
+}
+
+// A span whose first turns find in the caches what nothing in the span left there does not count, and is named. Where
+// the server tells no cached tokens, the report says that it is not known.
+func TestCachesThatAreNotCold(t *testing.T) {
+	for name, row := range map[string]struct {
+		cluster virtual.Options
+		spoiled []bool
+		report  []string
+	}{
+		"cold":   {virtual.Options{}, []bool{false, false}, []string{"found no unexplained cached tokens in all 2 spans"}},
+		"silent": {virtual.Options{Silent: true}, []bool{false, false}, []string{"not known whether cold: no first turn with its cached tokens is recorded"}},
+		"warm": {virtual.Options{Warm: true}, []bool{false, true, true}, []string{
+			"in 1 of 3 spans, some in 2", "span 2, attempt 1 (KV-aware at 20): its caches were not cold: the first turns on", "of 10 openings found up to",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				row.cluster.Mode, row.cluster.Seed = api.ModeKV, 1
+				b := newBooth(t, short(), func(b *booth) { b.cluster = b.made(row.cluster) })
+				defer b.end()
+				synctest.Wait()
+				s := b.done(b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.)}).ID)
+				var spoiled []bool
+				for _, span := range s.Spans {
+					spoiled = append(spoiled, span.Spoiled != "")
+				}
+				assert.Equal(t, row.spoiled, spoiled)
+				var out strings.Builder
+				require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &out, s.ID, api.ReportMarkdown))
+				for _, want := range row.report {
+					assert.Contains(t, out.String(), want)
+				}
+			})
+		})
+	}
+}
+
+// Two targets whose workers nothing names may have the same ones: that is said as not known. Where both name theirs, it
+// is not.
+func TestWorkersThatNothingNames(t *testing.T) {
+	for name, row := range map[string]struct {
+		nameless [2]bool
+		doubt    bool
+	}{
+		"neither": {[2]bool{true, true}, true}, "one": {[2]bool{false, true}, true}, "both": {[2]bool{false, false}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBooth(t, short(), func(b *booth) {
+					b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2})
+				})
+				defer b.end()
+				synctest.Wait()
+				b.start()
+				doubt := func() bool {
+					twins, err := b.process.twins.Twin()
+					require.NoError(t, err)
+					return strings.Contains(twins.Caution, "not known whether the same workers serve both lanes")
+				}
+				assert.False(t, doubt(), "metrics of a target are not read yet")
+				for i, name := range []string{api.DefaultLane, api.TwinLane} {
+					if !row.nameless[i] {
+						b.process.twins.Heard(lane.EndedTurn{Turn: api.Turn{Lane: name, Worker: name, Started: time.Now().Add(time.Minute)}})
+					}
+				}
+				wait.Advance(20 * time.Second)
+				assert.Equal(t, row.doubt, doubt())
+			})
+		})
+	}
 }
 
 // The figures of a span are those of its turns in the table of turns, as its column counts_in has it: each by the time

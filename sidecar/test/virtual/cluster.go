@@ -31,6 +31,8 @@ type Options struct {
 	Blocks   int  // of a worker's cache; 0: an H200's
 	Forget   bool // blocks of answers are not found again, as with Dynamo's mock workers
 	TokenIDs bool // the ids of prompts' tokens are told
+	Warm     bool // a switch to the mode in force keeps the caches, and says that it emptied them
+	Silent   bool // no answer tells cached tokens
 }
 
 // Cluster is the model by the clock of the bubble in which it was made. It is safe for
@@ -133,6 +135,9 @@ func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.tell(&r)
+	if r.Usage != nil {
+		r.Usage.HasCached = !c.options.Silent
+	}
 	if !r.Cancelled && r.Err == nil {
 		c.turns = append(c.turns, Turn{(len(req.Messages) + 1) / 2, r.Sent.Sub(c.began), w.report})
 	}
@@ -302,7 +307,7 @@ func (*Cluster) Offers() (all []api.ModeState) {
 func (c *Cluster) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
 	c.mu.Lock()
 	down := c.down
-	if down == nil {
+	if down == nil && !(c.options.Warm && to == c.mode) {
 		c.model.Advance(time.Since(c.began))
 		err = c.model.Switch(to.Mode, to.Speculation)
 		c.mode = to
