@@ -189,6 +189,7 @@ type WorkloadShape struct {
 	ThinkSeconds  *float64      `json:"think_seconds,omitempty"` // the user's pause before a follow-up; nil: not known
 	TargetRPS     *float64      `json:"target_rps,omitempty"`    // requests a second at most; 0: no cap; nil: not known
 	Timeouts      *Timeouts     `json:"timeouts,omitempty"`      // nil: not known
+	Request       string        `json:"request,omitempty"`       // further fields of each request's body, as JSON; empty: none
 }
 
 // Timeouts are how long a turn may take, in seconds. A turn that takes longer is an error: no

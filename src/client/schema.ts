@@ -900,6 +900,8 @@ export interface components {
             target_rps?: number;
             /** @description absent: not known */
             timeouts?: components["schemas"]["Timeouts"];
+            /** @description further fields of each request's body, as JSON; absent: none */
+            request?: string;
         };
         /** @description How long a turn may take, in seconds. A turn that takes longer is an error. */
         Timeouts: {

@@ -392,6 +392,9 @@ func TestDifferences(t *testing.T) {
 		{"settings that no recorded result has", func(l *Live) {
 			l.Shape.ThinkSeconds, l.Shape.TargetRPS, l.Shape.Timeouts = new(0.), new(25.), &api.Timeouts{Turn: 600}
 		}, []api.Difference{}},
+		{"fields that no recorded request has", func(l *Live) { l.Shape.Request = `{"ignore_eos":true}` }, []api.Difference{
+			{Field: "request", Live: `{"ignore_eos":true}`, Baseline: "no further fields"},
+		}},
 		{"users who think", func(l *Live) { l.Shape.ThinkSeconds = new(2.5) }, []api.Difference{
 			{Field: "think_time", Live: "2.5 s", Baseline: "not recorded"},
 		}},

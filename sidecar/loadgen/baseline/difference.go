@@ -169,8 +169,13 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.text("followup", is.Followup, was.Followup, plain)
 	d.pause(is.ThinkSeconds, was.ThinkSeconds)
 	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
+	d.text("request", cmp.Or(is.Request, noFields), cmp.Or(was.Request, noFields), plain)
 	d.both("timeouts", timeouts(is.Timeouts), timeouts(was.Timeouts))
 }
+
+// noFields is what stands for the request of a side that adds no fields, as all did before there
+// were such settings.
+const noFields = "no further fields"
 
 // both adds a difference that both sides know: no other program records these.
 func (d *differenceList) both(field, live, recorded string) {

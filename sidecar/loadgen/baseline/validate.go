@@ -102,6 +102,7 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateInt("workload.opening_tokens", w.OpeningTokens, 0, maxCount),
 		validateLine("workload.corpus", w.Corpus),
 		validateLine("workload.followup", w.Followup),
+		validateLine("workload.request", w.Request),
 	)
 	if w.Openings != nil && err == nil {
 		err = validateInt("workload.openings", *w.Openings, 0, maxCount)

@@ -53,6 +53,7 @@ type Options struct {
 	Settings   workload.Settings
 	Seed       uint64
 	Timeouts   *api.Timeouts  // of the client; nil: not known
+	Request    string         // further fields of the client's requests, for the shape; empty: none
 	Target     api.TargetKind // as configured; empty: not known, unless the driver knows
 	Deployment api.Deployment // as configured; the cluster fills what is left empty
 	Driver     workload.Driver
@@ -243,7 +244,7 @@ func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
 		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
-		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
+		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts, Request: l.opts.Request,
 	}
 }
 

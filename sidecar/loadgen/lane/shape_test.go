@@ -25,6 +25,7 @@ func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 			"questioner": func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why is that so?"} },
 			"question":   func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why not? Explain it at length."} },
 			"timeouts":   func() { b.lane.opts.Timeouts = &api.Timeouts{FirstToken: 1, Stall: 2, Turn: 3} },
+			"request":    func() { b.lane.opts.Request = `{"ignore_eos":true}` },
 			"corpus":     func() { b.lane.corpus = b.lane.corpus.Sized(300) },
 		}
 		settings := reflect.ValueOf(&b.lane.settings).Elem()

@@ -162,6 +162,9 @@ func workload(w *api.WorkloadShape) string {
 	if w.TargetRPS != nil && *w.TargetRPS > 0 {
 		parts = append(parts, fmt.Sprintf("at most %s requests/s", trimmed(*w.TargetRPS)))
 	}
+	if w.Request != "" {
+		parts = append(parts, "each request with "+w.Request)
+	}
 	if t := w.Timeouts; t != nil {
 		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)", trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))
 	}

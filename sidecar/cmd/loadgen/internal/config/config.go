@@ -10,6 +10,8 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,6 +205,32 @@ func (r Request) Fields() map[string]any {
 		return nil
 	}
 	return fields
+}
+
+// maxRequestText is how many characters of the fields are shown.
+const maxRequestText = 150
+
+// Text is what the fields add to the shape of a workload, as JSON in one line; a long one ends with
+// a checksum. Empty: there are none.
+func (r Request) Text() string {
+	fields := r.Fields()
+	if r.MinTokens > 0 {
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		fields["min_tokens"] = r.MinTokens
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(fields)
+	if err != nil { // each has its form
+		return ""
+	}
+	if all := []rune(string(text)); len(all) > maxRequestText {
+		return fmt.Sprintf("%s… (%08x)", string(all[:maxRequestText]), crc32.ChecksumIEEE(text))
+	}
+	return string(text)
 }
 
 // Followup says who asks after the first turn.

@@ -629,3 +629,12 @@ func TestDeploymentSettings(t *testing.T) {
 		ChunkedPrefill: new(true), OverlapScheduler: new(false), KVCacheDtype: "fp8", FreeGPUMemoryFraction: 0.9,
 	}, conf.Deployment.API())
 }
+
+// The fields of requests have one text, whatever the order in which they were written; those of different fields differ.
+func TestTextOfARequest(t *testing.T) {
+	require.Empty(t, Request{}.Text())
+	require.Equal(t, `{"a":1,"ignore_eos":true,"min_tokens":5}`, Request{IgnoreEOS: "true", MinTokens: 5, Body: `{ "a": 1 }`}.Text())
+	long := func(end string) string { return Request{Body: `{"a":"` + strings.Repeat("x", 200) + end + `"}`}.Text() }
+	require.NotEqual(t, long("y"), long("z"))
+	require.Less(t, len(long("y")), 200)
+}
