@@ -45,7 +45,8 @@ func newFirstTurn(t *lane.EndedTurn, opening int64, sent float64) firstTurn {
 // coldness judges the first turns of a span whose openings have so many tokens; nil where none tells
 // its cached tokens. Of the turns on one opening that were sent before any of them had its first
 // token, one was computed first: the one with the fewest cached tokens stands for the opening. The
-// tokens that it computed must hold the opening's text.
+// tokens that it computed must hold the opening's text. A prompt that is shorter than that text, as in
+// a set of questions, tells nothing.
 func coldness(turns []firstTurn, tokens int) *api.SweepFirstTurns {
 	until := map[int64]float64{} // the first token on each opening
 	for _, t := range turns {
@@ -65,11 +66,11 @@ func coldness(turns []firstTurn, tokens int) *api.SweepFirstTurns {
 	}
 	var found api.SweepFirstTurns
 	for opening, t := range first {
-		if silent[opening] {
+		text := coarser * float64(tokens)
+		if silent[opening] || float64(t.prompt) < text {
 			continue
 		}
 		found.Openings++
-		text := coarser * float64(min(tokens, t.prompt))
 		if float64(t.cached) > float64(t.prompt)-text+inFront {
 			found.Warm++
 			found.Cached = max(found.Cached, t.cached)
