@@ -136,6 +136,10 @@ func processParts() []suite.Part {
 			Checks: "hostile peers, crowds, full disks and crashes; TORTURE=1 lengthens it to 15 minutes",
 		},
 		{
+			Name: "client", Run: verified("./sidecar/test/clienterror"), Capability: "the load generator's own error",
+			Checks: "its bound against the true error, on a server with known token times, while the client is kept from running",
+		},
+		{
 			Name: "members", Run: killedMembers, Capability: "several load generators as one",
 			Checks: "members, coordinator and NATS server killed under load; " +
 				"MEMBERS_KILLS and MEMBERS_CONVERSATIONS set how often",

@@ -94,6 +94,9 @@ func agree(t *testing.T, schemas openapi3.Schemas, typ reflect.Type, seen map[st
 			continue
 		}
 		tag := strings.Split(f.Tag.Get("json"), ",")
+		if tag[0] == "-" {
+			continue
+		}
 		properties = append(properties, tag[0])
 		if !slices.Contains(tag, "omitempty") && !slices.Contains(tag, "omitzero") {
 			required = append(required, tag[0])

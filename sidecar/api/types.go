@@ -358,7 +358,15 @@ type Quantiles struct {
 	P95Interval *[2]float64 `json:"p95_interval,omitempty"`
 	Estimated   bool        `json:"estimated,omitempty"` // ITL whose chunks did not tell their tokens
 	Unknown     int         `json:"unknown,omitempty"`   // turns that ended well without a known value
+	// P50Error and P95Error are the most that the load generator itself may be wrong by, in
+	// seconds; the intervals contain it. nil: it is not known.
+	P50Error *float64 `json:"p50_error,omitempty"`
+	P95Error *float64 `json:"p95_error,omitempty"`
+	Shape    *Shape   `json:"-"` // nil: it is not known
 }
+
+// Shape is how the values behind [Quantiles] are spread. Range is from the 5th to the 95th percentile.
+type Shape struct{ Least, Mean, Range float64 }
 
 // Metrics are the four latencies of a set of turns.
 type Metrics struct {
@@ -521,13 +529,43 @@ type GPU struct {
 	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
 }
 
-// ClientHealth says whether the load generator itself can be trusted now.
+// ClientHealth says how much of the figures is the load generator's own error.
 type ClientHealth struct {
-	Verdict    Verdict `json:"verdict"`
-	Reason     string  `json:"reason"`
-	CPURatio   float64 `json:"cpu_ratio"`   // share of all cores that the process uses
-	LagSeconds float64 `json:"lag_seconds"` // p95 delay of the canary stream over the last 10 s
+	Verdict    Verdict       `json:"verdict"` // the worst of Metrics
+	Reason     string        `json:"reason"`
+	CPURatio   float64       `json:"cpu_ratio"`         // share of all cores that the process uses
+	LagSeconds float64       `json:"lag_seconds"`       // how late its time stamps are, p95 of the last 10 s
+	Metrics    []ClientError `json:"metrics,omitempty"` // of each lane that has figures
+	Simulating bool          `json:"-"`                 // a what-if simulation has been computed beside it in that time
 }
+
+// ClientError is the load generator's own error of one metric, beside what its level stands on.
+type ClientError struct {
+	Lane         string     `json:"lane"`
+	Metric       string     `json:"metric"` // ttft, tpot, itl or latency
+	Level        Verdict    `json:"level"`
+	P50Seconds   float64    `json:"p50_seconds"`   // of the metric
+	ErrorSeconds float64    `json:"error_seconds"` // at most
+	Of           ErrorBasis `json:"of"`
+	OfSeconds    float64    `json:"of_seconds"`
+}
+
+// Decidable says whether a value lies on one side of a threshold for certain, although it is too
+// large by an error at most, or, both ways, too small. At the threshold it is below.
+func Decidable(value, e, threshold float64, bothWays bool) bool {
+	return value <= threshold && !(bothWays && value+e > threshold) || value-e > threshold
+}
+
+// ErrorBasis says what an error is held against.
+type ErrorBasis string
+
+// The bases of a level: the metric's p50, a difference from a baseline, or the distance from the
+// threshold of an SLO.
+const (
+	OfP50        ErrorBasis = "p50"
+	OfDifference ErrorBasis = "difference"
+	OfThreshold  ErrorBasis = "threshold"
+)
 
 // Member is a load generator that holds conversations for this one.
 type Member struct {
@@ -549,7 +587,7 @@ type Member struct {
 // MemberState says what a member is given.
 type MemberState string
 
-// A late member's self-check says that it adds to what it measures: where most members are in
+// A late member's own error is noticeable in what it measures: where most members are in
 // time, others have its share until it has been in time for a while.
 const (
 	MemberPresent MemberState = "present"
@@ -558,14 +596,17 @@ const (
 	MemberRefused MemberState = "refused"
 )
 
-// Verdict says who is the bottleneck.
+// Verdict says how large the load generator's own error is.
 type Verdict string
 
-// Unknown is what is said in the first seconds; Bottleneck means that the
-// client adds milliseconds to what it measures.
+// Unknown is what is said in the first seconds. An error is Fine, which is negligible, below 2 %
+// of the metric's p50 and a tenth of every difference shown; it is Noticeable where the
+// intervals contain it; and with Bottleneck it is too large: an outcome is withheld for it, or
+// it is more than half of the figure.
 const (
 	VerdictUnknown    Verdict = "unknown"
 	VerdictFine       Verdict = "ok"
+	VerdictNoticeable Verdict = "noticeable"
 	VerdictBottleneck Verdict = "client_bottleneck"
 )
 
@@ -585,16 +626,18 @@ type Outcome string
 
 // The outcomes. Better and Worse are told where the 95 % interval of the
 // difference leaves out 0, NoDifference where it holds 0, TooVariable where the
-// measured turns give no interval: too few of them are independent.
+// measured turns give no interval: too few of them are independent. It is Withheld where the
+// load generator's own error could change it: the interval leaves out 0 without that alone.
 const (
 	OutcomeBetter       Outcome = "better"
 	OutcomeWorse        Outcome = "worse"
 	OutcomeNoDifference Outcome = "no_difference"
 	OutcomeTooVariable  Outcome = "too_variable"
+	OutcomeWithheld     Outcome = "withheld"
 )
 
 // Outcomes are all that an [Outcome] may be.
-var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, OutcomeTooVariable}
+var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, OutcomeTooVariable, OutcomeWithheld}
 
 // Improvement compares the live value with a baseline's. Percent, of the
 // baseline's value, is positive where live is better.
@@ -608,6 +651,7 @@ type Improvement struct {
 type LookedUp struct {
 	Value       *float64     `json:"value,omitempty"`
 	Interval    *[2]float64  `json:"interval,omitempty"`           // 95 %, of Value; nil where it is not known
+	Error       *float64     `json:"error,omitempty"`              // of the load generator itself at most, which Interval contains
 	Estimated   bool         `json:"interval_estimated,omitempty"` // Interval is what recorded tables scatter by, not measured with this value
 	Lookup      Lookup       `json:"lookup"`
 	Improvement *Improvement `json:"improvement,omitempty"`
@@ -662,8 +706,8 @@ type Comparison struct {
 	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
 
 	// Withheld says why no column has improvements although the step may have settled:
-	// the load generator is the bottleneck now, the openings are of another length
-	// than the baseline's, the live mode is not known, or another lane shares workers. Empty: nothing is withheld.
+	// the openings are of another length than the baseline's, the live mode is not known,
+	// or another lane shares workers. Empty: nothing is withheld.
 	Withheld string `json:"withheld,omitempty"`
 	// NotKept is the latest step of this target, since the process began, that
 	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or
@@ -714,11 +758,20 @@ type BaselineRow struct {
 	Unlike []string `json:"unlike,omitempty"`
 
 	// Seconds is how long it was measured, where known. LagSeconds is how late the
-	// load generator was over that time (p95), where known: so much too high the
-	// row's TTFT may be, and its Intervals allow for it.
+	// load generator was over that time (p95), where known, and Errors are what it may
+	// have been wrong by itself, which Intervals contain.
 	Seconds    float64       `json:"seconds,omitempty"`
 	LagSeconds *float64      `json:"lag_seconds,omitempty"`
+	Errors     *RowErrors    `json:"errors,omitempty"`
 	Intervals  *RowIntervals `json:"intervals,omitempty"` // nil: none is known
+}
+
+// RowErrors are the most that the load generator itself may be wrong by in a row's latencies.
+type RowErrors struct {
+	TTFT    Percentiles `json:"ttft"`
+	TPOT    Percentiles `json:"tpot"`
+	ITL     Percentiles `json:"itl"`
+	Latency Percentiles `json:"latency"`
 }
 
 // RowIntervals are the 95 % intervals of a row's values, in their units. One that

@@ -1087,6 +1087,9 @@ export interface components {
             estimated?: boolean;
             /** @description turns that ended well without a known value */
             unknown?: number;
+            /** @description the most that the load generator itself may be wrong by, which the interval contains; absent: not known */
+            p50_error?: number;
+            p95_error?: number;
         };
         /** @description The four latencies of a set of turns. */
         Metrics: {
@@ -1332,15 +1335,35 @@ export interface components {
             requests: number;
             cost: number;
         };
-        /** @description Whether the load generator itself is a bottleneck right now. */
+        /** @description How much of the figures is the load generator's own error. */
         ClientHealth: {
             verdict: components["schemas"]["Verdict"];
             reason: string;
             /** @description share of all cores that the process uses */
             cpu_ratio: number;
-            /** @description p95 delay of the canary stream over the last 10 s */
+            /** @description how late its time stamps are, p95 of the last 10 s */
             lag_seconds: number;
+            /** @description of each lane that has figures; `verdict` is the worst level of these */
+            metrics?: components["schemas"]["ClientError"][];
         };
+        /** @description The load generator's own error of one metric, beside what its level stands on. */
+        ClientError: {
+            lane: string;
+            /** @enum {string} */
+            metric: "ttft" | "tpot" | "itl" | "latency";
+            level: components["schemas"]["Verdict"];
+            /** @description of the metric */
+            p50_seconds: number;
+            /** @description at most */
+            error_seconds: number;
+            of: components["schemas"]["ErrorBasis"];
+            of_seconds: number;
+        };
+        /**
+         * @description What an error is held against: the metric's p50, a difference from a baseline, or the distance from the threshold of an SLO.
+         * @enum {string}
+         */
+        ErrorBasis: "p50" | "difference" | "threshold";
         /** @description A load generator that holds conversations for this one. */
         Member: {
             /** @description of its lease: a member that lost its lease comes back with another */
@@ -1363,25 +1386,25 @@ export interface components {
             lost_turns?: number;
         };
         /**
-         * @description `late`: its self-check shows that it distorts its own measurements. If most members are on time, they take over its share until it has been on time for a while. `leaving`: it finishes its conversations.
+         * @description `late`: its own error is noticeable in what it measures. If most members are on time, they take over its share until it has been on time for a while. `leaving`: it finishes its conversations.
          * @enum {string}
          */
         MemberState: "present" | "late" | "leaving" | "refused";
         /**
-         * @description Who is the bottleneck.
+         * @description How large the load generator's own error is. `ok` (negligible): below 2 % of the metric's p50 and a tenth of every difference shown. `noticeable`: the intervals contain it. `client_bottleneck` (too large): an outcome is withheld for it, or it is more than half of the p50.
          * @enum {string}
          */
-        Verdict: "unknown" | "ok" | "client_bottleneck";
+        Verdict: "unknown" | "ok" | "noticeable" | "client_bottleneck";
         /**
          * @description How a baseline's value was found.
          * @enum {string}
          */
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
         /**
-         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because too few of them are independent.
+         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because too few of them are independent. `withheld`: the load generator's own error could change it; without that, it would be better or worse.
          * @enum {string}
          */
-        Outcome: "better" | "worse" | "no_difference" | "too_variable";
+        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
         /** @description Compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live is better. */
         Improvement: {
             percent: number;
@@ -1400,6 +1423,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @description the most that the load generator itself may have been wrong by, which `interval` contains */
+            error?: number;
             /** @description `interval` is estimated from the scatter of recorded tables, not measured with this value */
             interval_estimated?: boolean;
             lookup: components["schemas"]["Lookup"];
@@ -1468,7 +1493,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
+            /** @description why no column has improvements although the step may have settled: the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
             /** @description the latest step since the process started that was not added as a row; only with the baseline `this target` */
             not_kept?: components["schemas"]["NotKept"];
@@ -1495,6 +1520,13 @@ export interface components {
                 number,
                 number
             ];
+        };
+        /** @description The most that the load generator itself may be wrong by in a row's latencies, in seconds; the row's intervals contain it. */
+        RowErrors: {
+            ttft: components["schemas"]["Percentiles"];
+            tpot: components["schemas"]["Percentiles"];
+            itl: components["schemas"]["Percentiles"];
+            latency: components["schemas"]["Percentiles"];
         };
         /** @description The 95 % intervals of a row's values, in their units, absent where not known. */
         RowIntervals: {
@@ -1547,8 +1579,9 @@ export interface components {
             unlike?: string[];
             /** @description how long it was measured, where known */
             seconds?: number;
-            /** @description how late the load generator was over that time (p95), if known: the TTFT may be too high by this much; the intervals allow for it */
+            /** @description how late the load generator was over that time (p95), if known */
             lag_seconds?: number;
+            errors?: components["schemas"]["RowErrors"];
             intervals?: components["schemas"]["RowIntervals"];
         };
         /** @description A recorded result: per level and mode, with its deployment and workload. */

@@ -20,6 +20,7 @@ export type Comparison = Schemas['Comparison'];
 export type Improvement = Schemas['Improvement'];
 /** Whether the load generator itself can be trusted. */
 export type ClientHealth = Schemas['ClientHealth'];
+export type ClientError = Schemas['ClientError'];
 /** A load generator that holds conversations for the one that is asked. */
 export type Member = Schemas['Member'];
 /** What a member is given. */

@@ -11,6 +11,8 @@ export function outcomeText(percent: number, outcome: Improvement['outcome']): s
       return 'no difference shown';
     case 'too_variable':
       return 'too variable to say';
+    case 'withheld':
+      return 'withheld: own error';
   }
 }
 

@@ -11,6 +11,16 @@ describe('sloLevel', () => {
     expect(sloLevel(value, 0.6)).toBe(level);
   });
 
+  it.each([
+    [0.605, 0.004, false, 'missed'],
+    [0.605, 0.005, false, undefined], // the true value may be met
+    [0.595, 0.01, false, 'near'], // it is lower at most
+    [0.595, 0.004, true, 'near'],
+    [0.595, 0.01, true, undefined],
+  ])('says of %d s, %d of which may be the load generator’s own, %s', (value, error, bothWays, level) => {
+    expect(sloLevel(value, 0.6, error, bothWays)).toBe(level);
+  });
+
   it('says nothing without a value or a threshold', () => {
     expect(sloLevel(undefined, 0.6)).toBeUndefined();
     expect(sloLevel(0.1, undefined)).toBeUndefined();

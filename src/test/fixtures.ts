@@ -1,5 +1,7 @@
 import type {
   Client,
+  ClientError,
+  ClientHealth,
   Column,
   Comparison,
   LaneSnapshot,
@@ -184,6 +186,20 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
     client: { verdict: 'ok', reason: '', cpu_ratio: 0.1, lag_seconds: 0.001 },
     ...change,
   };
+}
+
+/** The load generator with an error of ITL at this level. */
+export function clientError(level: ClientHealth['verdict'], change: Partial<ClientError & ClientHealth> = {}) {
+  const { reason = '', ...of } = change;
+  const metric = { lane: 'main', metric: 'itl', level, p50_seconds: 0.02, error_seconds: 0.013 } as const;
+  const client: ClientHealth = {
+    verdict: level,
+    reason,
+    cpu_ratio: 1,
+    lag_seconds: 0.013,
+    metrics: [{ ...metric, of: 'p50', of_seconds: 0.02, ...of }],
+  };
+  return client;
 }
 
 /** A member in time with a fifth of a machine. */

@@ -234,10 +234,10 @@ func TestBroken(t *testing.T) {
 		{"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is version 1.2.3", "use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil},
 		{"not ready", doctor.LoadGenerator, bad, "it is not ready", "fix its target", func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil},
 		{"store", doctor.LoadGenerator, bad, "its database /data/kvbooth.db fails: disk full", "free space", func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil},
-		{"bottleneck", doctor.LoadGenerator, warn, "it is the bottleneck: lag 40 ms", "more CPU", func(w *world) {
+		{"bottleneck", doctor.LoadGenerator, warn, "its own error is too large: lag 40 ms", "more CPU", func(w *world) {
 			w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
 		}, nil},
-		{"no verdict", doctor.LoadGenerator, skip, "whether it keeps up", "try again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
+		{"no verdict", doctor.LoadGenerator, skip, "its own error: not known yet", "try again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
 		{"clock", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP", func(w *world) { w.clock = 20 * time.Second }, nil},
 		{"clock, far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP", func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil},
 

@@ -135,11 +135,13 @@ func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client
 	}
 	switch s.Client.Verdict {
 	case api.VerdictFine:
-		all.ok("it keeps up with the load")
+		all.ok("its own error is negligible")
+	case api.VerdictNoticeable:
+		all.ok("its own error is noticeable: " + s.Client.Reason)
 	case api.VerdictBottleneck:
-		all.warn("it is the bottleneck: "+s.Client.Reason, "give it more CPU, or its own machine; until then no result is rated better or worse")
+		all.warn("its own error is too large: "+s.Client.Reason, "give it more CPU, or its own machine; until then these metrics are not rated")
 	default:
-		all.skip("whether it keeps up: not known yet", "try again in a minute")
+		all.skip("its own error: not known yet", "try again in a minute")
 	}
 	snapshot, err := client.Snapshot(ctx)
 	if err != nil {

@@ -100,6 +100,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	if conf.Members.Coordinates() {
 		g.members, err = members.Open(ctx, members.Options{
 			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir), FilesEach: filesEach(conf), Store: g.store, Log: log,
+			Noticeable: func(lag *stats.Lag) bool { return g.view.Noticeable(lag) }, // it receives nothing before the view is made
 		})
 	}
 	if err == nil {
@@ -460,7 +461,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 func (g *generator) newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		stats.NewClientCollector(func() api.ClientHealth { return g.health(time.Now()) }))
+		stats.NewClientCollector(func() api.ClientHealth { return g.view.Snapshot().Client }))
 	if g.members != nil {
 		r.MustRegister(g.members)
 	}
@@ -584,7 +585,7 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	wg.Go(func() { g.sweeps.Run(ctx) })
 	wg.Go(func() {
 		if err := g.check.Run(ctx); err != nil {
-			g.log.Error("the self-check failed to run; whether the client is the bottleneck stays unknown", "error", err)
+			g.log.Error("the self-check failed to run; the load generator's own error stays unknown", "error", err)
 		}
 	})
 	if g.texts != nil {

@@ -15,6 +15,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // How long the end of a run may take: to cancel what is in flight, to store what has
@@ -32,7 +33,7 @@ const lookEvery = 50 * time.Millisecond
 var (
 	errFailIf  = errors.New("the run failed: a --fail-if condition was met")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
-	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured")
+	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load generator's own error could change the outcome")
 )
 
 // endOf waits for the end of a run and tells what it was like.
@@ -46,6 +47,7 @@ type endOf struct {
 	started  time.Time // last; a change of mode starts it again
 	restarts int
 	client   report.Client
+	lags     stats.Lag // when it last started
 	lanes    []laneEnd // in the order of the status
 	pairs    *api.Twin // while it last ran; nil: there is one lane
 }
@@ -104,7 +106,7 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 		case now := <-second.C:
 			if state := e.lane.State(); state.Phase == api.PhaseRunning {
 				e.notice(state)
-				e.client.Add(e.health(now))
+				e.client.Add(e.view.Snapshot().Client)
 				for i := range e.lanes {
 					e.lanes[i].cluster.Add(now, e.lanes[i].Cluster())
 				}
@@ -137,7 +139,7 @@ func (e *endOf) notice(s api.State) {
 	} else {
 		e.restarts++
 	}
-	e.started, e.client = *s.Started, report.Client{}
+	e.started, e.client, e.lags = *s.Started, report.Client{}, e.generator.lags()
 	for i := range e.lanes {
 		e.lanes[i].cluster = report.Cluster{}
 	}
@@ -232,7 +234,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Run{
 		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
-		Steps: steps, Before: l.before, Client: e.client, Cluster: l.cluster, Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
+		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster, Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
 	var conditions []report.Condition

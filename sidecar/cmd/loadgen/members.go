@@ -85,7 +85,15 @@ func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
 	}
 }
 
-// health says whether whoever measures can be trusted.
+// lags are how late whoever measures has been since it began.
+func (g *generator) lags() stats.Lag {
+	if g.members != nil {
+		return g.members.Total()
+	}
+	return g.check.Total()
+}
+
+// health is that of whoever measures.
 func (g *generator) health(now time.Time) api.ClientHealth {
 	own := g.check.Health(now)
 	if g.members != nil {
@@ -134,7 +142,7 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	defer cancel()
 	wg.Go(func() {
 		if err := check.Run(beside); err != nil {
-			log.Error("the self-check failed to run; whether this member is the bottleneck stays unknown", "error", err)
+			log.Error("the self-check failed to run; this member's own error stays unknown", "error", err)
 		}
 	})
 	if l != nil {
@@ -146,7 +154,7 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 		files = max(1, files-keptBack)
 	}
 	err = members.RunMember(ctx, members.MemberOptions{
-		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Files: files,
+		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Lag: check.Take, Files: files,
 		Target: k.target, Questioner: k.questioner, Registry: registry, Log: log,
 	})
 	if errors.Is(err, members.ErrRefused) || errors.As(err, new(*api.FieldError)) {

@@ -52,6 +52,8 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 		"loadgen_baseline_level_kv_hit_ratio":             "baseline concurrency mode speculation",
 		"loadgen_client_cpu_ratio":                        "-", // not a lane's
 		"loadgen_client_lag_seconds":                      "-",
+		"loadgen_client_error_seconds":                    "metric",
+		"loadgen_client_error_level":                      "metric",
 		"go_goroutines":                                   "-",
 		"process_resident_memory_bytes":                   "-",
 	},

@@ -60,7 +60,7 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 		parts = append(parts, "target: "+s.Lanes[0].Target.Problem)
 	}
 	if s.Client.Verdict == api.VerdictBottleneck {
-		parts = append(parts, "CLIENT IS THE BOTTLENECK")
+		parts = append(parts, "CLIENT ERROR TOO LARGE")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -47,7 +47,7 @@ func describe(s api.Snapshot) string {
 		parts = append(parts, l.Name+": "+strings.Join(told(l), " · "))
 	}
 	if s.Client.Verdict == api.VerdictBottleneck {
-		parts = append(parts, "CLIENT IS THE BOTTLENECK")
+		parts = append(parts, "CLIENT ERROR TOO LARGE")
 	}
 	return strings.Join(parts, " · ")
 }

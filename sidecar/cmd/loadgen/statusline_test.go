@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 		{running, api.VerdictFine, "running 58/60 KV-aware · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
 		{
 			measured, api.VerdictBottleneck,
-			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT IS THE BOTTLENECK",
+			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT ERROR TOO LARGE",
 		},
 		{
 			unreachable, api.VerdictFine,

@@ -403,7 +403,7 @@ func TestProgressLine(t *testing.T) {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
 	}
 	lost := api.Snapshot{Lanes: []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}}, Client: api.ClientHealth{Verdict: api.VerdictBottleneck}}
-	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · CLIENT IS THE BOTTLENECK", progressLine(paused, lost))
+	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · CLIENT ERROR TOO LARGE", progressLine(paused, lost))
 }
 
 func TestSpan(t *testing.T) {

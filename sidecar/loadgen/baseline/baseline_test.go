@@ -200,6 +200,55 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome, "as rows of former versions")
 }
 
+// The load generator's own errors of both sides widen a difference in full, each to the side on which its value may
+// be; an outcome that they could change is withheld, and no other one is.
+func TestErrorsOfBothSides(t *testing.T) {
+	for name, row := range map[string]struct {
+		live, liveError, wasError float64 // against .4, both with intervals of ±.01 without the error
+		tpot                      bool
+		want                      api.Outcome
+	}{
+		"much worse":                       {.45, .005, .005, false, api.OutcomeWorse},
+		"worse, but for the live error":    {.42, .01, 0, false, api.OutcomeWithheld},
+		"worse, whatever the other error":  {.42, 0, .1, false, api.OutcomeWorse},
+		"better, whatever the live error":  {.38, .1, 0, false, api.OutcomeBetter},
+		"better, but for the other error":  {.38, 0, .01, false, api.OutcomeWithheld},
+		"no difference is none with error": {.41, .1, .1, false, api.OutcomeNoDifference},
+		"TPOT worse, but for the other":    {.43, 0, .02, true, api.OutcomeWithheld},
+		"TPOT worse":                       {.43, .002, .002, true, api.OutcomeWorse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			down := func(v, e float64) *[2]float64 {
+				if row.tpot {
+					return &[2]float64{v - .01 - e, v + .01 + e}
+				}
+				return &[2]float64{v - .01 - e, v + .01}
+			}
+			q := quantiles(row.live, down(row.live, row.liveError)[0], down(row.live, row.liveError)[1])
+			q.P50Error = &row.liveError
+			was := api.Percentiles{P50: ptr(.4)}
+			in := api.PercentileIntervals{P50: down(.4, row.wasError)}
+			r := api.BaselineRow{Concurrency: 10, Mode: api.ModeKV, Errors: &api.RowErrors{}, Intervals: &api.RowIntervals{}}
+			live := Live{}
+			if row.tpot {
+				live.Metrics.TPOT, r.TPOT, r.Intervals.TPOT, r.Errors.TPOT = q, was, in, api.Percentiles{P50: &row.wasError}
+			} else {
+				live.Metrics.TTFT, r.TTFT, r.Intervals.TTFT, r.Errors.TTFT = q, was, in, api.Percentiles{P50: &row.wasError}
+			}
+			c := Compare(live, api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{r}}, 10).Columns[0]
+			found := c.TTFT.P50
+			if row.tpot {
+				found = c.TPOT.P50
+			}
+			assert.Equal(t, row.want, found.Improvement.Outcome, found.Improvement)
+			other := Against(c, api.Column{TTFT: api.LookedUpPair{P50: api.LookedUp{Value: q.P50, Interval: q.P50Interval, Error: q.P50Error}}})
+			if !row.tpot {
+				assert.Equal(t, row.want, other.TTFT.P50.Improvement.Outcome)
+			}
+		})
+	}
+}
+
 // improvements is how many improvements of TTFT a comparison calls.
 func improvements(c api.Comparison) (n int) {
 	for _, column := range c.Columns {
@@ -492,6 +541,11 @@ func TestSustainedOfLevelsThatWereNotTested(t *testing.T) {
 	assert.Equal(t, 30, *got.Level)
 	assert.Equal(t, []int{20}, got.Untested)
 	assert.Nil(t, of(row(10, nil)).Level, "no level was tested")
+	late := row(20, ptr(.605))
+	late.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: ptr(.01)}}
+	assert.Equal(t, []int{20}, of(row(10, ptr(.5)), late).Untested, "5 ms above the SLO, of which 10 may be the load generator's own")
+	late.Errors.TTFT.P95 = ptr(.004)
+	assert.Empty(t, of(row(10, ptr(.5)), late).Untested)
 	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))
 }
 

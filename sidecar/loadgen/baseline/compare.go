@@ -68,7 +68,10 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 // [Compare] has for a live step. Both are of [At], at one concurrency.
 func Against(column, other api.Column) api.Column {
 	quantiles := func(p api.LookedUpPair) api.Quantiles {
-		return api.Quantiles{P50: p.P50.Value, P95: p.P95.Value, P50Interval: p.P50.Interval, P95Interval: p.P95.Interval}
+		return api.Quantiles{
+			P50: p.P50.Value, P50Interval: p.P50.Interval, P50Error: p.P50.Error,
+			P95: p.P95.Value, P95Interval: p.P95.Interval, P95Error: p.P95.Error,
+		}
 	}
 	improve(&column, Live{
 		Metrics:               api.Metrics{TTFT: quantiles(other.TTFT), TPOT: quantiles(other.TPOT), ITL: quantiles(other.ITL), Latency: quantiles(other.Latency)},
@@ -83,13 +86,14 @@ const modeNotKnown = "the routing mode of this server is unknown"
 
 // improve fills the improvements of one column.
 func improve(c *api.Column, live Live) {
-	improveLatency(&c.TTFT, live.Metrics.TTFT, 0)
-	improveLatency(&c.TPOT, live.Metrics.TPOT, pace)
-	improveLatency(&c.ITL, live.Metrics.ITL, 0)
-	improveLatency(&c.Latency, live.Metrics.Latency, 0)
-	improveValue(&c.OutputTokensPerSecond, live.OutputTokensPerSecond, live.OutputInterval, 1, 0)
-	improveValue(&c.RequestsPerSecond, live.RequestsPerSecond, live.RequestsInterval, 1, 0)
-	improveValue(&c.KVHitRatio, live.KVHitRatio, live.HitInterval, 1, 0)
+	for _, l := range latencies(c) {
+		q := l.live(&live.Metrics)
+		improveValue(&l.pair.P50, figure{q.P50, q.P50Interval, q.P50Error}, -1, l.margin, l.bothWays)
+		improveValue(&l.pair.P95, figure{q.P95, q.P95Interval, q.P95Error}, -1, l.margin, l.bothWays)
+	}
+	improveValue(&c.OutputTokensPerSecond, figure{live.OutputTokensPerSecond, live.OutputInterval, nil}, 1, 0, false)
+	improveValue(&c.RequestsPerSecond, figure{live.RequestsPerSecond, live.RequestsInterval, nil}, 1, 0, false)
+	improveValue(&c.KVHitRatio, figure{live.KVHitRatio, live.HitInterval, nil}, 1, 0, false)
 }
 
 // pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
@@ -99,9 +103,22 @@ func improve(c *api.Column, live Live) {
 // one pair in eight of equal windows of a minute would differ at 180 conversations.
 const pace = 1.
 
-func improveLatency(pair *api.LookedUpPair, live api.Quantiles, margin float64) {
-	improveValue(&pair.P50, live.P50, live.P50Interval, -1, margin)
-	improveValue(&pair.P95, live.P95, live.P95Interval, -1, margin)
+// figure is a value with its interval, and the load generator's own error in that.
+type figure struct {
+	value    *float64
+	interval *[2]float64
+	error    *float64
+}
+
+// reach is how far the interval reaches without the error on either side, and how far the error.
+func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
+	if f.error != nil {
+		errorDown = *f.error
+	}
+	if bothWays {
+		errorUp = errorDown
+	}
+	return max(0, *f.value-f.interval[0]-errorDown), max(0, f.interval[1]-*f.value-errorUp), errorDown, errorUp
 }
 
 // smallest is the least improvement that is one, in per cent: with its one decimal,
@@ -109,25 +126,35 @@ func improveLatency(pair *api.LookedUpPair, live api.Quantiles, margin float64) 
 const smallest = .05
 
 // improveValue compares one value; better is 1 where more is better, else −1. The
-// interval of the difference is wider by a margin, in per cent, on either side.
-func improveValue(l *api.LookedUp, live *float64, interval *[2]float64, better, margin float64) {
-	if l.Value == nil || live == nil || *l.Value == 0 {
+// interval of the difference is wider by a margin, in per cent, on either side. The errors of
+// both sides, which are no chance, add up; an outcome that there would be without them is
+// withheld.
+func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool) {
+	if l.Value == nil || live.value == nil || *l.Value == 0 {
 		return
 	}
 	percent := func(difference float64) float64 { return 0 + better*difference / *l.Value * 100 } // 0 +: no negative zero
-	d := *live - *l.Value
+	d := *live.value - *l.Value
 	l.Improvement = &api.Improvement{Percent: percent(d), Outcome: api.OutcomeTooVariable}
-	if interval == nil || l.Interval == nil {
+	if live.interval == nil || l.Interval == nil {
 		return
+	}
+	down, up, errorDown, errorUp := live.reach(bothWays)
+	wasDown, wasUp, wasErrorDown, wasErrorUp := figure{l.Value, l.Interval, l.Error}.reach(bothWays)
+	between := func(low, high float64) (api.Outcome, *[2]float64) {
+		low, high = percent(low), percent(high)
+		low, high = min(low, high)-margin, max(low, high)+margin
+		return outcome(l.Improvement.Percent, low, high), &[2]float64{low, high}
 	}
 	// What two independent intervals say of a difference: Zou and Donner,
 	// "Construction of confidence limits about effect measures", Statistics in
 	// Medicine 27 (2008). For symmetric ones that is the root of the sum of squares.
-	low := percent(d - math.Hypot(*live-interval[0], l.Interval[1]-*l.Value))
-	high := percent(d + math.Hypot(interval[1]-*live, *l.Value-l.Interval[0]))
-	low, high = min(low, high)-margin, max(low, high)+margin
-	l.Improvement.Interval = &[2]float64{low, high}
-	l.Improvement.Outcome = outcome(l.Improvement.Percent, low, high)
+	low, high := d-math.Hypot(down, wasUp), d+math.Hypot(up, wasDown)
+	without, _ := between(low, high)
+	l.Improvement.Outcome, l.Improvement.Interval = between(low-errorDown-wasErrorUp, high+errorUp+wasErrorDown)
+	if without != l.Improvement.Outcome {
+		l.Improvement.Outcome = api.OutcomeWithheld
+	}
 }
 
 func outcome(percent, low, high float64) api.Outcome {

@@ -36,10 +36,41 @@ func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency 
 	if b.Kind != KindMeasured {
 		estimate(&c)
 	}
+	for _, m := range latencies(&c) {
+		m.pair.P50.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P50, nil }).Value
+		m.pair.P95.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P95, nil }).Value
+	}
 	if i := slices.IndexFunc(rows, func(r api.BaselineRow) bool { return r.Concurrency == concurrency }); i >= 0 {
 		c.N, c.Measured, c.LagSeconds = rows[i].N, rows[i].Measured, rows[i].LagSeconds
 	}
 	return c, len(rows) > 0
+}
+
+// latency is one of a column.
+type latency struct {
+	name     string
+	pair     *api.LookedUpPair
+	live     func(*api.Metrics) *api.Quantiles
+	margin   float64
+	bothWays bool // the load generator's own error may have either sign
+	of       func(*api.RowErrors) api.Percentiles
+}
+
+// errors are those of a row, none where it has none.
+func (l latency) errors(r *api.BaselineRow) api.Percentiles {
+	if r.Errors == nil {
+		return api.Percentiles{}
+	}
+	return l.of(r.Errors)
+}
+
+func latencies(c *api.Column) []latency {
+	return []latency{
+		{"ttft", &c.TTFT, func(m *api.Metrics) *api.Quantiles { return &m.TTFT }, 0, false, func(e *api.RowErrors) api.Percentiles { return e.TTFT }},
+		{"tpot", &c.TPOT, func(m *api.Metrics) *api.Quantiles { return &m.TPOT }, pace, true, func(e *api.RowErrors) api.Percentiles { return e.TPOT }},
+		{"itl", &c.ITL, func(m *api.Metrics) *api.Quantiles { return &m.ITL }, 0, true, func(e *api.RowErrors) api.Percentiles { return e.ITL }},
+		{"latency", &c.Latency, func(m *api.Metrics) *api.Quantiles { return &m.Latency }, 0, false, func(e *api.RowErrors) api.Percentiles { return e.Latency }},
+	}
 }
 
 // intervals are those of a row, none where it has none.

@@ -41,9 +41,19 @@ func Meets(row api.BaselineRow, slo api.SLO) bool {
 	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
 }
 
+// decidable says whether the load generator's own error cannot change what [Meets] says of a row.
+func decidable(row api.BaselineRow, slo api.SLO) bool {
+	certain := func(p api.Percentiles, e *float64, threshold float64, bothWays bool) bool {
+		return p.P95 == nil || e == nil || api.Decidable(*p.P95, *e, threshold, bothWays)
+	}
+	return row.Errors == nil ||
+		certain(row.TTFT, row.Errors.TTFT.P95, slo.TTFT, false) && certain(row.TPOT, row.Errors.TPOT.P95, slo.TPOT, true)
+}
+
 // Sustained says what each mode and speculation of a baseline sustains under the
 // SLOs, in the order of [Columns], each level judged by [Meets]. It is the one rule for every
-// screen and report, and never nil.
+// screen and report, and never nil. A level on which the load generator's own error could change
+// the outcome counts as untested.
 func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 	list := []api.Sustained{}
 	for _, m := range modesOf(b) {
@@ -60,7 +70,7 @@ func sustained(rows []api.BaselineRow, m api.ModeState, slo api.SLO) api.Sustain
 	}
 	level, broken := 0, false
 	for _, row := range rows {
-		if row.TTFT.P95 == nil {
+		if row.TTFT.P95 == nil || !decidable(row, slo) {
 			s.Untested = append(s.Untested, row.Concurrency)
 			continue
 		}

@@ -180,6 +180,17 @@ func validateQuality(field string, r api.BaselineRow) error {
 		lag = *r.LagSeconds
 	}
 	all := intervals(&r)
+	var c api.Column
+	for _, l := range latencies(&c) {
+		e := l.errors(&r)
+		for name, v := range map[string]*float64{"p50": e.P50, "p95": e.P95} {
+			if v != nil {
+				if err := validateValue(field+".errors."+l.name+"."+name, *v, 0); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return firstError(
 		validateValue(field+".seconds", r.Seconds, 0),
 		validateValue(field+".lag_seconds", lag, 0),

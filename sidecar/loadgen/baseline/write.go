@@ -13,7 +13,7 @@ import (
 
 // WriteCSV writes a baseline so that [ReadCSV] gives it back: the same values
 // bit by bit, metadata and notes included. What is lost is the kind and the
-// target, since what is read from a file is imported, the intervals, span and lag of
+// target, since what is read from a file is imported, the intervals, span, lag and errors of
 // measured rows, and space around the lines of the notes. Columns without a value are left out. A
 // baseline that [Validate] refuses gives its error; other errors are those of w.
 func WriteCSV(w io.Writer, b api.Baseline) error {

@@ -16,6 +16,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -85,7 +86,7 @@ func (b *booth) run(o *options) {
 	b.catalogue, err = NewCatalogue(ctx, Process{
 		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(slog.DiscardHandler),
 		Health: func(time.Time) api.ClientHealth { return b.verdict() },
-		Lag:    func(from, to time.Time) (time.Duration, bool) { return b.late(), b.late() >= 0 },
+		Lag:    func(from, to time.Time) (stats.Lag, bool) { return constantLag(b.late()), b.late() >= 0 },
 	}, o.configured)
 	require.NoError(b.t, err)
 	b.lane = New(ctx, b.catalogue, o.Options)
@@ -129,6 +130,15 @@ func (b *booth) verdict() (h api.ClientHealth) {
 func (b *booth) late() (lag time.Duration) {
 	b.locked(func() { lag = b.lag })
 	return lag
+}
+
+// constantLag is that of a load generator whose time stamps are all so late.
+func constantLag(late time.Duration) (l stats.Lag) {
+	for range 1000 {
+		l.Timer.Add(late)
+		l.Stream.Add(late)
+	}
+	return l
 }
 
 // delay sets the lag of the load generator.

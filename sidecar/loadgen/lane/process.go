@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // Store keeps what must not be lost; [kvbooth/sidecar/loadgen/store.Store] is one. The
@@ -38,8 +39,8 @@ type Process struct {
 	// Members are those that hold conversations for this process; nil: it holds them itself.
 	Members func(time.Time) []api.Member
 	// Lag is how late the load generator was between two times, the second of which
-	// is the present one (p95); false where it is not known. nil: it never is.
-	Lag func(from, to time.Time) (p95 time.Duration, known bool)
+	// is the present one; false where it is not known. nil: it never is.
+	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	// CheckConcurrency refuses, with an [api.FieldError] of the field, more
 	// conversations than the machine can serve; nil: it serves all.
 	CheckConcurrency func(field string, n int) error
@@ -52,16 +53,18 @@ func (p Process) checkConcurrency(field string, n int) error {
 	return p.CheckConcurrency(field, n)
 }
 
-// lag is how late the load generator was over the last span; nil where it is not known.
-func (p Process) lag(span time.Duration, now time.Time) *float64 {
+// allow puts the load generator's own error into the intervals of a report that ends now, and
+// gives its lag over that time (p95); nil where it is not known.
+func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 	if p.Lag == nil {
 		return nil
 	}
-	p95, known := p.Lag(now.Add(-span), now)
+	lag, known := p.Lag(now.Add(-time.Duration(r.Window.Seconds*float64(time.Second))), now)
 	if !known {
 		return nil
 	}
-	return new(p95.Seconds())
+	r.Allow(&lag)
+	return new(lag.Quantile(.95))
 }
 
 // signal says that something has changed, however often since it was last received.

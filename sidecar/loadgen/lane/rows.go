@@ -36,7 +36,7 @@ func (l *Lane) counted(now time.Time, step int64) stats.Report {
 }
 
 // keepRow adds the current step to the baseline "this target" if it has settled,
-// if turns still end, and if the load generator was in time for what it measured. ends says
+// if turns still end, and if the load generator was in time enough for what it measured. ends says
 // that this is the step's end. The lock is held.
 func (l *Lane) keepRow(now time.Time, ends bool) {
 	step, _, wait := l.steps.view(now)
@@ -58,10 +58,11 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.drop(now, "no turn of the step succeeded")
 		return
 	}
+	lag := l.process.allow(&report, now)
 	row := report.Row()
+	row.LagSeconds = lag
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = at, l.mode.Mode, l.mode.Speculation, &now
-	row.LagSeconds = l.process.lag(time.Duration(row.Seconds*float64(time.Second)), now)
-	if reason := allowForLag(&row, report); reason != "" {
+	if reason := unjudgeable(&row); reason != "" {
 		l.drop(now, reason)
 		return
 	}
@@ -107,62 +108,25 @@ func (l *Lane) dropUnsettled(now time.Time) {
 	}
 }
 
-// tolerable is the share of a metric that the load generator's own lag may be, where
-// the metric's interval is not wider.
-const tolerable = .05
-
-// allowForLag judges a row by how late the load generator was while it was measured.
-// A time stamp is late, never early: so each latency may be lower by as much as the
-// lag adds to it, which its interval then allows for. Where that is neither within
-// the interval nor within 5 % of the value, it tells of the load generator and not of
-// the target: the reason is why the row must not be kept, and inter-token latencies,
-// which are the smallest, are left out of it alone.
-func allowForLag(row *api.BaselineRow, r stats.Report) (reason string) {
-	if row.LagSeconds == nil {
+// unjudgeable names the first metric of which more than half may be the load generator's own
+// error: that tells of it and not of the target, and must not be kept. Inter-token latencies,
+// which are the smallest, are left out of the row alone.
+func unjudgeable(row *api.BaselineRow) (reason string) {
+	e := row.Errors
+	if e == nil {
 		return ""
 	}
-	lag, in := *row.LagSeconds, row.Intervals
-	perToken := lag / max(1, float64(r.OutputTokens)/float64(r.OK)-1) // TPOT shares it among the gaps of a turn
+	if tooLarge(row.ITL.P50, e.ITL.P95) {
+		row.ITL, row.Errors.ITL, row.Intervals.ITL = api.Percentiles{}, api.Percentiles{}, api.PercentileIntervals{}
+	}
 	for _, m := range []struct {
-		name   string
-		value  *float64
-		of     *[2]float64
-		effect float64
-	}{
-		{"TTFT p50", row.TTFT.P50, in.TTFT.P50, lag},
-		{"TTFT p95", row.TTFT.P95, in.TTFT.P95, lag},
-		{"TPOT p50", row.TPOT.P50, in.TPOT.P50, perToken},
-		{"TPOT p95", row.TPOT.P95, in.TPOT.P95, perToken},
-		{"latency p50", row.Latency.P50, in.Latency.P50, lag},
-		{"latency p95", row.Latency.P95, in.Latency.P95, lag},
-	} {
-		if m.value != nil && spoils(m.effect, *m.value, m.of) {
-			return fmt.Sprintf("the load generator itself was %.1f ms late (p95 of these %.0f s), too much for a %s of %.1f ms; give it more CPU or fewer conversations",
-				1000*lag, row.Seconds, m.name, 1000**m.value)
+		name           string
+		figures, error api.Percentiles
+	}{{"TTFT", row.TTFT, e.TTFT}, {"TPOT", row.TPOT, e.TPOT}, {"latency", row.Latency, e.Latency}} {
+		if tooLarge(m.figures.P50, m.error.P95) {
+			return fmt.Sprintf("%s cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; %s",
+				m.name, 1000**m.error.P95, 1000**m.figures.P50, remedy)
 		}
-		lower(m.of, m.effect)
 	}
-	if p50, p95 := row.ITL.P50, row.ITL.P95; p50 != nil && spoils(lag, *p50, in.ITL.P50) || p95 != nil && spoils(lag, *p95, in.ITL.P95) {
-		row.ITL, in.ITL = api.Percentiles{}, api.PercentileIntervals{}
-	}
-	lower(in.ITL.P50, lag)
-	lower(in.ITL.P95, lag)
 	return ""
-}
-
-// spoils says whether a metric is off by more than what it is known to, and by more
-// than a share of it that nobody minds.
-func spoils(effect, value float64, in *[2]float64) bool {
-	half := 0.0
-	if in != nil {
-		half = (in[1] - in[0]) / 2
-	}
-	return effect > max(half, tolerable*value)
-}
-
-// lower moves the lower end of an interval down.
-func lower(in *[2]float64, by float64) {
-	if in != nil {
-		in[0] = max(0, in[0]-by)
-	}
 }

@@ -39,6 +39,7 @@ func (l *Lane) read(now time.Time) *reading {
 
 func (r *reading) snapshot() api.LaneSnapshot {
 	report := r.record.Report(r.now)
+	r.process.allow(&report, r.now)
 	report.Window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	report.Window.Awaiting = r.underway.Awaiting
 	if !r.state.Running { // nothing is sent: the last figures are no live ones
@@ -166,6 +167,7 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 	}
 	if r.state.Phase == api.PhaseRunning { // else there is no step under way
 		counted := r.counted(r.now, r.state.Step.ID)
+		r.process.allow(&counted, r.now)
 		live.Metrics, live.N, live.Seconds = counted.Window.Metrics, counted.OK, counted.Window.Seconds
 		live.KVHitRatio, live.HitInterval = counted.HitRatio, counted.HitInterval
 		if counted.OK > 0 && counted.Window.Seconds > 0 {
@@ -173,12 +175,7 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 			live.RequestsPerSecond, live.RequestsInterval = &counted.Window.RequestsPerSecond, counted.RequestsInterval
 		}
 	}
-	if h := r.process.Health(r.now); h.Verdict == api.VerdictBottleneck && !live.Settling && live.N > 0 {
-		live.Withheld = h.Reason
-	}
-	if reason := r.disturbed(); reason != "" && live.Withheld == "" {
-		live.Withheld = reason
-	}
+	live.Withheld = r.disturbed()
 	comparison := baseline.Compare(live, b, r.level())
 	if b.Name == api.ThisTarget {
 		comparison.NotKept = r.notKept

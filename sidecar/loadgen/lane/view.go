@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // View shows the lanes of a process with their catalogue. It changes nothing,
@@ -19,6 +22,7 @@ type View struct {
 	snapshot  document
 	status    document
 	frames    broadcast
+	judged    atomic.Pointer[[]api.ClientError] // of the latest snapshot
 }
 
 // NewView makes the view of all lanes of a catalogue, which are complete by now.
@@ -81,7 +85,29 @@ func (v *View) Snapshot() api.Snapshot {
 	for _, l := range v.lanes {
 		s.Lanes = append(s.Lanes, l.read(now).snapshot())
 	}
+	s.Client = v.judge(s)
 	return s
+}
+
+// judge is the health of a snapshot's process for its figures, which it keeps.
+func (v *View) judge(s api.Snapshot) api.ClientHealth {
+	var all []api.ClientError
+	for i := range s.Lanes {
+		if l := &s.Lanes[i]; l.State.Running {
+			all = append(all, Judge(l.Name, &l.Window.Metrics, &l.Baseline, s.Settings.SLO)...)
+		}
+	}
+	v.judged.Store(&all)
+	return Verdict(s.Client, all)
+}
+
+// Noticeable says whether another lag would be noticeable in the TTFT or the latency of the
+// latest snapshot. It takes no lock.
+func (v *View) Noticeable(lag *stats.Lag) bool {
+	all := v.judged.Load()
+	return all != nil && slices.ContainsFunc(*all, func(e api.ClientError) bool {
+		return (e.Metric == "ttft" || e.Metric == "latency") && lag.Quantile(.95) >= negligibleOfP50*e.P50Seconds
+	})
 }
 
 // SnapshotJSON is the snapshot in JSON, at most a second old and with every change
@@ -96,7 +122,7 @@ func (v *View) Status() api.Status {
 	now := time.Now()
 	s := api.Status{
 		Version: v.process.Version, GoVersion: runtime.Version(), Started: v.started,
-		UptimeSeconds: now.Sub(v.started).Seconds(), Settings: v.catalogue.Settings(), Client: v.process.Health(now),
+		UptimeSeconds: now.Sub(v.started).Seconds(), Settings: v.catalogue.Settings(), Client: v.Snapshot().Client,
 		Store: v.process.Store.Status(), Config: v.process.Config,
 	}
 	for _, l := range v.lanes {

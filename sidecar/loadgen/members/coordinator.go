@@ -18,6 +18,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // Store takes what members hand over; [kvbooth/sidecar/loadgen/store.Store] is one.
@@ -41,8 +42,11 @@ type Options struct {
 	// FilesEach is how many open files a conversation needs, at least 1: on each lane its
 	// connection to the target, and the one to the model that asks its questions.
 	FilesEach int
-	Store     Store
-	Log       *slog.Logger
+	// Noticeable says whether a lag is so in what the lanes measure; nil: it never is.
+	// It is called with the coordinator's lock held.
+	Noticeable func(*stats.Lag) bool
+	Store      Store
+	Log        *slog.Logger
 }
 
 // Coordinator divides the runs of lanes among members. It is safe for concurrent use.
@@ -67,7 +71,7 @@ type Coordinator struct {
 	until   <-chan struct{}    // closed when it no longer does
 	knows   time.Time          // since when it hears of them and holds its claim; zero: it does not at the moment
 	left    map[string]bool    // lanes of which members may hold a run that has ended here
-	lags    []lag              // that members told, the oldest first
+	lags    stats.LagHistory   // of members that held conversations
 }
 
 // member is one as the coordinator knows it.
@@ -78,6 +82,7 @@ type member struct {
 	refused string    // why it is not taken
 	expired time.Time // when its lease ended for the coordinator, which is final; zero: it holds
 	late    lateness
+	lags    stats.LagHistory
 	clock   clock
 }
 
@@ -87,17 +92,16 @@ type lateness struct {
 	is          bool
 }
 
-// A member is late when its self-check has said so for lateAfter, which is longer than what that
-// looks back at: a stutter passes. It is in time again when it has said nothing of the kind for
-// fineAfter.
+// A member is late when its lag has been noticeable for lateAfter, which is longer than what its
+// lag is of: a stutter passes. It is in time again when it has not been so for fineAfter.
 const (
 	lateAfter = 15 * time.Second
 	fineAfter = 30 * time.Second
 )
 
-// note takes in a verdict, and says whether the member is late.
-func (l *lateness) note(now time.Time, v api.Verdict) bool {
-	if v == api.VerdictBottleneck {
+// note takes in whether the lag is noticeable, and says whether the member is late.
+func (l *lateness) note(now time.Time, noticeable bool) bool {
+	if noticeable {
 		l.fine = time.Time{}
 		if l.since.IsZero() {
 			l.since = now
@@ -238,20 +242,23 @@ func (c *Coordinator) hear(key string, value []byte) {
 	if p.Gone {
 		m.heard = time.Time{}
 	}
+	m.lags.Add(now, &p.Lag)
 	switch was := m.late.is; {
 	case m.refused != "":
-	case m.late.note(now, p.Health.Verdict) && !was:
+	case m.late.note(now, c.noticeable(m, now)) && !was:
 		c.event("%s is late: %s", p.Name, p.Health.Reason)
 	case was && !m.late.is:
 		c.event("%s is on time again", p.Name)
 	}
-	c.noteLag(now, &p)
+	if p.active() > 0 {
+		c.lags.Add(now, &p.Lag)
+	}
 	c.wake()
 }
 
 // meet notes a member that is new. The lock is held.
 func (c *Coordinator) meet(id string, p *presence) *member {
-	m := &member{came: time.Now()}
+	m := &member{came: time.Now(), lags: stats.LagHistory{Kept: int(lagOf/time.Second) + 2}}
 	c.members[id] = m
 	if p.Version == c.opts.Version {
 		if !c.takesOver || !c.hears.IsZero() { // else it was there already

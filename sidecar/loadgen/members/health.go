@@ -9,23 +9,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
-// lag is how late a member that held conversations was at a moment.
-type lag struct {
-	at   time.Time
-	late time.Duration
-}
+// lagOf is what a member is judged by.
+const lagOf = 10 * time.Second
 
-const lagsKept = 5 * time.Minute
-
-// noteLag remembers how late a member that measures is. The lock is held.
-func (c *Coordinator) noteLag(now time.Time, p *presence) {
-	if p.Health.Verdict == api.VerdictUnknown || p.active() == 0 {
-		return
-	}
-	old, _ := slices.BinarySearchFunc(c.lags, now.Add(-lagsKept), func(l lag, t time.Time) int { return l.at.Compare(t) })
-	c.lags = append(c.lags[old:], lag{now, time.Duration(p.Health.LagSeconds * float64(time.Second))})
+// noticeable says whether a member's lag is so. The lock is held.
+func (c *Coordinator) noticeable(m *member, now time.Time) bool {
+	lag := m.lags.Between(now.Add(-lagOf), now)
+	return c.opts.Noticeable != nil && lag.Known() && c.opts.Noticeable(&lag)
 }
 
 // active are the conversations in progress, in all lanes.
@@ -44,22 +37,24 @@ func (p *presence) most(filesEach int) int {
 	return max(1, p.Files/filesEach)
 }
 
-// Lag is how late the latest member that held conversations was between two times, of which
-// nothing older than five minutes is remembered: the highest of the p95s that members told. It is
-// false where none told anything.
-func (c *Coordinator) Lag(from, to time.Time) (late time.Duration, known bool) {
+// Lag is how late the members that held conversations were between two times, of which nothing
+// older than five minutes is remembered. It is false where they told too little.
+func (c *Coordinator) Lag(from, to time.Time) (lag stats.Lag, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range c.lags {
-		if l.at.After(from) && !l.at.After(to) {
-			late, known = max(late, l.late), true
-		}
-	}
-	return late, known
+	lag = c.lags.Between(from, to)
+	return lag, lag.Known()
 }
 
-// Health says whether the members can be trusted: as much as the worst of those that hold
-// conversations, or of all while none does. Of this process, which measures nothing, it has only
+// Total is how late they were since the coordinator began.
+func (c *Coordinator) Total() stats.Lag {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lags.Total()
+}
+
+// Health is that of the latest of the members that hold conversations, or of all while none
+// does. Of this process, which measures nothing, it has only
 // how much of the machine it uses.
 func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	c.mu.Lock()
@@ -80,10 +75,15 @@ func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	return worst
 }
 
-// worse orders by who is to be trusted less.
+// worse orders by how late they are; one of which that is not known is not in time for certain.
 func worse(a, b api.ClientHealth) bool {
-	badness := map[api.Verdict]int{api.VerdictFine: 0, api.VerdictUnknown: 1, api.VerdictBottleneck: 2}
-	return cmp.Or(cmp.Compare(badness[a.Verdict], badness[b.Verdict]), cmp.Compare(a.LagSeconds, b.LagSeconds)) > 0
+	known := func(h api.ClientHealth) int {
+		if h.Verdict == api.VerdictUnknown {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(known(a)-known(b), cmp.Compare(a.LagSeconds, b.LagSeconds)) > 0
 }
 
 // Members tells of those whose lease holds, and of those that are refused, by name.
@@ -110,7 +110,7 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 			one.State = api.MemberLeaving
 		case m.late.is:
 			one.State, one.Reason = api.MemberLate, m.Health.Reason
-			if m.Health.Verdict != api.VerdictBottleneck {
+			if !m.late.fine.IsZero() {
 				one.Reason = fmt.Sprintf("it was late and has been on time for %.0f s; after %.0f s it gets its share back", now.Sub(m.late.fine).Seconds(), fineAfter.Seconds())
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/members/natstest"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // reports has a coordinator without a server receive what a member reports.
@@ -113,14 +114,20 @@ func TestLateMember(t *testing.T) {
 			all := w.candidates([]*member{c.members["quick"], c.members["slow"]})
 			return []float64{all[0].Weight, all[1].Weight}
 		}
-		late := api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .007, Reason: "it is 7.0 ms late"}
+		late := api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .007, Reason: "it is 7.0 ms late"}
+		c.opts.Noticeable = func(l *stats.Lag) bool { return l.Quantile(.95) > .005 }
 		report := func(health api.ClientHealth, active int) {
+			var lag stats.Lag
+			for range 100 {
+				lag.Timer.Add(time.Duration(health.LagSeconds * float64(time.Second)))
+				lag.Stream.Add(0)
+			}
 			c.reports(t, presence{
 				ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine},
 				Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}},
 			})
 			c.reports(t, presence{
-				ID: "slow", Name: "slow", Version: "1", Health: health,
+				ID: "slow", Name: "slow", Version: "1", Health: health, Lag: lag,
 				Lanes: map[string]standing{"main": {Run: "r", Active: active}},
 			})
 		}
@@ -146,7 +153,7 @@ func TestLateMember(t *testing.T) {
 		)
 		lag, known := c.Lag(before, time.Now())
 		assert.True(t, known)
-		assert.Equal(t, 7*time.Millisecond, lag, "the spans of that time are invalid all the same")
+		assert.InDelta(t, .007, lag.Quantile(.95), .0008, "the spans of that time have its error all the same")
 		assert.Equal(t, 4, testutil.CollectAndCount(c, "loadgen_members"), "each state")
 		assert.Equal(t, 2, testutil.CollectAndCount(c, "loadgen_member_conversations"))
 		c.wg.Wait()
@@ -158,15 +165,15 @@ func TestLateMember(t *testing.T) {
 func TestLateness(t *testing.T) {
 	var l lateness
 	at := time.Unix(1000, 0)
-	late := func(after time.Duration, v api.Verdict) bool { return l.note(at.Add(after), v) }
-	assert.False(t, late(0, api.VerdictBottleneck), "once is not enough")
-	assert.False(t, late(14*time.Second, api.VerdictBottleneck))
-	assert.False(t, late(14500*time.Millisecond, api.VerdictFine), "nor is it with a pause")
-	assert.False(t, late(15*time.Second, api.VerdictBottleneck))
-	assert.True(t, late(30*time.Second, api.VerdictBottleneck))
-	assert.True(t, late(31*time.Second, api.VerdictFine))
-	assert.True(t, late(60*time.Second, api.VerdictFine))
-	assert.False(t, late(61*time.Second, api.VerdictFine))
+	late := func(after time.Duration, noticeable bool) bool { return l.note(at.Add(after), noticeable) }
+	assert.False(t, late(0, true), "once is not enough")
+	assert.False(t, late(14*time.Second, true))
+	assert.False(t, late(14500*time.Millisecond, false), "nor is it with a pause")
+	assert.False(t, late(15*time.Second, true))
+	assert.True(t, late(30*time.Second, true))
+	assert.True(t, late(31*time.Second, false))
+	assert.True(t, late(60*time.Second, false))
+	assert.False(t, late(61*time.Second, false))
 }
 
 // No member gets more conversations than its open files allow, and more than all of them allow are refused.

@@ -23,6 +23,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -35,8 +36,9 @@ type MemberOptions struct {
 	Target func(TargetOptions) (Target, error)
 	// Questioner makes who asks the follow-up questions; close may be nil.
 	Questioner func(FollowupOptions) (q corpus.Questioner, closes func(), err error)
-	Health     func(time.Time) api.ClientHealth // whether it can be trusted
-	Files      int                              // that conversations may open; 0: there is no bound
+	Health     func(time.Time) api.ClientHealth
+	Lag        func() stats.Lag // since the last call; nil: it is not known
+	Files      int              // that conversations may open; 0: there is no bound
 	// Alone is how long it goes on without a coordinator; 0: ten minutes.
 	Alone time.Duration
 	// Registry takes metrics of what is held; nil: nobody wants them.
@@ -273,6 +275,9 @@ func (t *tenant) renew(ctx context.Context) {
 func (t *tenant) presence(now time.Time) presence {
 	p := presence{
 		ID: t.id, Name: t.Name, Version: t.Version, Started: t.started, Leaves: t.leaves.Load(), Health: t.Health(now), Files: t.Files, Lost: t.lost.Load(), Lanes: map[string]standing{},
+	}
+	if t.Lag != nil {
+		p.Lag = t.Lag()
 	}
 	t.mu.Lock()
 	lanes := maps.Clone(t.lanes)

@@ -18,6 +18,7 @@ type presence struct {
 	Leaves  bool                `json:"leaves,omitempty"` // it wants no more than it has, and then to go
 	Gone    bool                `json:"gone,omitempty"`   // it has gone: its lease is over
 	Health  api.ClientHealth    `json:"health"`
+	Lag     stats.Lag           `json:"lag"`             // since the last of these
 	Files   int                 `json:"files,omitempty"` // that its conversations may open; 0: it has no bound
 	Lost    int64               `json:"lost,omitempty"`  // turns that were not handed over, ever
 	Lanes   map[string]standing `json:"lanes,omitempty"`

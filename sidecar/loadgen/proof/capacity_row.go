@@ -192,8 +192,12 @@ func (c *Capacity) judge(concurrency int, h held) level {
 		if excess > l.excess {
 			l.excess, l.look, l.spent = excess, known, each
 		}
-		toMeet = max(toMeet, known.takes(-excess, each))
-		toMiss = min(toMiss, known.takes(excess, each/2))
+		more := 0. // than was measured, of a TPOT, either end of which may be late
+		if m == TPOT95 {
+			more = known.errA
+		}
+		toMeet = max(toMeet, known.takes(-excess-more, each))
+		toMiss = min(toMiss, known.takes(excess-known.errA, each/2))
 	}
 	l.settle(h.count, toMeet, toMiss)
 	if h.lost {
@@ -218,7 +222,7 @@ func (c *Capacity) order(concurrency int, a, b held) level {
 	known, _ := lookAt(TTFT95, pairs)
 	each := 2 * alpha / float64(c.Plan.family())
 	l.spans, l.excess, l.look, l.spent = len(pairs), known.b-known.a, known, each
-	l.settle(len(pairs), known.takes(-l.excess, each), known.takes(l.excess, each))
+	l.settle(len(pairs), known.takes(-l.excess-known.errA, each), known.takes(l.excess-known.errB, each))
 	if a.lost || b.lost {
 		l.more = 0
 	}
@@ -265,6 +269,7 @@ func (m Metric) arm(spans []*Done) (l look) {
 		if d != nil {
 			all = append(all, d.Metrics[m])
 			values = append(values, d.Metrics[m].Whole)
+			l.errA = max(l.errA, d.Metrics[m].Error)
 		}
 	}
 	l.pairs, l.a = len(all), stat.Mean(values, nil)

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // snapshotSeconds is what one snapshot of a span looks back at, as in the recorded results.
@@ -38,6 +39,17 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	}
 	row.N, row.Seconds = len(whole.latency), r.Until-r.CountedFrom
 	return row, nil
+}
+
+// TokensPerTurn is the mean length of the answers that ended while it counted, 0 without any.
+func (r *Recording) TokensPerTurn() float64 {
+	n, tokens := 0, 0
+	for i := range r.Turns {
+		if t := &r.Turns[i]; !t.Failed && r.CountedFrom <= t.Ended && t.Ended < r.Until {
+			n, tokens = n+1, tokens+t.OutputTokens
+		}
+	}
+	return float64(tokens) / float64(max(1, n))
 }
 
 // shot puts the mean of snapshots in place of a row's figures, and moves the intervals along.
@@ -118,6 +130,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 			mean.LagSeconds = r.LagSeconds
 		}
 	}
+	mean.Errors = meanErrors(rows)
 	spread := map[Quantity]float64{}
 	for _, q := range quantities {
 		var values []float64
@@ -141,7 +154,46 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 		return max(0, low), high, ok
 	})
+	if e, in := mean.Errors, mean.Intervals; e != nil {
+		for _, m := range []struct {
+			in       *api.PercentileIntervals
+			e        api.Percentiles
+			bothWays bool
+		}{{&in.TTFT, e.TTFT, false}, {&in.TPOT, e.TPOT, true}, {&in.ITL, e.ITL, true}, {&in.Latency, e.Latency, false}} {
+			m.in.P50, m.in.P95 = stats.Widen(m.in.P50, m.e.P50, m.bothWays), stats.Widen(m.in.P95, m.e.P95, m.bothWays)
+		}
+	}
 	return mean
+}
+
+// meanErrors are the means of the load generator's own errors in rows; nil where not all have them.
+func meanErrors(rows []api.BaselineRow) *api.RowErrors {
+	var mean api.RowErrors
+	add := func(to *api.Percentiles, e api.Percentiles) {
+		for _, v := range []struct {
+			to   **float64
+			more *float64
+		}{{&to.P50, e.P50}, {&to.P95, e.P95}} {
+			if v.more != nil {
+				sum := *v.more / float64(len(rows))
+				if *v.to != nil {
+					sum += **v.to
+				}
+				*v.to = &sum
+			}
+		}
+	}
+	for i := range rows {
+		e := rows[i].Errors
+		if e == nil {
+			return nil
+		}
+		add(&mean.TTFT, e.TTFT)
+		add(&mean.TPOT, e.TPOT)
+		add(&mean.ITL, e.ITL)
+		add(&mean.Latency, e.Latency)
+	}
+	return &mean
 }
 
 // setIntervals gives a row those that are known.

@@ -147,6 +147,8 @@ func (t *tally) add(o *tally) {
 type Sectioned struct {
 	Whole    float64   `json:"whole"`
 	Sections []float64 `json:"sections"`
+	// Error is by how much less Whole may truly be, for late time stamps of the load generator.
+	Error float64 `json:"error,omitempty"`
 }
 
 // section cuts a recording and computes every metric that is known in all sections.

@@ -106,10 +106,11 @@ func (t *Trial) difference(m Metric, pairs []pair, alpha float64) *Difference {
 		return nil
 	}
 	d, h := l.b-l.a, half(l.variance, l.df, l.pairs, alpha)
+	low, high := d-h-l.errB, d+h+l.errA // what is measured of an arm may be too much
 	return &Difference{
 		Metric: m, A: m.unscaled(l.a), B: m.unscaled(l.b), Difference: m.relative(d),
-		Interval: [2]float64{m.relative(d - h), m.relative(d + h)},
-		Outcome:  m.outcome(d-h, d+h, t.Plan.Smallest), Basis: l.basis,
+		Interval: [2]float64{m.relative(low), m.relative(high)},
+		Outcome:  m.outcome(low, high, t.Plan.Smallest), Basis: l.basis,
 	}
 }
 

@@ -111,6 +111,8 @@ type Result struct {
 	// load, a switch that failed. Such a span is repeated once; if that is spoiled too,
 	// its pair is left out. Empty: it counts.
 	Spoiled string
+	// Errors are the most that the load generator itself may be wrong by, in seconds.
+	Errors map[Metric]float64
 	Recording
 }
 
@@ -294,6 +296,12 @@ func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 	}
 	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
 	d.Metrics = r.section(r.sections(), slo)
+	for m, e := range r.Errors {
+		if s, ok := d.Metrics[m]; ok {
+			s.Error = -math.Log1p(-min(e/m.unscaled(s.Whole), tooLarge))
+			d.Metrics[m] = s
+		}
+	}
 	whole, _ := r.cut(1, slo)
 	d.Turns = len(whole.ttft)
 	for _, m := range needed {
@@ -303,6 +311,10 @@ func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 	}
 	return d
 }
+
+// tooLarge is the share of a figure that may be the load generator's own error; a span with
+// more is spoiled by who runs it.
+const tooLarge = .5
 
 // pair is two spans that are compared.
 type pair struct{ a, b *Done }
@@ -335,6 +347,8 @@ func (t *Trial) pairs() (all []pair) {
 type look struct {
 	pairs    int
 	a, b     float64 // means of the arms
+	errA     float64 // means of their errors
+	errB     float64
 	variance float64 // of a pair's difference
 	df       float64
 	basis    Basis
@@ -354,6 +368,12 @@ func lookAt(m Metric, pairs []pair) (l look, ok bool) {
 		differences = append(differences, b.Whole-a.Whole)
 		l.a += a.Whole / float64(len(pairs))
 		l.b += b.Whole / float64(len(pairs))
+		l.errA += a.Error / float64(len(pairs))
+		l.errB += b.Error / float64(len(pairs))
+	}
+	if m == TPOT95 { // either end of it may be late
+		l.errA += l.errB
+		l.errB = l.errA
 	}
 	l.pairs = len(pairs)
 	va, dfa := within(as)

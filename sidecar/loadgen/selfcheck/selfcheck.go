@@ -1,11 +1,11 @@
-// Package selfcheck watches the load generator itself and says when the client,
-// not the server, is what the figures show.
+// Package selfcheck measures how late the load generator's own time stamps are, so
+// that its part in a figure can be told from the server's.
 //
-// Two probes run beside the workload. A sentinel timer tells how late the
-// process gets to run at all: that is what a busy machine does to it. A canary,
-// a stream from a tiny server within the process, carries its own send times
-// through the very transport that measures the target: that is what a busy
-// program does to itself. A time stamp is as wrong as the later of the two.
+// Two probes run beside the workload. A timer, which arrives as a socket's data do,
+// shows how late the process gets to run at all: that is what a busy machine does to
+// it. A canary, a stream from a tiny server within the process, carries its own send
+// times through the very transport that measures the target: that is what a busy
+// program does to itself. What the two mean for a figure is in package stats: [stats.Lag].
 package selfcheck
 
 import (
@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,16 +21,13 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 const (
 	interval = 20 * time.Millisecond // between two samples of a probe
-	canaries = 50                    // chunks of one canary answer, so that one takes a second
-	span     = 10 * time.Second      // that the verdict looks back
-	// tooLate is the lag from which the verdict blames the client. A quiet
-	// machine shows about 1 ms, because Go's timers are that coarse.
-	tooLate = 3 * time.Millisecond
-	enough  = 2 * int(time.Second/interval) // samples before there is a verdict
+	canaries = 10                    // chunks of one canary answer
+	span     = 10 * time.Second      // that the health of a moment looks back
 )
 
 // Watch is the running self-check. It is safe for concurrent use.
@@ -40,56 +36,57 @@ type Watch struct {
 	// machine since a moment. It is set before [Watch.Run].
 	Simulated func(since time.Time) bool
 
-	mu       sync.Mutex
-	sentinel lags
-	canary   lags
-	cpu      float64
-	problem  string
+	mu      sync.Mutex
+	history stats.LagHistory
+	taken   stats.Lag // of the history's total; see Take
+	cpu     float64
+	problem string
 }
 
-// Health is the verdict of this moment.
+// Health is how late the load generator is at this moment. What that means for the
+// figures, and so the verdict, depends on the lanes; without any, it is in order.
 func (w *Watch) Health(now time.Time) api.ClientHealth {
+	lag, known := w.Lag(now.Add(-span), now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	timer, n := w.sentinel.p95(now)
-	stream, m := w.canary.p95(now)
-	lag := max(timer, stream)
-	h := api.ClientHealth{Verdict: api.VerdictFine, CPURatio: w.cpu, LagSeconds: lag.Seconds()}
+	h := api.ClientHealth{Verdict: api.VerdictUnknown, CPURatio: w.cpu, LagSeconds: lag.Quantile(.95)}
 	switch {
 	case w.problem != "":
-		h.Verdict, h.Reason = api.VerdictUnknown, w.problem
-	case n < enough || m < enough:
-		h.Verdict, h.Reason = api.VerdictUnknown, "the first seconds of the self-check"
-	case lag >= tooLate:
-		h.Verdict = api.VerdictBottleneck
-		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its latencies are too high by about that much; %s", milliseconds(lag), 100*w.cpu, w.remedy(now))
+		h.Reason = w.problem
+	case !known:
+		h.Reason = "the first seconds of the self-check"
 	default:
-		h.Reason = fmt.Sprintf("the load generator is at most %.1f ms late (p95 of the last 10 s)", milliseconds(lag))
+		h.Verdict = api.VerdictFine
+		h.Reason = fmt.Sprintf("the load generator is at most %.1f ms late (p95 of the last 10 s)", 1000*h.LagSeconds)
+		h.Simulating = w.Simulated != nil && w.Simulated(now.Add(-span))
 	}
 	return h
 }
 
-// remedy says what to do about a lag.
-func (w *Watch) remedy(now time.Time) string {
-	if w.Simulated != nil && w.Simulated(now.Add(-span)) {
-		return "a what-if simulation is running on the same machine: cancel it; if the load generator is still late, give it more CPU or fewer conversations"
-	}
-	return "give it more CPU or fewer conversations"
+// Lag is how late the load generator was between two times, of which nothing older
+// than five minutes is remembered. It is false where the probes told too little then.
+func (w *Watch) Lag(from, to time.Time) (stats.Lag, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lag := w.history.Between(from, to)
+	return lag, lag.Known()
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// Lag is how late the load generator was between two times, of which nothing older
-// than five minutes is remembered: the p95 of the later probe. It is false where the
-// probes told too little then.
-func (w *Watch) Lag(from, to time.Time) (p95 time.Duration, ok bool) {
+// Total is how late it was since it began to run.
+func (w *Watch) Total() stats.Lag {
 	w.mu.Lock()
-	timer, stream := w.sentinel.past.between(from, to), w.canary.past.between(from, to)
-	w.mu.Unlock()
-	if len(timer) < enough || len(stream) < enough {
-		return 0, false
-	}
-	return max(nearest95(timer), nearest95(stream)), true
+	defer w.mu.Unlock()
+	return w.history.Total()
+}
+
+// Take is how late it was since the last call.
+func (w *Watch) Take() stats.Lag {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	total := w.history.Total()
+	since := total.Since(w.taken)
+	w.taken = total
+	return since
 }
 
 // Run watches until ctx ends; then everything that it started has ended.
@@ -116,21 +113,28 @@ func (w *Watch) Run(ctx context.Context) error {
 	return err
 }
 
-// watchTimer samples how late a timer fires.
+// watchTimer samples how late a timer arrives. Each expiry that is due while the process
+// does not run is a sample of its own: what arrives then is stamped as late.
 func (w *Watch) watchTimer(ctx context.Context) {
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
-	due := time.Now().Add(interval)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
+	timer, err := newTimer(interval)
+	if err != nil {
+		w.fail(ctx, err)
+		return
+	}
+	stop := context.AfterFunc(ctx, timer.close)
+	defer stop()
+	for due := timer.start; ; {
+		n, err := timer.wait()
 		now := time.Now()
-		w.add(&w.sentinel, now, now.Sub(due))
-		due = now.Add(interval)
-		timer.Reset(interval)
+		if err != nil || ctx.Err() != nil {
+			return
+		}
+		w.mu.Lock()
+		for range n {
+			due = due.Add(interval)
+			w.history.AddTimer(now, now.Sub(due))
+		}
+		w.mu.Unlock()
 	}
 }
 
@@ -185,36 +189,36 @@ func (w *Watch) hear(r *chat.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problem = ""
+	if ns, err := strconv.ParseInt(sent[0], 10, 64); err == nil { // when the request had come
+		w.history.AddSend(r.Sent, epoch.Add(time.Duration(ns)).Sub(r.Sent))
+	}
 	for i, c := range r.Chunks {
 		ns, err := strconv.ParseInt(sent[i], 10, 64)
 		if err != nil {
 			continue
 		}
 		read := r.Sent.Add(c.At)
-		w.canary.add(read, read.Sub(epoch.Add(time.Duration(ns))))
+		w.history.AddStream(read, read.Sub(epoch.Add(time.Duration(ns))))
 	}
-}
-
-func (w *Watch) add(l *lags, at time.Time, lag time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	l.add(at, lag)
 }
 
 // epoch lets a send time travel as a number and keep its monotonic clock.
 var epoch = time.Now()
 
-// sing streams one canary answer; each token is the time at which it is sent.
+// sing streams one canary answer; each token is the time at which it is sent, which for the
+// first one is when the request has come.
 func sing(rw http.ResponseWriter, req *http.Request) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(rw)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for range canaries {
-		select {
-		case <-req.Context().Done():
-			return
-		case <-tick.C:
+	for i := range canaries {
+		if i > 0 {
+			select {
+			case <-req.Context().Done():
+				return
+			case <-tick.C:
+			}
 		}
 		_, err := fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" %d\"}}]}\n\n", time.Since(epoch).Nanoseconds())
 		if err != nil || control.Flush() != nil {
@@ -222,68 +226,4 @@ func sing(rw http.ResponseWriter, req *http.Request) {
 		}
 	}
 	fmt.Fprint(rw, "data: [DONE]\n\n")
-}
-
-// lags are the samples of the last span, and behind them those of the past.
-type lags struct {
-	at   []time.Time
-	lag  []time.Duration
-	past past
-}
-
-func (l *lags) add(at time.Time, lag time.Duration) {
-	l.past.add(at, lag)
-	l.at, l.lag = append(l.at, at), append(l.lag, lag)
-	old := 0
-	for old < len(l.at) && at.Sub(l.at[old]) > span {
-		old++
-	}
-	l.at, l.lag = slices.Delete(l.at, 0, old), slices.Delete(l.lag, 0, old)
-}
-
-// p95 is the nearest-rank 95th percentile of what is not older than the span,
-// and the number of those samples.
-func (l *lags) p95(now time.Time) (time.Duration, int) {
-	var recent []time.Duration
-	for i, at := range l.at {
-		if now.Sub(at) <= span {
-			recent = append(recent, l.lag[i])
-		}
-	}
-	if len(recent) == 0 {
-		return 0, 0
-	}
-	return nearest95(recent), len(recent)
-}
-
-// nearest95 is the nearest-rank 95th percentile of some samples. It sorts them.
-func nearest95(samples []time.Duration) time.Duration {
-	slices.Sort(samples)
-	return samples[(95*len(samples)+99)/100-1]
-}
-
-// past holds the samples of the last five minutes by the second, and a few more.
-type past [304]struct {
-	second int64
-	lags   []time.Duration
-}
-
-func (p *past) add(at time.Time, lag time.Duration) {
-	second := at.Unix()
-	slot := &p[second%int64(len(p))]
-	if slot.second != second {
-		slot.second, slot.lags = second, slot.lags[:0]
-	}
-	slot.lags = append(slot.lags, lag)
-}
-
-// between are the samples of the seconds that two times lie in, and of those between.
-func (p *past) between(from, to time.Time) []time.Duration {
-	var all []time.Duration
-	for i := range p {
-		if slot := &p[i]; from.Unix() <= slot.second && slot.second <= to.Unix() {
-			all = append(all, slot.lags...)
-		}
-	}
-	return all
 }

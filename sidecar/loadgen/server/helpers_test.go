@@ -368,8 +368,11 @@ func fillStruct(v reflect.Value) {
 	}
 	schema := schemaOf(v.Type())
 	for f, value := range v.Fields() {
-		fill(value)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		fill(value)
 		if property := schema.Properties[name]; property != nil {
 			choose(reflect.Indirect(value), property.Value)
 		}

@@ -320,7 +320,18 @@ func TestClientCollector(t *testing.T) {
 	}
 	assert.Equal(t, want, scrape(t, reg), "no lag before there is a verdict")
 	health.Verdict, health.LagSeconds = api.VerdictFine, .001
+	health.Metrics = []api.ClientError{
+		{Lane: "main", Metric: "ttft", Level: api.VerdictNoticeable, ErrorSeconds: .008},
+		{Lane: "main", Metric: "itl", Level: api.VerdictBottleneck, ErrorSeconds: .02},
+		{Lane: "main", Metric: "latency", Level: api.VerdictFine, ErrorSeconds: .001},
+	}
 	want["loadgen_client_lag_seconds"] = map[string]float64{"": .001}
+	want["loadgen_client_error_seconds"] = map[string]float64{
+		"metric=ttft": .008, "metric=itl": .02, "metric=latency": .001,
+	}
+	want["loadgen_client_error_level"] = map[string]float64{
+		"metric=ttft": 1, "metric=itl": 2, "metric=latency": 0,
+	}
 	assert.Equal(t, want, scrape(t, reg))
 }
 

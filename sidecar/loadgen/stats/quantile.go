@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -38,6 +40,7 @@ func quantiles(values []float64) api.Quantiles {
 	q := api.Quantiles{N: len(values)}
 	if q.N > 0 {
 		q.P50, q.P95, q.P99 = new(Percentile(values, .5)), new(Percentile(values, .95)), new(Percentile(values, .99))
+		q.Shape = &api.Shape{Least: values[0], Mean: stat.Mean(values, nil), Range: *q.P95 - Percentile(values, .05)}
 	}
 	return q
 }

@@ -104,6 +104,11 @@ type Report struct {
 	OutputInterval, RequestsInterval, HitInterval *[2]float64
 }
 
+// Allow is [Lag.Allow] for the turns of the report.
+func (r *Report) Allow(l *Lag) {
+	l.Allow(&r.Window.Metrics, float64(r.OutputTokens)/float64(max(1, r.OK)))
+}
+
 // Row is a report as a row of a baseline, which the caller gives its level, mode and
 // time.
 func (r *Report) Row() api.BaselineRow {
@@ -111,7 +116,7 @@ func (r *Report) Row() api.BaselineRow {
 	return api.BaselineRow{
 		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
 		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
-		KVHitRatio: r.HitRatio, N: r.OK, Seconds: r.Window.Seconds,
+		KVHitRatio: r.HitRatio, N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
 		Intervals: &api.RowIntervals{
 			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
 			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,

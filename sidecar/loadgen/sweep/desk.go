@@ -15,6 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // Store keeps sweeps; [kvbooth/sidecar/loadgen/store.Store] is one.
@@ -42,8 +43,8 @@ type Options struct {
 	Twin      *lane.Lane // steered as one with Lane; nil: there is none
 	Catalogue Catalogue
 	Store     Store
-	// Lag is how late the load generator was between two times (p95); nil: it is never known.
-	Lag func(from, to time.Time) (p95 time.Duration, known bool)
+	// Lag is how late the load generator was between two times; nil: it is never known.
+	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	Log *slog.Logger
 }
 
@@ -77,9 +78,9 @@ func Open(ctx context.Context, o Options) (*Desk, error) {
 	return d, nil
 }
 
-func (d *Desk) lag(from, to time.Time) (time.Duration, bool) {
+func (d *Desk) lag(from, to time.Time) (stats.Lag, bool) {
 	if d.opts.Lag == nil {
-		return 0, false
+		return stats.Lag{}, false
 	}
 	return d.opts.Lag(from, to)
 }

@@ -18,7 +18,7 @@ import (
 // When a span is spoiled.
 const (
 	tolerableErrors = .05 // share of the turns that ended
-	tolerableLag    = .05 // of the load generator itself, as a share of TTFT p50
+	tolerableClient = .5  // of a TTFT p50 that may be the load generator's own error
 	tolerableMiss   = .10 // of the concurrency
 )
 
@@ -294,7 +294,13 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
-		row.LagSeconds = new(lag.Seconds())
+		lag.AllowRow(&row, r.TokensPerTurn())
+		r.Errors = map[proof.Metric]float64{}
+		for m, e := range map[proof.Metric]*float64{proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.TPOT95: row.Errors.TPOT.P95} {
+			if e != nil {
+				r.Errors[m] = *e
+			}
+		}
 	}
 	r.Spoiled = cmp.Or(spoiled, a.judge(&out, &row))
 	if err == nil {
@@ -319,9 +325,9 @@ func (a *attempt) judge(s *api.SweepSpan, row *api.BaselineRow) string {
 	if reason := warm(s.FirstTurns, s.Cold); reason != "" {
 		return reason
 	}
-	if p50 := row.TTFT.P50; row.LagSeconds != nil && p50 != nil && *row.LagSeconds > tolerableLag**p50 {
-		return fmt.Sprintf("the load generator itself was %.1f ms late (p95), too much for a TTFT p50 of %.1f ms; give it more CPU or fewer conversations",
-			1000**row.LagSeconds, 1000**p50)
+	if p50 := row.TTFT.P50; row.Errors != nil && p50 != nil && *row.Errors.TTFT.P95 > tolerableClient**p50 {
+		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run fewer conversations, give it more cores, or add members",
+			1000**row.Errors.TTFT.P95, 1000**p50)
 	}
 	if n := float64(len(a.seconds)); n > 0 && math.Abs(a.actual/n-float64(a.span.Concurrency)) > tolerableMiss*float64(a.span.Concurrency) {
 		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps", a.actual/n, a.span.Concurrency)

@@ -2,7 +2,7 @@
 
 // Command bench measures the load generator itself: against a server whose token
 // times are known it shows how wrong its figures are, what a chunk costs it, and
-// whether it knows when it is not to be trusted, and what a second lane and members cost.
+// whether its bound on that holds, and what a second lane and members cost.
 // Then it measures what the whole booth costs on the simulated cluster, and shows beside it what the booth shows, and
 // what simulations cost.
 //
@@ -121,7 +121,7 @@ func table(ctx context.Context, rows []row) error {
 	}
 	printPeers()
 	if wrong > 0 {
-		return fmt.Errorf("%d rows where the verdict does not fit the error", wrong)
+		return fmt.Errorf("%d rows where an error is beyond its bound", wrong)
 	}
 	return nil
 }

@@ -56,18 +56,19 @@ func (r row) name() string {
 type result struct {
 	ttft50, ttft95, itl95 float64
 	perCPU                float64
-	memory                int64 // bytes, the peak
+	memory                int64      // bytes, the peak
+	bound                 [3]float64 // of the three errors
 	client                api.ClientHealth
 }
 
-// worst is the largest error at p95.
-func (m result) worst() float64 { return max(math.Abs(m.ttft95), math.Abs(m.itl95)) }
-
-// misjudged says whether the verdict does not fit the error: over 5 ms it must
-// blame the client, below 1 ms it must not.
+// misjudged says whether an error is larger than its bound.
 func (m result) misjudged() bool {
-	blames := m.client.Verdict == api.VerdictBottleneck
-	return m.worst() > 5 && !blames || m.worst() < 1 && blames
+	for i, e := range []float64{m.ttft50, m.ttft95, m.itl95} {
+		if math.Abs(e) > m.bound[i] {
+			return true
+		}
+	}
+	return false
 }
 
 func (m result) line(r row) string {
@@ -76,10 +77,10 @@ func (m result) line(r row) string {
 	}
 	note := ""
 	if m.misjudged() {
-		note = "  ← does not fit the error"
+		note = "  ← an error is beyond its bound"
 	}
-	return fmt.Sprintf("%-24s %6.2f ms %6.2f ms %6.2f ms %12.0f %5.1f MB %5.2f ms  %s%s", r.name(), m.ttft50, m.ttft95, m.itl95,
-		m.perCPU, float64(m.memory)/1e6, 1000*m.client.LagSeconds, m.client.Verdict, note)
+	return fmt.Sprintf("%-24s %6.2f ms %6.2f ms %6.2f ms %12.0f %5.1f MB %5.2f ms  %s, bounds %.2f, %.2f, %.2f%s", r.name(), m.ttft50, m.ttft95, m.itl95,
+		m.perCPU, float64(m.memory)/1e6, 1000*m.client.LagSeconds, m.client.Verdict, m.bound[0], m.bound[1], m.bound[2], note)
 }
 
 // measure runs one row from the start of its processes to their end.
@@ -326,6 +327,11 @@ func (m *result) compare(ctx context.Context, control *api.Client, sent known.Tr
 		return fmt.Errorf("nothing to compare: %d turns, %d errors %v", w.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
 	}
 	m.ttft50, m.ttft95, m.itl95 = 1000*(*w.TTFT.P50-*ttft.P50), 1000*(*w.TTFT.P95-*ttft.P95), 1000*(*w.ITL.P95-*itl.P95)
+	for i, e := range []*float64{w.TTFT.P50Error, w.TTFT.P95Error, w.ITL.P95Error} {
+		if e != nil {
+			m.bound[i] = 1000 * *e
+		}
+	}
 	m.client = s.Client
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -21,8 +22,9 @@ import (
 
 // Timing is what a [Server] does with every request.
 type Timing struct {
-	First time.Duration // from the request's last byte to the first token
-	Gap   time.Duration // between two tokens; each is a chunk, and max_tokens says how many
+	First  time.Duration // from the request's last byte to the first token
+	Spread time.Duration // that the first token is later by at most, differently in each turn
+	Gap    time.Duration // between two tokens; each is a chunk, and max_tokens says how many
 }
 
 // Truth is what the server did, by its own clock, since the last reset.
@@ -184,8 +186,12 @@ func (s *Server) stream(c net.Conn, received time.Time, body []byte) error {
 	}
 	var mine Truth
 	var last time.Duration
+	first := s.timing.First
+	if s.timing.Spread > 0 {
+		first += rand.N(s.timing.Spread)
+	}
 	for i := range tokens {
-		due := s.timing.First + time.Duration(i)*s.timing.Gap
+		due := first + time.Duration(i)*s.timing.Gap
 		time.Sleep(due - time.Since(received))
 		at := time.Since(received)
 		if _, err := c.Write(frames[1]); err != nil {

@@ -34,7 +34,7 @@ type booth struct {
 	stop    func()                                 // of the clusters
 
 	workload workload.Settings
-	lag      func(from, to time.Time) (time.Duration, bool)
+	lag      func(from, to time.Time) (stats.Lag, bool)
 	full     atomic.Bool // the disk, for sweeps
 }
 

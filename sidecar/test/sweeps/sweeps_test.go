@@ -19,6 +19,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/test/virtual"
 )
 
@@ -135,9 +136,13 @@ func second[T any](_ T, err error) error { return err }
 func TestLateClient(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.kill()
-		lag := 50 * time.Millisecond // of the first span alone
-		b.lag = func(time.Time, time.Time) (time.Duration, bool) {
-			defer func() { lag = time.Millisecond }()
+		late := time.Second // in the first span alone
+		b.lag = func(time.Time, time.Time) (lag stats.Lag, known bool) {
+			for range 100 {
+				lag.Timer.Add(late)
+				lag.Stream.Add(late)
+			}
+			late = time.Millisecond
 			return lag, true
 		}
 		b.begin()
@@ -145,7 +150,9 @@ func TestLateClient(t *testing.T) {
 		s := b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.)})
 		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
-		assert.Contains(t, s.Spans[0].Spoiled, "the load generator itself was 50.0 ms late")
+		assert.Contains(t, s.Spans[0].Spoiled, "TTFT cannot be judged: up to ")
+		assert.InDelta(t, .001, *s.Spans[1].Row.LagSeconds, .0002)
+		assert.NotNil(t, s.Spans[1].Row.Errors)
 		assert.Empty(t, s.Spans[1].Spoiled)
 		assert.Equal(t, []int{0, 0, 1, 2}, []int{s.Spans[0].Number, s.Spans[1].Number, s.Spans[0].Attempt, s.Spans[1].Attempt})
 	})

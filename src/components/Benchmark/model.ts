@@ -220,14 +220,20 @@ function pairUp(rows: BaselineRow[]): Pair[] {
   );
 }
 
+function slo({ slo }: MetricInfo, value: number, row: BaselineRow | undefined, settings: Settings) {
+  return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, slo === 'tpot');
+}
+
 function group(metric: MetricInfo, { rows }: Pair, settings: Settings): Group {
   const before = rows.round_robin && metric.value(rows.round_robin);
   const after = rows.kv && metric.value(rows.kv);
-  const cell = (value: number | undefined): Cell | undefined =>
-    value === undefined
-      ? undefined
-      : { value, format: metric.format, slo: metric.slo && sloLevel(value, settings.slo[metric.slo]) };
-  return { roundRobin: cell(before), kv: cell(after), gain: gain(before, after, metric.more === true) };
+  const cell = (value: number | undefined, row: BaselineRow | undefined): Cell | undefined =>
+    value === undefined ? undefined : { value, format: metric.format, slo: slo(metric, value, row, settings) };
+  return {
+    roundRobin: cell(before, rows.round_robin),
+    kv: cell(after, rows.kv),
+    gain: gain(before, after, metric.more === true),
+  };
 }
 
 /** By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. */

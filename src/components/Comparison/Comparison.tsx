@@ -184,22 +184,12 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
   );
 }
 
-/** Why no figure is called better or worse, though the step may have settled; what is said of a bottleneck stands above. */
+/** Why no figure is called better or worse, though the step may have settled. */
 function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   const styles = useStyles2(getStyles);
-  if (comparison.differences.some(({ field }) => field === 'opening_tokens')) {
-    return (
-      <div className={styles.differences}>
-        <b>Nothing is called better or worse</b>: {comparison.withheld}.
-      </div>
-    );
-  }
   return (
     <div className={styles.differences}>
-      <b>Nothing is called better or worse</b>{' '}
-      {mode === 'unknown'
-        ? 'because the routing mode of this server is unknown. Set it to compare.'
-        : 'while the load generator is the bottleneck.'}
+      <b>Nothing is called better or worse</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
     </div>
   );
 }

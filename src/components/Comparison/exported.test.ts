@@ -25,7 +25,8 @@ function rows(csv: string) {
 }
 
 it('has a line for each figure, live and of every column', () => {
-  const all = rows(comparisonCsv(exported()));
+  const ttft = { ...comparison().live.ttft, p50_error: 0.004 };
+  const all = rows(comparisonCsv(exported({ baseline: { live: { ...comparison().live, ttft } } })));
   expect(all).toHaveLength((4 * 2 + 3) * 3);
   expect(all[0]).toEqual({
     figure: 'ttft',
@@ -41,6 +42,7 @@ it('has a line for each figure, live and of every column', () => {
     turns: '480',
     span_seconds: '150',
     load_generator_lag_seconds: '0.002',
+    load_generator_error_seconds: '0.004',
     lookup: '',
     improvement_percent: '',
     improvement_low: '',

@@ -8,7 +8,7 @@ export interface Exported {
   known: Known;
   /** Whether the figures are live, or from before a loss: then only what was recorded counts. */
   isLive: boolean;
-  /** Whether the load generator keeps up; where that is known. */
+  /** How large the load generator's own error is, where that is known. */
   client?: ClientHealth;
 }
 
@@ -26,6 +26,7 @@ const names = [
   'turns',
   'span_seconds',
   'load_generator_lag_seconds',
+  'load_generator_error_seconds',
   'lookup',
   'improvement_percent',
   'improvement_low',
@@ -56,20 +57,21 @@ export function comparisonCsv(exported: Exported): string {
     unit: string,
     value?: number,
     interval?: number[],
+    error?: number,
     estimated = false
   ) => [
     ...[figure, quantile, unit, 'live', state.mode, state.speculation, comparison.concurrency],
     ...(runs
       ? [value, interval?.[0], interval?.[1], comparison.n, comparison.seconds]
       : Array<undefined>(5).fill(undefined)),
-    ...[exported.client?.lag_seconds, undefined, undefined, undefined, undefined, undefined],
+    ...[exported.client?.lag_seconds, runs ? error : undefined, ...Array<undefined>(5).fill(undefined)],
     runs ? [note, estimated && 'estimated'].filter(Boolean).join('; ') : isLive ? state.phase : 'lost',
   ];
   const recorded = (figure: string, quantile: string, unit: string, column: Column, found: Found) => {
     const gain = runs ? found.improvement : undefined;
     return [
       ...[figure, quantile, unit, comparison.name, column.mode, column.speculation, comparison.concurrency],
-      ...[found.value, undefined, undefined, column.n, undefined, column.lag_seconds, found.lookup],
+      ...[found.value, undefined, undefined, column.n, undefined, column.lag_seconds, found.error, found.lookup],
       ...[gain?.percent, gain?.interval?.[0], gain?.interval?.[1], gain?.outcome, undefined],
     ];
   };
@@ -77,9 +79,10 @@ export function comparisonCsv(exported: Exported): string {
     ...latencies.flatMap((figure) =>
       quantiles.flatMap((quantile) => {
         const all = comparison.live[figure];
-        const interval = quantile === 'p50' ? all.p50_interval : all.p95_interval;
+        const [interval, error] =
+          quantile === 'p50' ? [all.p50_interval, all.p50_error] : [all.p95_interval, all.p95_error];
         return [
-          live(figure, quantile, 'seconds', all[quantile], interval, all.estimated),
+          live(figure, quantile, 'seconds', all[quantile], interval, error, all.estimated),
           ...comparison.columns.map((column) =>
             recorded(figure, quantile, 'seconds', column, column[figure][quantile])
           ),

@@ -255,20 +255,28 @@ function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absen
     value,
     format: metric.live,
     interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
-    slo: slo(input.settings, metric, quantile, value),
+    slo: slo(input.settings, metric, quantile, value, all.p95_error),
     tag: all.estimated ? 'estimated' : undefined,
   };
 }
 
-function slo(settings: Settings, metric: MetricInfo, quantile: Quantile, value?: number): SLOLevel | undefined {
-  return metric.slo && quantile === 'p95' ? sloLevel(value, settings.slo[metric.slo]) : undefined;
+function slo(
+  settings: Settings,
+  metric: MetricInfo,
+  quantile: Quantile,
+  value?: number,
+  error?: number
+): SLOLevel | undefined {
+  return metric.slo && quantile === 'p95'
+    ? sloLevel(value, settings.slo[metric.slo], error, metric.slo === 'tpot')
+    : undefined;
 }
 
 function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
   const found = column[metric.key][quantile];
   return {
     ...recordedCell(found, metric.recorded, isRunning(input)),
-    slo: slo(input.settings, metric, quantile, found.value),
+    slo: slo(input.settings, metric, quantile, found.value, found.error),
   };
 }
 

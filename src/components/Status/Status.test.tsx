@@ -1,7 +1,7 @@
 import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 
-import { member, snapshot, type LaneChange } from '../../test/fixtures';
+import { clientError, member, snapshot, type LaneChange } from '../../test/fixtures';
 import { OVERDUE } from '../../lib/useNow';
 import { ClientVerdict, SnapshotAge, Troubles } from './Status';
 
@@ -39,15 +39,15 @@ describe('ClientVerdict', () => {
   };
 
   it('names a member that is late, and says why', () => {
-    const reason = 'the load generator itself is 8 ms late';
+    const reason = 'the load generator is at most 8 ms late';
     show(member('east-1'), member('west-2', { state: 'late', reason }));
-    expect(screen.getByText('Load generator keeps up')).toBeInTheDocument();
+    expect(screen.getByText('Load generator error negligible')).toBeInTheDocument();
     expect(screen.getByText('Member west-2 is late')).toHaveAttribute('title', `west-2: ${reason}`);
   });
 
   it('says nothing of members that are in time', () => {
     const { container } = show(member('east-1'), member('west-2'));
-    expect(container).toHaveTextContent(/^Load generator keeps up$/);
+    expect(container).toHaveTextContent(/^Load generator error negligible$/);
   });
 });
 
@@ -60,19 +60,16 @@ describe('Troubles', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 2 s)');
   });
 
-  it('tell that the load generator is the bottleneck, and why, while it runs', () => {
-    const reason = 'the load generator itself is 8 ms late (p95 of the last 10 s)';
-    const client = { verdict: 'client_bottleneck' as const, reason, cpu_ratio: 1, lag_seconds: 0.008 };
+  it('tell which metrics cannot be judged, while it runs', () => {
+    const reason = 'ITL cannot be judged: the load generator’s own error is at most 13 ms of an ITL of 20 ms (p50)';
     const live = (lane: LaneChange) => {
-      const { lanes, ...rest } = snapshot(lane, { client });
+      const { lanes, ...rest } = snapshot(lane, { client: clientError('client_bottleneck', { reason }) });
       return { state: { status: 'live' as const, snapshot: { lanes, ...rest }, receivedAt: 0 }, lane: lanes[0] };
     };
     const { rerender } = render(<Troubles live={live({})} />);
-    expect(screen.getByRole('alert')).toHaveTextContent(
-      'The load generator is the bottleneckThe load generator itself is 8 ms late (p95 of the last 10 s). Until it keeps up, nothing is called better or worse.'
-    );
+    expect(screen.getByRole('alert')).toHaveTextContent(`The load generator’s own error is too large${reason}.`);
     rerender(<ClientVerdict state={live({}).state} />);
-    expect(screen.getByText('Load generator is the bottleneck')).toHaveAttribute('title', reason);
+    expect(screen.getByText('Load generator error too large: ≤ 13 ms of 20 ms ITL')).toHaveAttribute('title', reason);
     rerender(<Troubles live={live({ state: { running: false, phase: 'stopped' } })} />);
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
   });
@@ -84,6 +81,15 @@ describe('Troubles', () => {
     expect(screen.getByText('3 of 4 answers came in bursts.')).toBeInTheDocument();
     rerender(<Troubles live={live} withoutVerdict />);
     expect(screen.queryByText('3 of 4 answers came in bursts.')).not.toBeInTheDocument();
+  });
+
+  it('are none while the load generator’s own error is noticeable, which stands in a line', () => {
+    const shown = snapshot({}, { client: clientError('noticeable', { of: 'difference', of_seconds: 0.0004 }) });
+    const state = { status: 'live' as const, snapshot: shown, receivedAt: 0 };
+    const { container, rerender } = render(<Troubles live={{ state, lane: shown.lanes[0] }} />);
+    expect(container).toBeEmptyDOMElement();
+    rerender(<ClientVerdict state={state} />);
+    expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13 ms of 0.40 ms difference in ITL');
   });
 
   it('are none while all is well', () => {

@@ -4,7 +4,8 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, useStyles2 } from '@grafana/ui';
 
-import type { ClientHealth, Live, LiveState } from '../../client';
+import type { Live, LiveState } from '../../client';
+import { verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive, type Tone } from '../../lib/status';
@@ -43,13 +44,7 @@ function Age({ receivedAt }: { receivedAt: number }) {
   return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
-const verdicts: Record<ClientHealth['verdict'], string> = {
-  ok: 'Load generator keeps up',
-  unknown: 'Load generator self-check running',
-  client_bottleneck: 'Load generator is the bottleneck',
-};
-
-/** Whether the load generator and its members keep up with what they measure, and why it says so. */
+/** How large the load generator's own error is, with what that stands on, and which members are late. */
 export function ClientVerdict({ state }: { state: LiveState }) {
   const styles = useStyles2(getStyles);
   if (state.status !== 'live') {
@@ -60,7 +55,7 @@ export function ClientVerdict({ state }: { state: LiveState }) {
   return (
     <>
       <span className={client.verdict === 'client_bottleneck' ? styles.late : styles.age} title={client.reason}>
-        {verdicts[client.verdict]}
+        {verdictText(client)}
       </span>
       {troubles && (
         <span className={styles.late} title={memberReasons(members)}>
@@ -73,13 +68,13 @@ export function ClientVerdict({ state }: { state: LiveState }) {
 
 interface TroublesProps {
   live: Live;
-  /** Leaves out that the load generator is too slow: for where nothing is compared, and room is scarce. */
+  /** Leaves out that the load generator's own error is too large: for where nothing is compared, and room is scarce. */
   withoutVerdict?: boolean;
 }
 
 /**
  * Why there is nothing live, or nothing to go by, where that is so: the load generator
- * is lost, its target is, or it is too slow for what it measures.
+ * is lost, its target is, or its own error is too large.
  */
 export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   const target = live.lane?.target;
@@ -98,8 +93,8 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
         </Alert>
       )}
       {!withoutVerdict && client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
-        <Alert severity="warning" title="The load generator is the bottleneck" bottomSpacing={0}>
-          {sentence(client.reason)} Until it keeps up, nothing is called better or worse.
+        <Alert severity="warning" title="The load generator’s own error is too large" bottomSpacing={0}>
+          {sentence(client.reason)}
         </Alert>
       )}
     </>

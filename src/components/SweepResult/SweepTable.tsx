@@ -76,7 +76,7 @@ function Figure({ metric: { format, value, interval, slo: objective }, row, reco
   const measured = value(row);
   const around = interval(row);
   const before = recorded && value(recorded);
-  const level = objective && sloLevel(measured, slo?.[objective]);
+  const level = objective && sloLevel(measured, slo?.[objective], row.errors?.[objective].p95, objective === 'tpot');
   return (
     <td className={styles.figure}>
       <span className={level && styles.level[level]}>

@@ -119,7 +119,10 @@ function settledConditions(
     ? columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.improvement
     : undefined;
   const { ttft, tpot } = baseline.live;
-  const slos = [sloLevel(ttft.p95, settings?.slo.ttft), sloLevel(tpot.p95, settings?.slo.tpot)];
+  const slos = [
+    sloLevel(ttft.p95, settings?.slo.ttft, ttft.p95_error),
+    sloLevel(tpot.p95, settings?.slo.tpot, tpot.p95_error, true),
+  ];
   const outcome = improvement?.outcome;
   return [
     ...only('kv better', outcome === 'better'),

@@ -89,7 +89,7 @@ export function toFigures(lane: LaneSnapshot | undefined, { slo }: Settings): Si
   const ttft = running?.window.metrics.ttft;
   return [
     { name: 'TTFT p50', text: milliseconds(ttft?.p50) },
-    { name: 'TTFT p95', text: milliseconds(ttft?.p95), slo: sloLevel(ttft?.p95, slo.ttft) },
+    { name: 'TTFT p95', text: milliseconds(ttft?.p95), slo: sloLevel(ttft?.p95, slo.ttft, ttft?.p95_error) },
     { name: 'Output tokens/s', text: number(running?.window.output_tokens_per_second) },
     { name: 'KV hit rate', text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio) },
   ];

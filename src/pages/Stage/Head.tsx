@@ -10,7 +10,7 @@ import { DASH, number, span } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { useAge } from '../../lib/useNow';
 import { LANE } from '../lane';
-import { knownOf } from './model';
+import { errorMark, knownOf } from './model';
 
 interface HeadProps {
   live: Live;
@@ -23,6 +23,7 @@ export function Head({ live, concurrency }: HeadProps) {
   const styles = useStyles2(getStyles);
   const { lane } = live;
   const state = lane?.state;
+  const mark = errorMark(live);
   const spec = state && state.speculation !== 'off' && state.speculation !== 'not_recorded';
   return (
     <header className={styles.head}>
@@ -37,6 +38,7 @@ export function Head({ live, concurrency }: HeadProps) {
         <Status live={live} lane={LANE} />
         <div className={styles.second}>
           <Imitation lane={knownOf(live)?.lane} />
+          {mark && <small title={mark.title}>{mark.text}</small>}
           {live.state.status === 'live' && <Stale receivedAt={live.state.receivedAt} />}
         </div>
       </div>

@@ -7,6 +7,7 @@ import { ClientProvider, Problem, type HistoryPoint, type Me } from '../../clien
 import { violations } from '../../test/axe';
 import {
   admin,
+  clientError,
   column,
   comparison,
   FakeClient,
@@ -106,15 +107,21 @@ describe('what the crowd sees', () => {
   it('says it where an objective is missed, and where figures are spoilt', async () => {
     const { client } = await show({ baseline: { live: { ...comparison().live, ttft: { p95: 0.7, n: 100 } } } });
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
-    const spoilt = {
-      verdict: 'client_bottleneck',
-      reason: 'its CPU is busy',
-      cpu_ratio: 1,
-      lag_seconds: 0.02,
-    } as const;
+    const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
     expect(notices()).toContain('The target is unreachable. connection refused');
-    expect(notices()).toContain('The load generator is the bottleneck: its CPU is busy.');
+    expect(notices()).toContain('TTFT cannot be judged.');
+  });
+
+  it.each([
+    ['negligible', clientError('ok'), ''],
+    ['noticeable', clientError('noticeable'), 'own error ≤ 13 ms'],
+    ['too large, but nothing is withheld for it', clientError('client_bottleneck'), 'own error ≤ 13 ms'],
+  ])('has nothing but a small mark where the load generator’s own error is %s', async (_, error, mark) => {
+    const { client } = await show();
+    act(() => client.show({}, { client: error }));
+    expect(notices()).toBe('');
+    expect(screen.queryByText(/^own error/)?.textContent ?? '').toBe(mark);
   });
 });
 

@@ -1,5 +1,6 @@
 import { toModel, type Cell, type TableModel } from '../../components/Comparison';
 import type { Cluster, Live, Worker } from '../../client';
+import { inMs, isWithheld, worst } from '../../lib/clientError';
 import { DASH, digits, written, type Improvement } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import type { SLOLevel } from '../../lib/slo';
@@ -129,10 +130,20 @@ export function troubles({ state, lane }: Live): string[] {
   const change = lane.state.mode_change;
   return [
     !lane.target.reachable && `The target is unreachable. ${lane.target.problem ?? ''}`,
-    client.verdict === 'client_bottleneck' && `The load generator is the bottleneck: ${client.reason}.`,
+    lane.state.running && isWithheld(client) && `${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,
   ].filter((words) => typeof words === 'string');
+}
+
+/** A small mark where the load generator's own error is noticeable, though it changes nothing. */
+export function errorMark({ state, lane }: Live): { text: string; title: string } | undefined {
+  if (state.status !== 'live' || !lane?.state.running) {
+    return undefined;
+  }
+  const { client } = state.snapshot;
+  const error = client.verdict === 'ok' || isWithheld(client) ? undefined : worst(client);
+  return error && { text: `own error ≤ ${inMs(error.error_seconds)}`, title: client.reason };
 }
 
 /** A time of day, to the minute or the second. */

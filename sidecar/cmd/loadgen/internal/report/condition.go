@@ -28,6 +28,7 @@ type Result struct {
 	Hit       bool     `json:"hit"`   // the run fails by it
 	Value     *float64 `json:"value,omitempty"`
 	Word      string   `json:"word,omitempty"`
+	Withheld  string   `json:"withheld,omitempty"` // why it is not known although Value is
 	shown     string
 }
 
@@ -47,6 +48,8 @@ type quantity struct {
 	unit  unit
 	words []string
 	value func(*Report) *float64 // of a number; nil is not measured
+	error func(*Report) *float64 // of the load generator itself in it; nil: none is known
+	both  bool                   // that may have either sign
 	word  func(*Report) string   // of a word
 }
 
@@ -54,17 +57,24 @@ type quantity struct {
 var quantities = func() []quantity {
 	var all []quantity
 	for _, m := range []struct {
-		name string
-		of   func(*Report) *api.Quantiles
+		name     string
+		of       func(*Report) *api.Quantiles
+		bothWays bool
 	}{
-		{"ttft", func(r *Report) *api.Quantiles { return &r.Metrics.TTFT }},
-		{"tpot", func(r *Report) *api.Quantiles { return &r.Metrics.TPOT }},
-		{"itl", func(r *Report) *api.Quantiles { return &r.Metrics.ITL }},
-		{"latency", func(r *Report) *api.Quantiles { return &r.Metrics.Latency }},
+		{"ttft", func(r *Report) *api.Quantiles { return &r.Metrics.TTFT }, false},
+		{"tpot", func(r *Report) *api.Quantiles { return &r.Metrics.TPOT }, true},
+		{"itl", func(r *Report) *api.Quantiles { return &r.Metrics.ITL }, true},
+		{"latency", func(r *Report) *api.Quantiles { return &r.Metrics.Latency }, false},
 	} {
 		all = append(all,
-			quantity{name: m.name + "_p50", value: func(r *Report) *float64 { return m.of(r).P50 }},
-			quantity{name: m.name + "_p95", value: func(r *Report) *float64 { return m.of(r).P95 }},
+			quantity{
+				name: m.name + "_p50", both: m.bothWays,
+				value: func(r *Report) *float64 { return m.of(r).P50 }, error: func(r *Report) *float64 { return m.of(r).P50Error },
+			},
+			quantity{
+				name: m.name + "_p95", both: m.bothWays,
+				value: func(r *Report) *float64 { return m.of(r).P95 }, error: func(r *Report) *float64 { return m.of(r).P95Error },
+			},
 			quantity{name: m.name + "_p99", value: func(r *Report) *float64 { return m.of(r).P99 }})
 	}
 	return append(all,
@@ -75,7 +85,7 @@ var quantities = func() []quantity {
 		quantity{name: "output_tokens_per_second", unit: amount, value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value }},
 		quantity{name: "requests_per_second", unit: amount, value: func(r *Report) *float64 { return r.RequestsPerSecond.Value }},
 		quantity{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
-		quantity{name: "verdict", unit: word, words: []string{"ok", "bottleneck", "unknown"}, word: func(r *Report) string { return r.Client.Verdict }})
+		quantity{name: "verdict", unit: word, words: []string{"ok", "noticeable", "bottleneck", "unknown"}, word: func(r *Report) string { return r.Client.Verdict }})
 }()
 
 // finished is the value where any turn has ended well or failed, else not known.
@@ -166,6 +176,12 @@ func (c Condition) judge(r *Report) Result {
 		return out
 	}
 	v := *out.Value
+	if q.error != nil {
+		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.both) {
+			out.shown, out.Withheld = milliseconds(v), withheld(*e)
+			return out
+		}
+	}
 	out.Known = true
 	out.Hit = map[string]bool{">": v > c.Limit, ">=": v >= c.Limit, "<": v < c.Limit, "<=": v <= c.Limit}[c.Op]
 	switch q.unit {

@@ -56,7 +56,10 @@ func (r *Report) cards() []card {
 		c := card{Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–", Below: "not measured"}
 		if o.P95 != nil {
 			c.Value, c.Below, c.Class = milliseconds(*o.P95), "SLO "+milliseconds(o.Threshold), "good"
-			if !*o.Met {
+			switch {
+			case o.Withheld != "":
+				c.Below, c.Class = "undecided: "+o.Withheld, ""
+			case !*o.Met:
 				c.Class = "bad"
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -36,6 +37,7 @@ type Run struct {
 	Steps   []api.StepRecord // ascending
 	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was under way
 	Client  Client
+	Lag     stats.Lag // of the load generator over the run
 	Cluster Cluster
 	Events  []api.Event // of the lane, ascending
 	Data    Data
@@ -117,21 +119,19 @@ type Objective struct {
 	Threshold float64     `json:"threshold"`
 	P95       *float64    `json:"p95,omitempty"`
 	Interval  *[2]float64 `json:"interval,omitempty"`
-	Met       *bool       `json:"met,omitempty"` // absent: not measured
+	Met       *bool       `json:"met,omitempty"`      // absent: not measured, or withheld
+	Withheld  string      `json:"withheld,omitempty"` // why it is neither met nor missed
 }
 
-// Client is whether the load generator kept up, looked at once a second.
+// Client is how large the load generator's own error was.
 type Client struct {
-	Verdict           string  `json:"verdict"` // ok, bottleneck or unknown
-	Seconds           int     `json:"seconds"` // with a verdict
-	BottleneckSeconds int     `json:"bottleneck_seconds"`
-	WorstLagSeconds   float64 `json:"worst_lag_seconds"` // p95 of any 10 s
-	Reason            string  `json:"reason,omitempty"`  // of the worst of these seconds
+	Verdict           string            `json:"verdict"` // of the whole run: ok, noticeable, bottleneck (too large) or unknown
+	Seconds           int               `json:"seconds"` // with a verdict
+	BottleneckSeconds int               `json:"bottleneck_seconds"`
+	WorstLagSeconds   float64           `json:"worst_lag_seconds"` // p95 of any 10 s
+	Reason            string            `json:"reason,omitempty"`
+	Metrics           []api.ClientError `json:"metrics,omitempty"`
 }
-
-// tolerated is the share of a run's seconds in which the load generator may be the
-// bottleneck before the run's own verdict says so.
-const tolerated = .05
 
 // Add takes in the verdict of one second.
 func (c *Client) Add(h api.ClientHealth) {
@@ -142,20 +142,19 @@ func (c *Client) Add(h api.ClientHealth) {
 	if h.Verdict == api.VerdictBottleneck {
 		c.BottleneckSeconds++
 	}
-	if h.LagSeconds >= c.WorstLagSeconds {
-		c.WorstLagSeconds, c.Reason = h.LagSeconds, h.Reason
-	}
+	c.WorstLagSeconds = max(c.WorstLagSeconds, h.LagSeconds)
 }
 
 // judged is c with the verdict of the whole run.
-func (c Client) judged() Client {
-	switch {
-	case c.Seconds == 0:
-		c.Verdict = "unknown"
-	case float64(c.BottleneckSeconds) > tolerated*float64(c.Seconds):
+func (c Client) judged(run *Run, m *api.Metrics) Client {
+	h := api.ClientHealth{Verdict: api.VerdictUnknown}
+	if run.Lag.Known() {
+		h.Verdict = api.VerdictFine
+	}
+	h = lane.Verdict(h, lane.Judge(run.Data.Lane, m, run.Before, run.SLO))
+	c.Verdict, c.Reason, c.Metrics = string(h.Verdict), h.Reason, h.Metrics
+	if h.Verdict == api.VerdictBottleneck {
 		c.Verdict = "bottleneck"
-	default:
-		c.Verdict, c.Reason = "ok", ""
 	}
 	return c
 }
@@ -200,7 +199,7 @@ func NewBuilder(run Run) *Builder {
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339), Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
 		Target: run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
-		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Client: run.Client.judged(), Baseline: run.Before, Data: run.Data,
+		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
 	}
@@ -253,6 +252,10 @@ func appendKnown(to []float64, v *float64) []float64 {
 // conditions against it. Notes are sentences on what limits the figures.
 func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...string) *Report {
 	r := b.report
+	if b.run.Lag.Known() {
+		whole.Allow(&b.run.Lag)
+	}
+	r.Client = b.run.Client.judged(&b.run, &whole.Window.Metrics)
 	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
 	r.Metrics, r.TTFTByTurn = whole.Window.Metrics, whole.TTFTByTurn
 	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
@@ -294,22 +297,34 @@ func percentiles(values []float64) (p50, p95 *float64) {
 
 func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	o := Objective{Metric: metric, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
-	if q.P95 != nil {
+	switch {
+	case q.P95 == nil:
+	case q.P95Error != nil && !api.Decidable(*q.P95, *q.P95Error, threshold, metric == "tpot"):
+		o.Withheld = withheld(*q.P95Error)
+	default:
 		o.Met = new(baseline.Judge(*q.P95, threshold) != baseline.SLOMissed)
 	}
 	return o
 }
 
-// slo is met or missed over all objectives, "" where TTFT was not measured, or TPOT is not known.
-// Turns of one token have no TPOT and are judged by TTFT alone.
+// withheld is why an outcome is: a clause.
+func withheld(e float64) string {
+	return "up to " + milliseconds(e) + " may be the load generator's own error"
+}
+
+// slo is met or missed over all objectives, "" where TTFT was not measured, TPOT is not known, or
+// the load generator's own error could change it. Turns of one token have no TPOT and are judged
+// by TTFT alone.
 func (r *Report) slo() string {
-	if r.SLO[0].Met == nil {
-		return ""
-	}
+	known := r.SLO[0].P95 != nil
 	for _, o := range r.SLO {
 		if o.Met != nil && !*o.Met {
 			return "missed"
 		}
+		known = known && o.Withheld == ""
+	}
+	if !known {
+		return ""
 	}
 	if r.SLO[1].Met == nil && r.Metrics.TPOT.Unknown > 0 {
 		return ""

@@ -241,24 +241,54 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 	}
 }
 
-// The load generator's verdict on a run is that of its seconds.
+// The load generator's verdict on a run is that of its error in the run's figures; where that error could change an
+// outcome, there is none.
 func TestClient(t *testing.T) {
-	var c Client
-	assert.Equal(t, "unknown", c.judged().Verdict)
-	for i := range 100 {
-		h := api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .001, Reason: "fine"}
-		if i < 5 {
-			h = api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .009, Reason: "9 ms late"}
-		}
-		c.Add(h)
+	for name, row := range map[string]struct {
+		late           time.Duration
+		verdict, lines string
+		slo, condition string
+	}{
+		"not known": {
+			0, "unknown", "its own error is unknown: the run was too short for the self-check",
+			"missed: TTFT p95 669 ms", "ttft_p95>660ms: FAILED, value is 669 ms",
+		},
+		"negligible": {
+			100 * time.Microsecond, "ok", "negligible: the load generator's own error is at most ",
+			"missed: TTFT p95 669 ms", "ttft_p95>660ms: FAILED, value is 669 ms",
+		},
+		"noticeable": {
+			20 * time.Millisecond, "noticeable", "; the intervals include it",
+			"missed: TTFT p95 669 ms", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 2",
+		},
+		"too large": {
+			80 * time.Millisecond, "bottleneck", "too large: TTFT cannot be judged: ",
+			"undecided: TTFT p95 669 ms of 600 ms (up to 8", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 8",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reported(t, some(), func(run *Run) {
+				for range 1000 {
+					if row.late > 0 {
+						run.Lag.Timer.Add(row.late)
+						run.Lag.Stream.Add(row.late)
+					}
+				}
+				run.Client.Add(api.ClientHealth{Verdict: api.VerdictNoticeable, LagSeconds: .02})
+				run.Client.Add(api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .01})
+				run.Client.Add(api.ClientHealth{Verdict: api.VerdictUnknown})
+			}, "verdict=bottleneck", "ttft_p95>660ms")
+			assert.Equal(t, row.verdict, r.Client.Verdict)
+			assert.Equal(t, []any{2, 1, .02}, []any{r.Client.Seconds, r.Client.BottleneckSeconds, r.Client.WorstLagSeconds})
+			out := text(t, r)
+			assert.Contains(t, out, row.lines)
+			assert.Contains(t, out, row.slo)
+			assert.Contains(t, out, row.condition)
+			assert.Equal(t, row.verdict == "bottleneck", r.Conditions[0].Hit)
+			assert.Equal(t, row.late >= 20*time.Millisecond, r.Undecided())
+			require.NoError(t, r.WriteHTML(io.Discard))
+		})
 	}
-	c.Add(api.ClientHealth{Verdict: api.VerdictUnknown})
-	assert.Equal(t, Client{Verdict: "ok", Seconds: 100, BottleneckSeconds: 5, WorstLagSeconds: .009}, c.judged())
-	c.Add(api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .002})
-	assert.Equal(t, "bottleneck", c.judged().Verdict)
-	r := reported(t, some(), func(run *Run) { run.Client = c }, "verdict=bottleneck")
-	assert.True(t, r.Failed())
-	assert.Contains(t, text(t, r), "it was the bottleneck for 6 of 101 s, so these latencies are too high; worst case: 9 ms late")
 }
 
 func TestConditions(t *testing.T) {

@@ -155,12 +155,14 @@ func (r *Report) errorLines() []string {
 }
 
 func (r *Report) sloLine() string {
-	if r.slo() == "" {
+	if r.slo() == "" && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
 		return "not measured"
 	}
 	var missed, met, parts []string
 	for _, o := range r.SLO {
 		switch name := strings.ToUpper(o.Metric) + " p95"; {
+		case o.Withheld != "":
+			parts = append(parts, "undecided: "+name+o.text())
 		case o.Met == nil:
 			parts = append(parts, name+" not measured")
 		case *o.Met:
@@ -186,8 +188,12 @@ func (o Objective) text() string {
 	return fmt.Sprintf(" %s of %s%s", milliseconds(*o.P95), milliseconds(o.Threshold), o.doubt())
 }
 
-// doubt says that a longer run might come to the other side of the threshold.
+// doubt says that a longer run, or a faster load generator, might come to the other side of the
+// threshold.
 func (o Objective) doubt() string {
+	if o.Withheld != "" {
+		return " (" + o.Withheld + ")"
+	}
 	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
 		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", milliseconds(o.Interval[0]), milliseconds(o.Interval[1]))
 	}
@@ -195,18 +201,14 @@ func (o Objective) doubt() string {
 }
 
 func (r *Report) clientLine() string {
-	c := r.Client
-	switch c.Verdict {
-	case "unknown":
-		return "unknown whether it kept up: the run was too short for the self-check"
-	case "bottleneck":
-		return fmt.Sprintf("it was the bottleneck for %d of %d s, so these latencies are too high; worst case: %s", c.BottleneckSeconds, c.Seconds, c.Reason)
+	level := map[string]string{"ok": "negligible", "noticeable": "noticeable", "bottleneck": "too large"}[r.Client.Verdict]
+	switch {
+	case level == "":
+		return "its own error is unknown: the run was too short for the self-check"
+	case len(r.Client.Metrics) == 0:
+		return "its own error was not judged: nothing was measured"
 	}
-	text := fmt.Sprintf("kept up: at most %s late (p95 of any 10 s)", milliseconds(c.WorstLagSeconds))
-	if c.BottleneckSeconds > 0 {
-		text += fmt.Sprintf(", but it was the bottleneck for %d of %d s", c.BottleneckSeconds, c.Seconds)
-	}
-	return text
+	return level + ": " + r.Client.Reason
 }
 
 // baselineLines say how the last step stands to the baseline.
@@ -267,6 +269,8 @@ func outcomes(c api.Column) (all []string) {
 			all = append(all, fmt.Sprintf("%s %.1f %% worse", v.name, -i.Percent))
 		case i.Outcome == api.OutcomeNoDifference:
 			all = append(all, v.name+" no difference shown")
+		case i.Outcome == api.OutcomeWithheld:
+			all = append(all, v.name+" withheld: the load generator's own error could change it")
 		default:
 			all = append(all, v.name+" too variable to say")
 		}
@@ -277,6 +281,8 @@ func outcomes(c api.Column) (all []string) {
 func (r *Report) conditionLines() (lines []string) {
 	for _, c := range r.Conditions {
 		switch {
+		case c.Withheld != "":
+			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s, of which %s", c.Condition, c.shown, c.Withheld))
 		case !c.Known:
 			lines = append(lines, c.Condition+": not measured")
 		case c.Hit:

@@ -1,0 +1,114 @@
+package lane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// The level of an error is that of its share of the metric's p50, of every difference shown and of the distance to
+// the SLO, and is shown with both numbers.
+func TestLevelOfTheClientsError(t *testing.T) {
+	difference := func(outcome api.Outcome, was float64) *api.Comparison {
+		c := api.Column{TTFT: api.LookedUpPair{P95: api.LookedUp{
+			Value: &was, Error: new(.001), Improvement: &api.Improvement{Outcome: outcome},
+		}}}
+		return &api.Comparison{Settling: true, Columns: []api.Column{c}}
+	}
+	for name, row := range map[string]struct {
+		error  float64 // of a TTFT of 250 and 300 ms
+		slo    float64
+		c      *api.Comparison
+		want   api.Verdict
+		reason string
+	}{
+		"below 2 %": {.004, 0, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)"},
+		"2 %": {
+			.005, 0, nil, api.VerdictNoticeable,
+			"the load generator's own error is at most 5.0 ms of a TTFT of 250 ms (p50); the intervals include it",
+		},
+		"13 ms late": {
+			.013, .6, nil, api.VerdictNoticeable,
+			"the load generator's own error is at most 13 ms of a TTFT of 250 ms (p50); the intervals include it",
+		},
+		"half": {
+			.126, 0, nil, api.VerdictBottleneck,
+			"TTFT cannot be judged: the load generator's own error is at most 126 ms of a TTFT of 250 ms (p50); " + remedy,
+		},
+		"below a tenth of a difference": {
+			.003, 0, difference(api.OutcomeWorse, .25), api.VerdictFine,
+			"the load generator's own error is at most 3.0 ms of a TTFT of 250 ms (p50)",
+		},
+		"a tenth of a difference": {
+			.004, 0, difference(api.OutcomeWorse, .25), api.VerdictNoticeable,
+			"the load generator's own error is at most 5.0 ms of a difference in TTFT of 50 ms; the intervals include it",
+		},
+		"of a difference that is not shown": {
+			.004, 0, difference(api.OutcomeNoDifference, .25), api.VerdictFine,
+			"the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)",
+		},
+		"withheld": {
+			.004, 0, difference(api.OutcomeWithheld, .296), api.VerdictBottleneck,
+			"TTFT cannot be judged: the load generator's own error is at most 5.0 ms of a difference in TTFT of 4.0 ms; " + remedy,
+		},
+		"a threshold within it": {
+			.004, .2975, nil, api.VerdictBottleneck,
+			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of a distance of TTFT from its SLO of 2.5 ms; " + remedy,
+		},
+		"a threshold above it": {.004, .3, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := api.Metrics{TTFT: api.Quantiles{P50: new(.25), P95: new(.3), P50Error: new(.001), P95Error: &row.error}}
+			if row.c != nil {
+				row.c.Live = m
+			}
+			all := Judge("main", &m, row.c, api.SLO{TTFT: row.slo})
+			require.Len(t, all, 1)
+			h := Verdict(api.ClientHealth{Verdict: api.VerdictFine}, all)
+			assert.Equal(t, row.want, h.Verdict)
+			assert.Equal(t, row.reason, h.Reason)
+		})
+	}
+}
+
+// A TPOT may be too small as well as too large.
+func TestThresholdOnEitherSideOfTPOT(t *testing.T) {
+	for threshold, want := range map[float64]api.Verdict{
+		.0297: api.VerdictFine, .0299: api.VerdictBottleneck, .0301: api.VerdictBottleneck, .0303: api.VerdictFine,
+	} {
+		m := api.Metrics{TPOT: api.Quantiles{P50: new(.025), P95: new(.03), P50Error: new(.0002), P95Error: new(.0002)}}
+		all := Judge("main", &m, nil, api.SLO{TPOT: threshold})
+		assert.Equal(t, want, all[0].Level, threshold)
+	}
+}
+
+// A lag shows in the snapshot for what it means there, and a simulation beside it is what to end first.
+func TestSnapshotJudgesTheClient(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(3)
+		pass(65 * time.Second)
+		client := func(late time.Duration) api.ClientHealth {
+			b.delay(late)
+			return b.view.Snapshot().Client
+		}
+		h := client(500 * time.Microsecond)
+		assert.Equal(t, api.VerdictFine, h.Verdict, h.Reason)
+		assert.Len(t, h.Metrics, len(latencies))
+		h = client(13 * time.Millisecond) // of a TTFT of 200 ms and an ITL of 40 ms
+		assert.Equal(t, api.VerdictNoticeable, h.Verdict, h.Reason)
+		assert.True(t, b.view.Noticeable(new(constantLag(13*time.Millisecond))))
+		assert.False(t, b.view.Noticeable(new(constantLag(time.Millisecond))))
+		b.locked(func() { b.health.Simulating = true })
+		h = client(30 * time.Millisecond)
+		assert.Equal(t, api.VerdictBottleneck, h.Verdict)
+		assert.Contains(t, h.Reason, "ITL cannot be judged: ")
+		assert.Contains(t, h.Reason, "cancel the what-if simulation")
+		assert.Equal(t, h, b.view.Status().Client)
+		b.stop()
+		assert.Equal(t, b.verdict(), b.view.Snapshot().Client, "nothing is measured")
+	})
+}

@@ -1,0 +1,183 @@
+//go:build verify && linux
+
+// Package clienterror_test holds the bound on the load generator's own error against the true error: that of its
+// figures less what a server with known token times has sent, while the client is kept from running.
+package clienterror_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"kvbooth/internal/figure"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/selfcheck"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/test/known"
+)
+
+const (
+	target  = "CLIENT_ERROR_TARGET" // set in the process that measures
+	streams = 40
+	window  = 4 * time.Second
+	repeats = 5
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(target); url != "" {
+		if err := measure(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// measure is the client: it measures a window for each line that it reads, and writes the TTFT with its error.
+func measure(url string) error {
+	client, err := chat.New(chat.Options{URL: url, Model: "bench"})
+	if err != nil {
+		return err
+	}
+	watch := new(selfcheck.Watch)
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = watch.Run(ctx) })
+	defer watching.Wait()
+	defer stop()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		began := time.Now()
+		var mu sync.Mutex
+		var all []float64
+		var turns sync.WaitGroup
+		for i := range streams {
+			turns.Go(func() {
+				<-time.After(time.Duration(i) * 200 * time.Millisecond / streams) // in step, few moments would count
+				for time.Since(began) < window {
+					r := client.Do(ctx, chat.Request{MaxTokens: 2})
+					if ttft, ok := r.TTFT(); ok {
+						mu.Lock()
+						all = append(all, ttft.Seconds())
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		turns.Wait()
+		m := api.Metrics{TTFT: stats.Summarise(all)}
+		lag, _ := watch.Lag(began, time.Now())
+		lag.Allow(&m, 2)
+		if err := json.NewEncoder(os.Stdout).Encode(m.TTFT); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantile is what the windows showed of one, in milliseconds.
+type quantile struct {
+	name          string
+	truth, ratios []float64
+	covered       int
+}
+
+func (q *quantile) add(measured, truth, bound float64) {
+	e := measured - truth
+	if e <= bound {
+		q.covered++
+	}
+	q.truth, q.ratios = append(q.truth, 1000*e), append(q.ratios, bound/e)
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return stats.Percentile(values, .5)
+}
+
+// The bound covers the true error of TTFT p50 and p95 in at least 95 % of the windows, and is at most four times too
+// large at the median, of answers that take equally long and of others.
+func TestBoundCoversTheTrueError(t *testing.T) {
+	all := []*quantile{{name: "p50"}, {name: "p95"}}
+	for _, stop := range []time.Duration{0, 2, 5, 10, 20, 50} {
+		for _, spread := range []time.Duration{0, 100 * time.Millisecond} {
+			stop *= time.Millisecond
+			server := known.New(known.Timing{First: 200 * time.Millisecond, Spread: spread, Gap: 10 * time.Millisecond})
+			these := windows(t, server, stop)
+			for i, q := range these {
+				figure.Report(t, "stopped for %v at once, answers differ by %v: error of TTFT %s %.2f ms (median), bound "+
+					"%.1f times that, covers %d of %d", stop, spread, q.name, median(q.truth), median(q.ratios), q.covered, repeats)
+				all[i].covered += q.covered
+				all[i].ratios = append(all[i].ratios, q.ratios...)
+			}
+		}
+	}
+	for _, q := range all {
+		n := len(q.ratios)
+		figure.Report(t, "TTFT %s: covered in %d of %d windows, bound %.1f times the error (median)", q.name, q.covered, n, median(q.ratios))
+		assert.GreaterOrEqual(t, float64(q.covered), .95*float64(n), q.name)
+		assert.LessOrEqual(t, median(q.ratios), 4., q.name)
+	}
+}
+
+// windows measures with a client that is kept from running for a time at once, again and again.
+func windows(t *testing.T, server *known.Server, stop time.Duration) []*quantile {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { _ = server.Serve(ctx, l) })
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), target+"=http://"+l.Addr().String())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	running.Go(func() { throttle(ctx, cmd.Process.Pid, stop) })
+	found := []*quantile{{name: "p50"}, {name: "p95"}}
+	for decoder := json.NewDecoder(out); len(found[0].truth) < repeats; {
+		server.Take()
+		_, err := fmt.Fprintln(in)
+		require.NoError(t, err)
+		var q api.Quantiles
+		require.NoError(t, decoder.Decode(&q))
+		truth := stats.Summarise(server.Take().TTFT)
+		found[0].add(*q.P50, *truth.P50, *q.P50Error)
+		found[1].add(*q.P95, *truth.P95, *q.P95Error)
+	}
+	cancel()
+	_ = cmd.Wait()
+	return found
+}
+
+// throttle keeps a process from running for a quarter of the time, as a limit on its CPU does, until ctx ends.
+func throttle(ctx context.Context, pid int, stop time.Duration) {
+	for stop > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(2*stop + rand.N(2*stop)): // in step with nothing
+		}
+		_ = unix.Kill(pid, unix.SIGSTOP)
+		<-time.After(stop)
+		_ = unix.Kill(pid, unix.SIGCONT)
+	}
+}

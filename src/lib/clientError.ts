@@ -1,0 +1,48 @@
+import type { ClientError, ClientHealth } from '../client';
+import { DASH } from './format';
+
+const levels: Record<ClientHealth['verdict'], string> = {
+  ok: 'negligible',
+  noticeable: 'noticeable',
+  client_bottleneck: 'too large',
+  unknown: DASH,
+};
+
+const names: Record<ClientError['metric'], string> = { ttft: 'TTFT', tpot: 'TPOT', itl: 'ITL', latency: 'latency' };
+
+const bases: Record<ClientError['of'], (metric: string) => string> = {
+  p50: (metric) => metric,
+  difference: (metric) => `difference in ${metric}`,
+  threshold: (metric) => `distance of ${metric} from its SLO`,
+};
+
+/** How large the load generator's own error is, with the two numbers that it stands on. */
+export function verdictText(client: ClientHealth): string {
+  if (client.verdict === 'unknown') {
+    return 'Load generator self-check running';
+  }
+  const error = worst(client);
+  const numbers = error ? `: ≤ ${inMs(error.error_seconds)} of ${inMs(error.of_seconds)} ${basis(error)}` : '';
+  return `Load generator error ${levels[client.verdict]}${numbers}`;
+}
+
+function basis({ of, metric }: ClientError): string {
+  return bases[of](names[metric]);
+}
+
+/** The error that the verdict stands on: that of its level which is largest beside what it is held against. */
+export function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined {
+  const share = (e: ClientError) => e.error_seconds / e.of_seconds;
+  return metrics.filter(({ level }) => level === verdict).sort((a, b) => share(b) - share(a))[0];
+}
+
+/** Whether an outcome is withheld for the load generator's own error. */
+export function isWithheld({ metrics = [] }: ClientHealth): boolean {
+  return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
+}
+
+/** Seconds in milliseconds: to two digits, or to the millisecond. */
+export function inMs(seconds: number): string {
+  const ms = seconds * 1000;
+  return `${ms.toFixed(ms < 1 ? 2 : ms < 10 ? 1 : 0)} ms`;
+}
