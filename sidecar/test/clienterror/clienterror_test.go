@@ -1,7 +1,5 @@
 //go:build verify && linux
 
-// Package clienterror_test holds the bound on the load generator's own error against the true error: that of its
-// figures less what a server with known token times has sent, while the client is kept from running.
 package clienterror_test
 
 import (
@@ -113,9 +111,9 @@ func median(values []float64) float64 {
 // large at the median, of answers that take equally long and of others.
 func TestBoundCoversTheTrueError(t *testing.T) {
 	all := []*quantile{{name: "p50"}, {name: "p95"}}
-	for _, stop := range []time.Duration{0, 2, 5, 10, 20, 50} {
+	for _, ms := range []time.Duration{0, 2, 5, 10, 20, 50} {
+		stop := ms * time.Millisecond
 		for _, spread := range []time.Duration{0, 100 * time.Millisecond} {
-			stop *= time.Millisecond
 			server := known.New(known.Timing{First: 200 * time.Millisecond, Spread: spread, Gap: 10 * time.Millisecond})
 			these := windows(t, server, stop)
 			for i, q := range these {
