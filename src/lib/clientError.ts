@@ -26,8 +26,13 @@ export function verdictText(client: ClientHealth): string {
   return `Load generator error ${levels[client.verdict]}${numbers}`;
 }
 
-function basis({ of, metric }: ClientError): string {
-  return bases[of](names[metric]);
+/** What screens call the metric of an error. */
+export function metricName({ metric }: ClientError): string {
+  return names[metric];
+}
+
+function basis(error: ClientError): string {
+  return bases[error.of](metricName(error));
 }
 
 /** The error that the verdict stands on: that of its level which is largest beside what it is held against. */

@@ -154,9 +154,9 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 func words(e api.ClientError) string {
 	l := latencies[slices.IndexFunc(latencies, func(l latency) bool { return l.key == e.Metric })]
 	of := map[api.ErrorBasis]string{
-		api.OfP50: "a %s of %s (p50)", api.OfDifference: "a difference in %s of %s", api.OfThreshold: "a distance of %s from its SLO of %s",
+		api.OfP50: "%s %s (p50)", api.OfDifference: "%s difference in %s", api.OfThreshold: "%s distance of %s from its SLO",
 	}[e.Of]
-	return fmt.Sprintf("at most %s of "+of, inMS(e.ErrorSeconds), l.name, inMS(e.OfSeconds))
+	return fmt.Sprintf("at most %s of "+of, inMS(e.ErrorSeconds), inMS(e.OfSeconds), l.name)
 }
 
 // inMS writes seconds to two digits or to the millisecond.

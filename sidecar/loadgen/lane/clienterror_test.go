@@ -26,40 +26,40 @@ func TestLevelOfTheClientsError(t *testing.T) {
 		want   api.Verdict
 		reason string
 	}{
-		"below 2 %": {.004, 0, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)"},
+		"below 2 %": {.004, 0, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)"},
 		"2 %": {
 			.005, 0, nil, api.VerdictNoticeable,
-			"the load generator's own error is at most 5.0 ms of a TTFT of 250 ms (p50); the intervals include it",
+			"the load generator's own error is at most 5.0 ms of 250 ms TTFT (p50); the intervals include it",
 		},
 		"13 ms late": {
 			.013, .6, nil, api.VerdictNoticeable,
-			"the load generator's own error is at most 13 ms of a TTFT of 250 ms (p50); the intervals include it",
+			"the load generator's own error is at most 13 ms of 250 ms TTFT (p50); the intervals include it",
 		},
 		"half": {
 			.126, 0, nil, api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 126 ms of a TTFT of 250 ms (p50); " + remedy,
+			"TTFT cannot be judged: the load generator's own error is at most 126 ms of 250 ms TTFT (p50); " + remedy,
 		},
 		"below a tenth of a difference": {
 			.003, 0, difference(api.OutcomeWorse, .25), api.VerdictFine,
-			"the load generator's own error is at most 3.0 ms of a TTFT of 250 ms (p50)",
+			"the load generator's own error is at most 3.0 ms of 250 ms TTFT (p50)",
 		},
 		"a tenth of a difference": {
 			.004, 0, difference(api.OutcomeWorse, .25), api.VerdictNoticeable,
-			"the load generator's own error is at most 5.0 ms of a difference in TTFT of 50 ms; the intervals include it",
+			"the load generator's own error is at most 5.0 ms of 50 ms difference in TTFT; the intervals include it",
 		},
 		"of a difference that is not shown": {
 			.004, 0, difference(api.OutcomeNoDifference, .25), api.VerdictFine,
-			"the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)",
+			"the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)",
 		},
 		"withheld": {
 			.004, 0, difference(api.OutcomeWithheld, .296), api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 5.0 ms of a difference in TTFT of 4.0 ms; " + remedy,
+			"TTFT cannot be judged: the load generator's own error is at most 5.0 ms of 4.0 ms difference in TTFT; " + remedy,
 		},
 		"a threshold within it": {
 			.004, .2975, nil, api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of a distance of TTFT from its SLO of 2.5 ms; " + remedy,
+			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of 2.5 ms distance of TTFT from its SLO; " + remedy,
 		},
-		"a threshold above it": {.004, .3, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of a TTFT of 250 ms (p50)"},
+		"a threshold above it": {.004, .3, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := api.Metrics{TTFT: api.Quantiles{P50: new(.25), P95: new(.3), P50Error: new(.001), P95Error: &row.error}}

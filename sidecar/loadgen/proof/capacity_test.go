@@ -181,6 +181,33 @@ func TestCapacityHoldsBothSLOs(t *testing.T) {
 	assert.Nil(t, s.Crossing, "there is but one mode")
 }
 
+// A level misses an SLO only by more than the load generator's own error, and meets it whatever that is; of TPOT, it
+// must meet it by more than that, too.
+func TestCapacityAllowsForErrors(t *testing.T) {
+	for name, row := range map[string]struct {
+		ttft, tpotSLO float64
+		errors        map[Metric]float64
+		want          string
+	}{
+		"missed":                   {.7, 1, nil, misses},
+		"missed by more than it":   {.7, 1, map[Metric]float64{TTFT95: .02}, misses},
+		"missed by less than it":   {.7, 1, map[Metric]float64{TTFT95: .2}, open},
+		"met":                      {.5, 1, map[Metric]float64{TTFT95: .2}, meets},
+		"TPOT met by less than it": {.5, .15, map[Metric]float64{TPOT95: .09}, open},
+		"TPOT met by more than it": {.5, 1, map[Metric]float64{TPOT95: .01}, meets},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCapacity(t, func(p *CapacityPlan) { p.Modes, p.SLO.TPOT = p.Modes[:1], row.tpotSLO })
+			search(t, c, func(s Span) Result {
+				r := served(s, always(row.ttft), nil)
+				r.Errors = row.errors
+				return r
+			}, many)
+			assert.Equal(t, row.want, c.State().Modes[0].Tested[0].Verdict)
+		})
+	}
+}
+
 // What lies at the threshold itself seems to meet it, is certain either way at no level, and
 // soon given up.
 func TestCapacityTooCloseToCall(t *testing.T) {

@@ -214,6 +214,48 @@ func TestResumes(t *testing.T) {
 	assert.Greater(t, len(want), 4, "it must take some pairs to show anything")
 }
 
+// The load generator's own errors widen the interval to the side on which an arm's true value may lie, of TPOT to
+// both; a verdict that they could change is none.
+func TestErrorsWidenTheInterval(t *testing.T) {
+	with := func(error float64, arm Arm) *Trial {
+		trial := newTrial(t, nil)
+		drive(t, trial, .7, 3)
+		for i := range trial.Done {
+			d := &trial.Done[i]
+			for _, m := range []Metric{TTFT95, TPOT95} {
+				if s := d.Metrics[m]; d.Arm == arm {
+					s.Error = error
+					d.Metrics[m] = s
+				}
+			}
+		}
+		return trial
+	}
+	interval := func(trial *Trial, m Metric) [2]float64 { return trial.difference(m, trial.pairs(), alpha).Interval }
+	for _, m := range []Metric{TTFT95, TPOT95} {
+		before := interval(with(0, ArmA), m)
+		ofA, ofB := interval(with(.1, ArmA), m), interval(with(.1, ArmB), m)
+		assert.InDelta(t, math.Log1p(before[1])+.1, math.Log1p(ofA[1]), 1e-9, m)
+		assert.InDelta(t, math.Log1p(before[0])-.1, math.Log1p(ofB[0]), 1e-9, m)
+		assert.Equal(t, m == TTFT95, ofA[0] == before[0], m)
+		assert.Equal(t, m == TTFT95, ofB[1] == before[1], m)
+	}
+	assert.Equal(t, BBetter, with(0, ArmA).State().Verdict)
+	assert.Equal(t, BBetter, with(.5, ArmB).State().Verdict, "B may only be better still")
+	assert.Equal(t, Running, with(.5, ArmA).State().Verdict)
+}
+
+// What a result says of its errors is kept with the metric, on the scale of differences.
+func TestErrorOfASpan(t *testing.T) {
+	trial := newTrial(t, nil)
+	r := recording(rand.New(rand.NewPCG(1, 1)), .4, 60)
+	require.NoError(t, trial.Add(Result{Elapsed: 100, Recording: r, Errors: map[Metric]float64{TTFT50: .04, TTFT95: 9}}))
+	m := trial.Done[0].Metrics
+	assert.InDelta(t, -math.Log1p(-.04/math.Exp(m[TTFT50].Whole)), m[TTFT50].Error, 1e-9)
+	assert.InDelta(t, math.Ln2, m[TTFT95].Error, 1e-9, "half of it at most")
+	assert.Zero(t, m[TPOT95].Error)
+}
+
 // A spoiled span is repeated once, with its draws; spoiled again, its pair is left out.
 func TestSpoiledSpans(t *testing.T) {
 	trial := newTrial(t, nil)

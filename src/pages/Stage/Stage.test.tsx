@@ -115,8 +115,8 @@ describe('what the crowd sees', () => {
 
   it.each([
     ['negligible', clientError('ok'), ''],
-    ['noticeable', clientError('noticeable'), 'own error ≤ 13 ms'],
-    ['too large, but nothing is withheld for it', clientError('client_bottleneck'), 'own error ≤ 13 ms'],
+    ['noticeable', clientError('noticeable'), 'own error ≤ 13 ms (ITL)'],
+    ['too large, but nothing is withheld for it', clientError('client_bottleneck'), 'own error ≤ 13 ms (ITL)'],
   ])('has nothing but a small mark where the load generator’s own error is %s', async (_, error, mark) => {
     const { client } = await show();
     act(() => client.show({}, { client: error }));

@@ -1,6 +1,6 @@
 import { toModel, type Cell, type TableModel } from '../../components/Comparison';
 import type { Cluster, Live, Worker } from '../../client';
-import { inMs, isWithheld, worst } from '../../lib/clientError';
+import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
 import { DASH, digits, written, type Improvement } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import type { SLOLevel } from '../../lib/slo';
@@ -143,7 +143,7 @@ export function errorMark({ state, lane }: Live): { text: string; title: string 
   }
   const { client } = state.snapshot;
   const error = client.verdict === 'ok' || isWithheld(client) ? undefined : worst(client);
-  return error && { text: `own error ≤ ${inMs(error.error_seconds)}`, title: client.reason };
+  return error && { text: `own error ≤ ${inMs(error.error_seconds)} (${metricName(error)})`, title: client.reason };
 }
 
 /** A time of day, to the minute or the second. */
