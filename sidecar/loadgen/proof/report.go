@@ -111,6 +111,7 @@ type Average struct {
 	Worse       []int      `json:"worse"`
 	NoneShown   []int      `json:"no_difference"`
 	TooVariable []int      `json:"too_variable"`
+	Withheld    []int      `json:"withheld"` // for the load generator's own error
 }
 
 // Quantity is a column of a report's tables.
@@ -490,7 +491,7 @@ func (k kind) advantage(a, b float64) float64 {
 func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
-		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{}, TooVariable: []int{},
+		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{}, TooVariable: []int{}, Withheld: []int{},
 	}
 	for i := range p.Levels {
 		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency
@@ -527,6 +528,8 @@ func (s *Average) levels(of api.Outcome) *[]int {
 		return &s.NoneShown
 	case api.OutcomeTooVariable:
 		return &s.TooVariable
+	case api.OutcomeWithheld:
+		return &s.Withheld
 	}
 	return nil
 }

@@ -55,6 +55,21 @@ func measured(level int, m api.ModeState, ttft95, tokens, share float64) api.Bas
 	return r
 }
 
+// Where the load generator's own error could change an outcome, a report says so and counts the level as neither.
+func TestReportNamesWhatIsWithheld(t *testing.T) {
+	s := crossed()
+	for i := range s.Rows[:2] { // .446 and .655 s, and .2 s of the latter may be the load generator's
+		r := &s.Rows[i]
+		r.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: new(.2)}}
+		r.Intervals.TTFT.P95[0] -= .2
+	}
+	r := NewSweepReport(s)
+	assert.Equal(t, api.OutcomeWithheld, r.Pairs[0].Levels[0].Figures[QuantityTTFT95].Outcome)
+	assert.Equal(t, []int{60}, r.Pairs[0].Averages[QuantityTTFT95].Withheld)
+	assert.Contains(t, text(t, r), ownError+" (+31.9 %)")
+	assert.Contains(t, text(t, r), ownError+" at 60")
+}
+
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
 func crossed() api.Sweep {
 	s := swept(api.SweepLevels, 60, 120, 180)
@@ -315,4 +330,22 @@ func TestReportsListsAreLists(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, written(t, r, api.ReportJSON), "null")
 	assert.Equal(t, "mine (A)", r.Sides[0].Name, "a result beside itself")
+}
+
+// The mean of rows has the mean of their errors, in its intervals, where all of them have one.
+func TestMeanRowHasErrors(t *testing.T) {
+	rows := []api.BaselineRow{measured(60, kv, .4, 2000, .02), measured(60, kv, .5, 2000, .02)}
+	before := MeanRow(rows).Intervals.TTFT.P95
+	for i := range rows {
+		rows[i].Errors = &api.RowErrors{
+			TTFT: api.Percentiles{P95: new(.01 + .02*float64(i))}, TPOT: api.Percentiles{P95: new(.001)},
+		}
+	}
+	mean := MeanRow(rows)
+	assert.InDelta(t, .02, *mean.Errors.TTFT.P95, 1e-9)
+	assert.InDelta(t, max(0, before[0]-.02), mean.Intervals.TTFT.P95[0], 1e-9)
+	assert.InDelta(t, before[1], mean.Intervals.TTFT.P95[1], 1e-9)
+	assert.InDelta(t, .041, mean.Intervals.TPOT.P95[1], 1e-9)
+	rows[1].Errors = nil
+	assert.Nil(t, MeanRow(rows).Errors)
 }

@@ -12,6 +12,7 @@ import (
 const (
 	noneShown   = "no difference shown"
 	tooVariable = "too variable to say"
+	ownError    = "withheld for the load generator's own error"
 	notRecorded = "not recorded"
 )
 
@@ -122,6 +123,8 @@ func (q Quantity) advantageCell(f *Figure) string {
 		return noneShown + " (" + text + ")"
 	case f.Outcome == api.OutcomeTooVariable:
 		return tooVariable + " (" + text + ")"
+	case f.Outcome == api.OutcomeWithheld:
+		return ownError + " (" + text + ")"
 	case f.Interval == nil || f.Estimated:
 		return text
 	}
@@ -145,7 +148,7 @@ func (q Quantity) verdict(s Average, b string) string {
 	for _, of := range []struct {
 		levels []int
 		words  string
-	}{{s.Worse, b + " is worse at "}, {s.NoneShown, noneShown + " at "}, {s.TooVariable, tooVariable + " at "}} {
+	}{{s.Worse, b + " is worse at "}, {s.NoneShown, noneShown + " at "}, {s.TooVariable, tooVariable + " at "}, {s.Withheld, ownError + " at "}} {
 		if len(of.levels) > 0 {
 			parts = append(parts, of.words+numbers(of.levels))
 		}

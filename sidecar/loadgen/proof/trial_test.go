@@ -217,14 +217,14 @@ func TestResumes(t *testing.T) {
 // The load generator's own errors widen the interval to the side on which an arm's true value may lie, of TPOT to
 // both; a verdict that they could change is none.
 func TestErrorsWidenTheInterval(t *testing.T) {
-	with := func(error float64, arm Arm) *Trial {
+	with := func(e float64, arm Arm) *Trial {
 		trial := newTrial(t, nil)
 		drive(t, trial, .7, 3)
 		for i := range trial.Done {
 			d := &trial.Done[i]
 			for _, m := range []Metric{TTFT95, TPOT95} {
 				if s := d.Metrics[m]; d.Arm == arm {
-					s.Error = error
+					s.Error = e
 					d.Metrics[m] = s
 				}
 			}

@@ -436,6 +436,9 @@ func (p *Pair) outcomes(q Quantity, s *Average) string {
 	if len(s.TooVariable) > 0 {
 		parts = append(parts, tooVariable+" at "+numbers(s.TooVariable))
 	}
+	if len(s.Withheld) > 0 {
+		parts = append(parts, ownError+" at "+numbers(s.Withheld))
+	}
 	return strings.Join(parts, "; ")
 }
 
