@@ -132,6 +132,9 @@ const (
 	// certain is how many standard errors a bound allows for: 95 % on one side, for samples of
 	// which about four are late together, as bursts are.
 	certain = 1.645 * 2
+	// more is a quarter on top, since turns are not late at the moments at which the probes are:
+	// without it, 114 of 120 bounds on a quiet machine held, and missed by up to 18 %.
+	more = 1.25
 	// unseen is what the probes may miss, in seconds: their own transport is a loopback.
 	unseen = 100e-6
 )
@@ -156,7 +159,7 @@ func (l *Lags) bound(p, value float64, n int, shape *api.Shape) float64 {
 		return max(mean, quantile)
 	}
 	late := 1. // of the spread, as a share
-	if own := above(.95, 1) - l.Quantile(.05); own < shape.Range {
+	if own := above(.95, certain/2) - l.Quantile(.05); own < shape.Range {
 		late = own * own / (shape.Range * shape.Range)
 	}
 	likely := mean + late*(value-shape.Mean)
@@ -249,7 +252,7 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 				shape, send = nil, 0
 			}
 			e := max(l.Timer.bound(p, *value, of.q.N, shape), l.Stream.bound(p, *value, of.q.N, shape))
-			e = (e+unseen)*of.share + send
+			e = (more*e+unseen)*of.share + send
 			return &e, Widen(in, &e, of.bothWays)
 		}
 		of.q.P50Error, of.q.P50Interval = allow(.5, of.q.P50, of.q.P50Interval)

@@ -263,7 +263,7 @@ func TestClient(t *testing.T) {
 		},
 		"too large": {
 			80 * time.Millisecond, "bottleneck", "too large: TTFT cannot be judged: ",
-			"undecided: TTFT p95 669 ms of 600 ms (up to 8", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 8",
+			"undecided: TTFT p95 669 ms of 600 ms (up to 10", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
