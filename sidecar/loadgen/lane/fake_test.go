@@ -64,9 +64,17 @@ func (f *fake) set(change func(*fake)) {
 
 func (f *fake) Root() string { return f.url }
 
-func (f *fake) Model() string { return f.model }
+func (f *fake) Model() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.model
+}
 
-func (f *fake) Probes() int64 { return int64(f.probes) }
+func (f *fake) Probes() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return int64(f.probes)
+}
 
 func (f *fake) Extensions() map[string]bool { return f.extensions }
 
@@ -97,6 +105,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk, ill := f.ttft, f.gap, f.words, f.perChunk, f.ill
+	finish := f.finish
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now(), Worker: 16549284283275536882}
@@ -119,7 +128,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		if !f.silentCache {
 			r.Usage.Cached, r.Usage.HasCached = 400, true
 		}
-		r.Content, r.FinishReason = "An answer.", f.finish
+		r.Content, r.FinishReason = "An answer.", finish
 	}
 	r.Ended = time.Now()
 	return r

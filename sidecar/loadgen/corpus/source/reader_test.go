@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -162,6 +163,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 type service struct {
 	*httptest.Server
 	backend   gofakes3.Backend
+	mu        sync.Mutex // of what requests change
 	away      bool
 	refuses   string // end of the key that is not served; empty: all are
 	key       string // the access key that it wants; empty: none
@@ -174,6 +176,8 @@ func newService(t *testing.T) *service {
 	s := &service{backend: s3mem.New()}
 	s3 := gofakes3.New(s.backend).Server()
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.signature = req.Header.Get("Authorization")
 		switch {
 		case s.away:
