@@ -64,8 +64,11 @@ type Report struct {
 	Seed        uint64            `json:"seed,string"`
 	Steps       []api.StepRecord  `json:"steps"`
 
-	Turns                 Turns          `json:"turns"`
-	Metrics               api.Metrics    `json:"metrics"` // of the turns that ended well
+	Turns   Turns       `json:"turns"`
+	Metrics api.Metrics `json:"metrics"` // of the turns that ended well
+	// FirstAnswer is the time to the first token after the reasoning; nil where no turn had any.
+	FirstAnswer           *api.Quantiles `json:"first_answer,omitempty"`
+	Tokens                Tokens         `json:"tokens"`
 	OutputTokensPerSecond Value          `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value          `json:"requests_per_second"` // turns that ended well
 	KVHitRatio            Value          `json:"kv_hit_ratio"`
@@ -98,6 +101,37 @@ type Turns struct {
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"` // in flight when the run ended: neither a success nor an error
 	SLOMet    int `json:"slo_met"`   // that met every SLO
+}
+
+// Tokens are those of the turns that ended well. Input and Cached are sums over the turns whose
+// count the server reported; the others are counted beside them.
+type Tokens struct {
+	Input         int64 `json:"input"`
+	InputUnknown  int   `json:"input_unknown,omitempty"`
+	Cached        int64 `json:"cached"`
+	CachedUnknown int   `json:"cached_unknown,omitempty"`
+	Output        int64 `json:"output"`
+	Estimated     int   `json:"output_estimated,omitempty"` // turns whose output is the number of chunks
+}
+
+// add takes in a turn that ended well.
+func (n *Tokens) add(t *api.Turn) {
+	if t.PromptTokens != nil {
+		n.Input += int64(*t.PromptTokens)
+	} else {
+		n.InputUnknown++
+	}
+	if t.CachedTokens != nil {
+		n.Cached += int64(*t.CachedTokens)
+	} else {
+		n.CachedUnknown++
+	}
+	if t.OutputTokens != nil {
+		n.Output += int64(*t.OutputTokens)
+	}
+	if t.TokenSource == "chunks" {
+		n.Estimated++
+	}
 }
 
 // Value is a figure with its 95 % interval; nil where it is not known.
@@ -222,6 +256,9 @@ func (b *Builder) Add(t *api.Turn) {
 		e.N++
 	}
 	r := b.report
+	if t.Status == api.TurnOK {
+		r.Tokens.add(t)
+	}
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
 	}
@@ -257,7 +294,7 @@ func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...st
 	}
 	r.Client = b.run.Client.judged(&b.run, &whole.Window.Metrics)
 	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
-	r.Metrics, r.TTFTByTurn = whole.Window.Metrics, whole.TTFTByTurn
+	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
 	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
 	r.KVHitRatio = Value{whole.HitRatio, whole.HitInterval}
 	if whole.OK > 0 {

@@ -131,6 +131,23 @@ func TestSLOLine(t *testing.T) {
 	assert.Contains(t, text(t, reported(t, short, nil)), "missed: TTFT p95 669 ms of 600 ms; TPOT p95 not measured; ")
 }
 
+// A figure that some turns do not have is said beside it, and is never 0.
+func TestUnknownFigures(t *testing.T) {
+	turns := some()
+	for _, one := range turns {
+		one.PromptTokens, one.CachedTokens, one.TokenSource = nil, nil, "chunks"
+		one.TPOT, one.FirstAnswer = nil, new(2.5)
+	}
+	got := text(t, reported(t, turns, func(run *Run) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
+	for _, want := range []string{
+		"First answer  2500", "Tokens           input not reported, cached not reported, ", "output (estimated from the chunks of ",
+		"TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ", "cached tokens of ", "SLO              not measured",
+	} {
+		assert.Contains(t, got, want)
+	}
+	assert.Contains(t, text(t, reported(t, some(), nil)), " cached, ")
+}
+
 // The summary has what the cluster reported: workers and their number over time, the queue, hits by source, and the
 // events. What was not known is not 0.
 func TestClusterOfARun(t *testing.T) {

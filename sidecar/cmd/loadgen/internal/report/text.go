@@ -99,11 +99,16 @@ func (r *Report) latencies() (rows []latency) {
 		if m.q.Estimated {
 			m.name += " (estimated)"
 		}
-		rows = append(rows, latency{
-			m.name, ms(m.q.P50), msInterval(m.q.P50Interval), ms(m.q.P95), msInterval(m.q.P95Interval), ms(m.q.P99), m.q.N,
-		})
+		rows = append(rows, latencyOf(m.name, m.q))
+	}
+	if r.FirstAnswer != nil {
+		rows = slices.Insert(rows, 1, latencyOf("First answer", *r.FirstAnswer))
 	}
 	return rows
+}
+
+func latencyOf(name string, q api.Quantiles) latency {
+	return latency{name, ms(q.P50), msInterval(q.P50Interval), ms(q.P95), msInterval(q.P95Interval), ms(q.P99), q.N}
 }
 
 // row is a line of the summary, or several below one name.
@@ -124,6 +129,8 @@ func (r *Report) rows() []row {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
 		add("KV cache hit", r.KVHitRatio.text(percent))
+		add("Tokens", r.tokenLine())
+		add("Unknown", r.unknownLines()...)
 	}
 	add("Errors", r.errorLines()...)
 	for _, c := range r.Cluster.rows() {
@@ -138,6 +145,40 @@ func (r *Report) rows() []row {
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
 	add("Data", append(data, r.Data.Files...)...)
 	return rows
+}
+
+// tokenLine is the sum of the tokens of the turns that ended well.
+func (r *Report) tokenLine() string {
+	n := r.Tokens
+	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}
+	if n.InputUnknown < r.Turns.OK {
+		parts[0] = fmt.Sprintf("%d input", n.Input)
+	}
+	if n.CachedUnknown < r.Turns.OK {
+		parts[1] = fmt.Sprintf("%d cached", n.Cached)
+	}
+	if n.Estimated > 0 {
+		parts[2] += " (estimated from the chunks of " + plural(n.Estimated, "turn") + ")"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unknownLines name the figures that some turns which ended well do not have.
+func (r *Report) unknownLines() (lines []string) {
+	for _, m := range []struct {
+		what string
+		n    int
+	}{
+		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
+		{"TPOT and ITL of %s: the tokens came in bursts", r.Metrics.TPOT.Unknown},
+		{"input tokens of %s: not reported", r.Tokens.InputUnknown},
+		{"cached tokens of %s: not reported", r.Tokens.CachedUnknown},
+	} {
+		if m.n > 0 {
+			lines = append(lines, fmt.Sprintf(m.what, fmt.Sprintf("%d of %s", m.n, plural(r.Turns.OK, "turn"))))
+		}
+	}
+	return lines
 }
 
 func (r *Report) errorLines() []string {
