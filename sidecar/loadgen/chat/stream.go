@@ -285,7 +285,7 @@ func (s *stream) event(name string, data []byte) {
 	if s.done || s.fail != nil || len(data) == 0 && name != errorEvent {
 		return
 	}
-	if string(data) == "[DONE]" {
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		if s.done = s.begun; !s.done {
 			s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"}
 			return

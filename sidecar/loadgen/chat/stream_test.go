@@ -90,6 +90,7 @@ func TestStreams(t *testing.T) {
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
 		},
 		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"blanks around [DONE]", answerOf(event("a"), "data:  [DONE] \n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
