@@ -383,7 +383,7 @@ type SweepSpan struct {
 // before them in the span left there, and what stands in front of every opening, explains cached
 // tokens; the text of the opening is not explained.
 type SweepFirstTurns struct {
-	Openings int `json:"openings"`           // whose first turn told its cached tokens
+	Openings int `json:"openings"`           // whose first turn reported its cached tokens
 	Warm     int `json:"warm"`               // of which the first turn found more than is explained
 	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
 }

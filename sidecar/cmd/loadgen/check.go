@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,22 +102,42 @@ func checkData(ctx context.Context, conf *config.Config) (notes []string, err er
 	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, api.Refuse("data_dir", conf.DataDir, "a directory, or one that can be made")
 	}
-	all := baseline.Builtin()
-	if err == nil {
-		kept, err := store.ReadBaselines(ctx, conf.DataDir)
-		if err != nil {
-			return nil, fmt.Errorf("data_dir: cannot read the baselines in %s: %w", conf.DataDir, err)
-		}
-		all = append(all, kept...)
+	dir := conf.DataDir
+	if err != nil {
+		dir = "" // it does not exist yet
+	}
+	all, err := knownBaselines(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	name := conf.Baseline.Default
-	if name == "" || name == api.ThisTarget || slices.ContainsFunc(all, func(b api.Baseline) bool { return b.Name == name }) {
+	if _, ok := all[name]; ok || name == "" || name == api.ThisTarget {
 		return nil, nil
 	}
-	var names []string
-	for _, b := range all {
-		names = append(names, b.Name)
+	return []string{fmt.Sprintf("There is no baseline %q for baseline.default. There are: %s.", name, baselineNames(all))}, nil
+}
+
+// knownBaselines gives the built-in baselines and those in a data directory by name; an empty
+// directory has none. The first of a name counts.
+func knownBaselines(ctx context.Context, dir string) (map[string]api.Baseline, error) {
+	list := baseline.Builtin()
+	if dir != "" {
+		kept, err := store.ReadBaselines(ctx, dir)
+		if err != nil {
+			return nil, fmt.Errorf("data_dir: cannot read the baselines in %s: %w", dir, err)
+		}
+		list = append(list, kept...)
 	}
-	slices.Sort(names)
-	return []string{fmt.Sprintf("There is no baseline %q for baseline.default. There are: %s.", name, strings.Join(names, ", "))}, nil
+	all := make(map[string]api.Baseline, len(list))
+	for _, b := range list {
+		if _, ok := all[b.Name]; !ok {
+			all[b.Name] = b
+		}
+	}
+	return all, nil
+}
+
+// baselineNames lists the names of baselines in order.
+func baselineNames(all map[string]api.Baseline) string {
+	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
 )
 
@@ -97,24 +95,16 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 		r.all[side] = b
 		return nil
 	}
-	known := baseline.Builtin()
-	if r.dir != "" {
-		kept, err := store.ReadBaselines(ctx, r.dir)
-		if err != nil {
-			return fmt.Errorf("data_dir: cannot read the baselines in %s: %w", r.dir, err)
-		}
-		known = append(known, kept...)
+	known, err := knownBaselines(ctx, r.dir)
+	if err != nil {
+		return err
 	}
-	var names []string
-	for _, b := range known {
-		if b.Name == name {
-			r.all[side] = b
-			return nil
-		}
-		names = append(names, b.Name)
+	b, ok := known[name]
+	if !ok {
+		return api.Refuse(side, fmt.Sprintf("%.80q", name), "a readable file, or one of the baselines: "+baselineNames(known))
 	}
-	slices.Sort(names)
-	return api.Refuse(side, fmt.Sprintf("%.80q", name), "a readable file, or one of the baselines: "+strings.Join(names, ", "))
+	r.all[side] = b
+	return nil
 }
 
 // maxResult is the size of a file with a result: more than any that there is.

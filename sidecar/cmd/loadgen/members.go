@@ -85,7 +85,7 @@ func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
 	}
 }
 
-// lags are how late whoever measures has been since it began.
+// lags are how late the processes that hold streams have been since the start.
 func (g *generator) lags() stats.Lag {
 	if g.members != nil {
 		return g.members.Total()
@@ -93,7 +93,7 @@ func (g *generator) lags() stats.Lag {
 	return g.check.Total()
 }
 
-// health is that of whoever measures.
+// health is that of the processes that hold streams.
 func (g *generator) health(now time.Time) api.ClientHealth {
 	own := g.check.Health(now)
 	if g.members != nil {

@@ -78,9 +78,9 @@ type shadowing struct {
 
 // progress is how far a reading is.
 type progress struct {
-	what string
-	read int64
-	told time.Time
+	what     string
+	read     int64
+	reported time.Time
 }
 
 // table reads the trace for all policies. What has to be known of the whole trace before, its
@@ -174,7 +174,7 @@ func (s *shadowing) merge(spans map[uint64]*presence) {
 
 // open reads the files from their beginning.
 func (s *shadowing) open(what string) (*requests, error) {
-	s.progress = progress{what: what, told: time.Now()}
+	s.progress = progress{what: what, reported: time.Now()}
 	r, err := s.files.Open(trace.Options{
 		BlockTokens: s.conf.BlockTokens, Unit: trace.Unit(s.conf.TimeUnit), Disorder: s.conf.Disorder, Progress: func(n int) { s.progress.read += int64(n) },
 	})
@@ -337,7 +337,7 @@ func (s *shadowing) replay(ctx context.Context, source shadow.Source, options []
 	return figures, nil
 }
 
-// tellEvery is how often progress is told where it stays in the log.
+// tellEvery is how often progress is reported where it stays in the log.
 const tellEvery = 10 * time.Second
 
 // showProgress says how far the reading is: in the last line of a terminal, else in a line now and then.
@@ -350,8 +350,8 @@ func (s *shadowing) showProgress(requests int64) {
 	switch {
 	case s.live:
 		s.out.show(line)
-	case time.Since(p.told) >= tellEvery:
-		p.told = time.Now()
+	case time.Since(p.reported) >= tellEvery:
+		p.reported = time.Now()
 		fmt.Fprintln(s.out, line)
 	}
 }

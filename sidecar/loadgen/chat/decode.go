@@ -82,21 +82,21 @@ type nvextJSON struct {
 
 // number is a number, also one in quotes. Anything else counts as not reported.
 type number struct {
-	value float64
-	told  bool
+	value    float64
+	reported bool
 }
 
 func (n *number) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range is infinite, and in no range
-		n.value, n.told = v, true
+		n.value, n.reported = v, true
 	}
 	return nil
 }
 
-// in gives the number if it is told and lies in its range.
-func (n number) in(r plausible.Range, name string) (v float64, told bool) {
-	if n.told && r.Has(plausible.Target, name, n.value) {
+// in gives the number if it is reported and lies in its range.
+func (n number) in(r plausible.Range, name string) (v float64, reported bool) {
+	if n.reported && r.Has(plausible.Target, name, n.value) {
 		return n.value, true
 	}
 	return 0, false
@@ -175,11 +175,11 @@ func (u *usageJSON) reported() *Usage {
 }
 
 func (n *nvextJSON) timing() (t Timing) {
-	seconds := number{n.Timing.TTFT.value / 1000, n.Timing.TTFT.told}
+	seconds := number{n.Timing.TTFT.value / 1000, n.Timing.TTFT.reported}
 	t.TTFT, t.HasTTFT = seconds.in(plausible.Seconds, "nvext.timing.ttft_ms / 1000")
 	t.PredictedHitRatio, t.HasPredicted = n.Timing.HitRate.in(plausible.Ratio, "nvext.timing.kv_hit_rate")
-	depth, told := n.Timing.QueueDepth.in(plausible.Requests, "nvext.timing.router_queue_depth")
-	t.QueueDepth, t.HasQueueDepth = int(depth), told
+	depth, reported := n.Timing.QueueDepth.in(plausible.Requests, "nvext.timing.router_queue_depth")
+	t.QueueDepth, t.HasQueueDepth = int(depth), reported
 	return t
 }
 

@@ -59,7 +59,7 @@ type Result struct {
 	// FirstAnswer is the time to the first chunk that is part of the answer and not of its
 	// reasoning; 0 where none came.
 	FirstAnswer time.Duration
-	Worker      uint64 // Dynamo's instance id, 0 where not told
+	Worker      uint64 // Dynamo's instance id, 0 where not reported
 	Timing      Timing
 	Err         *Error // nil for a whole answer
 	Cancelled   bool   // the caller's context ended; then Err is nil

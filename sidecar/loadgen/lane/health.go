@@ -21,7 +21,7 @@ const (
 )
 
 // finalFor is how long a refusal that a repeat cannot change stands for the turns that ask anew:
-// somebody may have mended the server.
+// the server may be repaired.
 const finalFor = 30 * time.Second
 
 // noticeFrom is the number of answers with the same peculiarity from which it is reported.
@@ -60,7 +60,9 @@ type peculiar struct{ all, unfinished, buffered int }
 func NewSender(c Client) workload.Sender { return newTarget(c, func() {}) }
 
 func newTarget(c Client, notify func()) *target {
-	t := &target{client: c, notify: notify, probing: make(chan struct{}, 1), problem: "the target has not answered yet"}
+	t := &target{
+		client: c, notify: notify, probing: make(chan struct{}, 1), problem: "the target has not answered yet", fresh: freshFor,
+	}
 	t.probing <- struct{}{}
 	return t
 }
@@ -179,7 +181,7 @@ func (t *target) serves() {
 // server may answer next, whose extensions are not known.
 func (t *target) failed(e *chat.Error) {
 	t.mu.Lock()
-	lost := e.Unreached || e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > max(t.fresh, freshFor)
+	lost := e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > t.fresh
 	changed := lost && t.problem != e.Message && (!t.final || e.Final() || e.Unreached)
 	if lost {
 		t.probed = false
@@ -226,12 +228,9 @@ func (t *target) check(ctx context.Context) {
 // askAgain looks whether a server that refused for good lists other models by now, which costs
 // no tokens. Only then is it probed again.
 func (t *target) askAgain(ctx context.Context) {
-	models, err := t.client.Models(ctx)
+	before, err := t.list(ctx)
 	t.mu.Lock()
-	changed := err == nil && t.listed != nil && !slices.Equal(models, t.listed)
-	if err == nil {
-		t.listed = append(make([]string, 0, len(models)), models...)
-	}
+	changed := err == nil && before != nil && !slices.Equal(before, t.listed)
 	if changed {
 		t.refusal, t.pause = nil, 0
 	} else {
@@ -243,21 +242,28 @@ func (t *target) askAgain(ctx context.Context) {
 	}
 }
 
-// askModels asks whether the server still answers. One that serves without listing its models is
-// no worse for it: a list that never came proves nothing, unless there is no connection at all.
-func (t *target) askModels(ctx context.Context) {
+// list asks for the models and keeps them. It gives those that were kept before, nil where there
+// was no list.
+func (t *target) list(ctx context.Context) (before []string, err *chat.Error) {
 	models, err := t.client.Models(ctx)
 	t.mu.Lock()
-	proves := t.listed != nil
+	defer t.mu.Unlock()
+	before = t.listed
 	if err == nil {
 		t.listed = append(make([]string, 0, len(models)), models...)
 	}
-	t.mu.Unlock()
+	return before, err
+}
+
+// askModels asks whether the server still answers. One that serves without listing its models is
+// no worse for it: a list that never came proves nothing, unless there is no connection at all.
+func (t *target) askModels(ctx context.Context) {
+	before, err := t.list(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
 		t.serves()
-	case err.Unreached, proves && !err.Final():
+	case err.Unreached, before != nil && !err.Final():
 		t.failed(err)
 	}
 }

@@ -104,6 +104,12 @@ func (t *tally) countUnknown(one *turn) {
 	if one.tpotUnknown() {
 		t.unknownTPOT++
 	}
+	if one.PromptTokens == 0 {
+		t.PromptUnknown++
+	}
+	if !one.HasCached {
+		t.CachedUnknown++
+	}
 }
 
 // report computes what follows from the tally. It needs no lock.

@@ -93,7 +93,9 @@ type Report struct {
 
 	// Tokens of whole turns.
 	PromptTokens, CachedTokens, OutputTokens int64
-	// HitRatio is cached / prompt tokens over the turns that told cached
+	// Whole turns without a count of prompt and of cached tokens.
+	PromptUnknown, CachedUnknown int
+	// HitRatio is cached / prompt tokens over the turns that reported cached
 	// tokens; nil where none did.
 	HitRatio *float64
 

@@ -114,26 +114,6 @@ type Tokens struct {
 	Estimated     int   `json:"output_estimated,omitempty"` // turns whose output is the number of chunks
 }
 
-// add takes in a turn that ended well.
-func (n *Tokens) add(t *api.Turn) {
-	if t.PromptTokens != nil {
-		n.Input += int64(*t.PromptTokens)
-	} else {
-		n.InputUnknown++
-	}
-	if t.CachedTokens != nil {
-		n.Cached += int64(*t.CachedTokens)
-	} else {
-		n.CachedUnknown++
-	}
-	if t.OutputTokens != nil {
-		n.Output += int64(*t.OutputTokens)
-	}
-	if t.TokenSource == "chunks" {
-		n.Estimated++
-	}
-}
-
 // Value is a figure with its 95 % interval; nil where it is not known.
 type Value struct {
 	Value    *float64    `json:"value,omitempty"`
@@ -256,8 +236,8 @@ func (b *Builder) Add(t *api.Turn) {
 		e.N++
 	}
 	r := b.report
-	if t.Status == api.TurnOK {
-		r.Tokens.add(t)
+	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
+		r.Tokens.Estimated++
 	}
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
@@ -295,6 +275,11 @@ func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...st
 	r.Client = b.run.Client.judged(&b.run, &whole.Window.Metrics)
 	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
+	r.Tokens = Tokens{
+		Input: whole.PromptTokens, InputUnknown: whole.PromptUnknown,
+		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,
+		Output: whole.OutputTokens, Estimated: r.Tokens.Estimated,
+	}
 	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
 	r.KVHitRatio = Value{whole.HitRatio, whole.HitInterval}
 	if whole.OK > 0 {
