@@ -137,7 +137,8 @@ func processParts() []suite.Part {
 		},
 		{
 			Name: "client", Run: verified("./sidecar/test/clienterror"), Capability: "the load generator's own error",
-			Checks: "its bound against the true error, on a server with known token times, while the client is kept from running",
+			Checks: "its bound against the true error, on a server with known token times, " +
+				"while the client is kept from running",
 		},
 		{
 			Name: "members", Run: killedMembers, Capability: "several load generators as one",

@@ -65,7 +65,8 @@ func TestPanelsCountOnce(t *testing.T) {
 // evaluate gives the values of a query at the beginning, each behind its pod or GPU.
 func evaluate(t *testing.T, engine *promql.Engine, from storage.Queryable, expr string) (rows []string) {
 	t.Helper()
-	query, err := engine.NewInstantQuery(t.Context(), from, nil, strings.ReplaceAll(expr, "$namespace", "n"), time.Unix(0, 0))
+	expr = strings.ReplaceAll(expr, "$namespace", "n")
+	query, err := engine.NewInstantQuery(t.Context(), from, nil, expr, time.Unix(0, 0))
 	require.NoError(t, err)
 	vector, err := query.Exec(t.Context()).Vector()
 	require.NoError(t, err)

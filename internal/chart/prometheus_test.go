@@ -177,7 +177,10 @@ func TestEgress(t *testing.T) {
 		{[]string{"loadgen.config.target.url=http://llm.models.svc.cluster.local", "prometheus.url=http://prometheus.monitoring:9090"}, []string{"models", "monitoring"}, []string{"9090"}},
 		{[]string{"loadgen.config.target.url=https://10.0.0.7", "loadgen.config.followup.url=http://models.example.com/api"}, nil, []string{"443", "80"}},
 		{[]string{"loadgen.config.target.url=http://[fd00::7]:8000"}, nil, []string{"8000"}},
-		{[]string{"loadgen.config.target.url=http://10.0.0.7:8000", "loadgen.config.cluster.metrics_urls={no-target,http://10.0.0.8:8123}"}, nil, []string{"8000", "8123"}},
+		{[]string{
+			"loadgen.config.target.url=http://10.0.0.7:8000",
+			"loadgen.config.cluster.metrics_urls={no-target,http://10.0.0.8:8123}",
+		}, nil, []string{"8000", "8123"}},
 		{[]string{"loadgen.config.mode.driver=endpoints", "loadgen.config.mode.endpoints={kv=http://kv.a.svc:8000,round_robin=http://rr.b.svc:8000}", "prometheus.create=true"}, []string{"a", "b", "kvbooth"}, nil},
 	} {
 		objects, _, err := Render(t.Context(), program, root, Options{Set: c.set})

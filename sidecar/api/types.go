@@ -189,7 +189,7 @@ type WorkloadShape struct {
 	ThinkSeconds  *float64      `json:"think_seconds,omitempty"` // the user's pause before a follow-up; nil: not known
 	TargetRPS     *float64      `json:"target_rps,omitempty"`    // requests a second at most; 0: no cap; nil: not known
 	Timeouts      *Timeouts     `json:"timeouts,omitempty"`      // nil: not known
-	Request       string        `json:"request,omitempty"`       // further fields of each request's body, as JSON; empty: none
+	Request       string        `json:"request,omitempty"`       // further fields of each body, as JSON; empty: none
 }
 
 // Timeouts are how long a turn may take, in seconds. A turn that takes longer is an error: no
@@ -278,7 +278,7 @@ type Target struct {
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
 	Notices    []string   `json:"notices,omitempty"` // what is odd about its answers, though it serves
-	Probes     int64      `json:"probes"`            // requests that belong to no turn: what it supports, whether it serves
+	Probes     int64      `json:"probes"`            // requests of no turn: what it supports, whether it serves
 }
 
 // ModeState is a routing mode with the speculation that goes with it.
@@ -407,7 +407,7 @@ type Totals struct {
 	InputTokens   int64                `json:"input_tokens"`
 	CachedTokens  int64                `json:"cached_tokens"`
 	OutputTokens  int64                `json:"output_tokens"`
-	InputUnknown  int64                `json:"input_unknown,omitempty"`  // turns that ended well without a count of input tokens
+	InputUnknown  int64                `json:"input_unknown,omitempty"`  // whole turns without a count of input tokens
 	CachedUnknown int64                `json:"cached_unknown,omitempty"` // and without one of cached tokens
 	Conversations int64                `json:"conversations"`            // ended, in whatever way
 	LostTurns     int64                `json:"lost_turns"`               // finished turns that could not be stored
@@ -503,12 +503,12 @@ type SpeculativeUse struct {
 type Worker struct {
 	ID           string   `json:"id"`                 // decimal instance id
 	Name         string   `json:"name"`               // pod, host:port, or the id's tail
-	Inflight     *float64 `json:"inflight,omitempty"` // of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
+	Inflight     *float64 `json:"inflight,omitempty"` // of a Dynamo all requests, else those computed, without the waiting
 	Waiting      *float64 `json:"waiting,omitempty"`
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
 	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
 	CacheUse     *float64 `json:"cache_use,omitempty"`
-	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests
+	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // by counters over 60 s, else the engine's own gauge
 	NotReported  []string `json:"not_reported,omitempty"` // fields of these that nothing tells; one that is absent and not listed has no value yet
 	GPUs         []GPU    `json:"gpus"`
 }
@@ -651,7 +651,7 @@ type Improvement struct {
 type LookedUp struct {
 	Value       *float64     `json:"value,omitempty"`
 	Interval    *[2]float64  `json:"interval,omitempty"`           // 95 %, of Value; nil where it is not known
-	Error       *float64     `json:"error,omitempty"`              // of the load generator itself at most, which Interval contains
+	Error       *float64     `json:"error,omitempty"`              // the load generator's own at most; in Interval
 	Estimated   bool         `json:"interval_estimated,omitempty"` // Interval is what recorded tables scatter by, not measured with this value
 	Lookup      Lookup       `json:"lookup"`
 	Improvement *Improvement `json:"improvement,omitempty"`
@@ -929,7 +929,7 @@ type Turn struct {
 	Started          time.Time   `json:"started"`
 	Ended            time.Time   `json:"ended"`
 	TTFT             *float64    `json:"ttft,omitempty"`
-	FirstAnswer      *float64    `json:"first_answer,omitempty"` // to the first token after the reasoning, where there was some
+	FirstAnswer      *float64    `json:"first_answer,omitempty"` // to the first token after any reasoning
 	TPOT             *float64    `json:"tpot,omitempty"`
 	ITLP50           *float64    `json:"itl_p50,omitempty"`
 	ITLP95           *float64    `json:"itl_p95,omitempty"`
