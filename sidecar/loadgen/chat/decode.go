@@ -16,17 +16,19 @@ import (
 // chunk is what one event of the stream says.
 type chunk struct {
 	text         string // of the answer
+	whole        string // what stands where a server that does not stream has its answer
 	reasoning    string // that came before the answer
 	content      bool   // there was a non-empty content, reasoning or tool-call delta
 	answer       bool   // there was a non-empty content or tool-call delta
 	choices      bool   // there was a choice, however empty
+	unknown      bool   // nothing says that the event is a chunk
 	finishReason string
 	usage        *Usage // nil where none is reported
 	worker       uint64 // nvext.worker_id.decode_worker_id, or the prefill worker's
 	timing       Timing
 
 	isError    bool
-	errMember  bool // the error is a member of that name, which no chunk has
+	errMember  bool // a member says that it is an error, whatever else the event has
 	errMessage string
 	errType    string
 	errCode    string // a status or a word
@@ -40,23 +42,47 @@ type chunkJSON struct {
 	Usage   *usageJSON   `json:"usage"`
 	NVExt   *nvextJSON   `json:"nvext"`
 
-	Error   any    `json:"error"`   // an object or a string
+	Object  string `json:"object"`  // "error" in that of vLLM up to 0.9
+	Error   any    `json:"error"`   // of any type
+	Errors  any    `json:"errors"`  // a list, mostly
 	Message string `json:"message"` // Dynamo's form: an error's members stand at the top
-	Detail  any    `json:"detail"`  // FastAPI's form: a string, or a list of faults
+	Msg     string `json:"msg"`
+	Detail  any    `json:"detail"` // FastAPI's form: a string, an object, or a list of faults
 	Type    string `json:"type"`
 	Code    any    `json:"code"`
 }
 
 type choiceJSON struct {
-	Delta struct {
-		Reasoning        string `json:"reasoning"`
-		ReasoningContent string `json:"reasoning_content"`
-		Content          string `json:"content"`
-		Refusal          string `json:"refusal"`
-		ToolCalls        []any  `json:"tool_calls"`
-		FunctionCall     any    `json:"function_call"`
-	} `json:"delta"`
-	FinishReason string `json:"finish_reason"`
+	Delta        deltaJSON `json:"delta"`
+	Message      deltaJSON `json:"message"` // of an answer that is not streamed
+	Text         string    `json:"text"`    // of a completion that is no chat
+	FinishReason string    `json:"finish_reason"`
+	Error        any       `json:"error"`
+}
+
+// deltaJSON is a message, or the next part of one. Servers have several names for its reasoning.
+type deltaJSON struct {
+	Reasoning        string `json:"reasoning"`
+	ReasoningContent string `json:"reasoning_content"`
+	ReasoningText    string `json:"reasoning_text"`
+	Thinking         string `json:"thinking"`
+	ReasoningDetails any    `json:"reasoning_details"` // parts
+	ThinkingBlocks   any    `json:"thinking_blocks"`   // parts
+	Content          string `json:"content"`
+	Refusal          string `json:"refusal"`
+	ToolCalls        []any  `json:"tool_calls"`
+	FunctionCall     any    `json:"function_call"`
+}
+
+// reasoning is the reasoning under one of its names: a server that sends several means one.
+func (d *deltaJSON) reasoning() string {
+	r := cmp.Or(d.ReasoningContent, d.Reasoning, d.ReasoningText, d.Thinking)
+	for _, parts := range []any{d.ReasoningDetails, d.ThinkingBlocks} {
+		if r == "" && parts != nil {
+			_, r = partsText(parts, true)
+		}
+	}
+	return r
 }
 
 type usageJSON struct {
@@ -136,8 +162,9 @@ func decodeChunk(data []byte) (chunk, error) {
 	for i := range j.Choices {
 		choice := &j.Choices[i]
 		delta := &choice.Delta
-		c.text += delta.Content + delta.Refusal
-		c.reasoning += cmp.Or(delta.ReasoningContent, delta.Reasoning) // a server that sends both means one
+		c.text += cmp.Or(delta.Content+delta.Refusal, choice.Text)
+		c.reasoning += delta.reasoning()
+		c.whole += choice.Message.Content
 		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
 		c.finishReason = cmp.Or(choice.FinishReason, c.finishReason)
 	}
@@ -146,7 +173,9 @@ func decodeChunk(data []byte) (chunk, error) {
 		c.worker = uint64(cmp.Or(n.WorkerID.Decode, n.WorkerID.Prefill))
 		c.timing = n.timing()
 	}
-	c.setError(j, data)
+	c.unknown = !(c.choices || j.Usage != nil || j.NVExt != nil || strings.HasPrefix(j.Object, "chat.completion") ||
+		bytes.Contains(data, []byte(`"choices"`)))
+	c.setError(j)
 	return c, nil
 }
 
@@ -183,24 +212,65 @@ func (n *nvextJSON) timing() (t Timing) {
 	return t
 }
 
-// setError reads an error in any of the forms that servers use. One without a member of that
-// name is taken for one only where nothing says that it is a chunk.
-func (c *chunk) setError(j *chunkJSON, data []byte) {
+// setError reads an error in any of the forms that servers use. A message alone is one only where
+// nothing says that it is a chunk.
+func (c *chunk) setError(j *chunkJSON) {
 	c.errCode = word(j.Code)
-	switch e := j.Error.(type) {
-	case string:
-		c.isError, c.errMessage = e != "", e
-	case map[string]any:
-		c.isError = true
-		c.errMessage, _ = e["message"].(string)
-		c.errType, _ = e["type"].(string)
-		c.errCode = cmp.Or(word(e["code"]), c.errCode)
-	default:
-		c.errMessage, c.errType = cmp.Or(j.Message, detail(j.Detail)), j.Type
-		c.isError = c.errMessage != "" && j.Usage == nil && j.NVExt == nil && !bytes.Contains(data, []byte(`"choices"`))
+	said := []any{j.Error, j.Errors}
+	for i := range j.Choices {
+		said = append(said, j.Choices[i].Error)
+	}
+	for _, v := range said {
+		if !c.errMember && fails(v) {
+			c.isError, c.errMember, c.unknown = true, true, false
+			c.explain(v)
+		}
+	}
+	if c.errMember {
 		return
 	}
-	c.errMember = c.isError
+	c.errMember = j.Object == "error" || j.Type == "error"
+	c.errMessage, c.errType = cmp.Or(j.Message, j.Msg), j.Type
+	if c.errMessage == "" && fails(j.Detail) {
+		c.explain(j.Detail)
+	}
+	c.isError = c.errMember || c.unknown && (c.errMessage != "" || fails(j.Detail))
+	c.unknown = c.unknown && !c.isError
+}
+
+// fails reports whether the value of a member named error says that there is one.
+func fails(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case float64:
+		return v != 0
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return true
+}
+
+// explain takes over what an error says of itself.
+func (c *chunk) explain(v any) {
+	switch v := v.(type) {
+	case string:
+		c.errMessage = v
+	case float64:
+		c.errCode = word(v)
+	case []any:
+		c.explain(v[0])
+	case map[string]any:
+		c.errMessage = cmp.Or(word(v["message"]), word(v["msg"]), word(v["detail"]))
+		c.errType, _ = v["type"].(string)
+		c.errCode = cmp.Or(word(v["code"]), c.errCode)
+	}
 }
 
 // word is a number or a string as it is written, else "".
@@ -214,21 +284,6 @@ func word(v any) string {
 	return ""
 }
 
-// detail is the message of an error as FastAPI writes it.
-func detail(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []any:
-		if len(v) > 0 {
-			if fault, ok := v[0].(map[string]any); ok {
-				return word(fault["msg"])
-			}
-		}
-	}
-	return ""
-}
-
 // partsJSON is a chunk whose deltas may be lists of parts, as Mistral sends them, where
 // [chunkJSON] has text.
 type partsJSON struct {
@@ -237,8 +292,25 @@ type partsJSON struct {
 			Content          any `json:"content"`
 			Reasoning        any `json:"reasoning"`
 			ReasoningContent any `json:"reasoning_content"`
+			Thinking         any `json:"thinking"`
 		} `json:"delta"`
+		FinishReason any `json:"finish_reason"`
 	} `json:"choices"`
+}
+
+// reasonIn is a finish reason that is not a text: a list of one, or an object that names it.
+func reasonIn(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) > 0 {
+			return reasonIn(v[0])
+		}
+	case map[string]any:
+		return cmp.Or(word(v["type"]), word(v["reason"]), word(v["name"]), word(v["finish_reason"]))
+	}
+	return ""
 }
 
 // readParts fills in the text of deltas that are lists of parts.
@@ -253,7 +325,10 @@ func readParts(data []byte, j *chunkJSON) error {
 		if _, isText := from.Content.(string); !isText {
 			to.Content, thought = partsText(from.Content, false)
 		}
-		for _, v := range []any{from.ReasoningContent, from.Reasoning} {
+		if _, isText := parts.Choices[i].FinishReason.(string); !isText {
+			j.Choices[i].FinishReason = reasonIn(parts.Choices[i].FinishReason)
+		}
+		for _, v := range []any{from.ReasoningContent, from.Reasoning, from.Thinking} {
 			if _, isText := v.(string); !isText && to.ReasoningContent == "" {
 				_, to.ReasoningContent = partsText(v, true)
 			}

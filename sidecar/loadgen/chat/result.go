@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -116,18 +117,24 @@ const (
 )
 
 // Buffered reports whether the server, or a proxy, held the tokens back and sent many at once:
-// all of several tokens in one burst, or bursts of [burstChunks] on average. The time between
-// two tokens is then unknown.
+// in bursts of [burstChunks] on average, or with so many tokens in the first burst that TPOT, in
+// which they have no time, would be a fifth too low. The time between two tokens is then unknown.
 func (r *Result) Buffered() bool {
-	bursts := 0
+	bursts, first, mean := 0, 0.0, r.tokensPerChunk()
 	for i := range r.Chunks {
-		if i == 0 || r.Chunks[i].At-r.Chunks[i-1].At > burstGap {
+		if i == 0 || !r.inBurst(i) {
 			bursts++
+		}
+		if bursts == 1 {
+			first += cmp.Or(float64(r.Chunks[i].Tokens), mean)
 		}
 	}
 	n, _ := r.OutputTokens()
-	return bursts == 1 && n > 1 || bursts > 0 && len(r.Chunks) >= burstChunks*bursts
+	return bursts > 0 && len(r.Chunks) >= burstChunks*bursts || 5*(first-1) > float64(n-1) && n > 1
 }
+
+// inBurst reports whether a chunk that is not the first came at once with the one before it.
+func (r *Result) inBurst(i int) bool { return r.Chunks[i].At-r.Chunks[i-1].At <= burstGap }
 
 // Gap is the time between two content chunks, shared by the tokens of the later
 // one: Seconds per token, Tokens of them.
@@ -139,23 +146,45 @@ type Gap struct {
 // Gaps appends the turn's inter-token latencies to dst; none of an answer that is
 // [Result.Buffered]. A chunk that does not tell its tokens shares its gap by the turn's mean
 // tokens per chunk; then estimated is true, unless the server's usage says that each chunk was
-// one token.
+// one token. Where most chunks come in bursts, a burst counts as one chunk: the median would be 0.
 func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	if r.Buffered() {
 		return dst, false
 	}
 	mean := r.tokensPerChunk()
 	oneEach := r.Usage != nil && r.Usage.Completion == len(r.Chunks)
+	merge, first := r.comesInBursts(), true
+	before, tokens := 0, 0.0
 	for i := 1; i < len(r.Chunks); i++ {
-		tokens := float64(r.Chunks[i].Tokens)
-		if tokens == 0 {
-			tokens = mean
+		if first = first && r.inBurst(i); merge && first {
+			before = i // its tokens belong to no gap
+			continue
+		}
+		if n := r.Chunks[i].Tokens; n > 0 {
+			tokens += float64(n)
+		} else {
+			tokens += mean
 			estimated = estimated || !oneEach
 		}
-		gap := (r.Chunks[i].At - r.Chunks[i-1].At).Seconds()
+		if merge && i+1 < len(r.Chunks) && r.inBurst(i+1) {
+			continue
+		}
+		gap := (r.Chunks[i].At - r.Chunks[before].At).Seconds()
 		dst = append(dst, Gap{Seconds: gap / tokens, Tokens: tokens})
+		before, tokens = i, 0
 	}
 	return dst, estimated
+}
+
+// comesInBursts reports whether most of the chunks came at once with the one before.
+func (r *Result) comesInBursts() bool {
+	n := 0
+	for i := 1; i < len(r.Chunks); i++ {
+		if r.inBurst(i) {
+			n++
+		}
+	}
+	return 2*n > len(r.Chunks)-1
 }
 
 // tokensPerChunk is the mean over the answer, never below the smallest whole

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"sync/atomic"
 )
 
@@ -45,6 +46,7 @@ type sseReader struct {
 	line    []byte                         // a line that began in an earlier feed
 	data    []byte                         // data lines of the event so far
 	hasData bool
+	begun   bool   // the first line has come, before which a byte order mark may stand
 	name    string // at most maxUnread bytes of it
 	skipped bool   // the event is longer than the limit of its name
 	skipLF  bool   // the last line ended in CR at the end of a feed
@@ -142,10 +144,10 @@ func (r *sseReader) release() {
 // limit is how many bytes of data an event of this name may have. A longer one is a fault
 // where the limit is [maxEvent], and is skipped otherwise.
 func limit(name string) int {
-	switch name {
-	case "", "message", errorEvent:
+	switch {
+	case name == "", name == "message", isError(name):
 		return maxEvent
-	case promptEvent:
+	case name == promptEvent:
 		return maxUnread
 	}
 	return alwaysHeld
@@ -153,6 +155,15 @@ func limit(name string) int {
 
 // errorEvent is the name of an event that reports an error.
 const errorEvent = "error"
+
+// isError reports whether the name of an event says that it reports an error: "Error",
+// "stream_error", "exception", "response.failed".
+func isError(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, errorEvent) || strings.Contains(name, "exception") || strings.Contains(name, "fail")
+}
+
+var byteOrderMark = []byte("\uFEFF")
 
 // lineEnd finds the first end of a line and says how many bytes it has; −1 if there is none.
 func lineEnd(p []byte) (end, width int) {
@@ -185,6 +196,9 @@ func (r *sseReader) finish() error {
 }
 
 func (r *sseReader) take(line []byte) error {
+	if !r.begun {
+		r.begun, line = true, bytes.TrimPrefix(line, byteOrderMark)
+	}
 	switch {
 	case len(line) == 0:
 		r.dispatch()
@@ -200,11 +214,12 @@ func (r *sseReader) take(line []byte) error {
 			return r.takeData(value)
 		case "event":
 			r.name = string(value[:min(len(value), maxUnread)])
-		case errorEvent:
-			r.name = errorEvent
-			return r.takeData(value)
 		case "id", "retry":
 		default:
+			if strings.EqualFold(string(name), errorEvent) {
+				r.name = errorEvent
+				return r.takeData(value)
+			}
 			r.stray = appendLine(r.stray, line)
 		}
 	}
@@ -248,7 +263,7 @@ func (r *sseReader) dispatch() {
 	}
 	switch {
 	case r.skipped:
-	case r.name == errorEvent && !r.hasData:
+	case !r.hasData && isError(r.name):
 		r.event(r.name, bytes.TrimSpace(r.comment))
 	case r.hasData || r.name != "":
 		r.event(r.name, r.data)

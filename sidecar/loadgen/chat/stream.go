@@ -23,6 +23,9 @@ const (
 	// drainFor bounds the wait for the response's end after [DONE], without which
 	// the connection could not be used again.
 	drainFor = 250 * time.Millisecond
+	// endFor bounds the wait for usage and [DONE] after a finish reason, which some servers never
+	// send: they hold the connection open.
+	endFor = 2 * time.Second
 	// maxErrorBody is what is kept of the body of an error.
 	maxErrorBody = 16 << 10
 	// maxText is all the text of one answer that is kept, in bytes.
@@ -42,7 +45,8 @@ const (
 	connecting phase = iota
 	waiting          // for the first content chunk
 	streaming
-	draining
+	finishing // a finish reason came, [DONE] has not
+	draining  // [DONE] came
 )
 
 // The causes of a context that a limit has ended.
@@ -51,7 +55,7 @@ var (
 	errFirstToken     = errors.New("no first token in time")
 	errStall          = errors.New("the stream stalls")
 	errTurn           = errors.New("the answer does not end in time")
-	errDrained        = errors.New("the response goes on after [DONE]")
+	errDrained        = errors.New("the response goes on after the end of the answer")
 )
 
 // stream is one request's answer in the making. Its goroutine alone touches it,
@@ -78,9 +82,11 @@ type stream struct {
 	text       int               // bytes of content so far
 	chunks     int               // so far, empty ones too
 	begun      bool              // an event came that is a chunk, or should be
+	choices    bool              // a choice came
+	deltas     bool              // content came in a delta
 	ending     bool              // the body has ended; what it left is looked at
 	done       bool              // [DONE] came, or the end after a finish reason
-	stray      []byte            // the first lines that are no fields of an event
+	stray      []byte            // what came that is neither a chunk nor an error for certain, at most maxAside
 	fail       *Error
 	errBody    []byte
 
@@ -179,9 +185,10 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 		err = s.readEvents(res.Body)
 	} else {
 		s.errBody, err = io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // enough to say what is wrong
+		s.errBody = bytes.TrimPrefix(s.errBody, byteOrderMark)
 	}
 	switch {
-	case s.done || s.fail != nil: // the answer is whole; only its connection is spoilt
+	case s.done || s.fail != nil || err != nil && s.failedReason(): // how the answer ended is known; only its connection is spoilt
 	case err == nil:
 		s.ending = true
 		s.feedError(s.sse.finish())
@@ -190,12 +197,12 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 			s.fail = s.expired(ctx, o) // a server may end the answer when it is told, over TLS, that nobody waits
 		}
 	case s.status != http.StatusOK: // its explanation alone is cut off
-	case s.finished() && errors.Is(context.Cause(ctx), errStall): // the server keeps the connection open
+	case s.finished() && errors.Is(context.Cause(ctx), errDrained): // the server keeps the connection open
 		s.done = true
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
 	case s.broken.Load() || ctx.Err() != nil:
-		s.fail = &Error{Class: api.ErrorTruncated, Status: s.status, Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
+		s.fail = s.truncated("the answer was cut off before its end ([DONE]); the server or a proxy closed the connection")
 	default:
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
@@ -282,25 +289,23 @@ func (s *stream) event(name string, data []byte) {
 			s.req.OnPrompt(ids)
 		}
 	}
-	if s.done || s.fail != nil || len(data) == 0 && name != errorEvent {
+	if s.done || s.fail != nil || len(data) == 0 && !isError(name) {
 		return
 	}
-	if string(bytes.TrimSpace(data)) == "[DONE]" {
-		if s.done = s.begun; !s.done {
-			s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"}
-			return
-		}
-		s.dog.drain(s)
+	if isDone(data) {
+		s.end()
 		return
 	}
 	c, err := decodeChunk(data)
-	if limit(name) < maxEvent && (err != nil || !c.choices && c.usage == nil && !c.errMember) {
-		return // an event of another kind: a name that is not known does not make it one
+	if ofAnotherKind(name, c, err) {
+		return
 	}
-	s.begun = true
+	s.begun = s.begun || !c.unknown
 	switch {
-	case name == errorEvent || c.isError:
+	case isError(name) || c.isError:
 		s.fail = streamError(c, data)
+	case c.unknown:
+		s.stray = appendLine(s.stray, data)
 	case err != nil && s.ending: // cut off, and so is [DONE]
 	case err != nil:
 		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "an event of the stream is not a chat completion chunk (" + clip(string(data)) + "); is target.url the address of an OpenAI-compatible API?"}
@@ -309,15 +314,45 @@ func (s *stream) event(name string, data []byte) {
 	}
 }
 
+// isDone reports whether the data is [DONE], also in lower case or in quotes.
+func isDone(data []byte) bool {
+	return len(data) < maxUnread && bytes.EqualFold(bytes.Trim(data, "\" \t"), []byte("[DONE]"))
+}
+
+// ofAnotherKind reports whether the event is none of the answer's: a name that is not known does
+// not make it one.
+func ofAnotherKind(name string, c chunk, err error) bool {
+	return limit(name) < maxEvent && (err != nil || !c.choices && c.usage == nil && !c.errMember)
+}
+
+// end takes [DONE].
+func (s *stream) end() {
+	if s.done = s.begun; !s.done {
+		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk" + s.words() + "; check the server's log"}
+		return
+	}
+	s.dog.wait(s, draining, drainFor)
+}
+
 // strayText takes lines that are no fields of an event. A server that fails may write its error
 // without the form of one.
 func (s *stream) strayText(lines []byte) {
 	if c, err := decodeChunk(lines); err == nil && c.isError && s.fail == nil && !s.done {
 		s.fail = streamError(c, lines)
 	}
-	if s.stray == nil {
-		s.stray = bytes.Clone(lines)
+	s.stray = appendLine(s.stray, lines)
+}
+
+// words is what came beside the chunks, in parentheses; "" for nothing.
+func (s *stream) words() string {
+	if len(s.stray) == 0 {
+		return ""
 	}
+	return " (" + excerpt(s.stray) + ")"
+}
+
+func (s *stream) truncated(message string) *Error {
+	return &Error{Class: api.ErrorTruncated, Status: s.status, Message: message + s.words()}
 }
 
 func streamError(c chunk, data []byte) *Error {
@@ -349,14 +384,17 @@ func (s *stream) failedReason() bool {
 }
 
 // verdict gives the fault of an answer that came to its end; nil where it is whole. One token
-// may be the end of the answer itself, which has no text.
+// may be the end of the answer itself, which has no text. Without a finish reason, words that are
+// no chunk are why the answer ended.
 func (s *stream) verdict() *Error {
 	r := &s.res
 	n, _ := r.OutputTokens()
 	switch {
 	case s.failedReason():
 		return streamError(chunk{errMessage: "finish_reason " + r.FinishReason}, nil)
-	case len(r.Chunks) == 0 && n <= 1 && s.req.MaxTokens != 1:
+	case r.FinishReason == "" && len(s.stray) > 0:
+		return streamError(chunk{errMessage: excerpt(s.stray)}, nil)
+	case len(r.Chunks) == 0 && (n <= 1 || !s.choices) && s.req.MaxTokens != 1:
 		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content (finish_reason " +
 			cmp.Or(r.FinishReason, "missing") + "); check the server's log and its chat template"}
 	}
@@ -368,8 +406,16 @@ func (s *stream) take(c chunk) {
 	if c.content || c.finishReason != "" || c.usage != nil {
 		s.progress.Store(int64(s.at))
 	}
-	if c.finishReason != "" && !s.failedReason() {
-		s.res.FinishReason = c.finishReason // one that reports a fault stays
+	if c.finishReason != "" {
+		if !s.failedReason() {
+			s.res.FinishReason = c.finishReason // one that reports a fault stays
+		}
+		s.dog.wait(s, finishing, endFor)
+	}
+	s.choices = s.choices || c.choices
+	s.deltas = s.deltas || c.content
+	if c.whole != "" && !s.deltas {
+		c.text, c.content, c.answer = c.whole, true, true
 	}
 	if c.worker != 0 {
 		s.res.Worker = c.worker
@@ -379,6 +425,9 @@ func (s *stream) take(c chunk) {
 	}
 	if c.content {
 		s.content(c)
+		if s.res.Usage != nil {
+			s.res.Usage.Completion = 0 // the count was not yet that of the whole answer
+		}
 	}
 	if c.usage != nil {
 		s.res.Usage = s.res.Usage.updated(c.usage)
@@ -428,6 +477,11 @@ func (s *stream) result(ctx context.Context, model string) Result {
 	r := &s.res
 	r.Ended = time.Now()
 	r.Content = s.live.answer()
+	if u := r.Usage; u != nil && u.Completion < len(r.Chunks) {
+		if u.Completion = 0; *u == (Usage{}) { // a count per chunk, or of something else
+			r.Usage = nil
+		}
+	}
 	switch {
 	case s.fail != nil:
 		r.Err = s.fail
@@ -452,10 +506,10 @@ func (s *stream) incomplete(model string) *Error {
 		return streamError(answer, s.errBody)
 	case !s.events:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
-	case s.stray != nil && !s.begun:
-		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events (" + excerpt(s.stray) + "); is target.url the address of an OpenAI-compatible API?"}
+	case len(s.stray) > 0 && !s.begun:
+		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events" + s.words() + "; is target.url the address of an OpenAI-compatible API?"}
 	}
-	return &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
+	return s.truncated("the answer ended without [DONE]; the server or a proxy cut it off")
 }
 
 // watchdog ends a stream that passes a limit. It sleeps until the limit could
@@ -494,6 +548,8 @@ func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 		}
 	case streaming:
 		left, why = o.StallTimeout-(now-last), errStall
+	case finishing:
+		left, why = endFor-(now-last), errDrained
 	case draining:
 		left, why = drainFor-(now-last), errDrained
 	}
@@ -507,13 +563,13 @@ func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 	d.timer.Reset(min(left, o.StallTimeout))
 }
 
-// drain sets the limit of the wait after [DONE].
-func (d *watchdog) drain(s *stream) {
+// wait sets the limit of the wait in a phase after the end of the answer.
+func (d *watchdog) wait(s *stream, p phase, limit time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.phase.Swap(draining) != draining {
+	if s.phase.Swap(p) != p {
 		s.progress.Store(int64(time.Since(s.res.Sent)))
-		d.timer.Reset(drainFor)
+		d.timer.Reset(limit)
 	}
 }
 

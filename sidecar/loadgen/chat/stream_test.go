@@ -59,6 +59,7 @@ func TestStreams(t *testing.T) {
 	}
 	const zeros = `"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
 	uncounted := func(text string) string { return strings.Replace(event(text), "}]}\n\n", "}],"+zeros, 1) }
+	message := func(text string) string { return strings.Replace(event(text), "delta", "message", 1) }
 	one, two := []int32{0}, []int32{0, 0}
 	for _, row := range []struct {
 		name, in string
@@ -90,7 +91,7 @@ func TestStreams(t *testing.T) {
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
 		},
 		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"blanks around [DONE]", answerOf(event("a"), "data:  [DONE] \n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
@@ -102,8 +103,23 @@ func TestStreams(t *testing.T) {
 		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 7, 4, true}})},
 		{
 			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 1, 4, true}}),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
+		{
+			"usage before the end is not that of the answer", answerOf(told("a", 1), event("b"), event("c"), doneEvent),
+			outcome(Result{Content: "abc", Chunks: chunksAt([]int{0, 0, 0}, 1, 0, 0), Usage: &Usage{9, 0, 4, true}}),
+		},
+		{
+			"usage of each chunk, not of the answer", answerOf(told("a", 1), told("b", 1), usageOnly(1), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
+		},
+		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{Usage: &Usage{9, 7, 4, true}, Err: empty("missing")})},
+		{
+			"a message in place of each delta", answerOf(message("a"), message("b"), finish, doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"}),
+		},
+		{"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
+		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
 		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
@@ -114,6 +130,16 @@ func TestStreams(t *testing.T) {
 		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one, streamFailed("it gave no reason"))},
 		{"a field named error", answerOf(roleOnly, event("a"), `error: {"code":400,"message":"too long"}`+"\n\n", doneEvent), ended("a", one, coded("400", "too long"))},
 		{"a field named error that is no JSON", answerOf(event("a"), "error: out of memory\n\n", doneEvent), ended("a", one, streamFailed("out of memory"))},
+		{"an error under another name", answerOf(event("a"), "event: response.Failed\ndata: {\"why\":7}\n\n", doneEvent), ended("a", one, streamFailed(`{"why":7}`))},
+		{"an event that is no chunk, in place of an end", answerOf(event("a"), "data: {\"status\":\"failed\"}\n\n", doneEvent), ended("a", one, streamFailed(`{"status":"failed"}`))},
+		{
+			"an event that is no chunk, and an end", answerOf(event("a"), "data: {\"type\":\"keepalive\"}\n\n", finish, doneEvent),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop"}),
+		},
+		{"lines that are no event, in place of an end", answerOf(event("a"), "<html>\n<h1>502 Bad Gateway</h1>\n", "\n</html>\n\n", doneEvent), ended("a", one, streamFailed("<html> <h1>502 Bad Gateway</h1> </html>"))},
+		{"an error with a blank line in it", answerOf(event("a"), "{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n", doneEvent), ended("a", one, streamFailed("too long"))},
+		{"lines that are no event, and the end", closingHead + event("a") + "worker lost\n\n", ended("a", one, &Error{Class: api.ErrorTruncated, Status: 200, Message: noDone.Message + " (worker lost)"})},
+		{"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")), failedBy("error")},
 		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), ended("", nil, coded("400", "too long"))},
 		{"an error of no form over several lines after tokens", answerOf(event("a"), "{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one, streamFailed("too long"))},
 		{"an aborted answer", answerOf(event("a"), event("b"), finished("abort"), doneEvent), failedBy("abort")},
@@ -402,7 +428,7 @@ func TestLimits(t *testing.T) {
 		{"silence after the finish reason", func(c net.Conn) {
 			_ = after(c, time.Second, streamHead+framed(event("a"), `data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"))
 			silence(c)
-		}, "", 31 * time.Second},
+		}, "", time.Second + endFor},
 		{"silence after a late token", func(c net.Conn) { _ = after(c, 119*time.Second, streamHead+framed(event("a"))); silence(c) }, api.ErrorStall, 149 * time.Second},
 		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) }, api.ErrorStall, 30 * time.Second},
 		{"half an event after a token", func(c net.Conn) {

@@ -53,7 +53,7 @@ type target struct {
 
 // peculiar counts the answers that ended well and those of them that lack something, since the
 // last probe.
-type peculiar struct{ all, unfinished, buffered int }
+type peculiar struct{ all, unfinished, buffered, hidden int }
 
 // NewSender sends turns to a server that it probes before the first one, and again after it was
 // lost. It is safe for concurrent use.
@@ -277,6 +277,9 @@ func (p *peculiar) add(r *chat.Result) {
 	if r.Buffered() {
 		p.buffered++
 	}
+	if len(r.Chunks) == 0 {
+		p.hidden++
+	}
 }
 
 // notices are what is odd about the target and does not keep it from serving.
@@ -287,6 +290,10 @@ func (t *target) notices() []string {
 	if n := t.answers.buffered; n >= noticeFrom {
 		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
 			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
+	}
+	if n := t.answers.hidden; n >= noticeFrom {
+		all = append(all, fmt.Sprintf("%d of %d answers had tokens, after the server's count, but no text: their latencies are unknown. "+
+			"Check the server's chat template and its reasoning parser.", n, t.answers.all))
 	}
 	if n := t.answers.unfinished; n >= noticeFrom {
 		all = append(all, fmt.Sprintf("%d of %d answers ended without a finish reason.", n, t.answers.all))

@@ -152,7 +152,8 @@ func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bo
 	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
 		s.FirstAnswer = r.FirstAnswer.Seconds()
 	}
-	s.OutputTokens, _ = r.OutputTokens()
+	n, source := r.OutputTokens()
+	s.OutputTokens, s.Uncounted = n, source == "chunks"
 	if r.Err != nil {
 		s.Class = r.Err.Class
 	}

@@ -38,6 +38,7 @@ type Sample struct {
 	// Tokens, 0 where not known. CachedTokens counts only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
 	HasCached                                bool
+	Uncounted                                bool // the server did not count the output tokens: they are the chunks
 }
 
 // meets reports whether the turn is good: whole, and within both objectives. A threshold itself is
@@ -46,9 +47,9 @@ func (s *Sample) meets(slo api.SLO) bool {
 	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && (s.TPOT <= slo.TPOT || math.IsNaN(s.TPOT) && !s.tpotUnknown())
 }
 
-// tpotUnknown reports whether the turn has a TPOT that could not be measured, since its tokens
-// came in bursts.
-func (s *Sample) tpotUnknown() bool { return math.IsNaN(s.TPOT) && s.OutputTokens > 1 }
+// tpotUnknown reports whether the turn has a TPOT that could not be measured: its tokens came in
+// bursts, or in one chunk that may hold any number of them.
+func (s *Sample) tpotUnknown() bool { return math.IsNaN(s.TPOT) && (s.OutputTokens > 1 || s.Uncounted) }
 
 // turnLabels number the turns of a conversation as metrics and screens do.
 var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}

@@ -183,16 +183,18 @@ func TestWindowSLO(t *testing.T) {
 		ttft, tpot float64
 		tokens     int
 		good       int
+		uncounted  bool
 	}{
-		{.6, .06, 800, 1},         // met at the threshold itself
-		{.6001, .01, 800, 0},      // too late
-		{.1, .0601, 800, 0},       // too slow
-		{.1, math.NaN(), 1, 1},    // one token has no TPOT to miss
-		{.1, math.NaN(), 800, 0},  // an unknown TPOT meets nothing
-		{math.NaN(), .01, 800, 0}, // no answer came
+		{.6, .06, 800, 1, false},         // met at the threshold itself
+		{.6001, .01, 800, 0, false},      // too late
+		{.1, .0601, 800, 0, false},       // too slow
+		{.1, math.NaN(), 1, 1, false},    // one token has no TPOT to miss
+		{.1, math.NaN(), 800, 0, false},  // an unknown TPOT meets nothing
+		{.1, math.NaN(), 1, 0, true},     // one chunk may hold any number of tokens
+		{math.NaN(), .01, 800, 0, false}, // no answer came
 	} {
 		s := whole(1)
-		s.TTFT, s.TPOT, s.OutputTokens = c.ttft, c.tpot, c.tokens
+		s.TTFT, s.TPOT, s.OutputTokens, s.Uncounted = c.ttft, c.tpot, c.tokens, c.uncounted
 		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
 	}
 }

@@ -502,6 +502,8 @@ func TestTurnsCSV(t *testing.T) {
 	assert.Equal(t, "span_ttft", countsIn(&cut))
 	cut.TTFT = nil
 	assert.Empty(t, countsIn(&cut))
+	cut.Status = api.TurnOK
+	assert.Equal(t, "rates", countsIn(&cut), "an answer without text has no latency")
 
 	out.Reset()
 	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 0))

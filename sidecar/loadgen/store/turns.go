@@ -223,10 +223,13 @@ var turnColumns = []struct {
 	{"counts_in", countsIn},
 }
 
-// countsIn says which figures have the turn: all latencies; of one that was cut short, the TTFT of
-// the span of a trial, sweep or search that its step is, and nothing else; the error rate; or none.
+// countsIn says which figures have the turn: all latencies; of an answer without text, the rates
+// alone; of one that was cut short, the TTFT of the span of a trial, sweep or search that its step
+// is, and nothing else; the error rate; or none.
 func countsIn(t *api.Turn) string {
 	switch {
+	case t.Status == api.TurnOK && t.TTFT == nil:
+		return "rates"
 	case t.Status == api.TurnOK:
 		return "latencies"
 	case t.Status == api.TurnError:
