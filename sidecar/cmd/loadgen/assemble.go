@@ -494,8 +494,9 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 		Name: s.name, Client: s.client, Corpus: texts, Questioner: asker,
 		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind), Deployment: s.conf.Deployment.API(),
 		Driver: s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
-		ModeChanged: func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
-		Cluster:     s.watcher.Current, Shadow: s.conf.Routers.Enabled,
+		AnswerMemory: int64(s.conf.Target.AnswerMemory),
+		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
+		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

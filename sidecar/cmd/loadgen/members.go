@@ -47,6 +47,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
 		Twin: s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey, TokenIDs: s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
 		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout, TurnTimeout: t.TurnTimeout,
+		AnswerMemory: int64(t.AnswerMemory),
 	}
 	if c, ok := s.client.(lane.Redirected); ok {
 		target.Endpoint = c.Endpoint

@@ -169,6 +169,9 @@ type Request struct {
 	// OnPrompt is called with the ids of the prompt's tokens, where the server tells them
 	// (see [ExtTokenIDs]), before the first chunk; may be nil. The ids are the callee's.
 	OnPrompt func(ids []uint32)
+	// Texts is what the answer's text counts against; nil: nothing. After an answer that came
+	// whole, the bytes of its Content stay counted until the caller releases them.
+	Texts *TextBudget
 }
 
 // Do sends the request and reads its answer to the end. It always returns; the

@@ -216,17 +216,10 @@ func (n *nvextJSON) timing() (t Timing) {
 // nothing says that it is a chunk.
 func (c *chunk) setError(j *chunkJSON) {
 	c.errCode = word(j.Code)
-	said := []any{j.Error, j.Errors}
-	for i := range j.Choices {
-		said = append(said, j.Choices[i].Error)
-	}
-	for _, v := range said {
-		if !c.errMember && fails(v) {
-			c.isError, c.errMember, c.unknown = true, true, false
-			c.explain(v)
-		}
-	}
-	if c.errMember {
+	failed := firstFailure(j)
+	if failed != nil {
+		c.isError, c.errMember, c.unknown = true, true, false
+		c.explain(failed)
 		return
 	}
 	c.errMember = j.Object == "error" || j.Type == "error"
@@ -236,6 +229,23 @@ func (c *chunk) setError(j *chunkJSON) {
 	}
 	c.isError = c.errMember || c.unknown && (c.errMessage != "" || fails(j.Detail))
 	c.unknown = c.unknown && !c.isError
+}
+
+// firstFailure is the value of the first member of an event that says that there is an error; nil
+// where none does.
+func firstFailure(j *chunkJSON) any {
+	for i := range j.Choices {
+		if fails(j.Choices[i].Error) {
+			return j.Choices[i].Error
+		}
+	}
+	if fails(j.Error) {
+		return j.Error
+	}
+	if fails(j.Errors) {
+		return j.Errors
+	}
+	return nil
 }
 
 // fails reports whether the value of a member named error says that there is one.

@@ -28,8 +28,12 @@ const (
 	endFor = 2 * time.Second
 	// maxErrorBody is what is kept of the body of an error.
 	maxErrorBody = 16 << 10
-	// maxText is all the text of one answer that is kept, in bytes.
-	maxText = 8 << 20
+	// maxText, leastText and tokenText bound the text of one answer in bytes: tokenText for each
+	// of max_tokens, which is more than the longest token of the vocabularies in use, but at least
+	// leastText and at most maxText.
+	maxText   = 8 << 20
+	leastText = 64 << 10
+	tokenText = 256
 	// overMax is how many chunks and tokens for each of max_tokens end an answer: some
 	// servers send chunks without text, and none needs this many.
 	overMax = 4
@@ -433,7 +437,7 @@ func (s *stream) take(c chunk) {
 		s.res.Usage = s.res.Usage.updated(c.usage)
 	}
 	s.chunks++
-	s.fail = s.overrun()
+	s.fail = cmp.Or(s.fail, s.overrun())
 }
 
 // content records a content chunk. It tells its tokens where every content
@@ -454,18 +458,33 @@ func (s *stream) content(c chunk) {
 	}
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
 	s.phase.CompareAndSwap(waiting, streaming)
+	n := len(c.text) + len(c.reasoning)
+	if s.text+n > maxTextOf(s.req.MaxTokens) {
+		s.fail = &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of text, although max_tokens was %d; the server ignores it; check its settings", maxTextOf(s.req.MaxTokens)>>10, s.req.MaxTokens)}
+		return
+	}
+	if !s.req.Texts.take(n) {
+		s.fail = &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
+		return
+	}
+	s.text += n
 	s.live.add(s.at, c)
 	if s.req.OnChunk != nil {
 		s.req.OnChunk(max(1, tokens))
 	}
-	s.text += len(c.text) + len(c.reasoning)
+}
+
+// maxTextOf bounds the text of an answer of at most so many tokens; 0: of any number.
+func maxTextOf(maxTokens int) int {
+	if maxTokens == 0 {
+		return maxText
+	}
+	return min(maxText, max(leastText, tokenText*maxTokens))
 }
 
 // overrun explains the limit of an answer's size that was passed; nil where none was.
 func (s *stream) overrun() *Error {
 	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
-	case s.text > maxText:
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "the answer had more than 8 MiB of text; the server ignores max_tokens, or max_tokens is too large"}
 	case s.req.MaxTokens > 0 && n > most:
 		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks or tokens, although max_tokens was %d; the server ignores it; check its settings", most, s.req.MaxTokens)}
 	}
@@ -493,6 +512,10 @@ func (s *stream) result(ctx context.Context, model string) Result {
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err, r.Cancelled = nil, true
 	}
+	if r.OK() {
+		s.text -= len(r.Content)
+	}
+	s.req.Texts.Release(s.text)
 	return *r
 }
 

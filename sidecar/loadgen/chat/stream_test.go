@@ -247,6 +247,27 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
+// Answers together hold no more text than their budget, and a failed one holds nothing.
+func TestTextBudget(t *testing.T) {
+	t.Parallel()
+	texts := NewTextBudget(5)
+	ask := func(text string) Result {
+		r, _ := replay(t, Request{Texts: texts}, io.EOF, answerOf(event(text), doneEvent))
+		return r
+	}
+	if r := ask("abc"); !r.OK() {
+		t.Fatalf("3 of 5 bytes: %s", outcome(r))
+	}
+	wantError(t, ask("def").Err, api.ErrorOverrun, "target.answer_memory")
+	if r := ask("de"); !r.OK() {
+		t.Errorf("2 more bytes: %s", outcome(r))
+	}
+	texts.Release(5)
+	if r := ask("abcde"); !r.OK() {
+		t.Errorf("5 bytes of an empty budget: %s", outcome(r))
+	}
+}
+
 func TestLongEvent(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)

@@ -52,15 +52,17 @@ type Options struct {
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
-	Timeouts   *api.Timeouts  // of the client; nil: not known
-	Request    string         // further fields of the client's requests, for the shape; empty: none
-	Target     api.TargetKind // as configured; empty: not known, unless the driver knows
-	Deployment api.Deployment // as configured; the cluster fills what is left empty
-	Driver     workload.Driver
-	Mode       api.ModeState
-	LastStep   int64              // of an earlier process, so that steps go on
-	Cluster    func() api.Cluster // never nil
-	Shadow     bool               // other routers are followed in the shadow of the one in force
+	Timeouts   *api.Timeouts // of the client; nil: not known
+	// AnswerMemory is that of [workload.Options].
+	AnswerMemory int64
+	Request      string         // further fields of the client's requests, for the shape; empty: none
+	Target       api.TargetKind // as configured; empty: not known, unless the driver knows
+	Deployment   api.Deployment // as configured; the cluster fills what is left empty
+	Driver       workload.Driver
+	Mode         api.ModeState
+	LastStep     int64              // of an earlier process, so that steps go on
+	Cluster      func() api.Cluster // never nil
+	Shadow       bool               // other routers are followed in the shadow of the one in force
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
@@ -422,7 +424,7 @@ func (l *Lane) holdRun(t Task, tap Tap) {
 	} else {
 		r.workload = here{workload.New(workload.Options{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
-			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner,
+			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
 			Instance: l.opts.Driver.Instance, Observer: heard, Witness: heard.witness(),
 		}, t.Settings)}
 	}

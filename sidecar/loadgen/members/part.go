@@ -49,6 +49,7 @@ func newPart(o *order, s Share, texts *corpus.Corpus, asker corpus.Questioner, s
 	p.work = workload.New(workload.Options{
 		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce, Sender: sender,
 		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, Witness: p, Granted: true,
+		AnswerMemory: o.Target.AnswerMemory,
 	}, p.settings)
 	p.take(s)
 	return p

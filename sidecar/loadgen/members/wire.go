@@ -85,6 +85,7 @@ type TargetOptions struct {
 	FirstTokenTimeout time.Duration  `json:"first_token_timeout"`
 	StallTimeout      time.Duration  `json:"stall_timeout"`
 	TurnTimeout       time.Duration  `json:"turn_timeout"`
+	AnswerMemory      int64          `json:"answer_memory,omitempty"` // that of [workload.Options], of each member
 }
 
 // FollowupOptions are who asks the questions from turn 2 on: a fixed text, a model, or with neither

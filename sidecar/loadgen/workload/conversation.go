@@ -24,6 +24,7 @@ type Conversation struct {
 
 	draw     drawn
 	messages []openai.ChatCompletionMessage
+	answers  int // bytes of the messages that are answers
 	// opening is the first message. Few differ and each is long, so conversations
 	// share them; a text is shared only as long as somebody holds its handle.
 	opening  unique.Handle[string]

@@ -45,6 +45,9 @@ type Options struct {
 	Instance   func() string // see [Driver]; nil pins no turn
 	Observer   Observer
 	Witness    Witness // nil: nobody is
+	// AnswerMemory bounds the bytes of text that the answers of conversations in progress hold
+	// together; 0: nothing does.
+	AnswerMemory int64
 	// Granted says that there are no numbers to begin but those of [Workload.Grant]; else all
 	// are, from 0 on.
 	Granted bool
@@ -53,6 +56,7 @@ type Options struct {
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
 type Workload struct {
 	opts    Options
+	texts   *chat.TextBudget
 	breaker breaker.Breaker
 	starts  *pacer
 	sends   *pacer
@@ -82,6 +86,9 @@ func New(opts Options, s Settings) *Workload {
 		opts: opts, breaker: breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause}, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
 		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
 		freed: make(chan struct{}, 1), changed: make(chan struct{}), waited: map[api.Limiter]time.Duration{},
+	}
+	if opts.AnswerMemory > 0 {
+		w.texts = chat.NewTextBudget(opts.AnswerMemory)
 	}
 	if !opts.Granted {
 		w.numbers = []numbers{{0, math.MaxInt64}}
@@ -310,6 +317,7 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	// The place is free only when all is told: whoever sees the workload empty
 	// has heard of every turn.
 	w.opts.Observer.ConversationEnded(c, status, c.done)
+	w.texts.Release(c.answers)
 	w.end(c)
 }
 
@@ -376,6 +384,7 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 		return api.ConversationError
 	}
 	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content})
+	c.answers += len(r.Content)
 	return ""
 }
 
@@ -403,7 +412,7 @@ func (w *Workload) notifyIf(changed bool) {
 func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
-		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live,
+		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live, Texts: w.texts,
 		OnChunk: func(n int) {
 			if first {
 				first = false

@@ -52,6 +52,7 @@ var tables = map[string]func(context.Context) error{
 	"shadow": func(ctx context.Context) error {
 		return table(ctx, slices.DeleteFunc(rows(), func(r row) bool { return !r.dynamo }))
 	},
+	"streams":    func(ctx context.Context) error { return table(ctx, rows()[:4]) },
 	"booth":      boothTable,
 	"members":    membersTable,
 	"simulation": simulationTable,
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 0:
 		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), membersTable(ctx), boothTable(ctx), simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), \"members\" for members alone, or \"simulation\" for simulations alone")
+	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone, \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), \"members\" for members alone, or \"simulation\" for simulations alone")
 }
 
 // withNumber calls f with the number that a text is.
