@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
 		return v, wrongType(r, "application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
+	body, err := wholeBody(w, r, api.MaxBody)
 	if err != nil {
 		return v, err
 	}
@@ -48,6 +49,22 @@ func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 		return v, malformed("unexpected data after the JSON object")
 	}
 	return v, nil
+}
+
+// wholeBody reads a body of at most limit bytes. Every way in which a body does not arrive whole is the caller's error.
+func wholeBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return nil, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &refused{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the body did not arrive within %v", readTimeout)}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, malformed("the body ends before its announced length")
+	}
+	return nil, malformed("the body cannot be read: " + err.Error())
 }
 
 func malformed(detail string) error {

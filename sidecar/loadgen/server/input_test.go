@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -315,12 +318,15 @@ func TestPage(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, refusal(t, s, request{path: v1 + "/nothing"}).Status)
 }
 
-// A call that ends because its caller went is no error of the server.
+// A call that ends because its caller has gone is no error of the server, and still no empty 200: a caller that has
+// only ended what it sends reads the answer.
 func TestCallerGone(t *testing.T) {
-	s := newServer(t, &recorder{err: context.Canceled}, nil)
+	var log bytes.Buffer
+	s := newServer(t, &recorder{err: errors.New("interrupted")}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost"+v1+"/events", nil))
-	require.Empty(t, w.Body.String())
+	require.Equal(t, http.StatusServiceUnavailable, readProblem(t, w.Result()).Status)
+	require.Empty(t, log.String())
 }

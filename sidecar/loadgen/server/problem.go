@@ -20,22 +20,32 @@ type refused struct {
 
 func (e *refused) Error() string { return e.detail }
 
-// fail answers with the problem document of an error. It does not wait for a body
-// that nobody will read.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// errInterrupted is a call whose caller went away, or whose session ended, before it was complete.
+var errInterrupted = &refused{status: http.StatusServiceUnavailable, detail: "the call was interrupted before it was complete; repeat it"}
+
+// unread bounds the wait for a body that no handler reads, which net/http would otherwise wait for before it sends the
+// answer.
+func unread(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close")
 		_ = http.NewResponseController(w).SetReadDeadline(deadline(refusedTimeout)) // or the server's own holds
+	}
+}
+
+// fail answers with the problem document of an error, whatever became of the caller: without an answer, net/http
+// would send an empty 200.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if unread(w, r); r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
 	}
 	var own *refused
 	if errors.As(err, &own) {
 		maps.Copy(w.Header(), own.header)
 	}
 	p := problem(err)
+	if p.Status == http.StatusInternalServerError && r.Context().Err() != nil {
+		p = problem(errInterrupted)
+	}
 	if p.Status == http.StatusInternalServerError {
-		if r.Context().Err() != nil {
-			return // the caller has gone, which is no fault of ours
-		}
 		s.opts.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	} else {
 		s.opts.Log.Debug("request rejected", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", p.Status, "error", err)

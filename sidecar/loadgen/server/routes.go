@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -281,17 +282,21 @@ func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (a
 
 // readBaseline reads the body; run says what a file of another program does not.
 func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string, run api.ModeState) (api.Baseline, error) {
-	body := http.MaxBytesReader(w, r.Body, api.MaxBaseline)
-	switch t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t {
-	case "application/json":
-		return s.opts.ParseJSON(body, name, run)
-	case "text/csv":
-		if run != (api.ModeState{}) {
-			return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a CSV table: its columns contain them")
-		}
-		return s.opts.ParseCSV(body, name)
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case kind != "application/json" && kind != "text/csv":
+		return api.Baseline{}, wrongType(r, "application/json or text/csv")
+	case kind == "text/csv" && run != (api.ModeState{}):
+		return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a CSV table: its columns contain them")
 	}
-	return api.Baseline{}, wrongType(r, "application/json or text/csv")
+	body, err := wholeBody(w, r, api.MaxBaseline)
+	switch {
+	case err != nil:
+		return api.Baseline{}, err
+	case kind == "text/csv":
+		return s.opts.ParseCSV(bytes.NewReader(body), name)
+	}
+	return s.opts.ParseJSON(bytes.NewReader(body), name, run)
 }
 
 func (s *Server) deleteBaseline(w http.ResponseWriter, r *http.Request) error {
