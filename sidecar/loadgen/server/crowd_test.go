@@ -2,9 +2,11 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -54,30 +56,129 @@ func TestHalfOpenCrowdKeepsNoCallerOut(t *testing.T) {
 	}
 }
 
-// A refused body is not waited for: the answer comes at once, and the connection ends.
-func TestRefusedBodyEndsTheConnection(t *testing.T) {
-	inBubble(t, &recorder{}, withToken, func(t *testing.T, b *bubble) {
-		for text, status := range map[string]int{
-			halfBody: http.StatusUnauthorized,
-			strings.Replace(halfBody, "Content-Length: 14", "Transfer-Encoding: chunked", 1): http.StatusUnauthorized,
-			strings.Replace(halfBody, v1, "/nowhere", 1):                                     http.StatusNotFound,
-		} {
+// Health, readiness and calls are answered at once, however many connections there are and whatever they do, with the
+// token or without.
+func TestCrowdKeepsNoProbeOut(t *testing.T) {
+	authorized := "Authorization: Bearer " + token + "\r\n"
+	idle := "GET " + v1 + "/status HTTP/1.1\r\nHost: localhost\r\n" + authorized + "\r\n"
+	for name, text := range map[string]string{
+		"nothing": "", "idle": strings.Replace(idle, authorized, "", 1), "idle with the token": idle,
+		"half heads": halfHead, "half heads with the token": idle + halfHead,
+		"half bodies": halfBody, "half bodies with the token": strings.Replace(halfBody, "\r\n", "\r\n"+authorized, 1),
+		"streams": strings.Replace(streaming, authorized, "", 1), "streams with the token": streaming,
+	} {
+		for _, change := range []func(*Options){withToken, publicPage, func(*Options) {}} {
+			inBubble(t, &recorder{}, func(o *Options) { change(o); o.MaxConnections = 16 }, func(t *testing.T, b *bubble) {
+				for range 40 {
+					c := b.connect(t, "127.0.0.1", "")
+					go func() { _, _ = io.Copy(io.Discard, c) }()
+					go func() { _, _ = io.WriteString(c, text) }()
+					synctest.Wait()
+				}
+				for _, path := range []string{"/healthz", "/readyz", v1 + "/status"} {
+					began := time.Now()
+					res, err := b.send(t, request{method: "GET", path: path, header: bearer(b.opts.Token)})
+					require.NoError(t, err, "%s: %s", name, path)
+					require.NoError(t, res.Body.Close())
+					require.Equal(t, http.StatusOK, res.StatusCode, "%s: %s", name, path)
+					require.Zero(t, time.Since(began))
+				}
+			})
+		}
+	}
+}
+
+const streaming = "GET " + v1 + "/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Authorization: Bearer " + token + "\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+
+// bodied are calls that take a body.
+var bodied = []string{
+	"POST " + v1 + "/workload/stop", "PATCH " + v1 + "/settings", "PUT " + v1 + "/cluster/mode", "POST " + v1 + "/session",
+	"POST " + v1 + "/baselines?name=x", "POST " + v1 + "/sweeps", "POST " + v1 + "/simulations",
+}
+
+const (
+	sized   = "Content-Length: 500\r\n\r\n"
+	chunked = "Transfer-Encoding: chunked\r\n\r\n"
+)
+
+// requireRefusal sends a call and requires that it is refused and its connection ends.
+func requireRefusal(t *testing.T, c net.Conn, call, rest string, status int) {
+	t.Helper()
+	_, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", call, token, rest)
+	require.NoError(t, err)
+	if half, ok := c.(*net.TCPConn); ok {
+		_ = half.CloseWrite() // fails where the server has closed the connection
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err, "%s: %q", call, rest)
+	require.Equal(t, status, readProblem(t, res).Status, "%s: %q", call, rest)
+	require.True(t, res.Close)
+}
+
+// A body that stops arriving is an error of its caller's, and nothing comes of the call.
+func TestStalledBodyIsRefused(t *testing.T) {
+	for _, rest := range []string{sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n", chunked + "ff\r\n" + stop} {
+		r := &recorder{}
+		inBubble(t, r, withToken, func(t *testing.T, b *bubble) {
+			for _, call := range bodied {
+				began := time.Now()
+				requireRefusal(t, b.connect(t, "127.0.0.1", ""), call, rest, http.StatusRequestTimeout)
+				require.Equal(t, readTimeout, time.Since(began))
+			}
+		})
+		require.Empty(t, r.calls)
+	}
+}
+
+// A body that is cut or framed wrongly is an error of its caller's, and nothing comes of the call.
+func TestBrokenBodyIsRefused(t *testing.T) {
+	var log bytes.Buffer
+	r := &recorder{}
+	base := start(t, r, func(o *Options) { o.Token, o.Log = token, slog.New(slog.NewTextHandler(&log, nil)) })
+	for name, rest := range map[string]string{
+		"cut":                            sized + stop,
+		"cut at once":                    sized,
+		"cut after a chunk":              chunked + "e\r\n" + stop + "\r\n",
+		"cut within a chunk":             chunked + "ff\r\n" + stop,
+		"a chunk without a length":       chunked + "e\r\n" + stop + "\r\nxyz\r\n",
+		"a chunk longer than it says":    chunked + "2\r\n" + stop + "\r\n0\r\n\r\n",
+		"a negative length":              chunked + "-1\r\n" + stop + "\r\n0\r\n\r\n",
+		"a length beyond all bounds":     chunked + strings.Repeat("f", 40) + "\r\n",
+		"a length of thousands of bytes": chunked + strings.Repeat("0", 5000) + "\r\n",
+		"trailers that are none":         chunked + "e\r\n" + stop + "\r\n0\r\n\x00\r\n\r\n",
+	} {
+		for _, call := range bodied {
+			c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+			require.NoError(t, err, name)
+			requireRefusal(t, c, call, rest, http.StatusBadRequest)
+			require.NoError(t, c.Close())
+		}
+	}
+	require.Empty(t, r.calls)
+	require.NotContains(t, log.String(), "ERROR")
+}
+
+// A call without a body takes effect and is answered within a second, though it announces a body that does not come.
+func TestUnneededBodyIsNotWaitedFor(t *testing.T) {
+	r := &recorder{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		for _, call := range []string{"DELETE " + v1 + "/cluster/mode", "GET " + v1 + "/status", "GET /healthz"} {
 			began := time.Now()
-			c := b.connect(t, "127.0.0.1", text)
+			c := b.connect(t, "127.0.0.1", strings.Replace(halfBody, "POST "+v1+"/workload/stop", call, 1))
 			res, err := http.ReadResponse(bufio.NewReader(c), nil)
 			require.NoError(t, err)
-			require.Zero(t, time.Since(began))
-			require.Equal(t, status, res.StatusCode)
-			require.True(t, res.Close)
-			_, err = io.Copy(io.Discard, c)
-			require.NoError(t, err)
-			require.LessOrEqual(t, time.Since(began), refusedTimeout)
+			require.Equal(t, 2, res.StatusCode/100, call)
+			require.LessOrEqual(t, time.Since(began), refusedTimeout, call)
+			require.NoError(t, res.Body.Close())
 		}
+		require.Equal(t, "cancel mode", r.last().name)
 	})
 }
 
-// When there is one connection too many, the oldest of the address that has most
-// goes. A connection with the token stays, and one that is closed makes room.
+// When there is one connection too many, the one goes that has been as it is for longest, of the address that has most.
+// Those of callers with the token stay, unless they leave no place for others: then the idle ones go first. Streams
+// stay, and one that is closed makes room.
 func TestConnectionsAreBounded(t *testing.T) {
 	b := &bounded{limit: 4}
 	add := func(of string, trusted bool) (c, excess *conn) {
@@ -91,20 +192,28 @@ func TestConnectionsAreBounded(t *testing.T) {
 	second, _ := add("192.0.2.1", false)
 	other, excess := add("192.0.2.2", false)
 	require.Nil(t, excess)
+	noteState(first, http.StateActive)
 
 	third, excess := add("192.0.2.2", false)
-	require.Same(t, first, excess, "of two addresses with two each, the oldest")
-	require.NoError(t, excess.Close())
-	_, excess = add("192.0.2.3", false)
-	require.Same(t, other, excess)
+	require.Same(t, second, excess, "of two addresses with two each, the one without a sign of life for longest")
 	require.NoError(t, excess.Close())
 	require.NoError(t, excess.Close(), "again")
+	noteState(second, http.StateClosed)
 	require.Len(t, b.open, 4)
 
-	operator.trusted, second.trusted, third.trusted = true, true, true
-	b.open[3].trusted = true
+	for _, c := range []*conn{operator, first, other, third} {
+		c.trusted = true
+	}
+	noteState(operator, http.StateHijacked)
+	noteState(third, http.StateIdle)
+	for _, want := range []*conn{third, other, first} {
+		_, excess := add("192.0.2.4", false)
+		require.Same(t, want, excess, "the newest is the only one without the token")
+		require.NoError(t, excess.Close())
+		b.open[len(b.open)-1].trusted, b.open[len(b.open)-1].state = true, http.StateHijacked
+	}
 	last, excess := add("192.0.2.4", false)
-	require.Same(t, last, excess, "there is no room but what callers with the token have")
+	require.Same(t, last, excess, "streams stay")
 	require.NoError(t, excess.Close())
 	require.NoError(t, operator.Close())
 	_, excess = add("192.0.2.4", false)

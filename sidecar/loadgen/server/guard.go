@@ -32,14 +32,33 @@ const (
 func (s *Server) guarded(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		by, err := s.admit(r, rt.access)
+		by, session, err := s.admit(r, rt.access)
 		if err == nil {
-			err = rt.handle(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
+			if r.Method == http.MethodGet || r.Method == http.MethodDelete {
+				unread(w, r)
+			}
+			ctx, cancel := within(context.WithValue(r.Context(), callerKey{}, by), session)
+			defer cancel()
+			err = rt.handle(w, r.WithContext(ctx))
 		}
 		if err != nil {
 			s.fail(w, r, err)
 		}
 	})
+}
+
+// within ends a context, with [errSessionOver], when the session of its caller ends, so that no stream, events or
+// download outlives it. A nil session never ends.
+func within(ctx, session context.Context) (context.Context, context.CancelFunc) {
+	if session == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(session, func() { cancel(errSessionOver) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 type callerKey struct{}
@@ -50,21 +69,24 @@ func caller(r *http.Request) string {
 	return by
 }
 
-func (s *Server) admit(r *http.Request, a access) (by string, err error) {
+// admit returns who makes a write, for the events, and the session that a read ends with, nil where it has none. A
+// write that has begun is finished, whatever becomes of the session.
+func (s *Server) admit(r *http.Request, a access) (by string, session context.Context, err error) {
 	if err := s.checkSite(r, a == probe || a == scrape); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	switch a {
 	case probe, public:
-		return "", nil
+		return "", nil, nil
 	case scrape:
-		return "", s.admitScrape(r)
+		return "", nil, s.admitScrape(r)
 	}
-	session, err := s.authenticate(r, a)
+	session, err = s.authenticate(r, a)
 	if err != nil || a == read {
-		return "", err
+		return "", session, err
 	}
-	return s.name(r, session)
+	by, err = s.name(r, session != nil)
+	return by, nil, err
 }
 
 // checkSite refuses a name that the server does not know, which may be another
@@ -99,23 +121,23 @@ func (s *Server) admitScrape(r *http.Request) error {
 	return errTokenNeeded
 }
 
-// authenticate says whether the caller comes by a session. A token that was
+// authenticate returns the caller's session, nil for a caller without one. A token that was
 // given has to be right, even where none would have been needed.
-func (s *Server) authenticate(r *http.Request, a access) (session bool, err error) {
+func (s *Server) authenticate(r *http.Request, a access) (session context.Context, err error) {
 	if s.opts.Token == "" {
-		return false, nil
+		return nil, nil
 	}
 	if token, ok := tokenOf(r); ok {
-		return false, s.checkAttempt(r, token)
+		return nil, s.checkAttempt(r, token)
 	}
-	if s.inSession(r) {
+	if session := s.sessions.of(r); session != nil {
 		trust(r)
-		return true, nil
+		return session, nil
 	}
 	if a == read && s.opts.PublicPage {
-		return false, nil
+		return nil, nil
 	}
-	return false, errTokenNeeded
+	return nil, errTokenNeeded
 }
 
 // tokenOf is the token that a call carries, right or wrong.

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -158,7 +160,7 @@ func TestMetricsToken(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, refusal(t, s, request{path: "/metrics?token=" + own}).Status, name)
 		right := []map[string]string{bearer(own)}
 		if s.opts.Token != "" {
-			right = append(right, bearer(token), cookie(session(t, s, nil).Value))
+			right = append(right, bearer(token), cookie(signIn(t, s, nil).Value))
 			for _, q := range everyRoute(s) {
 				if q.header = bearer(own); q.access == read || q.access == write {
 					require.Equal(t, http.StatusUnauthorized, refusal(t, s, q.request).Status, q.pattern)
@@ -209,8 +211,8 @@ func TestPublicPageReadsAlone(t *testing.T) {
 	}
 }
 
-// session exchanges the token for a cookie.
-func session(t *testing.T, s *Server, header map[string]string) *http.Cookie {
+// signIn exchanges the token for a cookie.
+func signIn(t *testing.T, s *Server, header map[string]string) *http.Cookie {
 	t.Helper()
 	res, text := do(t, s, request{method: "POST", path: v1 + "/session", body: `{"token":"` + token + `"}`, header: header})
 	require.Equal(t, http.StatusNoContent, res.StatusCode, text)
@@ -221,28 +223,28 @@ func session(t *testing.T, s *Server, header map[string]string) *http.Cookie {
 // The cookie opens what the token opens, for a day at the booth, and no script
 // or other site gets hold of it.
 func TestSession(t *testing.T) {
-	b := &recorder{}
-	s := newServer(t, b, withToken)
-	now := time.Now()
-	s.now = func() time.Time { return now }
+	synctest.Test(t, func(t *testing.T) {
+		b := &recorder{}
+		s := newServer(t, b, withToken)
+		c := signIn(t, s, nil)
+		require.True(t, c.HttpOnly)
+		require.Equal(t, http.SameSiteStrictMode, c.SameSite)
+		require.Equal(t, "/", c.Path)
+		require.False(t, c.Secure)
+		require.NotContains(t, c.Value, token)
+		require.True(t, signIn(t, s, map[string]string{"X-Forwarded-Proto": "https"}).Secure)
 
-	c := session(t, s, nil)
-	require.True(t, c.HttpOnly)
-	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
-	require.Equal(t, "/", c.Path)
-	require.False(t, c.Secure)
-	require.NotContains(t, c.Value, token)
-	require.True(t, session(t, s, map[string]string{"X-Forwarded-Proto": "https"}).Secure)
-
-	header := cookie(c.Value)
-	header[api.UserHeader] = "admin"
-	q := request{method: "POST", path: v1 + "/workload/stop", body: stop, header: header}
-	now = now.Add(sessionLife - time.Second)
-	res, text := do(t, s, q)
-	require.Equal(t, http.StatusOK, res.StatusCode, text)
-	require.Equal(t, "page", b.last().by, "a page cannot speak for a login")
-	now = now.Add(time.Second)
-	require.Equal(t, http.StatusUnauthorized, refusal(t, s, q).Status)
+		header := cookie(c.Value)
+		header[api.UserHeader] = "admin"
+		q := request{method: "POST", path: v1 + "/workload/stop", body: stop, header: header}
+		wait.Advance(sessionLife - time.Second)
+		res, text := do(t, s, q)
+		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		require.Equal(t, "page", b.last().by, "a page cannot speak for a login")
+		wait.Advance(time.Second)
+		synctest.Wait()
+		require.Equal(t, http.StatusUnauthorized, refusal(t, s, q).Status)
+	})
 }
 
 // What a page may offer: everything where no token is configured; else nothing,
@@ -265,7 +267,7 @@ func TestReadSession(t *testing.T) {
 		none := api.Session{TokenRequired: true, CanRead: public}
 		require.Equal(t, none, read(s, nil))
 		require.Equal(t, none, read(s, cookie("wrong")))
-		with := cookie(session(t, s, nil).Value)
+		with := cookie(signIn(t, s, nil).Value)
 		require.Equal(t, api.Session{TokenRequired: true, Authenticated: true, CanRead: true, CanWrite: true}, read(s, with))
 
 		for range 2 { // a session that has ended may be ended again
@@ -283,19 +285,27 @@ func TestReadSession(t *testing.T) {
 
 // However many sessions begin, memory holds a bounded number: the newest.
 func TestSessionsAreBounded(t *testing.T) {
-	var s sessions
-	now := time.Now()
-	first := s.begin(now)
-	for i := range maxSessions {
-		s.begin(now.Add(time.Duration(i+1) * time.Millisecond))
-	}
-	last := s.begin(now.Add(time.Minute))
-	require.Len(t, s.ends, maxSessions)
-	require.False(t, s.valid(first, now.Add(time.Minute)))
-	require.True(t, s.valid(last, now.Add(time.Minute)))
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, &recorder{}, withToken)
+		status := func(id string) int {
+			res, _ := do(t, s, request{path: v1 + "/status", header: cookie(id)})
+			return res.StatusCode
+		}
+		first := s.sessions.begin()
+		for range maxSessions - 1 {
+			s.sessions.begin()
+		}
+		require.Equal(t, http.StatusOK, status(first))
+		last := s.sessions.begin()
+		require.Len(t, s.sessions.open, maxSessions)
+		require.Equal(t, http.StatusUnauthorized, status(first))
+		require.Equal(t, http.StatusOK, status(last))
 
-	s.begin(now.Add(sessionLife + time.Hour))
-	require.Len(t, s.ends, 1, "those that ended make room")
+		wait.Advance(sessionLife)
+		synctest.Wait()
+		s.sessions.begin()
+		require.Len(t, s.sessions.open, 1, "those that ended make room")
+	})
 }
 
 // Guesses are slowed down together, however many addresses they come from, in the
@@ -330,7 +340,7 @@ func TestGuessesAreLimited(t *testing.T) {
 // from one that was never seen, and not at the exchange.
 func TestGuessesLockNobodyOut(t *testing.T) {
 	s := newServer(t, &recorder{}, withToken)
-	with := cookie(session(t, s, nil).Value)
+	with := cookie(signIn(t, s, nil).Value)
 	for i := range 100 {
 		do(t, s, request{path: v1 + "/status", header: bearer("wrong"), from: "192.0.2.1:1"})
 		do(t, s, request{method: "POST", path: v1 + "/session", body: `{"token":"wrong"}`, from: fmt.Sprintf("[2001:db8:0:%x::1]:1", i)})

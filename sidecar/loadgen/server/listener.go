@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -10,16 +11,14 @@ import (
 	"sync"
 )
 
-// bounded accepts connections without end and keeps a bounded number of them.
-// When there is one too many, it closes the oldest of the address that has most,
-// so that a flood makes way for itself and for everybody else. Connections of
-// callers who know the token stay.
+// bounded accepts connections without end and keeps a bounded number of them. When there is one too many, it closes
+// another, as [bounded.excess] says, so that no number of connections keeps a caller out.
 type bounded struct {
 	net.Listener
 	limit int
 
 	mu   sync.Mutex
-	open []*conn // oldest first
+	open []*conn // the one whose state changed longest ago first
 }
 
 // conn is a connection that counts until it is closed.
@@ -28,9 +27,10 @@ type conn struct {
 	of      netip.Prefix
 	in      *bounded
 	trusted bool // its caller knows the token
+	state   http.ConnState
 }
 
-// Accept never refuses; what it gives may be closed already.
+// Accept never refuses.
 func (b *bounded) Accept() (net.Conn, error) {
 	accepted, err := b.Listener.Accept()
 	if err != nil {
@@ -43,43 +43,98 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add counts a connection, and gives the one that is too many.
-func (b *bounded) add(c *conn) (excess *conn) {
+// add counts a connection and returns the one that is too many.
+func (b *bounded) add(c *conn) *conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = append(b.open, c)
 	if len(b.open) <= b.limit {
 		return nil
 	}
+	return b.excess()
+}
+
+// excess returns the connection to close: of the address that has most, the one that has been as it is for longest.
+// Callers who know the token keep theirs as long as others have more than an eighth of all. Beyond that, theirs go,
+// too, idle ones first: the rest is for health, readiness and whoever comes next. Streams have a limit of their own,
+// which leaves half of the places to the rest. The lock is held.
+func (b *bounded) excess() *conn {
+	untrusted := func(c *conn) bool { return !c.trusted && c.state != http.StateHijacked }
+	places := 0
+	for _, c := range b.open {
+		if untrusted(c) {
+			places++
+		}
+	}
+	if places > max(1, b.limit/8) {
+		return b.oldest(untrusted)
+	}
+	return cmp.Or(
+		b.oldest(func(c *conn) bool { return c.trusted && c.state == http.StateIdle }),
+		b.oldest(func(c *conn) bool { return c.trusted && c.state != http.StateHijacked }),
+		b.oldest(untrusted))
+}
+
+// oldest returns the first candidate of the address that has most of them, nil where there is none.
+func (b *bounded) oldest(candidate func(*conn) bool) *conn {
 	of, most := map[netip.Prefix]int{}, 0
 	for _, c := range b.open {
-		if !c.trusted {
+		if candidate(c) {
 			of[c.of]++
 			most = max(most, of[c.of])
 		}
 	}
-	i := slices.IndexFunc(b.open, func(c *conn) bool { return !c.trusted && of[c.of] == most })
-	return b.open[i] // c itself is not trusted yet
+	for _, c := range b.open {
+		if candidate(c) && of[c.of] == most {
+			return c
+		}
+	}
+	return nil
 }
 
 // Close gives the connection's place back. It may be called again.
 func (c *conn) Close() error {
 	c.in.mu.Lock()
-	if i := slices.Index(c.in.open, c); i >= 0 {
-		c.in.open = slices.Delete(c.in.open, i, i+1)
-	}
+	c.in.remove(c)
 	c.in.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// remove reports whether the connection had a place. The lock is held.
+func (b *bounded) remove(c *conn) bool {
+	i := slices.Index(b.open, c)
+	if i >= 0 {
+		b.open = slices.Delete(b.open, i, i+1)
+	}
+	return i >= 0
+}
+
+// noteState is an [http.Server]'s ConnState.
+func noteState(of net.Conn, state http.ConnState) {
+	c, ok := below(of).(*conn)
+	if !ok {
+		return
+	}
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	if c.state = state; c.in.remove(c) { // a connection that was closed stays so
+		c.in.open = append(c.in.open, c)
+	}
+}
+
+// below is the accepted connection, without TLS.
+func below(c net.Conn) net.Conn {
+	if secured, ok := c.(*tls.Conn); ok {
+		return secured.NetConn()
+	}
+	return c
 }
 
 type connKey struct{}
 
 // withConn lets the calls of a connection find it.
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	if secured, ok := c.(*tls.Conn); ok {
-		c = secured.NetConn()
-	}
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(ctx, connKey{}, below(c))
 }
 
 // trust keeps the connection of a call whose caller knows the token.

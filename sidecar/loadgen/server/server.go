@@ -96,7 +96,7 @@ func New(opts Options) (*Server, error) {
 	if opts.Page != nil {
 		s.page = opts.Page
 	}
-	s.streams.ending = make(chan struct{})
+	s.streams.limit = min(maxStreams, opts.MaxConnections/2)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: frameTimeout, ReadBufferSize: 512, WriteBufferPool: &sync.Pool{},
 		CheckOrigin: api.OwnOrigin, Error: s.refuseUpgrade,
@@ -207,6 +207,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	srv.RegisterOnShutdown(s.streams.refuse)
 	defer s.streams.end()
+	srv.ConnState = noteState
 	l = &bounded{Listener: l, limit: s.opts.MaxConnections}
 	if s.opts.TLS != nil {
 		config := s.opts.TLS.Clone()

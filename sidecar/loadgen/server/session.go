@@ -1,9 +1,12 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,50 +19,53 @@ const (
 	maxSessions = 1000
 )
 
-// sessions are the cookies that were handed out. They live in memory: after a
+// errSessionOver is why a read ends that was in progress when its session ended.
+var errSessionOver = errors.New("the session has ended; sign in again")
+
+// sessions are the cookies in force. They live in memory: after a
 // restart everyone shows the token again. The zero value is ready.
 type sessions struct {
 	mu   sync.Mutex
-	ends map[string]time.Time // by session id
+	open []session // oldest first
+}
+
+// session is a context that ends with the session: after [sessionLife] by the monotonic clock, which no change of the
+// machine's time moves, or before that.
+type session struct {
+	context.Context
+
+	id  string
+	end context.CancelFunc
 }
 
 // begin makes a session. With too many of them, the oldest ends.
-func (s *sessions) begin(now time.Time) (id string) {
+func (s *sessions) begin() (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ends == nil {
-		s.ends = map[string]time.Time{}
+	s.open = slices.DeleteFunc(s.open, func(each session) bool { return each.Err() != nil })
+	if len(s.open) >= maxSessions {
+		s.open[0].end()
+		s.open = slices.Delete(s.open, 0, 1)
 	}
-	oldest := ""
-	for id, end := range s.ends {
-		switch {
-		case !now.Before(end):
-			delete(s.ends, id)
-		case oldest == "" || end.Before(s.ends[oldest]):
-			oldest = id
-		}
-	}
-	if len(s.ends) >= maxSessions {
-		delete(s.ends, oldest)
-	}
-	id = rand.Text()
-	s.ends[id] = now.Add(sessionLife)
-	return id
+	ctx, end := context.WithTimeout(context.Background(), sessionLife)
+	s.open = append(s.open, session{ctx, rand.Text(), end})
+	return s.open[len(s.open)-1].id
 }
 
-// end ends a session before its time.
-func (s *sessions) end(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.ends, id)
-}
-
-// valid says whether a session lives. Ids are too random for a comparison's
+// of returns the session of a caller's cookie, nil without one in force. Ids are too random for a comparison's
 // time to tell anything.
-func (s *sessions) valid(id string, now time.Time) bool {
+func (s *sessions) of(r *http.Request) context.Context {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Before(s.ends[id])
+	i := slices.IndexFunc(s.open, func(each session) bool { return each.id == c.Value && each.Err() == nil })
+	if i < 0 {
+		return nil
+	}
+	return s.open[i]
 }
 
 func (s *Server) createSession(w http.ResponseWriter, r *http.Request) error {
@@ -73,7 +79,7 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkAttempt(r, req.Token); err != nil {
 		return err
 	}
-	setCookie(w, r, s.sessions.begin(s.now()), sessionLife)
+	setCookie(w, r, s.sessions.begin(), sessionLife)
 	return nil
 }
 
@@ -91,18 +97,12 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.D
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// inSession says whether the caller's cookie carries a session that lives.
-func (s *Server) inSession(r *http.Request) bool {
-	c, err := r.Cookie(cookieName)
-	return err == nil && s.sessions.valid(c.Value, s.now())
-}
-
 // readSession tells a page what to offer, before it asks for anything else.
 func (s *Server) readSession(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
 	}
-	required, authenticated := s.opts.Token != "", s.inSession(r)
+	required, authenticated := s.opts.Token != "", s.sessions.of(r) != nil
 	return replyJSON(w, api.Session{
 		TokenRequired: required, Authenticated: required && authenticated,
 		CanRead:  !required || authenticated || s.opts.PublicPage,
@@ -114,8 +114,8 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
 	}
-	if c, err := r.Cookie(cookieName); err == nil {
-		s.sessions.end(c.Value)
+	if session, ok := s.sessions.of(r).(session); ok {
+		session.end()
 	}
 	setCookie(w, r, "", 0)
 	return nil

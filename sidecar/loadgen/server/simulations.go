@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,25 +43,16 @@ func (s *Server) simulation(w http.ResponseWriter, r *http.Request) error {
 // followSimulation sends a simulation's events until its end, the reader's, or the
 // server's.
 func (s *Server) followSimulation(w http.ResponseWriter, r *http.Request, id string) error {
-	who := s.reader(r)
-	if err := s.streams.begin(who); err != nil {
+	open, err := s.streams.begin(r.Context(), s.reader(r))
+	if err != nil {
 		return err
 	}
-	defer s.streams.done(who)
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-ctx.Done():
-		case <-s.streams.ending:
-			cancel()
-		}
-	}()
-	defer func() { cancel(); <-ended }()
+	defer s.streams.done(open)
 	out := &events{w: w}
-	err := s.opts.Backend.FollowSimulation(ctx, id, out.send)
+	err = s.opts.Backend.FollowSimulation(open, id, func(name string, data any) error {
+		s.streams.reads(open)
+		return out.send(name, data)
+	})
 	if err != nil && !errors.Is(err, errGone) {
 		return err
 	}

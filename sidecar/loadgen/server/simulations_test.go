@@ -70,13 +70,17 @@ func TestFollowSimulationIsAStream(t *testing.T) {
 		f := follow(t, b)
 		name, _ := f.next()
 		require.Equal(t, "point", name)
-		others := reader{share: "127.0.0.1/32", most: maxOfMany}
-		for range maxOfMany - 1 {
-			require.NoError(t, b.streams.begin(others))
+		others := reader{share: "127.0.0.1/32", most: maxStreams / 2}
+		var open []*stream
+		for range maxStreams/2 - 1 {
+			opened, err := b.streams.begin(t.Context(), others)
+			require.NoError(t, err)
+			b.streams.reads(opened)
+			open = append(open, opened)
 		}
 		require.Equal(t, http.StatusServiceUnavailable, follow(t, b).res.StatusCode)
-		for range maxOfMany - 1 {
-			b.streams.done(others)
+		for _, each := range open {
+			b.streams.done(each)
 		}
 		go func() { _ = b.end() }()
 		synctest.Wait()

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,47 +15,46 @@ import (
 )
 
 const (
-	frameTimeout = shutdownTimeout  // for one frame, or one ping
-	readerLost   = 10 * time.Second // without a pong: the reader does not read
-	pingPause    = readerLost / 4
-	maxMessage   = 512 // of what a client sends, which nobody reads
+	frameTimeout    = shutdownTimeout  // for one frame, or one ping
+	readerLost      = 10 * time.Second // without a pong: the reader does not read
+	pingPause       = readerLost / 4
+	farewellTimeout = time.Second / 2 // between the end of a stream and that of its connection
+	maxMessage      = 512             // of what a client sends, which nobody reads
 )
 
-// Streams open at a time: of all callers, of those who have not shown the token,
-// and of one address or session. An address may stand for many readers where it
+// maxStreams is how many streams are open at a time; a server that keeps few connections has fewer, see [streams].
+const maxStreams = 256
+
+// maxOfOne is how many of them one address or session has. An address may stand for many readers where it
 // shows the token, as Grafana does, or where it is this machine's own, as a proxy's.
-const (
-	maxStreams = 256
-	maxReaders = maxStreams - 64
-	maxOfOne   = 16
-	maxOfMany  = maxStreams / 2
-)
+const maxOfOne = 16
 
 func deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
-// stream sends snapshots until the caller, the backend or the server ends it.
+// stream sends snapshots until the caller, its session, the backend or the server ends it.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
 	}
-	who := s.reader(r)
-	if err := s.streams.begin(who); err != nil {
+	open, err := s.streams.begin(r.Context(), s.reader(r))
+	if err != nil {
 		return err
 	}
-	defer s.streams.done(who)
+	defer s.streams.done(open)
 	conn, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return nil // refuseUpgrade has answered
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context())) // net/http watches no hijacked connection
+	// A reader that does not read blocks a write, and the farewell after it.
+	defer context.AfterFunc(open, func() { time.AfterFunc(farewellTimeout, func() { _ = conn.NetConn().Close() }) })()
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
-		defer cancel()
-		listen(conn)
+		defer open.end(nil)
+		s.listen(conn, open)
 	}()
-	s.send(ctx, conn)
-	cancel()
+	s.send(conn, open)
+	open.end(nil)
 	_ = conn.Close()
 	<-heard
 	return nil
@@ -66,11 +67,13 @@ func (s *Server) refuseUpgrade(w http.ResponseWriter, r *http.Request, status in
 
 // listen reads until the client closes, goes silent or sends too much. Reading
 // is what answers pings and hears pongs; messages are thrown away.
-func listen(conn *websocket.Conn) {
-	alive := func(string) error { return conn.SetReadDeadline(deadline(readerLost)) }
+func (s *Server) listen(conn *websocket.Conn, open *stream) {
 	conn.SetReadLimit(maxMessage)
-	conn.SetPongHandler(alive)
-	_ = alive("")
+	conn.SetPongHandler(func(string) error {
+		s.streams.reads(open)
+		return conn.SetReadDeadline(deadline(readerLost))
+	})
+	_ = conn.SetReadDeadline(deadline(readerLost))
 	for {
 		if _, _, err := conn.NextReader(); err != nil {
 			return
@@ -79,39 +82,53 @@ func listen(conn *websocket.Conn) {
 }
 
 // send writes frames as they come. A reader that is slow makes only this wait;
-// the backend puts the newest frame in the place of the one not yet taken.
-func (s *Server) send(ctx context.Context, conn *websocket.Conn) {
+// the backend puts the newest frame in the place of the one not yet taken. The first
+// ping comes at once, so that a reader that reads is known from the beginning.
+func (s *Server) send(conn *websocket.Conn, open *stream) {
 	frames, unsubscribe := s.opts.Backend.Subscribe()
 	defer unsubscribe()
 	ping := time.NewTicker(pingPause)
 	defer ping.Stop()
-	for {
+	alive := pinged(conn)
+	for alive {
 		select {
-		case <-ctx.Done():
-			return
-		case <-s.streams.ending:
-			goodbye(conn)
+		case <-open.Done():
+			goodbye(conn, context.Cause(open))
 			return
 		case <-ping.C:
-			if conn.WriteControl(websocket.PingMessage, nil, deadline(frameTimeout)) != nil {
-				return
-			}
+			alive = pinged(conn)
 		case frame, ok := <-frames:
 			if !ok {
-				goodbye(conn)
+				goodbye(conn, errEnding)
 				return
 			}
-			if conn.SetWriteDeadline(deadline(frameTimeout)) != nil || conn.WriteMessage(websocket.TextMessage, frame) != nil {
-				return
-			}
+			alive = conn.SetWriteDeadline(deadline(frameTimeout)) == nil && conn.WriteMessage(websocket.TextMessage, frame) == nil
 		}
 	}
 }
 
-// goodbye tells the client that the server ends, and does not wait for its answer.
-func goodbye(conn *websocket.Conn) {
-	bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the load generator is shutting down")
-	_ = conn.WriteControl(websocket.CloseMessage, bye, deadline(time.Second))
+func pinged(conn *websocket.Conn) bool {
+	return conn.WriteControl(websocket.PingMessage, nil, deadline(frameTimeout)) == nil
+}
+
+// Why the server ends a stream, besides [errSessionOver].
+var (
+	errEnding    = errors.New("the load generator is shutting down")
+	errDisplaced = errors.New("this stream was not read, and another reader needed its place")
+)
+
+// goodbye tells the client why the server ends the stream, and does not wait for its answer.
+func goodbye(conn *websocket.Conn, why error) {
+	code := websocket.CloseGoingAway
+	switch {
+	case errors.Is(why, errSessionOver):
+		code = websocket.ClosePolicyViolation
+	case errors.Is(why, errDisplaced):
+		code = websocket.CloseTryAgainLater
+	case !errors.Is(why, errEnding):
+		return // the client has gone
+	}
+	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why.Error()), deadline(farewellTimeout))
 }
 
 // reader is whose share of the streams a caller has.
@@ -123,50 +140,88 @@ type reader struct {
 
 // reader is who makes an admitted request.
 func (s *Server) reader(r *http.Request) reader {
-	of := network(r.RemoteAddr)
+	of, many := network(r.RemoteAddr), s.streams.limit/2
+	one := min(maxOfOne, many)
 	if _, ok := tokenOf(r); ok && s.opts.Token != "" {
-		return reader{share: "token " + of.String(), most: maxOfMany, operator: true}
+		return reader{share: "token " + of.String(), most: many, operator: true}
 	}
-	if s.inSession(r) {
-		c, _ := r.Cookie(cookieName) // it is there
-		return reader{share: c.Value, most: maxOfOne, operator: true}
+	if session, ok := s.sessions.of(r).(session); ok {
+		return reader{share: session.id, most: one, operator: true}
 	}
 	if of.Addr().IsLoopback() {
-		return reader{share: of.String(), most: maxOfMany}
+		return reader{share: of.String(), most: many}
 	}
-	return reader{share: of.String(), most: maxOfOne}
+	return reader{share: of.String(), most: one}
 }
 
-// streams counts the open ones, and ends them with the server.
+// stream is an open one. Its context ends with it, with the reason.
+type stream struct {
+	reader
+	context.Context
+
+	end   context.CancelCauseFunc
+	until time.Time // up to which its reader counts as one that reads
+}
+
+// streams are the open ones, which end with the server. The limit is at most half of the
+// connections that the server keeps, so that none of them is ever closed to make room for another connection. A
+// quarter of it is for callers who have shown the token.
 type streams struct {
-	ending chan struct{}
+	limit int
 
 	mu     sync.Mutex
-	open   int
-	of     map[string]int // by share
+	open   []*stream // oldest first
 	closed bool
 	wg     sync.WaitGroup
 }
 
-func (s *streams) begin(who reader) error {
+// begin makes room for a stream. Where a limit is reached, the oldest stream within it that is not read ends; where
+// all are read, the new one is refused.
+func (s *streams) begin(ctx context.Context, who reader) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return fmt.Errorf("%w: the server is shutting down", api.ErrUnavailable)
-	case s.open >= maxStreams:
-		return tooMany("%d streams are open, which is the limit; close one", maxStreams)
-	case s.open >= maxReaders && !who.operator:
-		return tooMany("%d streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token", s.open)
-	case s.of[who.share] >= who.most:
-		return tooMany("%d streams are open from this address or session, which is its limit; close one", who.most)
+	if s.closed {
+		return nil, fmt.Errorf("%w: the server is shutting down", api.ErrUnavailable)
 	}
-	s.open++
-	if s.of == nil {
-		s.of = map[string]int{}
+	if err := s.makeRoom(who); err != nil {
+		return nil, err
 	}
-	s.of[who.share]++
+	ctx, end := context.WithCancelCause(ctx)
+	opened := &stream{reader: who, Context: ctx, end: end}
+	s.open = append(s.open, opened)
 	s.wg.Add(1)
+	return opened, nil
+}
+
+// makeRoom is called with the lock held.
+func (s *streams) makeRoom(who reader) error {
+	ofShare, n := 0, len(s.open)
+	for _, each := range s.open {
+		if each.share == who.share {
+			ofShare++
+		}
+	}
+	var err error
+	switch {
+	case n >= s.limit:
+		err = tooMany("%d streams are open, which is the limit; close one", s.limit)
+	case n >= s.limit-s.limit/4 && !who.operator:
+		err = tooMany("%d streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token", n)
+	case ofShare >= who.most:
+		err = tooMany("%d streams are open from this address or session, which is its limit; close one", who.most)
+	default:
+		return nil
+	}
+	now := time.Now()
+	i := slices.IndexFunc(s.open, func(each *stream) bool {
+		mayGo := each.share == who.share || ofShare < who.most && (who.operator || !each.operator)
+		return mayGo && each.until.Before(now)
+	})
+	if i < 0 {
+		return err
+	}
+	s.open[i].end(errDisplaced)
+	s.open = slices.Delete(s.open, i, i+1)
 	return nil
 }
 
@@ -177,12 +232,20 @@ func tooMany(format string, n int) error {
 	}
 }
 
-func (s *streams) done(who reader) {
+// reads notes that a stream's reader has answered a ping.
+func (s *streams) reads(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open--
-	if s.of[who.share]--; s.of[who.share] == 0 {
-		delete(s.of, who.share)
+	open.until = deadline(2 * pingPause)
+}
+
+// done gives the place of a stream back, unless another has it already.
+func (s *streams) done(open *stream) {
+	open.end(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.open, open); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
 	}
 	s.wg.Done()
 }
@@ -191,9 +254,9 @@ func (s *streams) done(who reader) {
 func (s *streams) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.ending)
+	s.closed = true
+	for _, each := range s.open {
+		each.end(errEnding)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -39,7 +40,7 @@ func TestStreamGuard(t *testing.T) {
 			header := map[string]string{}
 			maps.Copy(header, tt.header)
 			if header["Cookie"] != "" {
-				header = cookie(session(t, b.Server, nil).Value)
+				header = cookie(signIn(t, b.Server, nil).Value)
 			}
 			if tt.origin != "" {
 				header["Origin"] = tt.origin
@@ -74,13 +75,12 @@ func TestSlowReaderGetsTheNewest(t *testing.T) {
 		require.NoError(t, err)
 		slow, _, err := b.stream(t, "127.0.0.1", nil)
 		require.NoError(t, err)
-		first := readFrame(t, fast) // what is sent at once
+		readFrame(t, fast) // what is sent at once
 		synctest.Wait()
 		for i := range 24 {
 			r.publish(fmt.Append(nil, i))
 			require.Equal(t, fmt.Sprint(i), readFrame(t, fast), "the fast reader gets them all")
 		}
-		require.Equal(t, first, readFrame(t, slow))
 		require.Equal(t, "23", readFrame(t, slow))
 	})
 }
@@ -181,10 +181,11 @@ func TestStreamEndsWithAFarewell(t *testing.T) {
 
 // No caller gets more streams than a share, readers without the token leave some to
 // those who have it, and there are no more than there are. A refusal says
-// which limit it is, and what to do. A stream that ends makes room.
+// which limit it is, and what to do. A stream that ends makes room, and so does one that is not read, where it is
+// within the limit and not of a caller with more rights.
 func TestStreamsAreBounded(t *testing.T) {
 	s := newServer(t, &recorder{}, publicPage)
-	with := cookie(session(t, s, nil).Value)
+	with := cookie(signIn(t, s, nil).Value)
 	of := func(addr string, header map[string]string) reader {
 		r := httptest.NewRequest("GET", v1+"/stream", nil)
 		r.RemoteAddr = addr
@@ -193,27 +194,36 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		return s.reader(r)
 	}
-	var open []reader
+	var open []*stream
+	begin := func(who reader) error {
+		opened, err := s.streams.begin(t.Context(), who)
+		if err == nil {
+			s.streams.reads(opened)
+			open = append(open, opened)
+		}
+		return err
+	}
 	end := func() {
-		for _, who := range open {
-			s.streams.done(who)
+		for _, each := range open {
+			s.streams.done(each)
 		}
 		open = nil
-		require.Empty(t, s.streams.of)
+		require.Empty(t, s.streams.open)
 	}
 	fill := func(who reader, n int, why string) {
 		t.Helper()
 		for range n {
-			require.NoError(t, s.streams.begin(who))
-			open = append(open, who)
+			require.NoError(t, begin(who))
 		}
 		var r *refused
-		require.ErrorAs(t, s.streams.begin(who), &r)
+		require.ErrorAs(t, begin(who), &r)
 		require.Equal(t, http.StatusServiceUnavailable, r.status)
 		require.Equal(t, "5", r.header.Get("Retry-After"))
 		require.Contains(t, r.detail, why)
 	}
 	const (
+		maxReaders, maxOfMany = 192, 128
+
 		ofOne  = "16 streams are open from this address or session, which is its limit; close one"
 		ofMany = "128 streams are open from this address or session, which is its limit; close one"
 		kept   = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token"
@@ -231,13 +241,104 @@ func TestStreamsAreBounded(t *testing.T) {
 	call := request{path: v1 + "/stream", header: bearer(token)}
 	require.Contains(t, refusal(t, s, call).Detail, all)
 
+	unread := func(i int) *stream {
+		open[i].until = time.Now().Add(-time.Second)
+		return open[i]
+	}
+	operator, other := unread(len(open)-1), unread(maxOfOne)
+	fill(of("192.0.2.1:1", nil), 0, all) // it has its share, of which none is unread
+	fill(of("192.0.2.4:1", nil), 1, all)
+	require.ErrorIs(t, context.Cause(other), errDisplaced)
+	require.NoError(t, operator.Err(), "a reader without the token must not displace one with it")
+	fill(of("192.0.2.2:1", bearer(token)), 1, all)
+	require.ErrorIs(t, context.Cause(operator), errDisplaced)
+
 	end()
 	fill(of("192.0.2.1:1", bearer(token)), maxOfMany, ofMany)
-	other := of("192.0.2.2:1", bearer(token))
-	require.NoError(t, s.streams.begin(other))
-	open = append(open, other)
+	require.NoError(t, begin(of("192.0.2.2:1", bearer(token))))
 	end()
 	require.Equal(t, http.StatusBadRequest, refusal(t, s, call).Status, "there is room for a handshake")
+}
+
+// Readers that read keep their streams, and find a place, however many others open streams that they do not read:
+// from the same address, before them and after them.
+func TestReadersThatReadAreKept(t *testing.T) {
+	r := &recorder{}
+	inBubble(t, r, func(o *Options) { o.MaxConnections = 64 }, func(t *testing.T, b *bubble) { // 32 streams, 16 of loopback
+		hostile := func() {
+			for range 40 {
+				go func() { _, _, _ = b.stream(t, "127.0.0.1", nil) }()
+			}
+			synctest.Wait()
+		}
+		hostile()
+		var readers []*websocket.Conn
+		for range 10 {
+			conn, _, err := b.stream(t, "127.0.0.1", nil)
+			require.NoError(t, err)
+			readFrame(t, conn)
+			synctest.Wait()
+			readers = append(readers, conn)
+		}
+		hostile()
+		for i := range 20 { // seconds
+			r.publish(fmt.Append(nil, i))
+			for _, conn := range readers {
+				require.Equal(t, fmt.Sprint(i), readFrame(t, conn))
+			}
+			wait.Advance(time.Second)
+		}
+	})
+}
+
+// Whatever ends a session ends what it reads, within a second, and says so where the reader reads.
+func TestStreamEndsWithItsSession(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, b *bubble, header map[string]string){
+		"signing out": func(t *testing.T, b *bubble, header map[string]string) {
+			res, err := b.send(t, request{method: "DELETE", path: v1 + "/session", header: header})
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, http.StatusNoContent, res.StatusCode)
+		},
+		"its time": func(*testing.T, *bubble, map[string]string) { wait.Advance(sessionLife) },
+		"a thousand sign-ins": func(_ *testing.T, b *bubble, _ map[string]string) {
+			for range maxSessions {
+				b.sessions.begin()
+			}
+		},
+	} {
+		r := &recorder{}
+		inBubble(t, r, withToken, func(t *testing.T, b *bubble) {
+			r.follow = make(chan struct{})
+			header := cookie(signIn(t, b.Server, nil).Value)
+			conn, _, err := b.stream(t, "127.0.0.1", header)
+			require.NoError(t, err)
+			token, _, err := b.stream(t, "127.0.0.1", bearer(token))
+			require.NoError(t, err)
+			readFrame(t, token)
+			closed := make(chan error, 2)
+			for _, each := range []*websocket.Conn{conn, token} {
+				go func() {
+					var err error
+					for err == nil {
+						_, _, err = each.ReadMessage()
+					}
+					closed <- err
+				}()
+			}
+			unread, _, err := b.stream(t, "127.0.0.1", header)
+			require.NoError(t, err)
+			synctest.Wait()
+			end(t, b, header)
+			synctest.Wait()
+			require.True(t, websocket.IsCloseError(<-closed, websocket.ClosePolicyViolation), name)
+			wait.Advance(time.Second)
+			synctest.Wait()
+			_, err = unread.NetConn().Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF, name)
+			require.Equal(t, 1, r.subscribers(), "%s: that of the token goes on", name)
+		})
+	}
 }
 
 // slowBackend finds its lane when it is let go.

@@ -78,6 +78,7 @@ func faults() []fault {
 		{name: "the load generator is killed", brief: true, inflict: killed},
 		{name: "a full disk", disk: true, inflict: fullDisk},
 		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
+		{name: "900 idle connections with the token", brief: true, inflict: idlers},
 		{name: "900 WebSocket readers that do not read", brief: true, inflict: deafReaders},
 		{name: "wrong tokens as fast as they go", inflict: calls(func(i, n int) string { return fmt.Sprintf("wrong-%d-%d", i, n) })},
 		{name: "status calls as fast as they go", inflict: calls(func(int, int) string { return token })},
@@ -151,6 +152,25 @@ func halfOpen(ctx context.Context, r *rig) {
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			_, _ = fmt.Fprintf(c, "POST /api/v1/workload/start HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", r.address)
 			_, _ = io.Copy(io.Discard, c) // until the server gives it up
+			stop()
+			c.Close()
+			rest(ctx)
+		}
+	})
+}
+
+// idlers ask once for the status with the token, and keep the connection.
+func idlers(ctx context.Context, r *rig) {
+	crowd(ctx, 900, func(ctx context.Context, _ int) {
+		for ctx.Err() == nil {
+			c, err := from.DialContext(ctx, "tcp", r.address)
+			if err != nil {
+				rest(ctx)
+				continue
+			}
+			stop := context.AfterFunc(ctx, func() { c.Close() })
+			_, _ = fmt.Fprintf(c, "GET %s/status HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", api.Prefix, r.address, token)
+			_, _ = io.Copy(io.Discard, c) // until the server closes it
 			stop()
 			c.Close()
 			rest(ctx)
