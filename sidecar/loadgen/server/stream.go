@@ -18,6 +18,7 @@ const (
 	frameTimeout    = shutdownTimeout  // for one frame, or one ping
 	readerLost      = 10 * time.Second // without a pong: the reader does not read
 	pingPause       = readerLost / 4
+	answerTimeout   = time.Second     // for the first pong, within which a new stream counts as read
 	farewellTimeout = time.Second / 2 // between the end of a stream and that of its connection
 	maxMessage      = 512             // of what a client sends, which nobody reads
 )
@@ -187,7 +188,7 @@ func (s *streams) begin(ctx context.Context, who reader) (*stream, error) {
 		return nil, err
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	opened := &stream{reader: who, Context: ctx, end: end}
+	opened := &stream{reader: who, Context: ctx, end: end, until: deadline(answerTimeout)}
 	s.open = append(s.open, opened)
 	s.wg.Add(1)
 	return opened, nil

@@ -272,6 +272,10 @@ func TestReadersThatReadAreKept(t *testing.T) {
 			synctest.Wait()
 		}
 		hostile()
+		_, res, err := b.stream(t, "127.0.0.1", nil)
+		require.Error(t, err, "the others may still answer the first ping")
+		require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+		wait.Advance(answerTimeout + time.Millisecond)
 		var readers []*websocket.Conn
 		for range 10 {
 			conn, _, err := b.stream(t, "127.0.0.1", nil)
