@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"time"
 
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
@@ -42,23 +42,26 @@ type certificate struct {
 	log               *slog.Logger
 
 	mu     sync.Mutex
-	read   [2]time.Time     // when the files were last changed, as of the latest reading
+	read   [2][]byte        // certificate and key, as of the latest reading
 	inUse  *tls.Certificate // nil: none could be read yet
 	failed error            // why the latest reading gave none
 }
 
-// get gives the certificate, read again where one of the files has changed since. Where
-// the new one is none, such as in the middle of a renewal, the old one stays.
+// get gives the certificate, parsed again where the contents of one of the files have changed; its time may stay the
+// same. Where the new one is none, such as in the middle of a renewal, the old one stays.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed, err := modified(c.certFile, c.keyFile)
-	if err == nil && changed == c.read && c.failed == nil {
+	cert, err := os.ReadFile(c.certFile)
+	key, unread := os.ReadFile(c.keyFile)
+	err = cmp.Or(err, unread)
+	if err == nil && c.inUse != nil && bytes.Equal(cert, c.read[0]) && bytes.Equal(key, c.read[1]) {
 		return c.inUse, nil
 	}
 	var pair tls.Certificate
 	if err == nil {
-		pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile)
+		c.read = [2][]byte{cert, key}
+		pair, err = tls.X509KeyPair(cert, key)
 	}
 	if err != nil {
 		if c.inUse == nil {
@@ -73,20 +76,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.inUse != nil && !bytes.Equal(c.inUse.Certificate[0], pair.Certificate[0]) {
 		c.log.Info("certificate reloaded", "tls_cert_file", c.certFile, "valid_until", pair.Leaf.NotAfter)
 	}
-	c.read, c.inUse, c.failed = changed, &pair, nil
+	c.inUse, c.failed = &pair, nil
 	return c.inUse, nil
-}
-
-// modified says when two files were last changed.
-func modified(files ...string) (times [2]time.Time, err error) {
-	for i, name := range files {
-		info, err := os.Stat(name)
-		if err != nil {
-			return times, err
-		}
-		times[i] = info.ModTime()
-	}
-	return times, nil
 }
 
 // healthClient asks the load generator of a configuration on this machine. Its

@@ -29,8 +29,8 @@ import (
 // certFiles are the files of a certificate.
 type certFiles struct{ cert, key string }
 
-// issue writes a new self-signed certificate for loopback and returns the pool that trusts it alone. The files change
-// their time each time.
+// issue writes a new self-signed certificate for loopback and returns the pool that trusts it alone. The files
+// keep their time, as those do that are unpacked or deployed.
 func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,8 +43,8 @@ func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	p.write(t, p.cert, "CERTIFICATE", der, serial)
-	p.write(t, p.key, "PRIVATE KEY", secret, serial)
+	p.write(t, p.cert, "CERTIFICATE", der)
+	p.write(t, p.key, "PRIVATE KEY", secret)
 	leaf, err := x509.ParseCertificate(der)
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
@@ -52,11 +52,11 @@ func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	return pool
 }
 
-func (p certFiles) write(t *testing.T, path, kind string, der []byte, serial int64) {
+func (p certFiles) write(t *testing.T, path, kind string, der []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	changed := time.Now().Add(time.Duration(serial) * time.Second)
-	require.NoError(t, os.Chtimes(path, changed, changed))
+	always := time.Unix(1, 0)
+	require.NoError(t, os.Chtimes(path, always, always))
 }
 
 // A load generator with a certificate serves HTTPS alone, and with it the page's origin, the session's cookie, the
