@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,7 +30,7 @@ func (e *ProblemError) Error() string {
 	if e.Detail != "" {
 		return e.Detail
 	}
-	return fmt.Sprintf("%s (%d)", e.Title, e.Status)
+	return fmt.Sprintf("%s (%d)", cmp.Or(e.Title, http.StatusText(e.Status), "status"), e.Status)
 }
 
 // Unwrap gives the error that the status stands for, nil for any other status.

@@ -494,7 +494,7 @@ func (s *stream) overrun() *Error {
 // result closes the book: what the whole exchange was.
 func (s *stream) result(ctx context.Context, model string) Result {
 	r := &s.res
-	r.Ended = time.Now()
+	r.Ended = r.Sent.Add(time.Since(r.Sent)) // a turn takes no hour because the machine's time was set in its middle
 	r.Content = s.live.answer()
 	if u := r.Usage; u != nil && u.Completion < len(r.Chunks) {
 		if u.Completion = 0; *u == (Usage{}) { // a count per chunk, or of something else

@@ -5,13 +5,16 @@ package torture
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,9 +59,12 @@ type rig struct {
 	told    totals
 }
 
-// newRig starts both, with the flags that a fault needs; disk has the data on one of
-// 32 MB.
-func newRig(t *testing.T, disk bool, flags ...string) *rig {
+// newRig starts both, as a fault needs it.
+func newRig(t *testing.T, f fault) *rig {
+	loadgen := filepath.Join(boothtest.Programs(t), "loadgen")
+	if f.jumps {
+		loadgen = jumpingLoadgen(t)
+	}
 	r := &rig{T: t, target: known.New(tokens), dir: t.TempDir()}
 	r.target.Answer = r.fault
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,15 +85,15 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 
 	r.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz"}
 	r.part.Command = process.Command{
-		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Log: boothtest.Log(t, "loadgen"),
+		Name: "the load generator", Path: loadgen, Log: boothtest.Log(t, "loadgen"),
 		Args: append([]string{
 			"--target-url=http://" + l.Addr().String(), "--listen=" + boothtest.AnyPort, "--data-dir=" + r.dir,
 			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=60", "--target-rps=0", "--start",
 			"--output-tokens-mean=40", "--output-tokens-cv=.15", "--cluster-metrics-urls=" + page.URL,
-		}, flags...),
+		}, f.flags...),
 		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
 	}
-	if disk {
+	if f.disk { // of 32 MB
 		const script = `mount -t tmpfs -o size=32m tmpfs "$0" && exec "$@"`
 		c := &r.part.Command
 		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", script, r.dir, c.Path}, c.Args...)
@@ -102,6 +108,29 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 		return s.State.Concurrency.Actual >= conversations && s.Totals.OK > conversations
 	})
 	return r
+}
+
+// jumpingLoadgen builds a load generator whose wall clock is right, an hour ahead and an hour behind in turn, for three
+// seconds each, while its monotonic clock goes on: as when the machine's time is set.
+func jumpingLoadgen(t *testing.T) string {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	source, dir := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go"), t.TempDir()
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	const elapsed = "\tmono -= startNano\n"
+	require.Equal(t, 1, strings.Count(string(text), elapsed), "time.Now of this Go is another")
+	const hours = "\tsec += [...]int64{0, 3600, -3600}[mono/3e9%3]\n"
+	changed, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(text), elapsed, elapsed+hours, 1)), 0o600))
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {source: changed}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
+	program := filepath.Join(dir, "loadgen")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program, "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
 }
 
 // fault answers every fourth request as the fault at hand does.

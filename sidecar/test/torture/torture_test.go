@@ -35,6 +35,7 @@ type fault struct {
 	flags   []string // of the load generator
 	most    int      // MB of memory, where the usual is too little
 	disk    bool     // wants a disk of its own, which takes a mount namespace
+	jumps   bool     // wants a load generator whose clock jumps
 	inflict func(ctx context.Context, r *rig)
 }
 
@@ -54,7 +55,7 @@ func TestTorture(t *testing.T) {
 			if f.disk && exec.CommandContext(t.Context(), "unshare", "--mount", "true").Run() != nil {
 				t.Skip("this user may make no mount namespace: run it as root")
 			}
-			r := newRig(t, f.disk, f.flags...)
+			r := newRig(t, f)
 			c := r.suffer(span, f.inflict)
 			text := fmt.Sprintf("%s: slowest answer %d ms, %d turns lost, recovery %.2f s, memory %.0f MB, lag %.1f ms",
 				f.name, c.slowest.Milliseconds(), c.lost, c.recovery.Seconds(), float64(c.memory)/1e6, 1000*c.lag)
@@ -76,6 +77,7 @@ func faults() []fault {
 	return []fault{
 		{name: "none", brief: true, inflict: func(ctx context.Context, _ *rig) { <-ctx.Done() }},
 		{name: "the load generator is killed", brief: true, inflict: killed},
+		{name: "a clock that jumps by an hour both ways", brief: true, jumps: true, inflict: clockJumps},
 		{name: "a full disk", disk: true, inflict: fullDisk},
 		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
 		{name: "900 idle connections with the token", brief: true, inflict: idlers},
@@ -126,6 +128,30 @@ func fullDisk(ctx context.Context, r *rig) {
 	<-ctx.Done()
 	assert.NoError(r, errors.Join(ballast.Close(), os.Remove(path)))
 	r.until("all turns are stored", func(s api.LaneSnapshot) bool { return len(r.stored()) >= int(r.told.sum()) })
+}
+
+// clockJumps reads what a clock that jumps must not change: snapshots come, a session stays, and turns take no hours.
+func clockJumps(ctx context.Context, r *rig) {
+	body := strings.NewReader(`{"token":"` + token + `"}`)
+	res, err := http.Post("http://"+r.address+api.Prefix+"/session", "application/json", body)
+	if !assert.NoError(r, err) {
+		return
+	}
+	res.Body.Close()
+	assert.Positive(r, healthyReader(ctx, r), "no snapshot came")
+	req, err := http.NewRequest(http.MethodGet, "http://"+r.address+api.Prefix+"/status", http.NoBody)
+	assert.NoError(r, err)
+	for _, c := range res.Cookies() {
+		req.AddCookie(c)
+	}
+	if res, err = http.DefaultClient.Do(req); assert.NoError(r, err) {
+		assert.Equal(r, http.StatusOK, res.StatusCode, "the session ended")
+		res.Body.Close()
+	}
+	for _, t := range r.stored() {
+		took := t.Ended.Sub(t.Started)
+		assert.True(r, took >= 0 && took < time.Minute, "a turn took %v", took)
+	}
 }
 
 // crowd runs n callers until the fault ends.
