@@ -36,30 +36,44 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 	default:
 		return &tooMany{cap(a.exports)}
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	res, err := a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
+	res, stall, err := a.endless(r, login)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
+	defer stall.Stop()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/csv") {
 		return errUnexpected
 	}
 	begin(w, res)
-	stall := time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
-	defer stall.Stop()
 	out := bufio.NewWriterSize(writer(func(b []byte) (int, error) {
 		defer stall.Reset(a.limits.stall)
 		n, err := w.Write(b)
 		return n, errors.Join(err, http.NewResponseController(w).Flush())
 	}), piece)
 	if _, err := out.ReadFrom(res.Body); err != nil && r.Context().Err() == nil {
-		backend.Logger.FromContext(ctx).Warn("an export was interrupted", "path", r.URL.Path, "error", err)
+		backend.Logger.FromContext(r.Context()).Warn("an export was interrupted", "path", r.URL.Path, "error", err)
 		_, _ = io.WriteString(out, "\r\n"+incomplete)
 	}
 	_ = out.Flush() // who does not read the answer has gone
 	return nil
+}
+
+// endless makes a call whose answer may have any length. It ends when stall, which begins with the call, is not reset
+// in time.
+func (a *App) endless(r *http.Request, login string) (res *http.Response, stall *time.Timer, err error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stall = time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
+	res, err = a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
+	if err == nil {
+		return res, stall, nil
+	}
+	stall.Stop()
+	if errors.Is(context.Cause(ctx), errStalled) {
+		err = context.DeadlineExceeded
+	}
+	cancel(nil)
+	return nil, nil, err
 }
 
 var errStalled = errors.New("the download stalled: no data from the load generator, or the client stopped reading")

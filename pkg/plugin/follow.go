@@ -1,10 +1,8 @@
 package plugin
 
 import (
-	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"kvbooth/sidecar/api"
 )
@@ -16,19 +14,16 @@ func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error
 	if !api.WantsEvents(r) {
 		return a.forward(w, r, login)
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	res, err := a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
+	res, stall, err := a.endless(r, login)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
+	defer stall.Stop()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), api.EventStream) {
 		return errUnexpected
 	}
 	begin(w, res)
-	stall := time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
-	defer stall.Stop()
 	some := make([]byte, 32<<10)
 	for {
 		n, err := res.Body.Read(some)

@@ -20,6 +20,8 @@ const (
 	deafness   = "not read"     // in the place of a value that might be told, but that nobody reads
 	silence    = "not reported" // in the place of a value that nobody tells, however long one waits
 	remembered = time.Minute    // for which a worker that has gone has rows
+
+	mostRemembered = 10_000 // workers, beyond which all that have gone are forgotten
 )
 
 // column makes a field of rows.
@@ -239,6 +241,9 @@ func workers(lane string, m message, seen map[string]time.Time) *data.Frame {
 	var rows []api.Worker
 	if now := at(lane, m); now.lane != nil && now.lane.Cluster.Available {
 		rows = slices.Clone(now.lane.Cluster.Workers)
+	}
+	if len(seen) > mostRemembered {
+		clear(seen)
 	}
 	for _, w := range rows {
 		seen[w.Name] = m.at

@@ -131,6 +131,21 @@ func TestWorkers(t *testing.T) {
 	require.Nil(t, values(t, workers("main", live(half), seen), 1)["gpu_utilisation"], "half of a mean is none")
 }
 
+// Names that change with every snapshot do not add up without end.
+func TestWorkersRememberedAreBounded(t *testing.T) {
+	seen := map[string]time.Time{}
+	m := live(sample())
+	for i := range 20 {
+		m.at = m.at.Add(time.Second)
+		m.snapshot.Lanes[0].Cluster.Workers = make([]api.Worker, 1000)
+		for k := range m.snapshot.Lanes[0].Cluster.Workers {
+			m.snapshot.Lanes[0].Cluster.Workers[k].Name = fmt.Sprint(i, " ", k)
+		}
+		require.LessOrEqual(t, workers("main", m, seen).Rows(), mostRemembered+1000)
+	}
+	require.NotEmpty(t, seen)
+}
+
 // A table shows each worker's last row: it has to be one of nulls soon after the
 // worker, the metrics or the sidecar have gone.
 func TestWorkersGone(t *testing.T) {

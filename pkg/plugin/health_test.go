@@ -51,6 +51,10 @@ func TestHealth(t *testing.T) {
 		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL rejects the host name in its URL: because."},
 		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign, "The server at URL is not a KV Booth load generator: URL/api/v1/status answered 404 Not Found, which is not a load generator's response: check the URL and any proxy in between."},
 		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign, "The load generator at URL sent an invalid response: URL/api/v1/status answered with \"text/html\", which is not a load generator's response: check the URL."},
+		{"a refusal without words", func(s *sidecar) {
+			s.answer = func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }
+		}, false, reasonForeign, "I'm a teapot (418)."},
+		{"an answer without an end", func(s *sidecar) { s.answer = endless }, false, reasonForeign, "The server at URL is not a KV Booth load generator: the response is larger than 65536 bytes; request a smaller part."},
 		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign, "The load generator at URL sent an invalid response: the response has no version or no lanes; check the URL."},
 	} {
 		s := newSidecar(t)

@@ -55,9 +55,10 @@ type sidecar struct {
 	status   api.Status
 	snapshot api.Snapshot
 	requests []heard
-	streams  int  // open ones
-	silent   bool // streams are open and say nothing
-	down     bool // streams end, and none begins
+	streams  int     // open ones
+	text     *string // what streams send in the place of the snapshot; nil: nothing
+	silent   bool    // streams are open and say nothing
+	down     bool    // streams end, and none begins
 }
 
 func newSidecar(t testing.TB) *sidecar { return answering(t, nil) }
@@ -166,9 +167,12 @@ func (s *sidecar) stream(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	for {
 		s.mu.Lock()
-		snapshot, silent, down := s.snapshot, s.silent, s.down
+		snapshot, text, silent, down := s.snapshot, s.text, s.silent, s.down
 		s.mu.Unlock()
-		if down || !silent && conn.WriteJSON(snapshot) != nil {
+		switch {
+		case down, text != nil && conn.WriteMessage(websocket.TextMessage, []byte(*text)) != nil:
+			return
+		case text == nil && !silent && conn.WriteJSON(snapshot) != nil:
 			return
 		}
 		select {
@@ -306,6 +310,16 @@ func (s *stream) last() string {
 		return ""
 	}
 	return string(s.packets[len(s.packets)-1])
+}
+
+// all are the packets so far.
+func (s *stream) all() (texts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.packets {
+		texts = append(texts, string(p))
+	}
+	return texts
 }
 
 // contains waits for a packet that contains a text.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/gorilla/websocket"
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
 	"github.com/grafana/grafana-plugin-sdk-go/backend/httpclient"
 
@@ -118,7 +119,9 @@ func (a *App) classify(err error) fault {
 	case errors.As(err, &tooLarge):
 		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)}}
 	case errors.As(err, &theirs):
-		return a.refusal(theirs.Problem)
+		p := theirs.Problem
+		p.Detail = theirs.Error() // never empty
+		return a.refusal(p)
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
@@ -162,7 +165,7 @@ func (a *App) trouble(err error) fault {
 		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout, "timed out (%v); check that it is running and reachable from the Grafana server"
 	case network != nil:
 		todo = "is unreachable (%v); start it, or correct its URL in the app's settings"
-	case errors.Is(err, api.ErrUnavailable):
+	case errors.Is(err, api.ErrUnavailable) && !errors.Is(err, websocket.ErrReadLimit):
 		todo = "closed its stream (%v); check that it is running"
 	default:
 		f.reason, todo = reasonForeign, "sent an invalid response: %v"

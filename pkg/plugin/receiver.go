@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -69,8 +68,8 @@ func (s *receiver) follow(ctx context.Context) (heard bool, err error) {
 // received publishes a snapshot. The error says that the text is none.
 func (s *receiver) received(ctx context.Context, text []byte) error {
 	snapshot := &api.Snapshot{}
-	if err := json.Unmarshal(text, snapshot); err != nil {
-		return fmt.Errorf("%w: the snapshot stream was interrupted: %w", api.ErrUnavailable, err)
+	if json.Unmarshal(text, snapshot) != nil || snapshot.Time.IsZero() || len(snapshot.Lanes) == 0 {
+		return errUnexpected
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

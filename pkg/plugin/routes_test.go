@@ -318,6 +318,10 @@ func TestTrouble(t *testing.T) {
 		{"a page for a report", "GET sweeps/a1/report.md", page, 502, ""},
 		{"a page for a report on two results", "GET report.json", page, 502, ""},
 		{"a page for a file", "GET sweeps/a1/seconds.csv", page, 502, ""},
+		{"a refusal without words", "POST workload/stop", func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 409}) }, 409, "Conflict (409)"},
+		{"a refusal of another kind", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }, 502, "I'm a teapot (418)"},
+		{"an answer that drips", "GET baselines", dripping, 504, "timed out"},
+		{"a report without an end", "GET report.json?a=x&b=y", endless, 502, "larger than 65536 bytes"},
 		{"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502, "not what this version"},
 		{"a broken connection", "POST workload/stop", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "is unreachable"},
 		{"silence", "GET baselines", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 504, "timed out"},
@@ -339,6 +343,21 @@ func TestTrouble(t *testing.T) {
 
 func redirect(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+}
+
+// dripping never ends, and never stops for long.
+func dripping(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		_, _ = io.WriteString(w, " ")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) {
@@ -460,6 +479,20 @@ func TestExportThatBreaksOffSaysSo(t *testing.T) {
 		require.Equal(t, exported+"main,1\r\nmai\r\n"+incomplete, string(res.Body), name)
 		_, err := csv.NewReader(bytes.NewReader(res.Body)).ReadAll()
 		require.ErrorIs(t, err, csv.ErrFieldCount, "programs stumble over it, too")
+	}
+}
+
+// A load generator that accepts a call and answers nothing holds no download and no events for longer than the stall
+// time, whatever the caller does.
+func TestDownloadThatNeverBeginsIsGivenUp(t *testing.T) {
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	stalls := impatient
+	stalls.stall = 100 * time.Millisecond
+	a := startWith(t, configured(answering(t, silent).URL, ""), stalls)
+	for _, path := range []string{"turns.csv", "sweeps/a1/seconds.csv", "simulations/a1", "turns.csv"} {
+		p := problem(t, resource(t, a, user("Editor"), "GET", path, "", "Accept", api.EventStream))
+		require.Equal(t, http.StatusGatewayTimeout, p.Status, path)
+		require.Contains(t, p.Detail, "timed out", path)
 	}
 }
 

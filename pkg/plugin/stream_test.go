@@ -68,6 +68,26 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// What is no snapshot of this version is not shown as one: the channels say what is wrong, and are back with the next
+// snapshot.
+func TestStreamOfAnotherVersion(t *testing.T) {
+	for name, text := range map[string]string{
+		"no lanes": `{"time":"2026-11-21T12:00:00Z"}`, "null": "null", "a list": "[]", "no JSON": "x", "an empty message": "",
+		"other types": `{"time":"2026-11-21T12:00:00Z","lanes":[{"name":1}]}`, "50 MB": `{"lanes":"` + strings.Repeat("x", 50<<20) + `"}`,
+	} {
+		s := newSidecar(t)
+		s.change(func() { s.text = &text })
+		a := startAt(t, s.URL)
+		snapshot, state := run(t, a, "main/snapshot"), run(t, a, "main/state")
+		snapshot.contains(t, outlines[reasonForeign])
+		state.contains(t, outlines[reasonForeign])
+		s.change(func() { s.text = nil })
+		snapshot.contains(t, `"lanes"`)
+		state.contains(t, `"connected"`)
+		require.NotContains(t, snapshot.all(), text, name)
+	}
+}
+
 // Disposing ends streams with an error, so that Grafana subscribes again, and the
 // socket with them. A subscriber that leaves, or that cannot be reached, ends its stream, too.
 func TestStreamEnds(t *testing.T) {
