@@ -207,7 +207,7 @@ func TestFleetEndsAsItsCoordinator(t *testing.T) {
 		stdout, stderr []string
 	}{
 		"a run that fails": {
-			args: []string{"--requests=20", "--fail-if=ttft_p95>0ms"}, code: failed,
+			args: []string{"--requests=20", "--fail-if=error_rate<1%"}, code: failed,
 			stdout: []string{"completed, "}, stderr: []string{"the run failed: a --fail-if condition was met"},
 		},
 		"a key that is none": {
