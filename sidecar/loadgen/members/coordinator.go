@@ -29,6 +29,8 @@ type Store interface {
 	LostTurns() int64
 	Flush(context.Context) error
 	SaveEvent(context.Context, api.Event) (api.Event, error)
+	Steps(ctx context.Context, lane string) ([]api.StepRecord, error)
+	TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error
 }
 
 // Options are what a coordinator is made of.
@@ -430,7 +432,7 @@ func (c *Coordinator) take(id string, h *handed) {
 	c.mu.Lock()
 	r := c.runs[h.Conversation.Lane]
 	c.mu.Unlock()
-	if r == nil || !r.holds(id, h) {
+	if r == nil || !r.stored(id, h) {
 		h.Conversation.Status, h.Conversation.Ended = api.ConversationCancelled, &h.Turn.Ended
 	}
 	c.opts.Store.SaveNewConversation(h.Conversation)

@@ -113,6 +113,64 @@ func TestCoordinatorKilled(t *testing.T) {
 	f.allOnce(again)
 }
 
+// The lane counts every turn that is stored once: those of members that are lost or have left, before a takeover and
+// after it, those that no report has, and those whose reports the server no longer has.
+func TestTotalsCountEveryMember(t *testing.T) {
+	f := newFleet(t, 1)
+	_, leave := f.member("leaves", func(*MemberOptions) {})
+	killed := natstest.NewLink(t)
+	killed.Lead(f.nats.Address)
+	f.member("killed", func(o *MemberOptions) { o.Access = accessOf(killed) })
+	heard, _, stop := f.run(30)
+	turns := func() int { all, _ := f.store.has(); return len(all) }
+	before := turns()
+	wait.Eventually(t, "turns are stored", func() (any, bool) { return turns(), turns() > before+60 })
+	killed.Lead("")
+	leave()
+	wait.Eventually(t, "one member is left", func() (any, bool) {
+		all, known := f.coord.alive(time.Now())
+		return len(all), known && len(all) == 1
+	})
+	unreported := func(number int64) {
+		id := fmt.Sprintf("main-r1-%d", number)
+		f.coord.take("killed", &handed{
+			Run: "r1", Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
+			Turn: api.Turn{Lane: "main", Conversation: id, Number: 1, RequestID: id + "-1", Status: api.TurnOK, UserMessage: "text"},
+		})
+	}
+	counts := func(e *ears) {
+		t.Helper()
+		stored, _ := f.store.has()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		assert.Empty(t, e.twice)
+		for id := range stored {
+			assert.Contains(t, e.turns, id)
+		}
+		assert.Len(t, e.turns, len(stored))
+	}
+	unreported(10_000)
+	f.coord.bus.conn.Close() // it writes nothing more
+	stop()
+	counts(heard)
+	f.store.SaveTurn(api.Turn{Lane: "main", Conversation: "main-r0-1", Number: 1, RequestID: "of another run"})
+	f.lead(accessOf(f.nats.Link))
+	found, ok := f.coord.Found("main", loopback, FollowupOptions{})
+	require.True(t, ok)
+	again := newEars()
+	found.Heard, found.Corpus, found.Task.Inherited = again, task(t, "r1", 30).Corpus, true
+	stop = f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task).Run)
+	again.reaches(t, 30)
+	unreported(10_001)
+	stop()
+	f.store.mu.Lock()
+	delete(f.store.turns, "of another run")
+	f.store.mu.Unlock()
+	counts(again)
+	assert.Equal(t, int64(10_001), again.turns["main-r1-10001-1"].Number)
+	assert.Empty(t, again.turns["main-r1-10001-1"].Row.UserMessage)
+}
+
 // disconnected is a fleet whose coordinator alone has a link of its own to the server.
 func disconnected(t *testing.T, members int) (*fleet, *natstest.Link) {
 	t.Helper()

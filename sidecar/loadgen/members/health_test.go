@@ -72,7 +72,7 @@ func TestExpiredMemberStaysExpired(t *testing.T) {
 		"silent":  func(*testing.T, *Coordinator) { wait.Advance(leaseSpan) },
 		"holder": func(t *testing.T, c *Coordinator) {
 			delete(c.members, "m")
-			w := &writer{remote: &remote{Coordinator: c, heard: newEars(), holders: map[string]*heldBy{"m": {name: "m"}}}}
+			w := &writer{remote: &remote{Coordinator: c, heard: newEars(), tally: newTally(nil, false), holders: map[string]*heldBy{"m": {name: "m"}}}}
 			w.note(time.Now(), nil)
 			assert.True(t, w.holders["m"].dead)
 		},

@@ -193,7 +193,7 @@ func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 		done--
 	}
 	conversation := lane.ConversationOf(p.lane, t.Conversation, api.ConversationActive, done, nil)
-	p.store(handed{p.run, row, conversation}, &p.unsent)
+	p.store(handed{p.run, row, conversation, t.Conversation.Shape}, &p.unsent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next.Turns = append(p.next.Turns, m)

@@ -32,6 +32,7 @@ type remote struct {
 	// listing keeps what is told of a conversation in order: before mu.
 	listing sync.Mutex
 	untold  map[string]api.Conversation // the latest state of each while there is more to read; under listing
+	tally   *tally
 
 	mu      sync.Mutex
 	wanted  order
@@ -60,6 +61,7 @@ var _ lane.Runner = (*remote)(nil)
 func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 	r := &remote{
 		Coordinator: c, heard: t.Heard, instances: e.instances, changed: make(chan struct{}, 1), corpus: t.Corpus, holders: map[string]*heldBy{}, untold: map[string]api.Conversation{},
+		tally: newTally(t.Heard.Turn, t.Inherited),
 		wanted: order{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce, Began: t.Step.Started, Taken: t.Taken,
 			Settings: t.Settings, Step: t.Step, Target: e.target, Followup: e.asker,
@@ -209,6 +211,11 @@ func (r *remote) Run(ctx context.Context) {
 		}
 	}
 	wg.Go(func() { reports.run(listening) })
+	recounting, giveUp := context.WithCancel(listening)
+	var recount sync.WaitGroup
+	if r.found != nil {
+		recount.Go(func() { reports.recount(recounting) })
+	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	done := ctx.Done()
@@ -224,8 +231,14 @@ func (r *remote) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-	reports.catchUp(context.WithoutCancel(ctx))
+	if !reports.catchUp(context.WithoutCancel(ctx)) {
+		giveUp()
+	}
 	r.awaitTurns(context.WithoutCancel(ctx))
+	recount.Wait()
+	giveUp()
+	r.tally.recounted()
+	r.tally.settle(time.Now(), func(string) bool { return false })
 	r.close(context.WithoutCancel(ctx), w)
 }
 
@@ -426,6 +439,7 @@ func (w *writer) note(now time.Time, present []*member) {
 		stands[m.ID] = m.Lanes[w.wanted.Lane]
 	}
 	w.Coordinator.mu.Unlock()
+	w.tally.settle(now, func(id string) bool { return here[id] })
 	w.listing.Lock()
 	w.mu.Lock()
 	active := 0
@@ -443,8 +457,12 @@ func (w *writer) note(now time.Time, present []*member) {
 			if len(h.progress) > 0 {
 				w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))
 			}
+			ended := now
+			if at := h.at.Add(leaseSpan); !h.at.IsZero() && at.Before(now) { // to a coordinator before this one
+				ended = at
+			}
 			for _, c := range h.progress {
-				c.Status, c.Ended = api.ConversationCancelled, new(now)
+				c.Status, c.Ended = api.ConversationCancelled, new(ended)
 				cancelled = append(cancelled, c)
 			}
 			h.progress = nil
@@ -572,20 +590,23 @@ func (w *writer) gives(id string) {
 	}
 }
 
-// holds says whether a member holds the conversation of a turn, and notes it where no report has:
-// a member begins conversations in the order of their numbers.
-func (r *remote) holds(id string, t *handed) bool {
+// stored counts a turn that a member has handed over. It says whether the member holds the conversation
+// of the turn, and notes it where no report has: a member begins conversations in the order of their numbers.
+func (r *remote) stored(id string, t *handed) (held bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := r.holders[id]
-	if h == nil || h.dead || t.Run != r.wanted.Run {
-		return false
+	ours, h := t.Run == r.wanted.Run, r.holders[id]
+	held = ours && h != nil && !h.dead
+	if held {
+		c := t.Conversation
+		if known, ok := h.progress[c.Number]; c.Number > h.begun || ok && known.TurnsDone < c.TurnsDone {
+			h.progress[c.Number] = c
+		}
 	}
-	c := t.Conversation
-	if known, ok := h.progress[c.Number]; c.Number > h.begun || ok && known.TurnsDone < c.TurnsDone {
-		h.progress[c.Number] = c
+	r.mu.Unlock()
+	if ours { // without the lock: the lane may hold its own, and ask for this one
+		r.tally.stored(id, t)
 	}
-	return true
+	return held
 }
 
 // reader reads the reports of a run.
@@ -710,14 +731,18 @@ func (r *reader) take(got *report) {
 	if early := time.Until(got.Sent.Add(-ahead)); early > within { // nobody sends a report before it is heard
 		ahead += early
 	}
-	if !r.note(got, ahead) {
+	fresh, holds := r.note(got, ahead)
+	if !fresh {
 		return
 	}
 	r.heard.Tokens(got.Sent.Add(-ahead), got.Tokens)
 	for i := range got.Turns {
 		m := &got.Turns[i]
 		m.Row.Started, m.Row.Ended = m.Row.Started.Add(-ahead), m.Row.Ended.Add(-ahead)
-		r.heard.Turn(lane.TurnElsewhere{Sample: m.sample(), Row: m.Row, Number: m.Number, Shape: m.Shape})
+		r.tally.count(lane.TurnElsewhere{Sample: m.sample(), Row: m.Row, Number: m.Number, Shape: m.Shape})
+	}
+	if !holds {
+		return
 	}
 	r.heard.Shadow().Hear(got.Member, got.Shadow, ahead, within)
 	if got.Last {
@@ -725,17 +750,26 @@ func (r *reader) take(got *report) {
 	}
 }
 
-// note takes in what a report tells of the member's conversations; false: it counts no more.
-func (r *reader) note(got *report, ahead time.Duration) bool {
+// note takes in what a report says of the member's conversations. A report that is not fresh has come before.
+// Of a member that holds nothing since its lease ended, the turns count alone.
+func (r *reader) note(got *report, ahead time.Duration) (fresh, holds bool) {
 	r.listing.Lock()
 	defer r.listing.Unlock()
 	r.remote.mu.Lock()
 	defer r.remote.mu.Unlock()
 	h := r.holders[got.Member]
-	if h == nil || h.dead || got.Seq <= h.seq {
-		return false
+	if h == nil { // its share ended before this coordinator took over
+		h = &heldBy{name: got.Member, progress: map[int64]api.Conversation{}}
+		r.holders[got.Member] = h
 	}
-	h.seq, h.underway, h.waited, h.at = got.Seq, got.Underway, got.Waited, time.Now()
+	if got.Seq <= h.seq {
+		return false, false
+	}
+	h.seq = got.Seq
+	if h.dead {
+		return true, false
+	}
+	h.underway, h.waited, h.at = got.Underway, got.Waited, got.Sent.Add(-ahead)
 	for i := range got.Conversations {
 		c := &got.Conversations[i]
 		h.begun = max(h.begun, c.Number)
@@ -750,5 +784,44 @@ func (r *reader) note(got *report, ahead time.Duration) bool {
 	for _, c := range got.Conversations {
 		r.untold[c.ID] = c
 	}
-	return true
+	return true, true
+}
+
+// recount counts the turns of the run that are stored and whose reports are no longer there: the server keeps
+// these for reportsKept, and a member that was killed has not sent its last.
+func (r *reader) recount(ctx context.Context) {
+	defer r.tally.recounted()
+	for !r.catchUp(ctx) {
+		if !pause(ctx, 100*time.Millisecond) {
+			return
+		}
+	}
+	if err := r.recountStored(ctx); err != nil && ctx.Err() == nil {
+		r.log.Warn("turns from before the takeover are missing in the totals", "lane", r.wanted.Lane, "problem", err)
+	}
+}
+
+func (r *reader) recountStored(ctx context.Context) error {
+	r.remote.mu.Lock()
+	began, prefix := r.wanted.Began.Add(-time.Second), r.wanted.Lane+"-"+r.wanted.Run+"-"
+	r.remote.mu.Unlock()
+	if err := r.opts.Store.Flush(ctx); err != nil {
+		return err
+	}
+	steps, err := r.opts.Store.Steps(ctx, r.wanted.Lane)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Started.Before(began) {
+			continue
+		}
+		return r.opts.Store.TurnsFrom(ctx, s.Lane, s.ID, func(t *api.Turn) error {
+			if strings.HasPrefix(t.Conversation, prefix) {
+				r.tally.count(rowOnly(t, numberOf(t.Conversation), 0))
+			}
+			return nil
+		})
+	}
+	return nil
 }

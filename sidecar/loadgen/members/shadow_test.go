@@ -41,6 +41,7 @@ func TestShadowOfALostMember(t *testing.T) {
 		}
 		tell("lost")
 		w := &writer{remote: &remote{
+			tally:       newTally(nil, false),
 			Coordinator: coordinatorAlone(t, nil), heard: &ears{shadow: l}, holders: map[string]*heldBy{"lost": {name: "m"}},
 		}}
 		w.note(time.Now(), nil)

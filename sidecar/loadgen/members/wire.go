@@ -104,6 +104,7 @@ type handed struct {
 	Run          string           `json:"run"`
 	Turn         api.Turn         `json:"turn"`
 	Conversation api.Conversation `json:"conversation"`
+	Shape        int              `json:"shape,omitempty"` // of the conversation
 }
 
 // report is what a member has to tell of a lane's run, about once a second.

@@ -112,13 +112,13 @@ func same(t *testing.T, seed uint64, one, merged stats.Report) {
 func TestTurnBeforeItsReport(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	bring := func(c *Coordinator, member, run string, number int64, done int) {
-		c.take(member, &handed{run, api.Turn{Ended: began.Add(time.Second)}, api.Conversation{
+		c.take(member, &handed{Run: run, Turn: api.Turn{Ended: began.Add(time.Second)}, Conversation: api.Conversation{
 			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive, TurnsDone: done, Started: began,
 		}})
 	}
 	store := newKept()
 	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
-	r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "now"}, holders: map[string]*heldBy{
+	r := &remote{Coordinator: c, tally: newTally(nil, true), wanted: order{Lane: "main", Run: "now"}, holders: map[string]*heldBy{
 		"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
 		"gone": {dead: true},
 	}}
@@ -168,7 +168,7 @@ func TestLongReport(t *testing.T) {
 	m.publishReport(t.Context(), r, &seq)
 	require.Greater(t, seq, int64(1))
 	heard := newEars()
-	one := &reader{remote: &remote{Coordinator: f.coord, heard: heard, holders: map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}}, untold: map[string]api.Conversation{}}}
+	one := &reader{remote: &remote{Coordinator: f.coord, heard: heard, tally: newTally(heard.Turn, false), holders: map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}}, untold: map[string]api.Conversation{}}}
 	for s := range seq {
 		got, err := b.reports.GetMsg(t.Context(), uint64(s+1))
 		require.NoError(t, err)
