@@ -29,7 +29,7 @@ var turnColumns = map[string]func(t *Turn, text string) error{
 	"prompt_tokens": func(t *Turn, text string) error { return setWhole(&t.PromptTokens, text) },
 	"cached_tokens": func(t *Turn, text string) error { return setWhole(&t.CachedTokens, text) },
 	"output_tokens": func(t *Turn, text string) error { return setWhole(&t.OutputTokens, text) },
-	"worker":        func(t *Turn, text string) error { t.Worker = text; return nil },
+	"worker":        func(t *Turn, text string) error { t.Worker = plainText(text); return nil },
 }
 
 func setNumber(to **float64, text string) error {

@@ -14,14 +14,19 @@ it('is what RFC 4180 has, with empty cells for what is not known', () => {
   expect(toCsv(['a'], [['say "no", please'], ['two\nlines']])).toBe('a\r\n"say ""no"", please"\r\n"two\nlines"\r\n');
 });
 
-it('keeps a text from being a formula, and leaves numbers alone', () => {
-  expect(
-    toCsv(
-      ['a', 'b'],
-      [
-        ['=1+1', -1],
-        ['@x', '-y'],
-      ]
-    )
-  ).toBe("a,b\r\n'=1+1,-1\r\n'@x,'-y\r\n");
+it.each([
+  [-1, '-1'],
+  ['-5', '-5'],
+  ['+1.5e-3', '+1.5e-3'],
+  ['=1+1', "'=1+1"],
+  ['@x', "'@x"],
+  ['-y', "'-y"],
+  ['  +x', "'  +x"],
+  ['\t', "'\t"],
+  ['＝1', "'＝1"],
+  ['a;=1', "a;'=1"],
+  ['a\n-b', `"a\n'-b"`],
+  ['a - b', 'a - b'],
+])('keeps the text %j from being a formula, and leaves numbers alone', (value, cell) => {
+  expect(toCsv(['a'], [[value]])).toBe(`a\r\n${cell}\r\n`);
 });

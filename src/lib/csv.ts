@@ -6,8 +6,23 @@ export function toCsv(names: string[], rows: CsvValue[][]): string {
   return [names, ...rows].map((row) => `${row.map(field).join(',')}\r\n`).join('');
 }
 
-/** A text that a spreadsheet would take for a formula gets an apostrophe in front, which it does not show. */
+const beginsFormula = /^([\t\r\n]|\s*[=+\-@＝＋－＠])/;
+const innerFormula = /([;|\t\r\n]\s*)([=+\-@＝＋－＠])/g;
+const plainNumber = /^[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$/i;
+
+/**
+ * A text that a spreadsheet would take for a formula gets an apostrophe in front: at the beginning of the cell, and
+ * behind what begins a cell where the file is read with another separator. A number stays as it is.
+ */
+function plain(text: string): string {
+  if (plainNumber.test(text)) {
+    return text;
+  }
+  const inner = text.replace(innerFormula, "$1'$2");
+  return beginsFormula.test(inner) ? `'${inner}` : inner;
+}
+
 function field(value: CsvValue): string {
-  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? '');
+  const text = typeof value === 'string' ? plain(value) : String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }

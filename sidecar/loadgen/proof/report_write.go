@@ -50,7 +50,7 @@ func (r *Report) WriteTSV(w io.Writer) error {
 		s := &r.Sides[i]
 		for j := range s.Rows {
 			row := &s.Rows[j]
-			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%s\t%d\t%s", oneLine(s.Name), oneLine(s.Baseline), row.Concurrency, row.Mode, row.Speculation, row.N, digits(&row.Seconds, -1))
+			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%s\t%d\t%s", api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), row.Concurrency, row.Mode, row.Speculation, row.N, digits(&row.Seconds, -1))
 			for _, q := range quantities {
 				f := r.overFirst(i, row.Concurrency)[q.name]
 				low, high := ends(q.intervalOf(row))

@@ -480,14 +480,15 @@ func TestTurnsCSV(t *testing.T) {
 	}
 	failed := turn("d", 1)
 	failed.Step, failed.Status, failed.ErrorClass, failed.TTFT = 1, api.TurnError, api.ErrorStream, nil
-	failed.ErrorMessage = "said \"no\",\nthen nothing"
+	failed.ErrorMessage, failed.Worker, failed.FinishReason = "=said \"no\",\nthen nothing", "-5", "@stop"
 	s.SaveTurn(failed)
 	flush(t, s)
 
 	var out strings.Builder
 	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 1))
 	assert.True(t, strings.HasPrefix(out.String(), "lane,conversation,turn,"))
-	assert.Contains(t, out.String(), "\"said \"\"no\"\",\r\nthen nothing\"")
+	assert.Contains(t, out.String(), "\"'=said \"\"no\"\",\r\nthen nothing\"")
+	assert.Contains(t, out.String(), ",'@stop,-5,", "no text is a formula, and a number is one still")
 	assert.NotContains(t, out.String(), "Because.", "messages are left out")
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
 	require.NoError(t, err)

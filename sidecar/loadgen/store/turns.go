@@ -169,7 +169,7 @@ func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() erro
 	}
 	add := func(t *api.Turn) error {
 		for i, c := range turnColumns {
-			fields[i] = c.text(t)
+			fields[i] = api.CSVText(c.text(t))
 		}
 		return out.Write(fields)
 	}
