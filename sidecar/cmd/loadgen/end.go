@@ -276,6 +276,10 @@ func (e *endOf) verdict(r *report.Report) error {
 		return errFailIf
 	case r.AllFailed() != "":
 		return errors.New(r.AllFailed())
+	case r.Twin != nil && !r.Twin.Measured():
+		return fmt.Errorf("lane %s: %w", r.Twin.Data.Lane, errNothing)
+	case r.Twin != nil && r.Twin.AllFailed() != "":
+		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.AllFailed())
 	case r.Undecided():
 		return errUnknown
 	}

@@ -199,6 +199,21 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
+// A run of which one lane's target is dead or has another path is a failure, whichever lane it is.
+func TestDeadTargetOfOneLane(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	for args, says := range map[[2]string]string{
+		{server.URL, "--twin-target-url=http://127.0.0.1:1"}:                        "loadgen: lane twin: no turn succeeded: .*cannot connect to 127.0.0.1:1",
+		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}:                  "loadgen: lane twin: no turn succeeded: .*404 at /wrong/models.*; check the path of target.url",
+		{server.URL + "/wrong/chat/completions", "--twin-target-url=" + server.URL}: "loadgen: no turn succeeded: .*404 at /wrong/models",
+	} {
+		code, _, stderr := brief(t, args[0], args[1], "--duration=1s")
+		assert.Equal(t, broken, code, stderr)
+		assert.Regexp(t, says, stderr)
+	}
+}
+
 // A run ends after its duration. One in which no turn ended is neither good nor bad.
 func TestDurationWithoutTurns(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,22 @@ func ParseURL(s string) (*url.URL, error) {
 	if u.Path == "" {
 		u.Path = "/v1"
 	}
+	if base, other := cutOther(u.Path); other {
+		at := *u
+		at.Path = base
+		return nil, api.Refuse("target.url", quote(s), "the path of the API, "+at.String()+", or of its chat completions")
+	}
 	return u, nil
+}
+
+// cutOther cuts the path of something else that the API has, in place of [chatPath], off a path.
+func cutOther(path string) (base string, other bool) {
+	for _, name := range []string{"completions", "models", "responses", "embeddings", "messages", "chat"} {
+		if base, ok := strings.CutSuffix(path, "/v1/"+name); ok {
+			return base + "/v1", true
+		}
+	}
+	return path, false
 }
 
 func isPort(s string) bool {
@@ -207,7 +222,7 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 	} else {
 		s.read(limited, c.opts, res)
 	}
-	return s.result(ctx, c.Model())
+	return s.result(ctx, requested{c.base.JoinPath(chatPath).Path, c.Model()})
 }
 
 // post sends the request and waits for the response's head.
@@ -278,12 +293,13 @@ func headerValue(s string) string {
 
 // Models lists the models that the server serves.
 func (c *Client) Models(ctx context.Context) ([]string, *Error) {
-	status, header, body, failure := c.get(ctx, c.base.JoinPath("models").String())
+	address := c.base.JoinPath("models")
+	status, header, body, failure := c.get(ctx, address.String())
 	if failure != nil {
 		return nil, failure
 	}
 	if status != http.StatusOK {
-		return nil, statusError(status, header, excerpt(body), c.Model())
+		return nil, statusError(status, header, excerpt(body), requested{path: address.Path})
 	}
 	var list struct {
 		Data []struct {
@@ -291,7 +307,7 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is target.url the address of an OpenAI-compatible API?", c.base.JoinPath("models"), clip(err.Error()))}
+		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is target.url the address of an OpenAI-compatible API?", address, clip(err.Error()))}
 	}
 	ids := make([]string, len(list.Data))
 	for i, m := range list.Data {

@@ -31,6 +31,10 @@ func TestParseURL(t *testing.T) {
 		"http://host/openai/deployments/x?api-version=2024-10-21":      "http://host/openai/deployments/x?api-version=2024-10-21",
 		"http://host/deployments/x/chat/completions/?api-version=2024": "http://host/deployments/x?api-version=2024",
 
+		"http://host/v1/models":        "",
+		"http://host/a/v1/completions": "",
+		"https://host/models":          "https://host/models",
+
 		"http://[::1]:8000":           "http://[::1]:8000/v1",
 		"":                            "",
 		"127.0.0.1:8000":              "",

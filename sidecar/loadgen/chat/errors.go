@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,7 +87,7 @@ func connectError(addr string, err error) *Error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		why, todo = "its certificate is expired or not valid yet", "renew it, and check the clocks of both machines"
 	case errors.As(err, &name):
-		why, todo = "its certificate is for a different host name ("+clip(strings.Join(name.Certificate.DNSNames, ", "))+")", "use that name in target.url"
+		why, todo = otherHost(name)
 	case errors.As(err, &record):
 		why, todo = "it does not speak TLS", "use http:// in target.url"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
@@ -94,6 +96,21 @@ func connectError(addr string, err error) *Error {
 		why, todo = "too many open files", "raise the limit with ulimit -n"
 	}
 	return &Error{Class: api.ErrorConnect, Unreached: true, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
+}
+
+// otherHost explains a certificate that is not for the host.
+func otherHost(err x509.HostnameError) (why, todo string) {
+	names := slices.Clone(err.Certificate.DNSNames)
+	for _, ip := range err.Certificate.IPAddresses {
+		names = append(names, ip.String())
+	}
+	switch {
+	case len(names) > 1:
+		return "its certificate is for other hosts (" + clip(strings.Join(names, ", ")) + ")", "use one of these in target.url"
+	case len(names) == 1:
+		return "its certificate is for a different host name (" + clip(names[0]) + ")", "use that name in target.url"
+	}
+	return "its certificate names no host", "issue one with " + clip(err.Host) + " as a subject alternative name; a common name does not count"
 }
 
 // answerError explains why no response came over a connection that had been made.
@@ -118,8 +135,22 @@ func notHTTP(err error) *Error {
 	return unreadable("it is not HTTP/1.1, or its headers are longer than 64 KiB (" + clip(err.Error()) + ")")
 }
 
+// requested is what a request asked for, for messages.
+type requested struct{ path, model string }
+
+// aboutModel finds a model in what a server says, but not in a path.
+var aboutModel = regexp.MustCompile(`(?i)(^|[^/\w])models?(_|\b)`)
+
+// names reports whether a text has the name as a word.
+func names(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	return regexp.MustCompile(`(^|[^/\w])` + regexp.QuoteMeta(name) + `($|\W)`).MatchString(text)
+}
+
 // statusError explains an HTTP status other than 200.
-func statusError(status int, header http.Header, body, model string) *Error {
+func statusError(status int, header http.Header, body string, of requested) *Error {
 	e := &Error{Status: status, RetryAfter: retryAfter(header)}
 	said := ""
 	if body != "" {
@@ -132,9 +163,15 @@ func statusError(status int, header http.Header, body, model string) *Error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class = api.ErrorHTTP4xx
 		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, said)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && (aboutModel.MatchString(body) || names(body, of.model)):
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server has no model %q or no such path (404)%s; set target.model to a model that it serves, and check target.url", model, said)
+		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it serves", of.model, said)
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusGone:
+		e.Class = api.ErrorHTTP4xx
+		e.Message = fmt.Sprintf("the server answered %d at %s%s; check the path of target.url", status, clip(of.path), said)
+		if of.model != "" {
+			e.Message += fmt.Sprintf(", and that it serves the model %q", of.model)
+		}
 	case status >= 500:
 		e.Class = api.ErrorHTTP5xx
 		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's log", status, wait(e.RetryAfter), said)

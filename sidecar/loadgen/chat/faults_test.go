@@ -74,7 +74,11 @@ func TestFaults(t *testing.T) {
 	}{
 		{"401", responds(401, "", `{"error":{"message":"bad key"}}`), api.ErrorHTTP4xx, 401, "bad key|LOADGEN_TARGET_API_KEY"},
 		{"403", responds(403, "", ""), api.ErrorHTTP4xx, 403, "rejects the API key (403)|target.api_key_file"},
-		{"404", notFound, api.ErrorHTTP4xx, 404, `Model not found|"m"|target.model|target.url`},
+		{"404", notFound, api.ErrorHTTP4xx, 404, `no model "m" (404)|Model not found|set target.model`},
+		{"404 of a model's name", responds(404, "", "m: try pulling it first"), api.ErrorHTTP4xx, 404, `no model "m" (404)`},
+		{"404 of a path", responds(404, "", `{"detail":"Not Found"}`), api.ErrorHTTP4xx, 404, `404 at /v1/chat/completions: Not Found; check the path of target.url, and that it serves the model "m"`},
+		{"404 of a path with models", responds(404, "", "Cannot POST /models"), api.ErrorHTTP4xx, 404, "404 at /v1/chat/completions"},
+		{"405", responds(405, "", ""), api.ErrorHTTP4xx, 405, "405 at /v1/chat/completions; check the path of target.url"},
 		{"400", tooLong, api.ErrorHTTP4xx, 400, "rejected the request (400)|max_tokens is too large"},
 		{"429", limited, api.ErrorRateLimited, 429, "retry after 7s|slow down|target_rps"},
 		{"429 without a word", responds(429, "", ""), api.ErrorRateLimited, 429, "(429);|lower concurrency"},

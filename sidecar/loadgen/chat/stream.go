@@ -492,7 +492,7 @@ func (s *stream) overrun() *Error {
 }
 
 // result closes the book: what the whole exchange was.
-func (s *stream) result(ctx context.Context, model string) Result {
+func (s *stream) result(ctx context.Context, of requested) Result {
 	r := &s.res
 	r.Ended = r.Sent.Add(time.Since(r.Sent)) // a turn takes no hour because the machine's time was set in its middle
 	r.Content = s.live.answer()
@@ -507,7 +507,7 @@ func (s *stream) result(ctx context.Context, model string) Result {
 	case s.done || s.failedReason():
 		r.Err = s.verdict()
 	default:
-		r.Err = s.incomplete(model)
+		r.Err = s.incomplete(of)
 	}
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err, r.Cancelled = nil, true
@@ -520,11 +520,11 @@ func (s *stream) result(ctx context.Context, model string) Result {
 }
 
 // incomplete explains a response that ended by itself without [DONE].
-func (s *stream) incomplete(model string) *Error {
+func (s *stream) incomplete(of requested) *Error {
 	answer, err := decodeChunk(s.errBody)
 	switch {
 	case s.status != 200:
-		return statusError(s.status, s.header, excerpt(s.errBody), model)
+		return statusError(s.status, s.header, excerpt(s.errBody), of)
 	case !s.events && err == nil && answer.isError:
 		return streamError(answer, s.errBody)
 	case !s.events:

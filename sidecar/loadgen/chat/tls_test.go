@@ -93,6 +93,15 @@ func TestCertificates(t *testing.T) {
 		{"another name", "different host name (gpu.example); use that name in target.url", nil, func(c *x509.Certificate) {
 			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, nil
 		}},
+		{"two other names", "other hosts (gpu.example, 192.0.2.1); use one of these in target.url", nil, func(c *x509.Certificate) {
+			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, []net.IP{net.IPv4(192, 0, 2, 1)}
+		}},
+		{"another address", "different host name (192.0.2.1)", nil, func(c *x509.Certificate) {
+			c.DNSNames, c.IPAddresses = nil, []net.IP{net.IPv4(192, 0, 2, 1)}
+		}},
+		{"no name", "names no host; issue one with 127.0.0.1 as a subject alternative name", nil, func(c *x509.Certificate) {
+			c.DNSNames, c.IPAddresses = nil, nil
+		}},
 		{"unknown", "unknown authority; give the authority's certificate as target.ca_file", trustNone, nil},
 		{"a stranger's", "unknown authority; give the authority's certificate as target.ca_file", trustStranger, nil},
 	} {
