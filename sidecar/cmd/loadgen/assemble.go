@@ -88,6 +88,11 @@ type client interface {
 // an error, with nothing left open.
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
 	plausible.LogTo(log)
+	if conf.Baseline.Default != "" {
+		if err := checkData(ctx, conf); err != nil {
+			return nil, err
+		}
+	}
 	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log})
 	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, log: log}
 	var err error

@@ -62,8 +62,7 @@ func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err e
 			return nil, api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", report.AllowedOutput, err))
 		}
 	}
-	note, err := checkData(ctx, conf)
-	return append(notes, note...), err
+	return notes, checkData(ctx, conf)
 }
 
 // corpusNotes say what of a corpus is not used.
@@ -96,11 +95,11 @@ func checkWritable(path string) error {
 	return nil
 }
 
-// checkData reads the baselines in the data directory, if there is one.
-func checkData(ctx context.Context, conf *config.Config) (notes []string, err error) {
+// checkData reads the baselines in the data directory, if there is one, and asks that the default be one of them.
+func checkData(ctx context.Context, conf *config.Config) error {
 	info, err := os.Stat(conf.DataDir)
 	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, api.Refuse("data_dir", conf.DataDir, "a directory, or one that can be made")
+		return api.Refuse("data_dir", conf.DataDir, "a directory, or one that can be made")
 	}
 	dir := conf.DataDir
 	if err != nil {
@@ -108,13 +107,13 @@ func checkData(ctx context.Context, conf *config.Config) (notes []string, err er
 	}
 	all, err := knownBaselines(ctx, dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	name := conf.Baseline.Default
 	if _, ok := all[name]; ok || name == "" || name == api.ThisTarget {
-		return nil, nil
+		return nil
 	}
-	return []string{fmt.Sprintf("There is no baseline %q for baseline.default. There are: %s.", name, baselineNames(all))}, nil
+	return api.Refuse("baseline.default", name, fmt.Sprintf("%q, or a baseline in data_dir or built in: %s; import another one first", api.ThisTarget, baselineNames(all)))
 }
 
 // knownBaselines gives the built-in baselines and those in a data directory by name; an empty

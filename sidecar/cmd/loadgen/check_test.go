@@ -52,7 +52,8 @@ func TestCheckReadsWhatStartReads(t *testing.T) {
 		{"--tls-cert-file=" + short + " --tls-key-file=" + short, "tls_cert_file: ", false},
 		{"--target-ca-file=" + short, "contains no PEM certificates", false},
 		{"--token-file=" + dir + "/none", "token_file: ", false},
-		{"--baseline-default=none", `There is no baseline "none" for baseline.default. There are: h100x8`, true},
+		{"--baseline-default=none", `baseline.default: none is not allowed: "this target", or a baseline in data_dir or built in: h100x8`, false},
+		{"--baseline-default=H100X8", "baseline.default: H100X8 is not allowed", false},
 	} {
 		code, stdout, stderr := checked(t, strings.Fields(c.arg)...)
 		if c.starts {

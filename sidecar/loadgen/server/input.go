@@ -79,7 +79,7 @@ func wrongType(r *http.Request, want string) error {
 func explain(err error, t reflect.Type) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return api.Refuse(kind.Field, fmt.Sprintf("a JSON %.40s", kind.Value), kindName(kind.Type))
+		return api.Refuse(kind.Field, fmt.Sprintf("a JSON %.40s", kind.Value), kindOf(kind.Field, kind.Type))
 	}
 	// encoding/json has no type for this error.
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -101,6 +101,15 @@ func quotedFields(t reflect.Type) (names []string) {
 		}
 	}
 	return names
+}
+
+// kindOf is what a field takes, with the unit of a time.
+func kindOf(field string, t reflect.Type) string {
+	name := kindName(t)
+	if t.Kind() == reflect.Float64 && (api.Limits[field].Unit == "seconds" || strings.HasSuffix(field, "seconds")) {
+		return name + " of seconds, such as 0.6"
+	}
+	return name
 }
 
 func kindName(t reflect.Type) string {

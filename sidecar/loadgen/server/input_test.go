@@ -43,7 +43,8 @@ func TestBadInput(t *testing.T) {
 		{name: "a number for a choice", method: "POST", path: "/workload/stop", body: `{"drain":1}`, status: 422, field: "drain", allowed: "true or false"},
 		{name: "a number for text", method: "PATCH", path: "/settings", body: `{"title":1}`, status: 422, field: "title", allowed: "a string"},
 		{name: "a number for an object", method: "PATCH", path: "/settings", body: `{"slo":1}`, status: 422, field: "slo", allowed: "an object"},
-		{name: "text deeper", method: "PATCH", path: "/settings", body: `{"slo":{"ttft":"1","tpot":1}}`, status: 422, field: "slo.ttft", allowed: "a number"},
+		{name: "text deeper", method: "PATCH", path: "/settings", body: `{"slo":{"ttft":"1","tpot":1}}`, status: 422, field: "slo.ttft", allowed: "a number of seconds, such as 0.6"},
+		{name: "a time with a unit", method: "POST", path: "/sweeps", body: `{"kind":"levels","levels":[4],"warm_up_seconds":"10s"}`, status: 422, field: "warm_up_seconds", allowed: "a number of seconds, such as 0.6"},
 		// ranges
 		{name: "too many", method: "POST", path: "/workload/start", body: `{"concurrency":100001}`, status: 422, field: "concurrency", allowed: "1 to 100000"},
 		{name: "turns upside down", method: "PATCH", path: "/workload", body: `{"turns":{"min":5,"max":3}}`, status: 422, field: "turns.min", allowed: "1 to 3", silent: true},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
 )
 
 const envPrefix = "LOADGEN_"
@@ -183,9 +185,25 @@ func (f field) set(target reflect.Value, value string) error {
 		panic("config: no rule for the type of " + f.name)
 	}
 	if err != nil {
-		return api.Refuse(f.name, f.shown(value), f.allowed())
+		return api.Refuse(f.name, f.shown(value), f.allowedFor(value, err))
 	}
 	return nil
+}
+
+// allowedFor is allowed, or more to the point for a value that gave the error.
+func (f field) allowedFor(value string, err error) string {
+	if hint := new(report.Hint); errors.As(err, hint) {
+		return string(*hint)
+	}
+	if _, ok := f.flag.Target.Interface().(time.Duration); ok && !errors.Is(err, strconv.ErrRange) {
+		l, _ := f.limit()
+		example := duration(max(l.Min, min(l.Max, 60)))
+		if n, err := strconv.ParseFloat(value, 64); err == nil && f.within(n, nil) == nil {
+			example = value + "s"
+		}
+		return "a duration with its unit (ms, s, m or h), such as " + example + ", " + f.bounds()
+	}
+	return f.allowed()
 }
 
 func (f field) bool(value string) (bool, error) {

@@ -229,8 +229,11 @@ func readRecordedMode(s string) (string, error) {
 }
 
 func readCondition(s string) (string, error) {
-	_, err := report.ParseCondition(s)
-	return s, err
+	c, err := report.ParseCondition(s)
+	if unknown := report.UnknownName(""); errors.As(err, &unknown) {
+		return "", report.Hint("one of " + strings.Join(report.Names(), ", ") + " before the operator" + suggest(string(unknown), report.Names()))
+	}
+	return c.Text, err
 }
 
 func readOutput(s string) (string, error) {

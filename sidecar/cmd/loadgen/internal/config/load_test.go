@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/closedloop"
@@ -338,7 +339,14 @@ func TestBadInput(t *testing.T) {
 		{args(`--request-body={"model":"x"}`), `request.body: "{\"model\":\"x\"}" is not allowed: a JSON object without the fields that other settings or the load generator itself set (from --request-body)`},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
-		{args("--think-time=5"), "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)"},
+		{args("--think-time=5"), "think_time: 5 is not allowed: a duration with its unit (ms, s, m or h), such as 5s, 0s to 1h (from --think-time)"},
+		{env("LOADGEN_DURATION=60"), "duration: 60 is not allowed: a duration with its unit (ms, s, m or h), such as 60s, 0s to 8760h (from LOADGEN_DURATION)"},
+		{file("store:\n  max_age: 7d"), "store.max_age: 7d is not allowed: a duration with its unit (ms, s, m or h), such as 1h, 1h to 87600h (from booth.yaml, line 2)"},
+		{args("--fail-if=ttft_p95 > 600"), "fail_if: \"ttft_p95 > 600\" is not allowed: one of > >= < <= and a duration with its unit (ms, s, m or h), such as ttft_p95>600ms (from --fail-if)"},
+		{args("--fail-if=verdict>ok"), "fail_if: verdict>ok is not allowed: = and one of ok, noticeable, bottleneck, unknown, such as verdict=ok (from --fail-if)"},
+		{args("--fail-if=tftt_p95>1s"), "fail_if: tftt_p95>1s is not allowed: one of " + strings.Join(report.Names(), ", ") + " before the operator; did you mean ttft_p95? (from --fail-if)"},
+		{file("slo:\n  tftt: 1s"), "slo.tftt: unknown field; did you mean slo.ttft? (from booth.yaml, line 2)"},
+		{env("LOADGEN_SLO_TOPT=1s"), "LOADGEN_SLO_TOPT: unknown variable; did you mean LOADGEN_SLO_TPOT?"},
 		{file("slo:\n  ttft: 2h"), "slo.ttft: 2h is not allowed: a duration, more than 0s, up to 1h (from booth.yaml, line 2)"},
 		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},

@@ -3,6 +3,8 @@ package report
 import (
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +16,7 @@ import (
 
 // Condition is one that makes a run fail, such as ttft_p95>600ms.
 type Condition struct {
-	Text  string // as it was given
+	Text  string // without blanks
 	Name  string
 	Op    string  // of a number: >, >=, < or <=; of a word: =
 	Limit float64 // of a number: seconds, a ratio, a rate or a count
@@ -111,30 +113,62 @@ func Allowed() string {
 			words = append(words, q.name+"="+strings.Join(q.words, "|"))
 		}
 	}
-	return fmt.Sprintf("a name, one of > >= < <=, and a value, without spaces: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
+	return fmt.Sprintf("a name, one of > >= < <=, and a value: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
 		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
+}
+
+// Names are those of all quantities.
+func Names() (all []string) {
+	for _, q := range quantities {
+		all = append(all, q.name)
+	}
+	return all
 }
 
 var errCondition = errors.New("not a condition")
 
-// ParseCondition reads a condition; [Allowed] says what it may be where it is none.
+// UnknownName is the error of a condition on what does not exist.
+type UnknownName string
+
+func (n UnknownName) Error() string { return "unknown name " + string(n) }
+
+// Hint is the error of a condition of which only the operator or the value is wrong: what is allowed.
+type Hint string
+
+func (h Hint) Error() string { return string(h) }
+
+// hint says what a condition on the quantity may be.
+func (q *quantity) hint() Hint {
+	switch q.unit {
+	case duration:
+		return Hint("one of > >= < <= and a duration with its unit (ms, s, m or h), such as " + q.name + ">600ms")
+	case ratio:
+		return Hint("one of > >= < <= and a percentage up to 100%, or a number up to 1, such as " + q.name + ">1%")
+	case amount:
+		return Hint("one of > >= < <= and a number from 0, such as " + q.name + ">0")
+	}
+	return Hint("= and one of " + strings.Join(q.words, ", ") + ", such as " + q.name + "=" + q.words[0])
+}
+
+// parts are the name, the operator, and the value with its unit. Blanks may stand between them.
+var parts = regexp.MustCompile(`^\s*([a-zA-Z0-9_]*)\s*(>=|<=|[<>=])\s*([^<>=\s]*)(?:\s+([a-zµ%]+))?\s*$`)
+
+// ParseCondition reads a condition; [Allowed] says what it may be where it is none. Its text has no blanks. The error
+// may be an [UnknownName] or a [Hint].
 func ParseCondition(text string) (Condition, error) {
-	at := strings.IndexAny(text, "<>=")
-	if at < 0 {
+	m := parts.FindStringSubmatch(text)
+	if m == nil || m[1] == "" {
 		return Condition{}, errCondition
 	}
-	c := Condition{Text: text, Name: text[:at], Op: text[at : at+1]}
-	value := text[at+1:]
-	if c.Op != "=" && strings.HasPrefix(value, "=") {
-		c.Op, value = c.Op+"=", value[1:]
-	}
+	value := m[3] + m[4]
+	c := Condition{Text: m[1] + m[2] + value, Name: m[1], Op: m[2]}
 	i := slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.Name })
 	if i < 0 {
-		return Condition{}, errCondition
+		return Condition{}, UnknownName(c.Name)
 	}
-	q := quantities[i]
+	q := &quantities[i]
 	if (q.unit == word) != (c.Op == "=") {
-		return Condition{}, errCondition
+		return Condition{}, q.hint()
 	}
 	var err error
 	switch q.unit {
@@ -148,17 +182,17 @@ func ParseCondition(text string) (Condition, error) {
 			c.Limit /= 100
 		}
 		if c.Limit > 1 {
-			return Condition{}, errCondition
+			err = errCondition
 		}
 	case amount:
 		c.Limit, err = strconv.ParseFloat(value, 64)
 	case word:
 		if c.Word = value; !slices.Contains(q.words, value) {
-			return Condition{}, errCondition
+			err = errCondition
 		}
 	}
-	if err != nil || !(c.Limit >= 0) { // the negation takes in NaN
-		return Condition{}, errCondition
+	if err != nil || !(c.Limit >= 0) || math.IsInf(c.Limit, 1) { // the negation takes in NaN
+		return Condition{}, q.hint()
 	}
 	return c, nil
 }

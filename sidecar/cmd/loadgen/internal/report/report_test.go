@@ -310,20 +310,23 @@ func TestClient(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	for text, want := range map[string]Condition{
-		"ttft_p95>600ms":     {Name: "ttft_p95", Op: ">", Limit: .6},
-		"latency_p99>=1m30s": {Name: "latency_p99", Op: ">=", Limit: 90},
-		"error_rate>1%":      {Name: "error_rate", Op: ">", Limit: .01},
-		"goodput<0.9":        {Name: "goodput", Op: "<", Limit: .9},
-		"errors>0":           {Name: "errors", Op: ">"},
-		"verdict=bottleneck": {Name: "verdict", Op: "=", Word: "bottleneck"},
+		"ttft_p95>600ms":      {Name: "ttft_p95", Op: ">", Limit: .6},
+		"latency_p99>=1m30s":  {Name: "latency_p99", Op: ">=", Limit: 90},
+		"error_rate>1%":       {Name: "error_rate", Op: ">", Limit: .01},
+		"goodput<0.9":         {Name: "goodput", Op: "<", Limit: .9},
+		"errors>0":            {Name: "errors", Op: ">"},
+		"verdict=bottleneck":  {Name: "verdict", Op: "=", Word: "bottleneck"},
+		"ttft_p95 > 1ms":      {Name: "ttft_p95", Op: ">", Limit: .001},
+		" error_rate >=\t1 %": {Name: "error_rate", Op: ">=", Limit: .01},
+		"slo = missed":        {Name: "slo", Op: "=", Word: "missed"},
 	} {
-		want.Text = text
+		want.Text = strings.Join(strings.Fields(text), "")
 		c, err := ParseCondition(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, c)
 	}
 	for _, text := range []string{
-		"", "ttft_p95", "ttft_p95>", "ttft_p95>600", "ttft_p95 > 600ms", "ttft_p95=600ms", "ttft_p95>-1s", "ttft_p90>1s", "error_rate>200%",
+		"", "ttft_p95", "ttft_p95>", "ttft_p95>600", "ttft_p95 > = 600ms", "ttft p95>1s", "ttft_p95>1 0ms", "errors>+Inf", "ttft_p95=600ms", "ttft_p95>-1s", "ttft_p90>1s", "error_rate>200%",
 		"error_rate>NaN", "errors>few", "verdict=late", "verdict>ok", "slo=", ">1", "kv_hit<>1",
 	} {
 		_, err := ParseCondition(text)
