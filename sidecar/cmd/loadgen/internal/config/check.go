@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/store"
@@ -65,6 +67,21 @@ func (c *Config) checkRequired() error {
 	}
 	if c.DataDir == "" {
 		return api.Require("data_dir", "a directory; the environment names no user data directory")
+	}
+	return c.checkTargets()
+}
+
+// checkTargets refuses the path of something else than the API.
+func (c *Config) checkTargets() error {
+	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {"followup.url", c.Followup.URL}}
+	for _, e := range c.Mode.Addresses() {
+		targets = append(targets, [2]string{"mode.endpoints", e.URL})
+	}
+	for _, t := range targets {
+		bad := new(api.FieldError)
+		if _, err := chat.ParseURL(t[1]); t[1] != "" && errors.As(err, &bad) {
+			return api.Refuse(t[0], bad.Value, bad.Allowed)
+		}
 	}
 	return nil
 }

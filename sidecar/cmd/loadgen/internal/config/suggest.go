@@ -1,9 +1,17 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // suggest ends an error about a name that does not exist.
 func suggest(name string, names []string) string {
+	for _, section := range []string{name + ".", name + "_"} {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, section) }) {
+			return "; did you mean one that begins with " + section + "?"
+		}
+	}
 	nearest := slices.MinFunc(slices.Sorted(slices.Values(names)), func(a, b string) int { return edits(name, a) - edits(name, b) })
 	if edits(name, nearest) > 3 {
 		return "; see CONFIGURATION.md"

@@ -194,6 +194,9 @@ func ParseCondition(text string) (Condition, error) {
 	if err != nil || !(c.Limit >= 0) || math.IsInf(c.Limit, 1) { // the negation takes in NaN
 		return Condition{}, q.hint()
 	}
+	if never := c.Op == "<" && c.Limit == 0 && !q.both || q.unit == ratio && c.Op == ">" && c.Limit == 1; never && q.unit != word {
+		return Condition{}, q.hint() + "; this one can never be met"
+	}
 	return c, nil
 }
 
