@@ -48,6 +48,7 @@ type rig struct {
 	target  *known.Server
 	hostile atomic.Pointer[func(net.Conn)] // answers every fourth request; nil: none
 	asked   atomic.Int64
+	every   atomic.Bool // hostile answers every request
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
 	part    *boothtest.Part
@@ -136,7 +137,7 @@ func jumpingLoadgen(t *testing.T) string {
 // fault answers every fourth request as the fault at hand does.
 func (r *rig) fault(c net.Conn) bool {
 	hostile := r.hostile.Load()
-	if hostile == nil || r.asked.Add(1)%4 != 0 {
+	if hostile == nil || r.asked.Add(1)%4 != 0 && !r.every.Load() {
 		return false
 	}
 	(*hostile)(c)
@@ -277,10 +278,15 @@ func (r *rig) wrong(since time.Time) float64 {
 // stored are the turns of the file.
 func (r *rig) stored() []api.Turn {
 	r.Helper()
+	return r.storedOf(api.DefaultLane)
+}
+
+func (r *rig) storedOf(lane string) []api.Turn {
+	r.Helper()
 	var text bytes.Buffer
 	wait.Eventually(r, "the turns are exported", func() (any, bool) {
 		text.Reset()
-		err := r.client.TurnsCSV(r.Context(), &text, "main", 0)
+		err := r.client.TurnsCSV(r.Context(), &text, lane, 0)
 		return err, err == nil
 	})
 	turns, err := api.ReadTurns(&text)

@@ -1,0 +1,118 @@
+//go:build torture && linux
+
+package torture
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/test/known"
+)
+
+// A twin goes on after kills, the loss of either target and a suspended process: turns are paired again, every lane
+// is back at its concurrency, the lane whose target is there goes on meanwhile, and nothing that was reported is lost.
+func TestTwin(t *testing.T) {
+	other := known.New(tokens)
+	var lost atomic.Bool // of the twin's target
+	other.Answer = func(net.Conn) bool { return lost.Load() }
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- other.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		assert.ErrorIs(t, <-served, context.Canceled)
+	})
+	r := newRig(t, false, "--twin-target-url=http://"+l.Addr().String())
+	const fault = 5 * time.Second
+	away := func(set func(bool), alone int, says string) func() {
+		return func() {
+			set(true)
+			before := r.lanes()[alone].Totals.OK
+			r.eventually("the lane that is left goes on, and the other is named", func() (any, bool) {
+				now, pairs := r.lanes()[alone].Totals.OK, r.twin()
+				return pairs.Caution, now > before+conversations && strings.Contains(pairs.Caution, says)
+			})
+			set(false)
+		}
+	}
+	cut := func(net.Conn) {}
+	for _, f := range []struct {
+		name    string
+		inflict func()
+	}{
+		{"the load generator is killed", func() {
+			r.part.Kill()
+			r.part.Start(t)
+		}},
+		{"the twin's target is lost", away(lost.Store, 0, "the target of lane twin cannot serve")},
+		{"the main target is lost", away(func(on bool) {
+			r.every.Store(on)
+			r.hostile.Store(nil)
+			if on {
+				r.hostile.Store(new(cut))
+			}
+		}, 1, "the target of lane main cannot serve")},
+		{"the process is suspended", func() {
+			require.NoError(t, syscall.Kill(r.part.PID(), syscall.SIGSTOP))
+			<-time.After(fault)
+			require.NoError(t, syscall.Kill(r.part.PID(), syscall.SIGCONT))
+		}},
+	} {
+		r.eventually("turns are paired", func() (any, bool) { n := r.twin().Pairs; return n, n >= conversations })
+		told, had := r.lanes(), r.twin()
+		f.inflict()
+		over := time.Now()
+		r.eventually("turns are paired after: "+f.name, func() (any, bool) {
+			now, lanes := r.twin(), r.lanes()
+			if now.Pairs < had.Pairs { // another process counts
+				had.Pairs = 0
+			}
+			whole := true
+			for _, l := range lanes {
+				whole = whole && l.State.Concurrency.Actual == conversations
+			}
+			return now, whole && now.Pairs >= had.Pairs+conversations && !strings.Contains(now.Caution, "cannot serve")
+		})
+		figure.Report(t, "twin, %s: turns are paired again %.1f s after its end", f.name, time.Since(over).Seconds())
+		for i, lane := range told {
+			assert.GreaterOrEqual(t, int64(len(r.storedOf(lane.Name))), told[i].Totals.OK, "reported and stored on lane %s: %s", lane.Name, f.name)
+		}
+	}
+}
+
+func (r *rig) eventually(what string, holds func() (any, bool)) {
+	r.Helper()
+	wait.Within(r.T, time.Minute, what, holds)
+}
+
+// lanes are both, as the API shows them.
+func (r *rig) lanes() (lanes []api.LaneSnapshot) {
+	r.eventually("a snapshot", func() (any, bool) {
+		s, err := r.client.Snapshot(r.Context())
+		lanes = s.Lanes
+		return err, err == nil
+	})
+	return lanes
+}
+
+func (r *rig) twin() (now api.Twin) {
+	r.eventually("the pairs", func() (any, bool) {
+		var err error
+		now, err = r.client.Twin(r.Context())
+		return err, err == nil
+	})
+	return now
+}
