@@ -136,3 +136,23 @@ func TestAmountOfDifference(t *testing.T) {
 		assert.Equal(t, want, amount(&p))
 	}
 }
+
+// Turns are paired across a clock that jumps by an hour, and after it: members have clocks of their own, and a turn of
+// theirs has no other.
+func TestMatcherOverClockJumps(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			var m matcher
+			m.begin(setting{concurrency: 2})
+			assert.False(t, m.add(0, turn(10, 1, noon)))
+			after := noon.Add(jump + time.Second)
+			assert.Equal(t, jump < 0, m.add(1, turn(10, 1, after)), "an hour is what a turn waits")
+			for k := range int64(100) {
+				at := after.Add(time.Duration(k) * time.Second)
+				m.add(1, turn(20+k, 1, at))
+				assert.True(t, m.add(0, turn(20+k, 1, at)), k)
+			}
+			assert.GreaterOrEqual(t, m.pairs.N(), 100)
+		})
+	}
+}
