@@ -136,6 +136,10 @@ func processParts() []suite.Part {
 			Checks: "hostile peers, crowds, full disks and crashes; TORTURE=1 lengthens it to 15 minutes",
 		},
 		{
+			Name: "soak", Run: soak, Capability: "hours of load",
+			Checks: "memory, descriptors, goroutines and database stay flat over an hour; SOAK sets another length",
+		},
+		{
 			Name: "client", Run: verified("./sidecar/test/clienterror"), Capability: "the load generator's own error",
 			Checks: "its bound against the true error, on a server with known token times, " +
 				"while the client is kept from running",
@@ -653,6 +657,11 @@ func wholeBooths(tests string, packages ...string) func(context.Context) (suite.
 // torture tests the load generator under a selection of faults, or with TORTURE=1 under all of them.
 func torture(ctx context.Context) (suite.Count, error) {
 	return withBuild(ctx, "-timeout=30m", "-tags=torture", "./sidecar/test/torture")
+}
+
+// soak runs a load generator for an hour, or as long as SOAK says.
+func soak(ctx context.Context) (suite.Count, error) {
+	return withBuild(ctx, "-timeout=12h", "-tags=soak", "./sidecar/test/soak")
 }
 
 // killedMembers kills the processes of a load generator with members a few times, or as often as MEMBERS_KILLS says.

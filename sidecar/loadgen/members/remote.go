@@ -457,12 +457,8 @@ func (w *writer) note(now time.Time, present []*member) {
 			if len(h.progress) > 0 {
 				w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))
 			}
-			ended := now
-			if at := h.at.Add(leaseSpan); !h.at.IsZero() && at.Before(now) { // to a coordinator before this one
-				ended = at
-			}
 			for _, c := range h.progress {
-				c.Status, c.Ended = api.ConversationCancelled, new(ended)
+				c.Status, c.Ended = api.ConversationCancelled, new(h.lostAt(now))
 				cancelled = append(cancelled, c)
 			}
 			h.progress = nil
@@ -484,6 +480,14 @@ func (w *writer) note(now time.Time, present []*member) {
 	if changed {
 		w.tellActive()
 	}
+}
+
+// lostAt is when the lease of a member that is gone ended. For a coordinator before this one that may be long ago.
+func (h *heldBy) lostAt(now time.Time) time.Time {
+	if at := h.at.Add(leaseSpan); !h.at.IsZero() && at.Before(now) {
+		return at
+	}
+	return now
 }
 
 // allOver says whether nobody holds anything of the run.

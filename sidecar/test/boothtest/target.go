@@ -38,15 +38,15 @@ func Simulated(t *testing.T, bin string) Target {
 	return SimulatedAs(t, bin, "trtllm")
 }
 
-// SimulatedAs starts the simulated cluster of an engine.
-func SimulatedAs(t *testing.T, bin, engine string) Target {
+// SimulatedAs starts the simulated cluster of an engine, with more flags.
+func SimulatedAs(t *testing.T, bin, engine string, flags ...string) Target {
 	t.Helper()
 	profile := sim.H200()
 	cluster := &Part{Prints: clusterPrints, Ready: "http://" + AnyPort + "/health", Command: process.Command{
-		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: []string{
+		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: append([]string{
 			"cluster", "--engine=" + engine, "--profile=" + profile.Name, "--restart=500ms",
 			fmt.Sprintf("--workers=%d", workers), "--port=0", "--worker-port=0", "--gpu-port=0",
-		},
+		}, flags...),
 	}}
 	printed := cluster.Run(t)
 	return Target{

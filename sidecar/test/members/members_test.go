@@ -47,6 +47,10 @@ func TestKills(t *testing.T) {
 	r.set(r.conversations / 4)
 	_, err = r.client.WithoutTimeout().Stop(t.Context(), api.DefaultLane, api.StopRequest{})
 	require.NoError(t, err)
+	counted := r.lane(0).Totals
+	stored := r.whole("SELECT count(*) FROM turns")[0]
+	assert.Equal(t, stored, strconv.FormatInt(counted.OK+counted.Errors+counted.Cancelled, 10), "the totals count every stored turn")
+	r.Logf("totals after the takeovers: %d turns, %s stored", counted.OK+counted.Errors+counted.Cancelled, stored)
 	r.audit()
 }
 

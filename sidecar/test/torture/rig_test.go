@@ -48,7 +48,7 @@ type rig struct {
 	target  *known.Server
 	hostile atomic.Pointer[func(net.Conn)] // answers every fourth request; nil: none
 	asked   atomic.Int64
-	every   atomic.Bool // hostile answers every request
+	every   atomic.Bool                      // hostile answers every request
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
 	part    *boothtest.Part

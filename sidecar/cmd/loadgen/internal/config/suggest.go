@@ -19,7 +19,7 @@ func suggest(name string, names []string) string {
 	return "; did you mean " + nearest + "?"
 }
 
-// edits is the Levenshtein distance of two texts, in bytes, in which two neighbors that change places are one edit.
+// edits is the Levenshtein distance of two texts, in bytes, in which two that change places are one edit.
 func edits(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -170,7 +170,17 @@ func ParseCondition(text string) (Condition, error) {
 	if (q.unit == word) != (c.Op == "=") {
 		return Condition{}, q.hint()
 	}
-	var err error
+	if err := q.read(&c, value); err != nil || !(c.Limit >= 0) || math.IsInf(c.Limit, 1) { // the negation takes in NaN
+		return Condition{}, q.hint()
+	}
+	if c.Op == "<" && c.Limit == 0 && !q.both || q.unit == ratio && c.Op == ">" && c.Limit == 1 {
+		return Condition{}, q.hint() + "; this one can never be met"
+	}
+	return c, nil
+}
+
+// read reads the value of a condition on the quantity.
+func (q *quantity) read(c *Condition, value string) (err error) {
 	switch q.unit {
 	case duration:
 		var d time.Duration
@@ -191,13 +201,7 @@ func ParseCondition(text string) (Condition, error) {
 			err = errCondition
 		}
 	}
-	if err != nil || !(c.Limit >= 0) || math.IsInf(c.Limit, 1) { // the negation takes in NaN
-		return Condition{}, q.hint()
-	}
-	if never := c.Op == "<" && c.Limit == 0 && !q.both || q.unit == ratio && c.Op == ">" && c.Limit == 1; never && q.unit != word {
-		return Condition{}, q.hint() + "; this one can never be met"
-	}
-	return c, nil
+	return err
 }
 
 // judge holds the condition against a run.
