@@ -49,7 +49,8 @@ var quantities = []struct {
 	{"database", "MB", 1e-6, 1e6},
 }
 
-// Memory, descriptors, goroutines and database stay flat, and no turn is lost.
+// Memory, descriptors, goroutines and database stay flat, and no turn is lost. The load is constant: without a pause
+// between turns, every conversation always has one in flight, and its connection open.
 func TestSoak(t *testing.T) {
 	length := time.Hour
 	if text := os.Getenv("SOAK"); text != "" {
@@ -58,12 +59,12 @@ func TestSoak(t *testing.T) {
 		require.NoError(t, err, "SOAK")
 	}
 	dir, bin := t.TempDir(), boothtest.Programs(t)
-	target := boothtest.SimulatedAs(t, bin, "trtllm", "--speed=5")
+	target := boothtest.SimulatedAs(t, bin, "trtllm", "--speed=2")
 	part := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz", Command: process.Command{
 		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: boothtest.Log(t, "soak"),
 		Args: append(target.Loadgen,
 			"--target-url=http://"+target.Frontend, "--listen="+boothtest.AnyPort, "--data-dir="+dir, "--start",
-			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=100", "--target-rps=0", "--think-time=2s",
+			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=100", "--target-rps=0", "--think-time=0s",
 			"--max-tokens=64", "--output-tokens-mean=40", "--output-tokens-cv=.15", "--store-max-conversations=1000",
 			"--cluster-metrics-urls="+target.MetricsURLs()),
 		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
