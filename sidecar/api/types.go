@@ -398,7 +398,8 @@ type Awaiting struct {
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
-// Totals count since the lane's last start.
+// Totals count since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
+// [StoreStatus.StoredTurns] counts those that are.
 type Totals struct {
 	OK            int64                `json:"ok"`
 	Errors        int64                `json:"errors"`
@@ -1123,12 +1124,14 @@ type FollowupStatus struct {
 	Problem   string                  `json:"problem,omitempty"` // why the model does not ask now
 }
 
-// StoreStatus says whether finished turns reach the disk.
+// StoreStatus says whether finished turns reach the disk. Its counts are those since the process began.
 type StoreStatus struct {
-	Path      string `json:"path"`
-	OK        bool   `json:"ok"`
-	Problem   string `json:"problem,omitempty"`
-	LostTurns int64  `json:"lost_turns"`
+	Path        string `json:"path"`
+	OK          bool   `json:"ok"`
+	Problem     string `json:"problem,omitempty"` // why turns are not stored now
+	Notice      string `json:"notice,omitempty"`  // what was removed to make room on a disk that is nearly full
+	StoredTurns int64  `json:"stored_turns"`      // committed to the database
+	LostTurns   int64  `json:"lost_turns"`
 }
 
 // SessionRequest exchanges the token for a cookie.

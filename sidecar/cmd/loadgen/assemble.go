@@ -112,9 +112,16 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		err = g.build(ctx, conf)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.close())
+		return nil, errors.Join(err, g.discard())
 	}
 	return g, nil
+}
+
+// discard is close that leaves nothing of a store which was not there before.
+func (g *generator) discard() error {
+	kept := g.store
+	g.store = nil
+	return errors.Join(g.close(), kept.Discard())
 }
 
 // newSides makes what each lane has for itself, without the lane.
@@ -206,7 +213,7 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 	if err == nil || errors.As(err, new(*store.LockedError)) {
 		return s, err
 	}
-	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; make it writable and free some space, or choose another directory with --data-dir", conf.DataDir, err)
+	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; %s, or choose another directory with --data-dir", conf.DataDir, err, store.Advice(err))
 }
 
 // newWatcher reads the cluster through Prometheus, or from its own pages: those of

@@ -62,12 +62,15 @@ func TestRefusals(t *testing.T) {
 		"a data directory that is none": {
 			args: []string{someTarget}, dir: "/dev/null/data",
 			want: "data_dir: /dev/null/data cannot be used: making the data directory: " +
-				"mkdir /dev/null: not a directory; make it writable",
+				"mkdir /dev/null: not a directory; ",
 		},
 		"no simulated cluster": {
 			args: []string{"--target-url=" + server.URL, "--mode-driver=simulated"},
 			want: "mode.driver: simulated is not allowed: manual or pinned, since the target is no simulated cluster; " +
 				server.URL + "/sim/v1/state: answered 404 Not Found\n",
+		},
+		"a certificate that is missing": {
+			args: []string{someTarget, "--tls-cert-file=/none/cert.pem", "--tls-key-file=/none/key.pem"}, want: "/none/",
 		},
 		"an output that cannot be written": {
 			args: []string{someTarget, "--output=/dev/null/report.html", "--duration=1s"},
@@ -91,7 +94,7 @@ func TestRefusals(t *testing.T) {
 			assert.True(t, strings.HasPrefix(stderr, "loadgen: "), stderr)
 			assert.Contains(t, stderr, row.want)
 			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one error on one line: %s", stderr)
-			assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db")), "nothing starts")
+			assert.False(t, exists(p.dir), "nothing starts")
 		})
 	}
 }
@@ -112,12 +115,20 @@ func TestCommandsThatStartNothing(t *testing.T) {
 	}
 }
 
-func TestFolderWithoutTexts(t *testing.T) {
+// A corpus is read after the database was opened, of which nothing is left.
+func TestCorpusThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	code, _, stderr := newProgram(t, someTarget, "--corpus-dir="+dir).finish()
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "loadgen: corpus.dir: the corpus "+dir+" cannot be read: it has no .jsonl, .json, .md or .txt file\n")
+	for flag, want := range map[string]string{
+		"--corpus-dir=" + dir:            "corpus.dir: the corpus " + dir + " cannot be read: it has no .jsonl, .json, .md or .txt file",
+		"--corpus-file=" + dir + "/none": "corpus.file: the corpus " + dir + "/none cannot be read: no such file or directory",
+	} {
+		p := newProgram(t, someTarget, flag)
+		code, _, stderr := p.finish()
+		assert.Equal(t, badInput, code)
+		assert.Contains(t, stderr, "loadgen: "+want+"\n")
+		assert.False(t, exists(p.dir))
+	}
 }
 
 // A store that another program has written is named in the error, and stays as it is.
@@ -130,7 +141,7 @@ func TestStoreOfAnotherProgram(t *testing.T) {
 	code, _, stderr := p.finish()
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, "loadgen: data_dir: "+p.dir+" cannot be used: opening the store "+path)
-	assert.Contains(t, stderr, "choose another directory with --data-dir\n")
+	assert.Contains(t, stderr, "; move it out of the directory, or choose another directory with --data-dir\n")
 	left, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, content, string(left))

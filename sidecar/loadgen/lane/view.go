@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -131,12 +132,15 @@ func (v *View) Status() api.Status {
 	return s
 }
 
-// Ready says why the first target that cannot serve cannot, nil where all can.
+// Ready says why the first target that cannot serve cannot, or why turns are not stored; nil where all is well.
 func (v *View) Ready() error {
 	for _, l := range v.lanes {
 		if problem := l.target.state(); problem != "" {
 			return fmt.Errorf("lane %s: %s", l.opts.Name, problem)
 		}
+	}
+	if problem := v.process.Store.Status().Problem; problem != "" {
+		return errors.New(problem)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ type record struct {
 	write func(context.Context, *sql.Tx) error
 	turn  bool
 	bytes int           // of a turn's texts
+	known *bool         // of a turn: whether it was stored before; set by write
 	done  chan struct{} // of a mark: closed when all before it is written or lost
 }
 
@@ -67,11 +68,18 @@ func (b bounds) with(r record, sign int) bounds {
 	return b
 }
 
-// first gives up to n records without taking them out.
-func (q *queue) first(n int) []record {
+// first gives up to n records without taking them out, of no more than so many bytes if it is more than one.
+func (q *queue) first(n, bytes int) []record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Clone(q.records[:min(n, len(q.records))])
+	n = min(n, len(q.records))
+	for i, r := range q.records[:n] {
+		if bytes -= r.bytes + perRecord; bytes < 0 {
+			n = max(i, 1)
+			break
+		}
+	}
+	return slices.Clone(q.records[:n])
 }
 
 // drop takes out the first n records and tells those who wait for them.

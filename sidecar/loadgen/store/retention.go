@@ -1,10 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -14,6 +17,7 @@ const (
 	pruneBatch  = 250    // conversations
 	vacuumBatch = 2_000  // pages given back to the disk
 	spare       = 500    // free pages that the file keeps at least, for what is written next; twice that at most
+	nearlyFull  = 10     // of these batches, a part of one in so many where the disk is nearly full
 	keepEvents  = 10_000 // the newest
 	keepSteps   = 10_000
 )
@@ -40,11 +44,12 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	now.disk = s.disk()
 	due, err := s.due(ctx, now)
 	if err != nil {
 		return false, err
 	}
-	err = inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+	err = s.change(ctx, len(due)*perRecord, func(tx *sql.Tx) error {
 		if err := pruneRest(ctx, tx, due); err != nil || len(due) == 0 {
 			return err
 		}
@@ -64,8 +69,27 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.tell(now, len(due))
 	vacuumed, err := s.vacuum(ctx, now)
 	return len(due) > 0 || vacuumed, err
+}
+
+// tell reports conversations that were removed for want of space on the disk, once it begins and once it is over.
+func (s *Store) tell(now size, removed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case now.missing() > 0 && removed > 0:
+		if s.removed == 0 {
+			s.opts.Log.Warn("the disk is nearly full: the oldest conversations are removed", "path", s.path, "free_bytes", now.disk.free)
+		}
+		s.removed += removed
+		s.notice = fmt.Sprintf("the disk is nearly full: the %d oldest conversations were removed, and %d are kept; free space on it, or lower store.max_bytes",
+			s.removed, now.conversations-removed)
+	case s.removed > 0 && now.disk.short() <= 0 && now.disk.held:
+		s.opts.Log.Info("there is room on the disk again", "path", s.path, "removed", s.removed, "kept", now.conversations)
+		s.removed, s.notice = 0, ""
+	}
 }
 
 // size is what there is in the file.
@@ -73,6 +97,16 @@ type size struct {
 	conversations     int
 	pages, free, page int64 // free ones among all of them; bytes of one
 	shrinks           bool  // the file can give free pages back
+	disk              disk
+}
+
+// missing is how many bytes the database has to give back to a disk that it has filled, beyond those that are free in
+// the file; 0 or less: none.
+func (n size) missing() int64 {
+	if !n.shrinks || !n.disk.filledBy(n.pages*n.page) {
+		return 0
+	}
+	return n.disk.short() - n.free*n.page
 }
 
 func measure(ctx context.Context, db *sql.DB) (size, error) {
@@ -97,23 +131,32 @@ func (s *Store) excess(n size) int {
 	if over := used - (s.opts.MaxBytes/n.page - 2*spare); s.opts.MaxBytes > 0 && over > 0 {
 		excess = max(excess, 1, int(int64(n.conversations)*over/used))
 	}
+	if missing := n.missing(); missing > 0 {
+		excess = max(excess, 1, int(float64(n.conversations)*float64(missing)/float64(used*n.page)))
+	}
 	return excess
 }
 
 // vacuum gives free pages back to the disk, but for a few.
 func (s *Store) vacuum(ctx context.Context, n size) (some bool, err error) {
-	if !n.shrinks || n.free <= 2*spare {
+	pages := min(n.free-spare, vacuumBatch)
+	switch {
+	case n.shrinks && n.free > 0 && n.disk.short() > 0:
+		pages = min(n.free, vacuumBatch/nearlyFull)
+	case !n.shrinks || n.free <= 2*spare:
 		return false, nil
 	}
 	// A statement that gives a row for each page has to be read to its end. Only
 	// with the checkpoint does the file become shorter.
-	for _, statement := range []string{fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n.free-spare, vacuumBatch)), "PRAGMA wal_checkpoint"} {
-		_, err = query(ctx, s.write, "shrinking the store", func(*sql.Rows) (none struct{}, err error) { return none, nil }, statement)
-		if err != nil {
-			return false, err
-		}
+	_, err = query(ctx, s.write, "shrinking the store", func(*sql.Rows) (none struct{}, err error) { return none, nil },
+		fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	s.files.mu.Lock()
+	s.files.pending += int(pages * n.page)
+	s.files.mu.Unlock()
+	return true, s.checkpoint(ctx, 0)
 }
 
 // makeShrinkable rewrites a file of an earlier version, which could not give
@@ -144,21 +187,31 @@ type ended struct {
 
 // due gives the oldest conversations that are beyond a limit, active ones never.
 func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
-	oldest, err := query(ctx, s.read, "looking for old conversations", func(rows *sql.Rows) (c ended, err error) {
+	batch := pruneBatch
+	if now.missing() > 0 {
+		batch /= nearlyFull
+	}
+	before := int64(math.MinInt64)
+	if s.opts.MaxAge > 0 {
+		before = s.now().Add(-s.opts.MaxAge).UnixNano()
+	}
+	// In the order in which they were stored: a clock that was set back makes the newest look old.
+	return query(ctx, s.read, "looking for old conversations", func(rows *sql.Rows) (c ended, err error) {
 		return c, rows.Scan(&c.id, &c.started)
-	}, "SELECT id, started FROM conversations WHERE status <> 'active' ORDER BY started, id LIMIT ?", pruneBatch)
-	if err != nil {
-		return nil, err
-	}
-	n, excess := 0, s.excess(now)
-	for n < len(oldest) && (n < excess || s.tooOld(oldest[n].started)) {
-		n++
-	}
-	return oldest[:n], nil
+	}, `SELECT id, started FROM conversations WHERE rowid IN (
+		SELECT * FROM (SELECT rowid FROM conversations WHERE status <> 'active' ORDER BY rowid LIMIT ?) UNION
+		SELECT * FROM (SELECT rowid FROM conversations WHERE status <> 'active' AND started < ? ORDER BY started LIMIT ?))`,
+		max(0, min(s.excess(now), batch)), before, batch)
 }
 
-func (s *Store) tooOld(started int64) bool {
-	return s.opts.MaxAge > 0 && s.opts.Now().Sub(time.Unix(0, started)) > s.opts.MaxAge
+// now is what ages count from. While the process runs, a clock that is set forward makes nothing older, and one that
+// is set back makes it younger: too much is kept for a while, and nothing is removed before its time.
+func (s *Store) now() time.Time {
+	now, steady := s.opts.Now(), s.opened.Round(0).Add(time.Since(s.opened))
+	if steady.Before(now) {
+		return steady
+	}
+	return now
 }
 
 // pruneRest removes old events and steps, and, among the oldest turns, those
@@ -177,5 +230,5 @@ func pruneRest(ctx context.Context, tx *sql.Tx, removed []ended) error {
 	return execute(ctx, tx, `DELETE FROM turns WHERE seq IN (
 		SELECT seq FROM (SELECT seq, conversation, ended FROM turns ORDER BY seq LIMIT ?) AS oldest
 		WHERE ended < ? AND NOT EXISTS (SELECT 1 FROM conversations WHERE id = oldest.conversation))`,
-		pruneBatch, removed[len(removed)-1].started)
+		pruneBatch, slices.MaxFunc(removed, func(a, b ended) int { return cmp.Compare(a.started, b.started) }).started)
 }

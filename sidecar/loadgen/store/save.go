@@ -46,19 +46,27 @@ func (s *Store) saveConversation(c api.Conversation, known string) {
 func (s *Store) SaveTurn(t api.Turn) {
 	user, assistant := t.UserMessage, t.AssistantMessage
 	t.UserMessage, t.AssistantMessage = "", ""
-	s.hand(record{turn: true, bytes: len(user) + len(assistant), write: func(ctx context.Context, tx *sql.Tx) error {
+	r := record{turn: true, bytes: len(user) + len(assistant), known: new(bool)}
+	r.write = func(ctx context.Context, tx *sql.Tx) error {
 		data, err := encode(t)
 		if err != nil {
 			return err
 		}
-		return execute(ctx, tx, `INSERT INTO turns
-			(conversation, number, lane, step, ended, data, user_message, assistant_message)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (conversation, number) DO UPDATE SET lane = excluded.lane, step = excluded.step,
-			ended = excluded.ended, data = excluded.data,
-			user_message = excluded.user_message, assistant_message = excluded.assistant_message`,
-			t.Conversation, t.Number, t.Lane, t.Step, t.Ended.UnixNano(), data, user, assistant)
-	}})
+		values := []any{t.Lane, t.Step, t.Ended.UnixNano(), data, user, assistant, t.Conversation, t.Number}
+		done, err := tx.ExecContext(ctx, `INSERT INTO turns
+			(lane, step, ended, data, user_message, assistant_message, conversation, number) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (conversation, number) DO NOTHING`, values...)
+		if err != nil {
+			return err
+		}
+		added, err := done.RowsAffected()
+		if *r.known = added == 0; err != nil || !*r.known {
+			return err
+		}
+		return execute(ctx, tx, `UPDATE turns SET lane = ?, step = ?, ended = ?, data = ?, user_message = ?, assistant_message = ?
+			WHERE conversation = ? AND number = ?`, values...)
+	}
+	s.hand(r)
 }
 
 // SaveStep hands over the present state of a step; the newest state of a lane's
@@ -108,11 +116,14 @@ func (s *Store) Flush(ctx context.Context) error {
 // SaveEvent commits an event and gives it back with its id. The error is an
 // [api.ErrUnavailable] if the disk refuses it, or that of ctx.
 func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
-	done, err := s.write.ExecContext(ctx, "INSERT INTO events (time, lane, kind, by, text) VALUES (?, ?, ?, ?, ?)",
-		e.Time.UnixNano(), e.Lane, e.Kind, e.By, e.Text)
-	if err == nil {
-		e.ID, err = done.LastInsertId()
-	}
+	err := s.change(ctx, len(e.Text), func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "INSERT INTO events (time, lane, kind, by, text) VALUES (?, ?, ?, ?, ?)",
+			e.Time.UnixNano(), e.Lane, e.Kind, e.By, e.Text)
+		if err == nil {
+			e.ID, err = done.LastInsertId()
+		}
+		return err
+	})
 	return e, unavailable("storing an event", err)
 }
 
@@ -127,7 +138,7 @@ const (
 // SaveSweep commits a sweep, as JSON, together with the seconds of the span that has
 // just ended, if there are any; place is that span's. Errors are those of [Store.SaveEvent].
 func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error {
-	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+	err := s.change(ctx, len(data)+len(seconds), func(tx *sql.Tx) error {
 		if len(seconds) > 0 {
 			if err := execute(ctx, tx, upsertDocument, secondsKind, fmt.Sprintf("%s/%06d", id, place), string(seconds)); err != nil {
 				return err
@@ -153,7 +164,7 @@ func (s *Store) SweepSeconds(ctx context.Context, id string) ([]json.RawMessage,
 // DeleteSweep deletes a sweep with the seconds of its spans. Its turns stay. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) DeleteSweep(ctx context.Context, id string) error {
-	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+	err := s.change(ctx, 0, func(tx *sql.Tx) error {
 		err := execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name >= ? AND name < ?", secondsKind, id+"/", id+"0")
 		if err == nil {
 			err = execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name = ?", sweepKind, id)
@@ -186,7 +197,9 @@ func (s *Store) SaveBaseline(ctx context.Context, b api.Baseline) error {
 // DeleteBaseline deletes the baseline with a name, if there is one. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) DeleteBaseline(ctx context.Context, name string) error {
-	_, err := s.write.ExecContext(ctx, `DELETE FROM documents WHERE kind = ? AND name = ?`, baselineKind, name)
+	err := s.change(ctx, 0, func(tx *sql.Tx) error {
+		return execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name = ?", baselineKind, name)
+	})
 	return unavailable("deleting a "+baselineKind, err)
 }
 
@@ -203,7 +216,7 @@ func (s *Store) saveDocument(ctx context.Context, kind, name string, v any) erro
 	if err != nil {
 		return fmt.Errorf("storing a %s: %w", kind, err)
 	}
-	_, err = s.write.ExecContext(ctx, upsertDocument, kind, name, data)
+	err = s.change(ctx, len(data), func(tx *sql.Tx) error { return execute(ctx, tx, upsertDocument, kind, name, data) })
 	return unavailable("storing a "+kind, err)
 }
 

@@ -77,10 +77,6 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	if version > len(migrations) {
-		return fmt.Errorf("its schema has version %d and this program knows up to %d: use a newer version of the program, or another directory",
-			version, len(migrations))
-	}
 	for ; version < len(migrations); version++ {
 		next := fmt.Sprintf("%s; PRAGMA user_version = %d", migrations[version], version+1)
 		if err := inTransaction(ctx, db, func(tx *sql.Tx) error { return execute(ctx, tx, next) }); err != nil {
@@ -112,13 +108,13 @@ func recoverFromKill(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// openDB opens a pool of at most n connections to the file.
+// openDB opens a pool of at most n connections to a file that is there.
 func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
 	}
-	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"}}
+	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"}, "mode": {"rw"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err

@@ -37,13 +37,16 @@ type limits struct {
 	retryMin, retryMax time.Duration // pauses after a failed commit
 	prune              time.Duration // between two looks at what is too old or too much
 	queue              bounds
+	beat               time.Duration // between two touches of lock.json
+	space              func(dir string) (free, size int64)
 }
 
 var defaultLimits = limits{
 	gather: 100 * time.Millisecond, batch: 500,
-	retryMin: 200 * time.Millisecond, retryMax: 5 * time.Second,
+	retryMin: 200 * time.Millisecond, retryMax: 2 * time.Second,
 	prune: time.Second,
 	queue: bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
+	beat:  time.Second, space: space,
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -52,12 +55,18 @@ type Store struct {
 	limits limits
 	path   string
 	lock   *flock.Flock
+	claim  *claim
+	files  files
+	made   made
+	opened time.Time
 	write  *sql.DB // one connection: SQLite has one writer
 	read   *sql.DB
+	pin    *sql.Conn // of read
 
 	paging  chan struct{} // holds a word while a page of turns is read
 	queue   *queue
 	lost    atomic.Int64
+	stored  atomic.Int64
 	full    atomic.Bool // the queue refused a record since the last commit
 	closing chan struct{}
 	stopped chan struct{} // closed when the writer has ended
@@ -65,6 +74,8 @@ type Store struct {
 
 	mu      sync.Mutex
 	problem string // why the last commit failed; empty: it did not
+	notice  string // what was removed for want of space
+	removed int    // conversations, for that
 }
 
 // Open locks the directory, opens the store in it, brings its schema up to
@@ -84,21 +95,23 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the data directory %s: %w", opts.Dir, err)
 	}
+	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	lock, err := takeLock(dir, opts.Owner)
+	lock, claim, err := takeLock(ctx, dir, opts.Owner, limits.beat)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), lock: lock,
+		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), lock: lock, claim: claim, made: made, opened: time.Now(),
 		queue: newQueue(limits.queue), paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {
 		return nil, joinErrors(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
 	}
+	s.keepReserve(s.disk())
 	go s.run()
 	return s, nil
 }
@@ -130,8 +143,18 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := s.keepPrivate(); err != nil {
 		return err
 	}
-	// auto_vacuum counts where the file is still empty
-	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)")
+	if err := inspect(s.path); err != nil {
+		return err
+	}
+	if s.disk().short() > 0 {
+		s.release() // SQLite needs some room to open a database
+	}
+	if err := inspectTables(ctx, s.path); err != nil {
+		return err
+	}
+	// auto_vacuum counts where the file is still empty; checkpoints are the writer's
+	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)",
+		"journal_size_limit(16777216)", "wal_autocheckpoint(0)")
 	if err != nil {
 		return err
 	}
@@ -144,8 +167,13 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := recoverFromKill(ctx, s.write); err != nil {
 		return err
 	}
-	s.read, err = openDB(s.path, 4, "cache_size(-512)", "query_only(1)")
-	return err
+	if s.read, err = openDB(s.path, 5, "cache_size(-512)", "query_only(1)"); err != nil {
+		return err
+	}
+	if s.pin, err = pin(ctx, s.read); err != nil {
+		return err
+	}
+	return s.watch()
 }
 
 // keepPrivate leaves the files of the store to their owner alone, whatever the
@@ -179,18 +207,62 @@ func (s *Store) shutDown() error {
 	if problem := s.Status().Problem; problem != "" {
 		err = errors.New(problem)
 	}
+	if s.intact(context.Background()) != nil {
+		s.pin = nil // stays open
+	}
 	return joinErrors(err, s.closeFile())
+}
+
+// made is what [Open] had to make: the outermost directory of its path that was missing, and whether there was no
+// database before.
+type made struct {
+	root string // empty: all were there
+	file bool
+}
+
+func missing(dir string) (m made) {
+	_, err := os.Stat(filepath.Join(dir, "kvbooth.db"))
+	m.file = errors.Is(err, fs.ErrNotExist)
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return m
+		}
+		m.root = dir
+	}
+}
+
+// Discard closes the store, and removes the database and the directories that [Open] made, where it made them. It is
+// for a start that is refused after all.
+func (s *Store) Discard() error {
+	err := s.Close()
+	if !s.made.file {
+		return err
+	}
+	dir := filepath.Dir(s.path)
+	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.reservePath(), s.lock.Path(), holderPath(dir)} {
+		_ = os.Remove(path) // what cannot be removed stays
+	}
+	for ; s.made.root != ""; dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil || dir == s.made.root {
+			break
+		}
+	}
+	return err
 }
 
 // closeFile closes the connections that are open, the reading ones first so
 // that the writing one leaves no log behind, and releases the directory.
 func (s *Store) closeFile() error {
 	var err error
+	if s.pin != nil {
+		err = s.pin.Close()
+	}
 	for _, db := range []*sql.DB{s.read, s.write} {
 		if db != nil {
 			err = joinErrors(err, db.Close())
 		}
 	}
+	s.claim.release()
 	return joinErrors(err, s.lock.Close())
 }
 
@@ -198,7 +270,10 @@ func (s *Store) closeFile() error {
 func (s *Store) Status() api.StoreStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return api.StoreStatus{Path: s.path, OK: s.problem == "", Problem: s.problem, LostTurns: s.lost.Load()}
+	return api.StoreStatus{
+		Path: s.path, OK: s.problem == "", Problem: s.problem, Notice: s.notice,
+		StoredTurns: s.stored.Load(), LostTurns: s.lost.Load(),
+	}
 }
 
 // LostTurns counts the finished turns that could not be stored since [Open].

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"modernc.org/sqlite"
@@ -24,7 +25,7 @@ func (s *Store) run() {
 			s.drain()
 		case <-look.C:
 			began := time.Now()
-			if s.prune() {
+			if s.look() {
 				look.Reset(time.Since(began) / 2) // a third of the time is the others'
 			} else {
 				look.Reset(s.limits.prune)
@@ -52,14 +53,23 @@ func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 // is closing it has one attempt, then the rest is lost.
 func (s *Store) drain() {
 	pause := s.limits.retryMin
+	most := int(s.disk().reserve / 4) // of a batch, and of the log before it is moved: on a full disk, the reserve has to do
 	for {
 		last := s.isClosing()
-		batch := s.queue.first(s.limits.batch)
+		batch := s.queue.first(s.limits.batch, most)
 		if len(batch) == 0 {
 			return
 		}
 		err := s.commit(batch)
+		if full(err) && s.makeRoom() {
+			err = s.commit(batch)
+		}
 		s.report(err)
+		if err == nil {
+			_ = s.checkpoint(context.Background(), most) // the next one tries again
+			for s.disk().short() > 0 && s.prune() {
+			}
+		}
 		switch {
 		case err == nil:
 			s.queue.drop(len(batch))
@@ -87,8 +97,11 @@ func (s *Store) isClosing() bool {
 // is left out and counted, so that it does not hold up the others.
 func (s *Store) commit(batch []record) error {
 	ctx := context.Background() // a batch that has begun is finished, even when closing
-	refused := 0
-	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+	var refused, stored, bytes int
+	for _, r := range batch {
+		bytes += r.bytes + perRecord
+	}
+	err := s.change(ctx, bytes, func(tx *sql.Tx) error {
 		for _, r := range batch {
 			if r.write == nil {
 				continue
@@ -102,14 +115,48 @@ func (s *Store) commit(batch []record) error {
 				if r.turn {
 					refused++
 				}
+			} else if r.turn && !*r.known {
+				stored++
 			}
 		}
 		return nil
 	})
 	if err == nil {
 		s.lost.Add(int64(refused))
+		s.stored.Add(int64(stored))
 	}
 	return err
+}
+
+// full says that the disk is.
+func full(err error) bool {
+	var refused *sqlite.Error
+	return errors.As(err, &refused) && refused.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+// look holds the files against what they were, moves the log, removes what is too old or too much, and keeps the
+// reserve. It says whether there may be more to remove.
+func (s *Store) look() (more bool) {
+	err := s.intact(context.Background())
+	s.report(err)
+	if err != nil {
+		return false
+	}
+	_ = s.checkpoint(context.Background(), 0) // the next look tries again
+	more = s.prune()
+	s.keepReserve(s.disk())
+	return more
+}
+
+// makeRoom releases the reserve of a full disk and removes conversations until there is some room. It says whether it
+// is worth trying again.
+func (s *Store) makeRoom() bool {
+	some := s.release()
+	_ = s.checkpoint(context.Background(), 0)
+	for s.prune() {
+		some = true
+	}
+	return some
 }
 
 // errEncoding marks a record that has no JSON form.
@@ -129,7 +176,7 @@ func hopeless(err error) bool {
 
 // abandon counts everything in the queue as lost.
 func (s *Store) abandon() {
-	rest := s.queue.first(int(^uint(0) >> 1))
+	rest := s.queue.first(math.MaxInt, math.MaxInt)
 	turns := 0
 	for _, r := range rest {
 		if r.turn {
@@ -150,8 +197,8 @@ func (s *Store) report(err error) {
 		if s.problem == "" {
 			s.opts.Log.Error("the store cannot be written; the workload continues", "path", s.path, "error", err)
 		}
-		s.problem = fmt.Sprintf("%s cannot be written: %v; %d turns wait for the next attempt: free space on the disk or make it writable",
-			s.path, err, s.queue.waitingTurns())
+		s.problem = fmt.Sprintf("turns are not stored, since %s cannot be written: %v; %d of them wait for the next attempt, %d are lost: %s",
+			s.path, err, s.queue.waitingTurns(), s.lost.Load(), Advice(err))
 	case s.problem != "":
 		s.problem = ""
 		s.opts.Log.Info("the store is writable again", "path", s.path, "lost_turns", s.lost.Load())

@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// What is the matter with a database that is left as it is.
+var (
+	errDamaged = errors.New("the database is damaged")
+	errForeign = errors.New("it is no database of this program")
+	errNewer   = errors.New("a newer version of the program made it")
+	errGone    = errors.New("was removed or replaced while in use")
+	errTaken   = errors.New("another process has taken the data directory")
+)
+
+// Advice says what to do about an error of [Open], or of a write.
+func Advice(err error) string {
+	code := 0
+	if refused := (*sqlite.Error)(nil); errors.As(err, &refused) {
+		code = refused.Code() & 0xff // the low byte is the primary code
+	}
+	switch {
+	case errors.Is(err, errNewer):
+		return "use that version"
+	case errors.Is(err, errForeign):
+		return "move it out of the directory"
+	case errors.Is(err, errDamaged), code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
+		return "keep a copy for recovery and restore a backup, or move it out of the directory to start with an empty one"
+	case errors.Is(err, errGone):
+		return "put it back, or restart the load generator to start with an empty one"
+	case errors.Is(err, errTaken):
+		return "stop one of the two"
+	case code == sqlite3.SQLITE_FULL:
+		return "free space on the disk"
+	case code == sqlite3.SQLITE_READONLY, errors.Is(err, fs.ErrPermission):
+		return "make it writable"
+	}
+	return "free space on the disk or make it writable"
+}
+
+// files watches over the files of a store. SQLite notices none of this: it writes to a file that has no name any
+// more, and into one that another program has overwritten.
+type files struct {
+	mu      sync.Mutex             // held while the database file is read or changed, but for single statements that read
+	known   map[string]fs.FileInfo // by path
+	stamp   fs.FileInfo            // of the database file after its last checkpoint; only a checkpoint changes it
+	damage  error                  // found in the file; nothing is written to it any more
+	pending int                    // bytes in the log, roughly, that no checkpoint has moved
+}
+
+// watch begins with the files as they are now.
+func (s *Store) watch() (err error) {
+	s.files.known = map[string]fs.FileInfo{}
+	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.lock.Path()} {
+		if s.files.known[path], err = os.Stat(path); err != nil {
+			return err
+		}
+	}
+	s.files.stamp = s.files.known[s.path]
+	return nil
+}
+
+// intact says why nothing may be written now. A file that was put back can be written again, a damaged one cannot.
+func (s *Store) intact(ctx context.Context) error {
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	return s.intactLocked(ctx)
+}
+
+func (s *Store) intactLocked(ctx context.Context) error {
+	f := &s.files
+	if f.damage != nil {
+		return f.damage
+	}
+	if err := s.claim.check(); err != nil {
+		return err
+	}
+	for path, known := range f.known {
+		now, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(known, now):
+			return fmt.Errorf("%s %w", filepath.Base(path), errGone)
+		case err != nil:
+			return err
+		case path == s.path && (now.Size() != f.stamp.Size() || !now.ModTime().Equal(f.stamp.ModTime())):
+			if err := s.examine(ctx); err != nil {
+				return err
+			}
+			f.stamp = now
+		}
+	}
+	return nil
+}
+
+// examine reads the whole file after another program has changed it, which may be a program that means well.
+func (s *Store) examine(ctx context.Context) error {
+	if _, err := s.write.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil { // reads nothing from before
+		return err
+	}
+	if err := quickCheck(ctx, s.write); err != nil {
+		if errors.Is(err, errDamaged) {
+			s.files.damage = fmt.Errorf("another program changed the file: %w", err)
+			s.opts.Log.Error("the database was damaged by another program; nothing is written to it any more",
+				"path", s.path, "error", err)
+		}
+		return err
+	}
+	s.opts.Log.Warn("another program changed the database file, which is intact", "path", s.path)
+	return nil
+}
+
+// checkedAtStart is how large a file may be to be read as a whole at each start.
+const checkedAtStart = 64 << 20
+
+// quickCheck gives an errDamaged with the first fault of a database.
+func quickCheck(ctx context.Context, db *sql.DB) error {
+	found, err := query(ctx, db, "checking the database", func(rows *sql.Rows) (text string, err error) {
+		return text, rows.Scan(&text)
+	}, "PRAGMA quick_check(1)")
+	switch {
+	case damaged(err):
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	case err != nil:
+		return err
+	case len(found) != 1 || found[0] != "ok":
+		return fmt.Errorf("%w: %.200s", errDamaged, found[0])
+	}
+	return nil
+}
+
+func damaged(err error) bool {
+	var refused *sqlite.Error
+	if !errors.As(err, &refused) {
+		return false
+	}
+	code := refused.Code() & 0xff
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// change commits what f does, or none of it; bytes is roughly what that adds to the file.
+func (s *Store) change(ctx context.Context, bytes int, f func(*sql.Tx) error) error {
+	if err := s.intact(ctx); err != nil {
+		return err
+	}
+	err := inTransaction(ctx, s.write, f)
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	if damaged(err) {
+		s.files.damage = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if err == nil {
+		s.files.pending += bytes + perRecord
+	}
+	return err
+}
+
+// perRecord is what a record adds to the log beside its texts, roughly.
+const perRecord = 4096
+
+// checkpoint moves what was committed from the log to the database file, where there is so much of it.
+func (s *Store) checkpoint(ctx context.Context, least int) error {
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	if s.files.pending < max(least, 1) {
+		return nil
+	}
+	if err := s.intactLocked(ctx); err != nil {
+		return err
+	}
+	_, err := query(ctx, s.write, "moving the log into the database",
+		func(*sql.Rows) (none struct{}, err error) { return none, nil }, "PRAGMA wal_checkpoint")
+	if err == nil {
+		s.files.pending = 0
+	}
+	now, failed := os.Stat(s.path) // a checkpoint that fails has written, too
+	if failed == nil {
+		s.files.stamp = now
+	}
+	return err
+}
+
+// pin gives a connection that has read. While it is open, SQLite does not write the log into the database and remove it
+// when the other connections are closed: it stays open until the process ends where the files are to stay as they are.
+func pin(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	c, err := db.Conn(ctx)
+	if err == nil {
+		_, err = c.ExecContext(ctx, "SELECT 1 FROM sqlite_schema")
+	}
+	return c, err
+}
+
+// The disk. A database that has filled it can neither delete nor move its log into the file, so that a reserve is
+// kept for that. Its size, and how much of the disk stays free beside it, follow the size of the disk.
+const (
+	minReserve = 1 << 20
+	maxReserve = 4 << 20
+)
+
+// disk is what there is of the disk that the store is on.
+type disk struct {
+	free, size int64 // 0: not known
+	reserve    int64 // that is to be kept
+	held       bool
+}
+
+func (s *Store) reservePath() string { return filepath.Join(filepath.Dir(s.path), "kvbooth.reserve") }
+
+func (s *Store) disk() (d disk) {
+	d.free, d.size = s.limits.space(filepath.Dir(s.path))
+	d.reserve = min(max(d.size/8, minReserve), maxReserve)
+	info, err := os.Stat(s.reservePath())
+	d.held = err == nil && info.Size() >= d.reserve
+	return d
+}
+
+// short is how many bytes are missing until the reserve can be kept and as much again is free; 0 or less: none.
+func (d disk) short() int64 {
+	if d.size == 0 {
+		return 0
+	}
+	need := d.reserve
+	if !d.held {
+		need += d.reserve
+	}
+	return need - d.free
+}
+
+// filledBy says whether a database of so many bytes is a good part of what fills the disk. Where others have filled
+// it, to delete conversations would not help for long.
+func (d disk) filledBy(bytes int64) bool { return bytes >= d.size/4 }
+
+// release gives the reserve back to the disk, and says whether there was one.
+func (s *Store) release() bool {
+	return os.Remove(s.reservePath()) == nil
+}
+
+// keepReserve makes the reserve where there is room for it.
+func (s *Store) keepReserve(d disk) {
+	if d.held || d.size == 0 || d.short() > 0 {
+		return
+	}
+	zeros := make([]byte, 1<<20)
+	file, err := os.OpenFile(s.reservePath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_ = file.Chmod(0o600) // whatever the umask is
+	}
+	for n := int64(0); err == nil && n < d.reserve; n += int64(len(zeros)) {
+		_, err = file.Write(zeros[:min(int64(len(zeros)), d.reserve-n)])
+	}
+	if file != nil {
+		err = joinErrors(err, file.Close())
+	}
+	if err != nil { // no reserve is better than half of one
+		_ = os.Remove(s.reservePath())
+	}
+}
+
+// inspect reads the header of a database file before anything is written to it. A file without a byte is a new one.
+func inspect(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	header := make([]byte, 100)
+	n, err := file.ReadAt(header, 0)
+	switch {
+	case n == 0:
+		return nil
+	case n < len(header):
+		return fmt.Errorf("%w: it has %d bytes", errForeign, n)
+	case err != nil:
+		return err
+	case string(header[:16]) != "SQLite format 3\x00":
+		return fmt.Errorf("%w: it does not begin as an SQLite database does", errForeign)
+	}
+	return nil
+}
+
+// inspectTables reads a database before anything is written to it, and leaves it as it is where it is damaged, or that
+// of another program or of a newer version.
+func inspectTables(ctx context.Context, path string) error {
+	db, err := openDB(path, 2, "query_only(1)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := pin(ctx, db)
+	if err == nil {
+		err = checkTables(ctx, db, path)
+	}
+	if err == nil {
+		err = c.Close()
+	}
+	if damaged(err) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return err
+}
+
+func checkTables(ctx context.Context, db *sql.DB, path string) error {
+	var found, ours, tables int
+	err := db.QueryRowContext(ctx, `SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE type = 'table'),
+		(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversations', 'turns', 'steps', 'events', 'documents'))
+		FROM pragma_user_version`).Scan(&found, &tables, &ours)
+	version := len(migrations)
+	switch {
+	case err != nil:
+		return err
+	case tables == 0 && found == 0:
+		return nil
+	case ours == 0:
+		return fmt.Errorf("%w: it has other tables", errForeign)
+	case found > version:
+		return fmt.Errorf("%w: its schema has version %d, and this program knows up to %d", errNewer, found, version)
+	case ours < 5:
+		return fmt.Errorf("%w: only %d of its 5 tables are there", errDamaged, ours)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > checkedAtStart {
+		return err
+	}
+	return quickCheck(ctx, db)
+}

@@ -1,0 +1,340 @@
+package store
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+)
+
+// overwrite puts bytes into a file, at an offset.
+func overwrite(t *testing.T, path string, at int64, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteAt([]byte(text), at)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+}
+
+// sums of a database and its log tell whether either has changed.
+func sums(t *testing.T, path string) (sums [2]string) {
+	t.Helper()
+	for i, path := range []string{path, path + "-wal"} {
+		text, err := os.ReadFile(path)
+		if !os.IsNotExist(err) {
+			require.NoError(t, err)
+		}
+		if err == nil && (i == 0 || len(text) > 0) { // a log without a byte is none
+			sums[i] = fmt.Sprintf("%d bytes %x", len(text), sha256.Sum256(text))
+		}
+	}
+	return sums
+}
+
+// With a file that is not a whole database of this version nothing starts, it stays as it is, and the error says what
+// to do.
+func TestOpenLeavesOtherFilesAsTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, path string)
+		want   string
+		advice string
+	}{
+		{"a text", func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("not a database. ", 100)), 0o600))
+		}, "no database of this program", "move it out of the directory"},
+		{"a few bytes", func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte("SQLite"), 0o600))
+		}, "no database of this program: it has 6 bytes", "move it out of the directory"},
+		{"a database of another program", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			otherProgram(t, path, "CREATE TABLE notes (text)")
+		}, "it has other tables", "move it out of the directory"},
+		{"one with a version of its own", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			otherProgram(t, path, "CREATE TABLE notes (text); PRAGMA user_version = 99")
+		}, "it has other tables", "move it out of the directory"},
+		{"a newer version", func(t *testing.T, path string) { otherProgram(t, path, "PRAGMA user_version = 99") },
+			"version 99", "use that version"},
+		{"a table that is missing", func(t *testing.T, path string) { otherProgram(t, path, "DROP TABLE steps") }, "damaged", "restore a backup"},
+		{"a damaged page", func(t *testing.T, path string) {
+			overwrite(t, path, 5*4096, strings.Repeat("x", 4096))
+		}, "damaged", "restore a backup"},
+		{"the first half", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5*4096)) }, "damaged", "restore a backup"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openTest(t, Options{Dir: dir}, defaultLimits)
+			s.SaveTurn(turn("c", 1))
+			require.NoError(t, s.Close())
+			c.change(t, s.path)
+			before := sums(t, s.path)
+			for range 2 { // the second time shows that the lock was released
+				_, err := Open(t.Context(), Options{Dir: dir})
+				require.ErrorContains(t, err, c.want)
+				assert.ErrorContains(t, err, s.path)
+				assert.Contains(t, Advice(err), c.advice)
+			}
+			assert.Equal(t, before, sums(t, s.path))
+		})
+	}
+}
+
+// otherProgram is another program that uses a database.
+func otherProgram(t *testing.T, path, statements string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	db, err := openDB(path, 1)
+	require.NoError(t, err)
+	_, err = db.Exec(statements)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
+// What happens to the files while they are in use is reported, turns count as lost and changes are refused. Nothing
+// is written to what is there then, also not when the store is closed.
+func TestFilesThatChangeWhileInUse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, path string)
+		want   string // empty: it does no harm
+	}{
+		{"removed", func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, "kvbooth.db was removed or replaced"},
+		{"removed with its log", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Remove(path+"-wal"))
+		}, "was removed or replaced"},
+		{"without its log", func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-wal")) }, "kvbooth.db-wal was removed"},
+		{"without its index", func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-shm")) }, "kvbooth.db-shm was removed"},
+		{"without its lock", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "lock")))
+		}, "lock was removed"},
+		{"replaced", func(t *testing.T, path string) {
+			require.NoError(t, os.Rename(path, path+".old"))
+			require.NoError(t, os.WriteFile(path, []byte("another"), 0o600))
+			require.NoError(t, os.WriteFile(path+"-wal", []byte("another"), 0o600))
+		}, "was removed or replaced"},
+		{"overwritten", func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", 100_000)), 0o600))
+		}, "damaged"},
+		{"overwritten in the middle", func(t *testing.T, path string) {
+			overwrite(t, path, 5*4096, strings.Repeat("x", 4096))
+		}, "damaged"},
+		{"overwritten at the beginning", func(t *testing.T, path string) { overwrite(t, path, 0, strings.Repeat("x", 100)) }, "damaged"},
+		{"cut", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 3*4096)) }, "damaged"},
+		{"emptied", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, "damaged"},
+		{"changed by a program that means well", func(t *testing.T, path string) {
+			otherProgram(t, path, "INSERT INTO events (time, lane, kind, by, text) VALUES (1, '', '', '', ''); PRAGMA wal_checkpoint")
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, ctx := openTest(t, Options{}, quick()), t.Context()
+			for i := range 10 {
+				s.SaveTurn(turn("c", i))
+			}
+			flush(t, s)
+			wait.Eventually(t, "the log is moved into the database", func() (any, bool) {
+				s.files.mu.Lock()
+				defer s.files.mu.Unlock()
+				return s.files.pending, s.files.pending == 0
+			})
+			c.change(t, s.path)
+			before := sums(t, s.path)
+			_, err := s.SaveEvent(ctx, api.Event{})
+			if c.want == "" {
+				require.NoError(t, err)
+				require.NoError(t, s.Close())
+				assert.EqualValues(t, 10, s.Status().StoredTurns)
+				return
+			}
+			require.ErrorIs(t, err, api.ErrUnavailable)
+			assert.ErrorContains(t, err, c.want)
+			wait.Eventually(t, "the status says so", func() (any, bool) { return s.Status(), !s.Status().OK })
+			assert.Contains(t, s.Status().Problem, c.want)
+			s.SaveTurn(turn("d", 1))
+			require.ErrorContains(t, s.Close(), c.want)
+			assert.EqualValues(t, 1, s.LostTurns())
+			assert.Equal(t, before, sums(t, s.path))
+		})
+	}
+}
+
+func TestAFileThatIsPutBackIsUsed(t *testing.T) {
+	s := openTest(t, Options{}, quick())
+	require.NoError(t, os.Rename(s.path, s.path+".away"))
+	s.SaveTurn(turn("c", 1))
+	wait.Eventually(t, "the status says so", func() (any, bool) { return s.Status(), !s.Status().OK })
+	require.NoError(t, os.Rename(s.path+".away", s.path))
+	flush(t, s)
+	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true, StoredTurns: 1}, s.Status())
+}
+
+// smallDisk gives a store a disk of so many bytes, of which others use some.
+func smallDisk(l *limits, bytes int64, others *int64) {
+	l.space = func(dir string) (free, size int64) {
+		free = bytes - *others
+		files, _ := os.ReadDir(dir)
+		for _, f := range files {
+			if info, err := f.Info(); err == nil {
+				free -= info.Size()
+			}
+		}
+		return max(free, 0), bytes
+	}
+}
+
+// A database removes its oldest conversations before it fills the disk, gives their room back, and says what it keeps.
+func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
+	const bytes = 10 << 20
+	l, others, least := still(), int64(0), int64(bytes)
+	smallDisk(&l, bytes, &others)
+	inner := l.space
+	l.space = func(dir string) (free, size int64) {
+		free, size = inner(dir)
+		least = min(least, free)
+		return free, size
+	}
+	s := openTest(t, Options{}, l)
+	const n = 900
+	for i := range n { // of some 20 kB each
+		c := conversation(i)
+		c.Status = api.ConversationCompleted
+		s.SaveConversation(c)
+		long := turn(c.ID, 1)
+		long.AssistantMessage = strings.Repeat("long ", 4000)
+		s.SaveTurn(long)
+		if i%50 == 49 {
+			flush(t, s)
+		}
+	}
+	assert.Positive(t, least, "the disk was never full")
+	assert.Zero(t, s.LostTurns())
+	assert.EqualValues(t, n, s.Status().StoredTurns)
+	ids := pageThrough(t, s, api.ConversationQuery{})
+	assert.Greater(t, len(ids), 200, "no more is removed than has to be")
+	assert.Equal(t, fmt.Sprintf("c%05d", n-1), ids[0], "the newest are kept")
+	assert.Contains(t, s.Status().Notice, "the disk is nearly full")
+	assert.Contains(t, s.Status().Notice, "are kept")
+	assert.FileExists(t, s.reservePath())
+}
+
+// Where others fill the disk, nothing is removed, and the reserve is what the store goes on with.
+func TestADiskThatOthersFill(t *testing.T) {
+	l, others := still(), int64(0)
+	smallDisk(&l, 100<<20, &others)
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir}, l)
+	assert.FileExists(t, s.reservePath())
+	fill(t, s, 10, 1000)
+	others = 99 << 20
+	assert.False(t, s.look())
+	assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 10)
+	assert.Empty(t, s.Status().Notice)
+	require.NoError(t, s.Close())
+	s = openTest(t, Options{Dir: dir}, l)
+	assert.NoFileExists(t, s.reservePath(), "SQLite needs room to open")
+	others = 0
+	s.look()
+	assert.FileExists(t, s.reservePath())
+}
+
+// While the process runs, a clock that jumps removes nothing before its time, and the oldest first.
+func TestRetentionWhileTheClockJumps(t *testing.T) {
+	now := time.Now()
+	s := openTest(t, Options{MaxAge: 24 * time.Hour, MaxConversations: 2, Now: func() time.Time { return now }}, still())
+	began := now
+	save := func(i int) {
+		c := conversation(i)
+		c.Started, c.Status = now, api.ConversationCompleted
+		s.SaveConversation(c)
+		flush(t, s)
+	}
+	kept := func() map[string]bool {
+		pruned(t, s)
+		found := map[string]bool{}
+		for _, id := range pageThrough(t, s, api.ConversationQuery{}) {
+			found[id] = true
+		}
+		return found
+	}
+	save(0)
+	now = began.AddDate(10, 0, 0)
+	assert.Equal(t, map[string]bool{"c00000": true}, kept(), "ten years forward")
+	save(1)
+	now = began.Add(-time.Hour)
+	save(2)
+	assert.Equal(t, map[string]bool{"c00001": true, "c00002": true}, kept(), "an hour back")
+}
+
+// A lock may hold within one machine alone. Another machine takes the directory only where the first gives no sign of
+// life, and the first, which may have been suspended, then writes nothing more.
+func TestADirectoryThatTwoMachinesUse(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	elsewhere := holder{PID: 7, Owner: "10.0.0.2:8088", Machine: "elsewhere", Claim: "theirs"}
+	l := quick()
+	l.beat = time.Millisecond
+	s := openTest(t, Options{Dir: dir, Owner: "10.0.0.1:8088"}, l)
+	_, err := takeClaim(ctx, dir, elsewhere, 100*time.Millisecond)
+	var locked *LockedError
+	require.ErrorAs(t, err, &locked)
+	assert.Equal(t, "10.0.0.1:8088", locked.Owner)
+	require.NoError(t, s.Close())
+	_, err = takeClaim(ctx, dir, elsewhere, time.Hour)
+	require.NoError(t, err, "a process that has ended is not waited for")
+
+	require.NoError(t, os.Remove(holderPath(dir)))
+	s = openTest(t, Options{Dir: dir}, still()) // gives no sign of life, as while it is suspended
+	_, err = takeClaim(ctx, dir, elsewhere, time.Millisecond)
+	require.NoError(t, err)
+	_, err = s.SaveEvent(ctx, api.Event{})
+	assert.ErrorIs(t, err, errTaken)
+	s.SaveTurn(turn("c", 1))
+	assert.ErrorContains(t, s.Close(), "another process has taken the data directory: process 7 at 10.0.0.2:8088")
+	assert.Equal(t, elsewhere, readHolder(holderPath(dir)), "the other one's claim stays")
+}
+
+// Discard leaves what was there before, and nothing else.
+func TestDiscard(t *testing.T) {
+	root := t.TempDir()
+	for _, c := range []struct{ dir, left string }{{"a/b/c", root}, {"", root}} {
+		s := openTest(t, Options{Dir: filepath.Join(root, c.dir)}, defaultLimits)
+		require.NoError(t, s.Discard())
+		left, err := os.ReadDir(c.left)
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	}
+	s := openTest(t, Options{Dir: root}, defaultLimits)
+	s.SaveTurn(turn("c", 1))
+	require.NoError(t, s.Close())
+	s = openTest(t, Options{Dir: root}, defaultLimits)
+	require.NoError(t, s.Discard())
+	s = openTest(t, Options{Dir: root}, defaultLimits)
+	assert.Len(t, turns(t, s, api.DefaultLane, 0), 1)
+}
+
+// A turn that is handed over again, as by a member after a kill, is stored and counted once.
+func TestStoredTurnsCountOnce(t *testing.T) {
+	s := openTest(t, Options{}, quick())
+	again := turn("c", 1)
+	again.AssistantMessage = "Once more."
+	for _, one := range []api.Turn{turn("c", 1), again} {
+		s.SaveTurn(one)
+		flush(t, s)
+	}
+	assert.EqualValues(t, 1, s.Status().StoredTurns)
+	c, err := s.Conversation(t.Context(), "c")
+	require.ErrorIs(t, err, api.ErrNotFound, "%v", c)
+	assert.Len(t, turns(t, s, api.DefaultLane, 0), 1)
+}
