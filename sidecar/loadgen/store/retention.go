@@ -86,7 +86,7 @@ func (s *Store) tell(now size, removed int) {
 		s.removed += removed
 		s.notice = fmt.Sprintf("the disk is nearly full: the %d oldest conversations were removed, and %d are kept; free space on it, or lower store.max_bytes",
 			s.removed, now.conversations-removed)
-	case s.removed > 0 && now.disk.short() <= 0 && now.disk.held:
+	case s.removed > 0 && now.disk.held && now.disk.short() < -4*now.disk.reserve:
 		s.opts.Log.Info("there is room on the disk again", "path", s.path, "removed", s.removed, "kept", now.conversations)
 		s.removed, s.notice = 0, ""
 	}

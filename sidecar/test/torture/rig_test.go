@@ -58,7 +58,11 @@ type rig struct {
 	client  *api.Client
 	cost    cost
 	told    totals
+	removed bool // conversations were removed, for want of space
 }
+
+// tmpfs mounts a disk of so many MB.
+func tmpfs(size int) string { return fmt.Sprintf(`mount -t tmpfs -o size=%dm tmpfs "$0"`, size) }
 
 // newRig starts both, as a fault needs it.
 func newRig(t *testing.T, f fault) *rig {
@@ -94,10 +98,12 @@ func newRig(t *testing.T, f fault) *rig {
 		}, f.flags...),
 		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
 	}
-	if f.disk { // of 32 MB
-		const script = `mount -t tmpfs -o size=32m tmpfs "$0" && exec "$@"`
+	if f.disk != "" {
+		if exec.CommandContext(t.Context(), "unshare", "--mount", "true").Run() != nil {
+			t.Skip("this user may make no mount namespace: run it as root")
+		}
 		c := &r.part.Command
-		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", script, r.dir, c.Path}, c.Args...)
+		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", f.disk + ` && exec "$@"`, r.dir, c.Path}, c.Args...)
 		c.Path, err = exec.LookPath("unshare")
 		require.NoError(t, err)
 	}
@@ -105,8 +111,8 @@ func newRig(t *testing.T, f fault) *rig {
 	r.address = r.part.Address()
 	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, r.part.URL(), token)
 	require.NoError(t, err)
-	r.until("all conversations begin", func(s api.LaneSnapshot) bool {
-		return s.State.Concurrency.Actual >= conversations && s.Totals.OK > conversations
+	r.until("all conversations begin", func(s api.Status) bool {
+		return s.Lanes[0].State.Concurrency.Actual >= conversations && s.Lanes[0].Totals.OK > conversations
 	})
 	return r
 }
@@ -144,27 +150,23 @@ func (r *rig) fault(c net.Conn) bool {
 	return true
 }
 
-// lane is what the API says now.
-func (r *rig) lane() (api.LaneSnapshot, api.ClientHealth, error) {
+// status is what the API says now.
+func (r *rig) status() (api.Status, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), wait.Limit)
 	defer cancel()
-	s, err := r.client.Snapshot(ctx)
-	if err != nil {
-		return api.LaneSnapshot{}, api.ClientHealth{}, err
-	}
-	return s.Lanes[0], s.Client, nil
+	return r.client.Status(ctx)
 }
 
 // until waits for what the API is to say, and says how long that took.
-func (r *rig) until(what string, holds func(api.LaneSnapshot) bool) time.Duration {
+func (r *rig) until(what string, holds func(api.Status) bool) time.Duration {
 	r.Helper()
 	begun := time.Now()
 	wait.Eventually(r, what, func() (any, bool) {
-		s, _, err := r.lane()
+		s, err := r.status()
 		if err != nil {
 			return err, false
 		}
-		return s.Totals, holds(s)
+		return fmt.Sprintf("%+v %+v", s.Lanes[0].Totals, s.Store), holds(s)
 	})
 	return time.Since(begun)
 }
@@ -176,7 +178,7 @@ type cost struct {
 	memory     uint64        // resident, bytes
 	cpu        float64       // cores; 0 where the process was another at the end
 	lag        float64       // seconds
-	lost       int           // turns that the API had told and that are not stored
+	lost       int           // turns that the API had reported as stored and that are not
 	ttft       float64       // error at p95, seconds; NaN where too few turns were whole
 	recovery   time.Duration // until new turns come, once the fault is over
 }
@@ -198,11 +200,16 @@ func (r *rig) suffer(span time.Duration, inflict func(ctx context.Context, r *ri
 	r.cost.cpu = max(0, r.cpu()-used) / time.Since(began).Seconds()
 	r.cost.ttft = r.wrong(began)
 	var before int64
-	if s, _, err := r.lane(); err == nil {
-		before = s.Totals.OK
+	if s, err := r.status(); err == nil {
+		before = s.Store.StoredTurns
 	}
-	r.cost.recovery = r.until("new turns", func(s api.LaneSnapshot) bool { return s.Totals.OK > before })
-	r.cost.lost = max(0, int(r.told.sum())-len(r.stored()))
+	r.cost.recovery = r.until("new turns are stored", func(s api.Status) bool {
+		r.removed = s.Store.Notice != ""
+		return s.Store.StoredTurns > before
+	})
+	if !r.removed {
+		r.cost.lost = max(0, int(r.told.sum())-len(r.stored()))
+	}
 	return r.cost
 }
 
@@ -212,12 +219,12 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 	defer tick.Stop()
 	for c := &r.cost; ; {
 		began := time.Now()
-		s, client, err := r.lane()
+		s, err := r.status()
 		switch {
 		case err == nil:
 			c.slowest = max(c.slowest, time.Since(began))
-			c.lag = max(c.lag, client.LagSeconds)
-			r.told.add(s.Totals.OK)
+			c.lag = max(c.lag, s.Client.LagSeconds)
+			r.told.add(s.Store.StoredTurns)
 		case ctx.Err() == nil && !r.down.Load():
 			c.unanswered++
 		}
@@ -234,30 +241,20 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// totals adds up what the API tells of its turns, which begins anew with each process.
-// A turn counts a few looks later: what ended within the last 200 ms before a crash
-// need not be stored.
+// totals adds up what the API reports of turns that are stored, which begins anew with each process.
 type totals struct {
 	before int64 // of the processes that have ended
-	recent []int64
+	latest int64
 }
 
 func (t *totals) add(n int64) {
-	if last := len(t.recent) - 1; last >= 0 && n < t.recent[last] {
-		t.before += t.recent[0]
-		t.recent = nil
+	if n < t.latest {
+		t.before += t.latest
 	}
-	if t.recent = append(t.recent, n); len(t.recent) > 3 {
-		t.recent = t.recent[1:]
-	}
+	t.latest = n
 }
 
-func (t *totals) sum() int64 {
-	if len(t.recent) == 0 {
-		return t.before
-	}
-	return t.before + t.recent[0]
-}
+func (t *totals) sum() int64 { return t.before + t.latest }
 
 // wrong holds the turns that began during the fault against what the target sent.
 func (r *rig) wrong(since time.Time) float64 {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
@@ -34,7 +36,7 @@ type fault struct {
 	brief   bool     // belongs to the selection for the suite
 	flags   []string // of the load generator
 	most    int      // MB of memory, where the usual is too little
-	disk    bool     // wants a disk of its own, which takes a mount namespace
+	disk    string   // mounts what the data is on at $0, in a mount namespace; empty: it is on the disk of the test
 	jumps   bool     // wants a load generator whose clock jumps
 	inflict func(ctx context.Context, r *rig)
 }
@@ -52,9 +54,6 @@ func TestTorture(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
-			if f.disk && exec.CommandContext(t.Context(), "unshare", "--mount", "true").Run() != nil {
-				t.Skip("this user may make no mount namespace: run it as root")
-			}
 			r := newRig(t, f)
 			c := r.suffer(span, f.inflict)
 			text := fmt.Sprintf("%s: slowest answer %d ms, %d turns lost, recovery %.2f s, memory %.0f MB, lag %.1f ms",
@@ -78,7 +77,9 @@ func faults() []fault {
 		{name: "none", brief: true, inflict: func(ctx context.Context, _ *rig) { <-ctx.Done() }},
 		{name: "the load generator is killed", brief: true, inflict: killed},
 		{name: "a clock that jumps by an hour both ways", brief: true, jumps: true, inflict: clockJumps},
-		{name: "a full disk", disk: true, inflict: fullDisk},
+		{name: "the load generator is suspended", brief: true, inflict: suspended},
+		{name: "a full disk", disk: tmpfs(32), inflict: fullDisk},
+		{name: "a disk of 10 MB that the database fills", brief: true, disk: tmpfs(10), inflict: filledDisk},
 		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
 		{name: "900 idle connections with the token", brief: true, inflict: idlers},
 		{name: "900 WebSocket readers that do not read", brief: true, inflict: deafReaders},
@@ -110,8 +111,84 @@ func killed(ctx context.Context, r *rig) {
 		r.part.Kill()
 		r.part.Start(r.T)
 		r.down.Store(false)
-		r.until("turns that could be lost", func(s api.LaneSnapshot) bool { return s.Totals.OK > conversations })
+		r.until("turns that could be lost", func(s api.Status) bool { return s.Store.StoredTurns > conversations })
 	}
+}
+
+// TestKills counts what is found of the turns that were reported as stored right before each of 50 kills.
+func TestKills(t *testing.T) {
+	const kills = 50
+	r := newRig(t, fault{flags: []string{"--store-max-conversations=1000000"}})
+	var reported totals
+	var recovery time.Duration
+	for range kills {
+		s, err := r.status()
+		require.NoError(t, err)
+		r.part.Kill()
+		reported.add(s.Store.StoredTurns)
+		reported.add(0)
+		began := time.Now()
+		r.part.Start(t)
+		r.until("turns that could be lost", func(s api.Status) bool { return s.Store.StoredTurns > conversations/4 })
+		recovery = max(recovery, time.Since(began))
+	}
+	found := map[string]bool{}
+	for _, turn := range r.stored() {
+		id := fmt.Sprint(turn.Lane, turn.Conversation, turn.Number)
+		require.False(t, found[id], "a turn is stored twice: %s", id)
+		found[id] = true
+	}
+	figure.Report(t, "%d kills -9 under load: %d turns reported as stored, %d found, storing again after %.2f s at most",
+		kills, reported.sum(), len(found), recovery.Seconds())
+	assert.GreaterOrEqual(t, int64(len(found)), reported.sum())
+}
+
+// suspended stops the process for two seconds of three, as a machine that is suspended does.
+func suspended(ctx context.Context, r *rig) {
+	for ctx.Err() == nil {
+		rest(ctx)
+		assert.NoError(r, syscall.Kill(r.part.PID(), syscall.SIGSTOP))
+		rest(ctx)
+		rest(ctx)
+		assert.NoError(r, syscall.Kill(r.part.PID(), syscall.SIGCONT))
+	}
+}
+
+// TestReadOnly has the file system that the data is on become read-only, as after an error of its disk: the load goes
+// on, the status says so, and what was stored can be read.
+func TestReadOnly(t *testing.T) {
+	r := newRig(t, fault{disk: `truncate -s 32M "$0.img" && mkfs.ext4 -q -F "$0.img" && mount -o loop "$0.img" "$0"`})
+	s, err := r.status()
+	require.NoError(t, err)
+	abort := exec.CommandContext(t.Context(), "nsenter", "-m", "-t", strconv.Itoa(r.part.PID()), "mount", "-o", "remount,abort", r.dir)
+	require.NoError(t, abort.Run())
+	noticed := r.until("the status says so", func(s api.Status) bool { return !s.Store.OK })
+	r.until("the load goes on", func(now api.Status) bool { return now.Lanes[0].Totals.OK > s.Lanes[0].Totals.OK+2*conversations })
+	problem := r.client.Ready(t.Context())
+	assert.ErrorContains(t, problem, "turns are not stored")
+	assert.ErrorContains(t, problem, "make it writable")
+	assert.GreaterOrEqual(t, int64(len(r.stored())), s.Store.StoredTurns)
+	figure.Report(t, "a file system that becomes read-only: reported after %.2f s", noticed.Seconds())
+}
+
+// filledDisk has the target send long answers until the database would have filled its disk several times.
+func filledDisk(ctx context.Context, r *rig) {
+	text := strings.Repeat("more and more ", 4000)
+	answering(once(`data: {"choices":[{"index":0,"delta":{"content":"`+text+`"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"))(ctx, r)
+	r.until("room was made, and every turn is stored", func(s api.Status) bool {
+		return s.Store.Notice != "" && s.Store.OK && s.Store.LostTurns == 0
+	})
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root%s", r.part.PID(), r.dir))
+	assert.NoError(r, err)
+	sizes := ""
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && info.Size() > 0 {
+			sizes += fmt.Sprintf(" %s %d kB", f.Name(), info.Size()/1000)
+		}
+	}
+	s, err := r.status()
+	assert.NoError(r, err)
+	figure.Report(r, "a disk of 10 MB:%s; %d turns stored and %d lost; %s", sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
 }
 
 // fullDisk fills the disk that the data is on.
@@ -127,7 +204,7 @@ func fullDisk(ctx context.Context, r *rig) {
 	assert.ErrorIs(r, err, syscall.ENOSPC)
 	<-ctx.Done()
 	assert.NoError(r, errors.Join(ballast.Close(), os.Remove(path)))
-	r.until("all turns are stored", func(s api.LaneSnapshot) bool { return len(r.stored()) >= int(r.told.sum()) })
+	r.until("all turns are stored", func(api.Status) bool { return len(r.stored()) >= int(r.told.sum()) })
 }
 
 // clockJumps reads what a clock that jumps must not change: snapshots come, a session stays, and turns take no hours.
