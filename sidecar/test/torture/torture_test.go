@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -171,12 +170,19 @@ func TestReadOnly(t *testing.T) {
 	figure.Report(t, "a file system that becomes read-only: reported after %.2f s", noticed.Seconds())
 }
 
-// filledDisk has the target send long answers until the database would have filled its disk several times.
+// filledDisk has the target send long answers until the database has filled its disk. Then others take what was free at
+// once, and the store goes on by its reserve.
 func filledDisk(ctx context.Context, r *rig) {
 	text := strings.Repeat("more and more ", 4000)
 	answering(once(`data: {"choices":[{"index":0,"delta":{"content":"`+text+`"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"))(ctx, r)
 	r.until("room was made, and every turn is stored", func(s api.Status) bool {
 		return s.Store.Notice != "" && s.Store.OK && s.Store.LostTurns == 0
+	})
+	r.fill()
+	s, err := r.status()
+	assert.NoError(r, err)
+	r.until("turns are stored beside what fills the disk", func(now api.Status) bool {
+		return now.Store.OK && now.Store.StoredTurns > s.Store.StoredTurns+10*conversations
 	})
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root%s", r.part.PID(), r.dir))
 	assert.NoError(r, err)
@@ -186,24 +192,31 @@ func filledDisk(ctx context.Context, r *rig) {
 			sizes += fmt.Sprintf(" %s %d kB", f.Name(), info.Size()/1000)
 		}
 	}
-	s, err := r.status()
+	s, err = r.status()
 	assert.NoError(r, err)
 	figure.Report(r, "a disk of 10 MB:%s; %d turns stored and %d lost; %s", sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
 }
 
-// fullDisk fills the disk that the data is on.
-func fullDisk(ctx context.Context, r *rig) {
-	path := fmt.Sprintf("/proc/%d/root%s/ballast", r.part.PID(), r.dir)
+// fill fills the disk that the data is on, and gives the file that does.
+func (r *rig) fill() (path string) {
+	path = fmt.Sprintf("/proc/%d/root%s/ballast", r.part.PID(), r.dir)
 	ballast, err := os.Create(path)
 	if !assert.NoError(r, err) {
-		return
+		return path
 	}
+	defer ballast.Close()
 	for err = nil; err == nil; {
 		_, err = ballast.Write(make([]byte, 4096))
 	}
 	assert.ErrorIs(r, err, syscall.ENOSPC)
+	return path
+}
+
+// fullDisk has others fill the disk that the data is on.
+func fullDisk(ctx context.Context, r *rig) {
+	ballast := r.fill()
 	<-ctx.Done()
-	assert.NoError(r, errors.Join(ballast.Close(), os.Remove(path)))
+	assert.NoError(r, os.Remove(ballast))
 	r.until("all turns are stored", func(api.Status) bool { return len(r.stored()) >= int(r.told.sum()) })
 }
 
