@@ -199,9 +199,18 @@ func (c *Client) Events(ctx context.Context, lane string, limit int) (l EventLis
 	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "events"), nil, &l)
 }
 
-// Baselines gives all baselines.
+// Baselines gives all baselines, page by page.
 func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
-	return l, c.call(ctx, http.MethodGet, c.at(nil, "baselines"), nil, &l)
+	for {
+		var page BaselineList
+		if err := c.call(ctx, http.MethodGet, c.at(query("cursor", l.NextCursor), "baselines"), nil, &page); err != nil {
+			return BaselineList{}, err
+		}
+		l.Baselines = append(l.Baselines, page.Baselines...)
+		if l.NextCursor = page.NextCursor; l.NextCursor == "" {
+			return l, nil
+		}
+	}
 }
 
 // Baseline gives one baseline.
@@ -232,7 +241,7 @@ func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, 
 	return saved, c.answer(ctx, http.MethodPost, c.at(q, "baselines"), "application/json", results, &saved)
 }
 
-// DeleteBaseline deletes an imported baseline and gives those that are left.
+// DeleteBaseline deletes an imported baseline and gives the first page of those that are left.
 func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
 	if !isSegment(name) {
 		return l, fmt.Errorf("%w: no baseline %q", ErrNotFound, name)

@@ -16,8 +16,13 @@ import (
 const (
 	MaxBody     = 64 << 10 // bytes of a request's body
 	MaxBaseline = 1 << 20  // bytes of a baseline
-	MaxToken    = 512      // bytes
-	MaxLogin    = 190      // bytes; as long as Grafana's own
+	MaxSweeps   = 1000     // that are kept
+
+	MaxBaselines    = 100    // that are stored: imported ones and those made of a sweep
+	MaxBaselineRows = 50_000 // of all of them
+	MaxPageRows     = 10_000 // of a page of baselines, if it has more than one
+	MaxToken        = 512    // bytes
+	MaxLogin        = 190    // bytes; as long as Grafana's own
 
 	MaxConcurrency = 100_000   // conversations
 	MaxTurns       = 50        // of a conversation
@@ -67,6 +72,7 @@ var Limits = map[string]Limit{
 	"cursor":              {Max: MaxLine, Unit: characters},
 	"baseline":            {Max: MaxName, Unit: characters},
 	"conversations.limit": {Min: 1, Max: 200, Default: 50},
+	"baselines.limit":     {Min: 1, Max: 200, Default: 100},
 	"events.limit":        {Min: 1, Max: 1000, Default: 100},
 	"decisions.limit":     {Min: 1, Max: 1000, Default: 50},
 }

@@ -819,10 +819,11 @@ type Sustained struct {
 	Untested    []int       `json:"untested"`        // levels without a TTFT p95; ascending
 }
 
-// BaselineList is all baselines: the built-in ones, the imported ones, and this
-// target's own.
+// BaselineList is a page of all baselines: the built-in ones, the imported ones, and
+// this target's own.
 type BaselineList struct {
-	Baselines []Baseline `json:"baselines"`
+	Baselines  []Baseline `json:"baselines"`
+	NextCursor string     `json:"next_cursor,omitempty"` // empty on the last page
 }
 
 // Vendor names the vendor file whose texts the guide and whose drawing the

@@ -3,6 +3,7 @@ import { config } from '@grafana/runtime';
 import {
   changeSweep,
   deleteSweep,
+  listBaselines,
   listSweeps,
   makeBaseline,
   readSweep,
@@ -44,6 +45,17 @@ describe('the calls of sweeps', () => {
       ['POST', '/sweeps/a1/baseline', { name: 'ours' }],
       ['DELETE', '/sweeps/a1', undefined],
     ]);
+  });
+});
+
+describe('the list of baselines', () => {
+  it('is read page by page', async () => {
+    const pages: Record<string, object> = {
+      '/baselines': { baselines: [{ name: 'a' }, { name: 'b+c' }], next_cursor: 'b+c' },
+      '/baselines?cursor=b%2Bc': { baselines: [{ name: 'd' }] },
+    };
+    const client = { get: (path: string) => Promise.resolve(pages[path]) } as unknown as Client;
+    expect((await listBaselines(client)).map(({ name }) => name)).toEqual(['a', 'b+c', 'd']);
   });
 });
 

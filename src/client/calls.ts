@@ -61,9 +61,17 @@ export function compareWith(client: Client, lane: string, baseline: string): Pro
   return client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
 }
 
-/** All baselines. */
+/** All baselines, page by page. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
-  return (await client.get<{ baselines: Baseline[] }>('/baselines')).baselines;
+  const all: Baseline[] = [];
+  for (let path = '/baselines'; ; ) {
+    const page = await client.get<{ baselines: Baseline[]; next_cursor?: string }>(path);
+    all.push(...page.baselines);
+    if (!page.next_cursor) {
+      return all;
+    }
+    path = `/baselines?cursor=${encodeURIComponent(page.next_cursor)}`;
+  }
 }
 
 /** A file that is to become a baseline. */

@@ -10,6 +10,7 @@ export interface Limit {
 
 const table = {
   baseline: { min: 0, max: 100 },
+  'baselines.limit': { min: 1, max: 200 },
   concurrency: { min: 1, max: 100000 },
   'conversations.limit': { min: 1, max: 200 },
   cursor: { min: 0, max: 200 },

@@ -311,7 +311,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Recorded results, with all their rows */
+        /**
+         * Recorded results, with all their rows
+         * @description A page ends early before more than 10,000 rows.
+         */
         get: operations["listBaselines"];
         put?: never;
         /**
@@ -1123,7 +1126,10 @@ export interface components {
             n: number;
             oldest_seconds: number;
         };
-        /** @description Counted since the lane's last start. */
+        /**
+         * @description Counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
+         *     `stored_turns` of the status counts those that are.
+         */
         Totals: {
             /** Format: int64 */
             ok: number;
@@ -1617,9 +1623,11 @@ export interface components {
             /** @description levels without a TTFT p95; ascending */
             untested: number[];
         };
-        /** @description All baselines: the built-in ones, the imported ones, and this target's own. */
+        /** @description A page of all baselines: the built-in ones, the imported ones, and this target's own. */
         BaselineList: {
             baselines: components["schemas"]["Baseline"][];
+            /** @description absent on the last page */
+            next_cursor?: string;
         };
         /** @description Settings that an administrator changes at run time. */
         Settings: {
@@ -1879,11 +1887,19 @@ export interface components {
             /** @description why the model does not ask now */
             problem?: string;
         };
-        /** @description Whether finished turns reach the disk. */
+        /** @description Whether finished turns reach the disk. The counts are those since the process began. */
         StoreStatus: {
             path: string;
             ok: boolean;
+            /** @description why turns are not stored now */
             problem?: string;
+            /** @description what was removed to make room on a disk that is nearly full */
+            notice?: string;
+            /**
+             * Format: int64
+             * @description committed to the database: a kill -9 loses none of them
+             */
+            stored_turns: number;
             /** Format: int64 */
             lost_turns: number;
         };
@@ -3166,14 +3182,18 @@ export interface operations {
     };
     listBaselines: {
         parameters: {
-            query?: never;
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The baselines */
+            /** @description A page of the baselines */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3276,7 +3296,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The baselines that are left */
+            /** @description The first page of the baselines that are left */
             200: {
                 headers: {
                     [name: string]: unknown;

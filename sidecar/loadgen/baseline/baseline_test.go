@@ -612,6 +612,14 @@ func TestValidateRefuses(t *testing.T) {
 		{"rows[1].speculation", func(b *api.Baseline) { b.Rows[1].Speculation = "" }},
 		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = ptr(math.NaN()) }},
 		{"rows[1].tpot.p50", func(b *api.Baseline) { b.Rows[1].TPOT.P50 = ptr(-1.0) }},
+		{"rows[1].latency.p95", func(b *api.Baseline) { b.Rows[1].Latency.P95 = ptr(1e305) }},
+		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = ptr(*b.Rows[1].TTFT.P50 / 2) }},
+		{"rows[1].requests_per_second", func(b *api.Baseline) { b.Rows[1].RequestsPerSecond = ptr(math.MaxFloat64) }},
+		{"rows[1].seconds", func(b *api.Baseline) { b.Rows[1].Seconds = 1e308 }},
+		{"rows[1].intervals.ttft.p50", func(b *api.Baseline) {
+			b.Rows[1].Intervals = &api.RowIntervals{TTFT: api.PercentileIntervals{P50: &[2]float64{0, 1e308}}}
+		}},
+		{"workload.think_seconds", func(b *api.Baseline) { b.Workload.ThinkSeconds = ptr(1e308) }},
 		{"rows[1].kv_hit_ratio", func(b *api.Baseline) { b.Rows[1].KVHitRatio = ptr(1.01) }},
 		{"rows[1].n", func(b *api.Baseline) { b.Rows[1].N = -1 }},
 		{"rows[1].measured", func(b *api.Baseline) { b.Rows[1].Measured = &time.Time{} }},

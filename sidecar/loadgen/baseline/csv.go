@@ -145,6 +145,10 @@ func (t *table) readRow() (api.BaselineRow, error) {
 			return row, api.Refuse(t.place(i)+", column "+c.name, quote(fields[i]), c.allowed)
 		}
 	}
+	if m, median := disordered(&row); m != nil {
+		return row, api.Refuse(t.place(0)+", column "+m.column, formatShifted(**m.of(&row), m.shift),
+			"at least the median, "+formatShifted(median, m.shift))
+	}
 	if t.seen[keyOf(row)] {
 		return row, api.Refuse(t.place(0), describe(row), "each concurrency, mode and speculation once")
 	}

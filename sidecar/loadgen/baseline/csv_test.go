@@ -61,6 +61,10 @@ func TestReadCSVRefuses(t *testing.T) {
 		{header + "1,kv,Inf,\n", "line 2, column ttft_p50_ms", "Inf"},
 		{header + "1,kv,0x1p3,\n", "line 2, column ttft_p50_ms", "0x1p3"},
 		{header + "1,kv,1e400,\n", "line 2, column ttft_p50_ms", "1e400"},
+		{header + "1,kv,1e308,\n", "line 2, column ttft_p50_ms", "1e308"},
+		{header + "1,kv,86400001,\n", "line 2, column ttft_p50_ms", "86400001"},
+		{"concurrency,mode,tops\n1,kv,1e308\n", "line 2, column tops", "1e308"},
+		{"concurrency,mode,itl_p95_ms,itl_p50_ms\n1,kv,20,30\n", "line 2, column itl_p95_ms", "20"},
 		{header + "1,kv,,100.1\n", "line 2, column kv_hit_rate_pct", "100.1"},
 		{header + "# a comment\n1,kv,,\n1,kv,5,\n", "line 4", "second row"}, // comments count as lines
 		{header + "1,\"kv,,\n", "line 2, character 9", "this text"},
@@ -80,6 +84,8 @@ func TestReadCSVRefuses(t *testing.T) {
 		assert.Contains(t, refused.Value, c.value, "%.80q", c.file)
 		assert.NotEmpty(t, refused.Allowed)
 	}
+	_, err := ReadCSV(strings.NewReader(header+"1,kv,1e308,\n"), "x")
+	assert.ErrorContains(t, err, "a number from 0 to 86400000, or empty")
 }
 
 // manyRows gives n rows that differ.
@@ -122,7 +128,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 			{
 				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
 				// values whose neighbours in milliseconds are many digits long
-				TTFT: api.Percentiles{P50: ptr(1.0 / 3), P95: ptr(0.1 + 0.2)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.MaxFloat64)},
+				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
 				ITL: api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
 				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
 			},
@@ -152,7 +158,7 @@ func FuzzReadCSV(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add([]byte("# title: a\n# note: gpu: b\n# workload: {\"turns\":{\"min\":1,\"max\":2}}\nconcurrency,mode,tops,measured,n\n1,kv,1e-5,2026-01-02T03:04:05.6+07:00,8\n"))
-	f.Add([]byte("\ufeffmode,concurrency,speculation,rps\r\n\"kv\", 7 ,eagle3,1e308\r\n"))
+	f.Add([]byte("\ufeffmode,concurrency,speculation,rps\r\n\"kv\", 7 ,eagle3,1e9\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := ReadCSV(bytes.NewReader(text), "fuzzed")
 		if err != nil {

@@ -2,21 +2,28 @@ package baseline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"kvbooth/sidecar/api"
 )
 
-// Merge puts a newly measured row into a baseline, in place of the row with the
-// same concurrency, mode and speculation if there is one, and keeps the rows
+// Merge puts rows into a baseline, each in place of the row with the same
+// concurrency, mode and speculation if there is one, and keeps the rows
 // sorted. It gives b a new slice of rows, so that copies of b made before stay
 // as they were.
-func Merge(b *api.Baseline, row api.BaselineRow) {
-	rows := slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return keyOf(r) == keyOf(row) })
-	rows = append(rows, row)
-	slices.SortFunc(rows, compareRows)
-	b.Rows = rows
+func Merge(b *api.Baseline, rows ...api.BaselineRow) {
+	added := make(map[key]api.BaselineRow, len(rows))
+	for _, row := range rows {
+		added[keyOf(row)] = row
+	}
+	kept := slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool {
+		_, replaced := added[keyOf(r)]
+		return replaced
+	})
+	b.Rows = slices.AppendSeq(kept, maps.Values(added))
+	slices.SortFunc(b.Rows, compareRows)
 }
 
 // Join gives an imported baseline with the rows of another import added to it, in place
@@ -40,9 +47,7 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 		a.set(&b, is)
 	}
 	b.Notes = addNotes(b.Notes, strings.Split(more.Notes, "\n"))
-	for _, row := range more.Rows {
-		Merge(&b, row)
-	}
+	Merge(&b, more.Rows...)
 	return b, Validate(b)
 }
 

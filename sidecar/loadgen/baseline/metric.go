@@ -13,7 +13,7 @@ type metric struct {
 	column string  // in a CSV file
 	path   string  // in a row's JSON
 	shift  int     // decimal places from the column's unit to the row's: ms to s is −3
-	max    float64 // of the row's value; 0: no upper limit
+	max    float64 // of the row's value
 	of     func(*api.BaselineRow) **float64
 }
 
@@ -25,20 +25,31 @@ var metrics = slices.Concat(
 	pair("gap_itl", "itl", func(r *api.BaselineRow) *api.Percentiles { return &r.ITL }),
 	pair("latency", "latency", func(r *api.BaselineRow) *api.Percentiles { return &r.Latency }),
 	[]metric{
-		{"tops", "output_tokens_per_second", 0, 0, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }},
+		{"tops", "output_tokens_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }},
 		{"kv_hit_rate_pct", "kv_hit_ratio", -2, 1, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }},
-		{"rps", "requests_per_second", 0, 0, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }},
-		{"inflight_spread_min", "inflight_spread_min", 0, 0, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMin }},
-		{"inflight_spread_max", "inflight_spread_max", 0, 0, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMax }},
+		{"rps", "requests_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }},
+		{"inflight_spread_min", "inflight_spread_min", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMin }},
+		{"inflight_spread_max", "inflight_spread_max", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMax }},
 	},
 )
 
 // pair gives the p50 and p95 of one latency.
 func pair(column, path string, of func(*api.BaselineRow) *api.Percentiles) []metric {
 	return []metric{
-		{column + "_p50_ms", path + ".p50", -3, 0, func(r *api.BaselineRow) **float64 { return &of(r).P50 }},
-		{column + "_p95_ms", path + ".p95", -3, 0, func(r *api.BaselineRow) **float64 { return &of(r).P95 }},
+		{column + "_p50_ms", path + ".p50", -3, maxSeconds, func(r *api.BaselineRow) **float64 { return &of(r).P50 }},
+		{column + "_p95_ms", path + ".p95", -3, maxSeconds, func(r *api.BaselineRow) **float64 { return &of(r).P95 }},
 	}
+}
+
+// disordered gives the first p95 of a row that is below its median; nil: none is.
+func disordered(r *api.BaselineRow) (p95 *metric, median float64) {
+	for i := range metrics[1:] { // those of a pair follow each other
+		low, high := metrics[i], &metrics[i+1]
+		if strings.HasSuffix(low.path, ".p50") && *low.of(r) != nil && *high.of(r) != nil && **high.of(r) < **low.of(r) {
+			return high, **low.of(r)
+		}
+	}
+	return nil, 0
 }
 
 // field is the metric's name in a row's list of values by another definition.
@@ -46,14 +57,10 @@ func (m metric) field() string { return strings.ReplaceAll(m.path, ".", "_") }
 
 // allowed describes the values of m in the unit of its column (inColumn) or of the row.
 func (m metric) allowed(inColumn bool) string {
-	switch {
-	case m.max == 0:
-		return "a finite number from 0"
-	case inColumn:
-		return "a number from 0 to 100"
-	default:
-		return "a number from 0 to 1"
+	if inColumn {
+		return "a number from 0 to " + formatShifted(m.max, m.shift)
 	}
+	return "a number from 0 to " + formatShifted(m.max, 0)
 }
 
 // modes and speculations in the order in which they are listed.

@@ -23,6 +23,7 @@ const (
 	maxNotes       = 4000
 	maxCount       = 1_000_000_000
 	maxSetting     = 1_000_000 // of what a deployment is set to
+	maxSeconds     = 86_400    // of a latency: no turn takes longer than a day
 )
 
 // Kinds of a baseline.
@@ -38,8 +39,8 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
 
 // Validate checks everything about a baseline that an import is held to: 1 to
 // 10,000 rows, each (concurrency, mode, speculation) once, known modes,
-// concurrency 1 to 10,000, values finite and from 0, ratios up to 1, texts of
-// bounded length. The error is an [api.FieldError] whose field is the JSON path.
+// concurrency 1 to 100,000, latencies of 0 to a day with no p95 below the p50, other
+// values from 0 to 1e9, ratios up to 1, texts of bounded length. The error is an [api.FieldError] whose field is the JSON path.
 func Validate(b api.Baseline) error {
 	if !nameSyntax.MatchString(b.Name) {
 		return api.Refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
@@ -108,17 +109,17 @@ func validateWorkload(w api.WorkloadShape) error {
 		err = validateInt("workload.openings", *w.Openings, 0, maxCount)
 	}
 	if d := w.OutputTokens; err == nil && d != nil {
-		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, 0), validateValue("workload.output_tokens.cv", d.CV, 0))
+		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, maxCount), validateValue("workload.output_tokens.cv", d.CV, maxCount))
 	}
 	for field, v := range map[string]*float64{"think_seconds": w.ThinkSeconds, "target_rps": w.TargetRPS} {
 		if err == nil && v != nil {
-			err = validateValue("workload."+field, *v, 0)
+			err = validateValue("workload."+field, *v, maxCount)
 		}
 	}
 	if t := w.Timeouts; err == nil && t != nil {
 		err = firstError(
-			validateValue("workload.timeouts.first_token", t.FirstToken, 0), validateValue("workload.timeouts.stall", t.Stall, 0),
-			validateValue("workload.timeouts.turn", t.Turn, 0),
+			validateValue("workload.timeouts.first_token", t.FirstToken, maxCount), validateValue("workload.timeouts.stall", t.Stall, maxCount),
+			validateValue("workload.timeouts.turn", t.Turn, maxCount),
 		)
 	}
 	return err
@@ -166,6 +167,9 @@ func validateRow(field string, r api.BaselineRow) error {
 			return err
 		}
 	}
+	if m, median := disordered(&r); m != nil {
+		return api.Refuse(field+"."+m.path, **m.of(&r), fmt.Sprintf("at least the median, %v", median))
+	}
 	return firstError(
 		validateInt(field+".concurrency", r.Concurrency, 1, maxConcurrency),
 		validateInt(field+".n", r.N, 0, maxCount),
@@ -185,15 +189,15 @@ func validateQuality(field string, r api.BaselineRow) error {
 		e := l.errors(&r)
 		for name, v := range map[string]*float64{"p50": e.P50, "p95": e.P95} {
 			if v != nil {
-				if err := validateValue(field+".errors."+l.name+"."+name, *v, 0); err != nil {
+				if err := validateValue(field+".errors."+l.name+"."+name, *v, maxSeconds); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return firstError(
-		validateValue(field+".seconds", r.Seconds, 0),
-		validateValue(field+".lag_seconds", lag, 0),
+		validateValue(field+".seconds", r.Seconds, maxCount),
+		validateValue(field+".lag_seconds", lag, maxSeconds),
 		validateInterval(field+".intervals.ttft.p50", all.TTFT.P50),
 		validateInterval(field+".intervals.ttft.p95", all.TTFT.P95),
 		validateInterval(field+".intervals.tpot.p50", all.TPOT.P50),
@@ -210,10 +214,10 @@ func validateQuality(field string, r api.BaselineRow) error {
 
 // validateInterval refuses ends that are no numbers or in the wrong order.
 func validateInterval(field string, in *[2]float64) error {
-	if in == nil || in[0] <= in[1] && !math.IsInf(in[0], 0) && !math.IsInf(in[1], 0) {
+	if in == nil || in[0] <= in[1] && in[0] >= -maxCount && in[1] <= maxCount {
 		return nil
 	}
-	return api.Refuse(field, fmt.Sprint(*in), "two finite numbers, the smaller one first")
+	return api.Refuse(field, fmt.Sprint(*in), fmt.Sprintf("two numbers from %d to %d, the smaller one first", -maxCount, maxCount))
 }
 
 const timeAllowed = "an RFC 3339 time from 1970 to 9998"
@@ -224,10 +228,9 @@ func plausible(t time.Time) bool {
 	return year >= 1970 && year < 9999
 }
 
-// validateValue refuses infinities, NaN and everything below 0 (and −0), and
-// above the limit where that is not 0.
+// validateValue refuses NaN and everything below 0 (and −0) and above the limit.
 func validateValue(field string, v, limit float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (limit > 0 && v > limit) {
+	if math.Signbit(v) || !(v <= limit) { //nolint:staticcheck // NaN is neither
 		return api.Refuse(field, v, metric{max: limit}.allowed(false))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -133,6 +134,26 @@ func (c *Catalogue) check(b api.Baseline) error {
 	}
 	if old, err := c.Baseline(b.Name); isOwn(b.Name) || err == nil && old.Kind == baseline.KindRecorded {
 		return fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
+	}
+	return c.checkRoom(b)
+}
+
+// checkRoom says whether one more baseline can be stored, or another one in the place of that of its name.
+func (c *Catalogue) checkRoom(b api.Baseline) error {
+	number, rows := 0, 0
+	for _, other := range c.Baselines() {
+		if other.Kind != baseline.KindRecorded && !isOwn(other.Name) && other.Name != b.Name {
+			number++
+			rows += len(other.Rows)
+		}
+	}
+	switch left := max(0, api.MaxBaselineRows-rows); {
+	case number >= api.MaxBaselines:
+		return api.Refuse("name", strconv.Quote(b.Name), fmt.Sprintf(
+			"the name of a stored baseline, which it replaces, since there are %d, which is the limit; or delete one first", number))
+	case len(b.Rows) > left:
+		return api.Refuse("rows", len(b.Rows), fmt.Sprintf(
+			"at most %d: all stored baselines have %d rows together, of %d that are allowed; delete one first", left, rows, api.MaxBaselineRows))
 	}
 	return nil
 }

@@ -270,6 +270,38 @@ func TestSettingsAreKept(t *testing.T) {
 	})
 }
 
+// There is a limit to the number of stored baselines and to that of their rows. What is there can be replaced at it.
+func TestLimitsOfBaselines(t *testing.T) {
+	c := newBooth(t, newFake()).catalogue
+	ctx := t.Context()
+	for i := range api.MaxBaselines {
+		_, err := c.SaveBaseline(ctx, ann, imported(fmt.Sprint("mine ", i)))
+		require.NoError(t, err)
+	}
+	_, err := c.SaveBaseline(ctx, ann, imported("one more"))
+	refuses(t, err, "name")
+	_, err = c.CheckBaseline(imported("one more"))
+	refuses(t, err, "name")
+	_, err = c.SaveMeasured(ctx, ann, imported("one more"))
+	refuses(t, err, "name")
+	_, err = c.SaveBaseline(ctx, ann, imported("mine 1", 20))
+	require.NoError(t, err)
+
+	levels := make([]int, 10_000)
+	for i := range levels {
+		levels[i] = i + 1
+	}
+	for i := range 4 {
+		_, err := c.SaveBaseline(ctx, ann, imported(fmt.Sprint("mine ", i), levels...))
+		require.NoError(t, err)
+	}
+	_, err = c.MergeBaseline(ctx, ann, imported("mine 4", levels...), false)
+	refuses(t, err, "rows")
+	assert.ErrorContains(t, err, "at most 9905")
+	_, err = c.MergeBaseline(ctx, ann, imported("mine 4", levels[:9905]...), false)
+	require.NoError(t, err)
+}
+
 // Imports replace each other or add up under one name. They outlive the process, and can be deleted unless they are
 // the default. Names of the product's own baselines are refused everywhere. A check stores nothing.
 func TestBaselines(t *testing.T) {

@@ -199,7 +199,8 @@ func everyCall(c *api.Client) []clientCall {
 	patch, mode, settings := sample[api.WorkloadPatch](), sample[api.ModeRequest](), sample[api.SettingsPatch]()
 	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
 	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
-	imported := sample[api.Baseline]()
+	imported, lastPage := sample[api.Baseline](), sample[api.BaselineList]()
+	lastPage.NextCursor = ""
 	trial := api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{{Mode: "round_robin", Speculation: "off"}, {Mode: "kv", Speculation: "off"}}, Seed: new(uint64(1<<64 - 1))}
 	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
 	two := sides{api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, api.ReportSide{Baseline: "this target"}}
@@ -240,7 +241,7 @@ func everyCall(c *api.Client) []clientCall {
 		}, "id,ttft\n1,0.2\n", call{"turns", "twin", "", int64(12)}},
 		{"events", func(ctx context.Context) (any, error) { return c.Events(ctx, "", 0) }, sample[api.EventList](), call{"events", "", "", 100}},
 		{"events of a lane", func(ctx context.Context) (any, error) { return c.Events(ctx, "main", 5) }, sample[api.EventList](), call{"events", "main", "", 5}},
-		{"baselines", func(ctx context.Context) (any, error) { return c.Baselines(ctx) }, sample[api.BaselineList](), call{name: "baselines"}},
+		{"baselines", func(ctx context.Context) (any, error) { return c.Baselines(ctx) }, lastPage, call{name: "baselines"}},
 		{"baseline", func(ctx context.Context) (any, error) { return c.Baseline(ctx, "this target") }, imported, call{"baseline", "", "", "this target"}},
 		{"comparison", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "twin", "a table") }, sample[api.Comparison](), call{"comparison", "twin", "", "a table"}},
 		{"comparison with the default", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "", "") }, sample[api.Comparison](), call{"comparison", "main", "", ""}},
@@ -251,7 +252,7 @@ func everyCall(c *api.Client) []clientCall {
 		{"import results", func(ctx context.Context) (any, error) {
 			return c.ImportResults(ctx, "a table", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, true, strings.NewReader("{}"))
 		}, measured, call{"merge baseline", "", by, measured}},
-		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") }, sample[api.BaselineList](), call{"delete baseline", "", by, "a table/2"}},
+		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") }, lastPage, call{"delete baseline", "", by, "a table/2"}},
 		{"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) }, sample[api.SimulationList](), call{name: "simulations"}},
 		{"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) }, sample[api.SimulationResult](), call{"start simulation", "", by, question}},
 		{"simulation", func(ctx context.Context) (any, error) { return c.Simulation(ctx, "a/b") }, sample[api.SimulationResult](), call{"simulation", "", "", "a/b"}},

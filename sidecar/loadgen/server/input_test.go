@@ -67,6 +67,7 @@ func TestBadInput(t *testing.T) {
 		{name: "limit zero", path: "/conversations?limit=0", status: 422, field: "limit", allowed: "a whole number from 1 to 200"},
 		{name: "limit too high", path: "/conversations?limit=201", status: 422, field: "limit", allowed: "a whole number from 1 to 200"},
 		{name: "limit of events", path: "/events?limit=1001", status: 422, field: "limit", allowed: "a whole number from 1 to 1000"},
+		{name: "limit of baselines", path: "/baselines?limit=201", status: 422, field: "limit", allowed: "a whole number from 1 to 200"},
 		{name: "limit in words", path: "/events?limit=ten", status: 422, field: "limit", allowed: "a whole number from 1 to 1000"},
 		{name: "negative step", path: "/turns.csv?step=-1", status: 422, field: "step", allowed: "a whole number from 0 to 9223372036854775807"},
 		{name: "unknown status", path: "/conversations?status=done", status: 422, field: "status", allowed: "one of active, completed, retired, cancelled, error"},
@@ -86,6 +87,36 @@ func TestBadInput(t *testing.T) {
 			require.Empty(t, b.calls)
 		})
 	}
+}
+
+// A page of baselines has so many, and no more than 10,000 rows, but always one. Its cursor leads to the next.
+func TestPagesOfBaselines(t *testing.T) {
+	all := []api.Baseline{}
+	for i, rows := range []int{1, 9_998, 1, 1, 20_000, 3} {
+		all = append(all, api.Baseline{Name: fmt.Sprint(i), Rows: make([]api.BaselineRow, rows)})
+	}
+	for n, want := range map[int][]int{100: {3, 1, 1, 1}, 2: {2, 2, 1, 1}, 1: {1, 1, 1, 1, 1, 1}} {
+		var sizes []int
+		var names string
+		for cursor := ""; cursor != "" || sizes == nil; {
+			page, err := pageOf(all, cursor, n)
+			require.NoError(t, err)
+			sizes = append(sizes, len(page.Baselines))
+			for _, b := range page.Baselines {
+				names += b.Name
+			}
+			cursor = page.NextCursor
+		}
+		require.Equal(t, want, sizes)
+		require.Equal(t, "012345", names)
+	}
+	_, err := pageOf(all, "gone", 1)
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "cursor", refused.Field)
+	page, err := pageOf(all, "5", 1)
+	require.NoError(t, err)
+	require.Equal(t, api.BaselineList{Baselines: []api.Baseline{}}, page)
 }
 
 // The bounds themselves are allowed, by the document too.

@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -49,7 +51,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/starters/{id}", read, s.starter},
 		{"GET " + api.Prefix + "/turns.csv", read, s.turnsCSV},
 		{"GET " + api.Prefix + "/events", read, s.events},
-		{"GET " + api.Prefix + "/baselines", read, give(func() api.BaselineList { return api.BaselineList{Baselines: b.Baselines()} })},
+		{"GET " + api.Prefix + "/baselines", read, s.baselines},
 		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
 		{"DELETE " + api.Prefix + "/baselines/{name}", write, s.deleteBaseline},
 		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) })},
@@ -238,6 +240,38 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
 	return replyJSON(w, c, err)
 }
 
+func (s *Server) baselines(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	n, err := limit(v, "baselines")
+	if err != nil {
+		return err
+	}
+	list, err := pageOf(s.opts.Backend.Baselines(), v.Get("cursor"), n)
+	return replyJSON(w, list, err)
+}
+
+// pageOf gives up to n baselines after the one whose name the cursor is, and no more than [api.MaxPageRows] rows
+// where it is more than one.
+func pageOf(all []api.Baseline, cursor string, n int) (api.BaselineList, error) {
+	if cursor != "" {
+		at := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == cursor })
+		if at < 0 {
+			return api.BaselineList{}, api.Refuse("cursor", strconv.Quote(cursor), "the next_cursor of an earlier answer, whose baseline is still there")
+		}
+		all = all[at+1:]
+	}
+	rows := 0
+	for i, b := range all {
+		if rows += len(b.Rows); i == n || i > 0 && rows > api.MaxPageRows {
+			return api.BaselineList{Baselines: all[:i], NextCursor: all[i-1].Name}, nil
+		}
+	}
+	return api.BaselineList{Baselines: all}, nil
+}
+
 func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
 	v, err := params(r, "name", "title", "mode", "speculation", "merge", "dry_run")
 	if err != nil {
@@ -304,7 +338,11 @@ func (s *Server) deleteBaseline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	left, err := s.opts.Backend.DeleteBaseline(r.Context(), caller(r), r.PathValue("name"))
-	return replyJSON(w, api.BaselineList{Baselines: left}, err)
+	if err != nil {
+		return err
+	}
+	list, err := pageOf(left, "", int(api.Limits["baselines.limit"].Default))
+	return replyJSON(w, list, err)
 }
 
 func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {

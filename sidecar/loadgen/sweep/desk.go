@@ -134,6 +134,14 @@ func (d *Desk) free() error {
 	return nil
 }
 
+// room says why no more sweeps can be kept. The lock is held.
+func (d *Desk) room() error {
+	if len(d.all) < api.MaxSweeps {
+		return nil
+	}
+	return fmt.Errorf("%w: %d trials, sweeps and searches are kept, which is the limit; delete one first", api.ErrConflict, len(d.all))
+}
+
 // running is the one in progress. The lock is held.
 func (d *Desk) running() *sweep {
 	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.State == api.SweepRunning })
@@ -193,6 +201,9 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.free(); err != nil {
+		return api.Sweep{}, err
+	}
+	if err := d.room(); err != nil {
 		return api.Sweep{}, err
 	}
 	s := &sweep{desk: d, lane: d.opts.Lane, machine: m}
