@@ -129,7 +129,8 @@ func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client
 	case !s.Store.OK:
 		all.problem(fmt.Sprintf("its database %s fails: %s", s.Store.Path, s.Store.Problem), "free space on its volume, or fix the reason given")
 	case s.Store.Notice != "":
-		all.warn(fmt.Sprintf("of its database %s: %s", s.Store.Path, s.Store.Notice), "free space on its volume, or lower store.max_bytes")
+		all.warn(fmt.Sprintf("of its database %s: %s", s.Store.Path, s.Store.Notice),
+			"free space on its volume, or lower store.max_bytes")
 	case s.Store.LostTurns > 0:
 		all.warn(fmt.Sprintf("its database %s has lost %d turns", s.Store.Path, s.Store.LostTurns), "check whether the disk is fast enough; restart it to reset the counter")
 	default:

@@ -213,7 +213,8 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 	if err == nil || errors.As(err, new(*store.LockedError)) {
 		return s, err
 	}
-	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; %s, or choose another directory with --data-dir", conf.DataDir, err, store.Advice(err))
+	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; %s, or choose another directory with --data-dir",
+		conf.DataDir, err, store.Advice(err))
 }
 
 // newWatcher reads the cluster through Prometheus, or from its own pages: those of

@@ -120,8 +120,10 @@ func TestCorpusThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for flag, want := range map[string]string{
-		"--corpus-dir=" + dir:            "corpus.dir: the corpus " + dir + " cannot be read: it has no .jsonl, .json, .md or .txt file",
-		"--corpus-file=" + dir + "/none": "corpus.file: the corpus " + dir + "/none cannot be read: no such file or directory",
+		"--corpus-dir=" + dir: "corpus.dir: the corpus " + dir +
+			" cannot be read: it has no .jsonl, .json, .md or .txt file",
+		"--corpus-file=" + dir + "/none": "corpus.file: the corpus " + dir +
+			"/none cannot be read: no such file or directory",
 	} {
 		p := newProgram(t, someTarget, flag)
 		code, _, stderr := p.finish()

@@ -40,7 +40,8 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
 // Validate checks everything about a baseline that an import is held to: 1 to
 // 10,000 rows, each (concurrency, mode, speculation) once, known modes,
 // concurrency 1 to 100,000, latencies of 0 to a day with no p95 below the p50, other
-// values from 0 to 1e9, ratios up to 1, texts of bounded length. The error is an [api.FieldError] whose field is the JSON path.
+// values from 0 to 1e9, ratios up to 1, texts of bounded length. The error is an
+// [api.FieldError] whose field is the JSON path.
 func Validate(b api.Baseline) error {
 	if !nameSyntax.MatchString(b.Name) {
 		return api.Refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
@@ -217,7 +218,8 @@ func validateInterval(field string, in *[2]float64) error {
 	if in == nil || in[0] <= in[1] && in[0] >= -maxCount && in[1] <= maxCount {
 		return nil
 	}
-	return api.Refuse(field, fmt.Sprint(*in), fmt.Sprintf("two numbers from %d to %d, the smaller one first", -maxCount, maxCount))
+	return api.Refuse(field, fmt.Sprint(*in),
+		fmt.Sprintf("two numbers from %d to %d, the smaller one first", -maxCount, maxCount))
 }
 
 const timeAllowed = "an RFC 3339 time from 1970 to 9998"
@@ -230,7 +232,7 @@ func plausible(t time.Time) bool {
 
 // validateValue refuses NaN and everything below 0 (and −0) and above the limit.
 func validateValue(field string, v, limit float64) error {
-	if math.Signbit(v) || !(v <= limit) { //nolint:staticcheck // NaN is neither
+	if math.Signbit(v) || !(v <= limit) { // NaN is neither
 		return api.Refuse(field, v, metric{max: limit}.allowed(false))
 	}
 	return nil

@@ -150,10 +150,11 @@ func (c *Catalogue) checkRoom(b api.Baseline) error {
 	switch left := max(0, api.MaxBaselineRows-rows); {
 	case number >= api.MaxBaselines:
 		return api.Refuse("name", strconv.Quote(b.Name), fmt.Sprintf(
-			"the name of a stored baseline, which it replaces, since there are %d, which is the limit; or delete one first", number))
+			"the name of a stored baseline, which it replaces: there are %d, which is the limit; or delete one first", number))
 	case len(b.Rows) > left:
 		return api.Refuse("rows", len(b.Rows), fmt.Sprintf(
-			"at most %d: all stored baselines have %d rows together, of %d that are allowed; delete one first", left, rows, api.MaxBaselineRows))
+			"at most %d: all stored baselines have %d rows together, of %d that are allowed; delete one first",
+			left, rows, api.MaxBaselineRows))
 	}
 	return nil
 }

@@ -259,7 +259,8 @@ func pageOf(all []api.Baseline, cursor string, n int) (api.BaselineList, error) 
 	if cursor != "" {
 		at := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == cursor })
 		if at < 0 {
-			return api.BaselineList{}, api.Refuse("cursor", strconv.Quote(cursor), "the next_cursor of an earlier answer, whose baseline is still there")
+			return api.BaselineList{}, api.Refuse("cursor", strconv.Quote(cursor),
+				"the next_cursor of an earlier answer, whose baseline is still there")
 		}
 		all = all[at+1:]
 	}

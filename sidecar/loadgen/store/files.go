@@ -51,7 +51,7 @@ func Advice(err error) string {
 // files watches over the files of a store. SQLite notices none of this: it writes to a file that has no name any
 // more, and into one that another program has overwritten.
 type files struct {
-	mu      sync.Mutex             // held while the database file is read or changed, but for single statements that read
+	mu      sync.Mutex             // held while the database file is examined or changed
 	known   map[string]fs.FileInfo // by path
 	stamp   fs.FileInfo            // of the database file after its last checkpoint; only a checkpoint changes it
 	damage  error                  // found in the file; nothing is written to it any more
@@ -310,9 +310,9 @@ func inspectTables(ctx context.Context, path string) error {
 
 func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	var found, ours, tables int
-	err := db.QueryRowContext(ctx, `SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE type = 'table'),
-		(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversations', 'turns', 'steps', 'events', 'documents'))
-		FROM pragma_user_version`).Scan(&found, &tables, &ours)
+	err := db.QueryRowContext(ctx, `SELECT user_version, count(name),
+		count(CASE WHEN name IN ('conversations', 'turns', 'steps', 'events', 'documents') THEN 1 END)
+		FROM pragma_user_version LEFT JOIN sqlite_schema ON type = 'table'`).Scan(&found, &tables, &ours)
 	version := len(migrations)
 	switch {
 	case err != nil:

@@ -64,13 +64,18 @@ func TestOpenLeavesOtherFilesAsTheyAre(t *testing.T) {
 			require.NoError(t, os.Remove(path))
 			otherProgram(t, path, "CREATE TABLE notes (text); PRAGMA user_version = 99")
 		}, "it has other tables", "move it out of the directory"},
-		{"a newer version", func(t *testing.T, path string) { otherProgram(t, path, "PRAGMA user_version = 99") },
-			"version 99", "use that version"},
-		{"a table that is missing", func(t *testing.T, path string) { otherProgram(t, path, "DROP TABLE steps") }, "damaged", "restore a backup"},
+		{"a newer version", func(t *testing.T, path string) {
+			otherProgram(t, path, "PRAGMA user_version = 99")
+		}, "version 99", "use that version"},
+		{"a table that is missing", func(t *testing.T, path string) {
+			otherProgram(t, path, "DROP TABLE steps")
+		}, "damaged", "restore a backup"},
 		{"a damaged page", func(t *testing.T, path string) {
 			overwrite(t, path, 5*4096, strings.Repeat("x", 4096))
 		}, "damaged", "restore a backup"},
-		{"the first half", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5*4096)) }, "damaged", "restore a backup"},
+		{"the first half", func(t *testing.T, path string) {
+			require.NoError(t, os.Truncate(path, 5*4096))
+		}, "damaged", "restore a backup"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -111,13 +116,19 @@ func TestFilesThatChangeWhileInUse(t *testing.T) {
 		change func(t *testing.T, path string)
 		want   string // empty: it does no harm
 	}{
-		{"removed", func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, "kvbooth.db was removed or replaced"},
+		{"removed", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+		}, "kvbooth.db was removed or replaced"},
 		{"removed with its log", func(t *testing.T, path string) {
 			require.NoError(t, os.Remove(path))
 			require.NoError(t, os.Remove(path+"-wal"))
 		}, "was removed or replaced"},
-		{"without its log", func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-wal")) }, "kvbooth.db-wal was removed"},
-		{"without its index", func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-shm")) }, "kvbooth.db-shm was removed"},
+		{"without its log", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path+"-wal"))
+		}, "kvbooth.db-wal was removed"},
+		{"without its index", func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path+"-shm"))
+		}, "kvbooth.db-shm was removed"},
 		{"without its lock", func(t *testing.T, path string) {
 			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "lock")))
 		}, "lock was removed"},
@@ -132,7 +143,9 @@ func TestFilesThatChangeWhileInUse(t *testing.T) {
 		{"overwritten in the middle", func(t *testing.T, path string) {
 			overwrite(t, path, 5*4096, strings.Repeat("x", 4096))
 		}, "damaged"},
-		{"overwritten at the beginning", func(t *testing.T, path string) { overwrite(t, path, 0, strings.Repeat("x", 100)) }, "damaged"},
+		{"overwritten at the beginning", func(t *testing.T, path string) {
+			overwrite(t, path, 0, strings.Repeat("x", 100))
+		}, "damaged"},
 		{"cut", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 3*4096)) }, "damaged"},
 		{"emptied", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, "damaged"},
 		{"changed by a program that means well", func(t *testing.T, path string) {

@@ -81,11 +81,12 @@ func (s *Store) tell(now size, removed int) {
 	switch {
 	case now.missing() > 0 && removed > 0:
 		if s.removed == 0 {
-			s.opts.Log.Warn("the disk is nearly full: the oldest conversations are removed", "path", s.path, "free_bytes", now.disk.free)
+			s.opts.Log.Warn("the disk is nearly full: the oldest conversations are removed",
+				"path", s.path, "free_bytes", now.disk.free)
 		}
 		s.removed += removed
-		s.notice = fmt.Sprintf("the disk is nearly full: the %d oldest conversations were removed, and %d are kept; free space on it, or lower store.max_bytes",
-			s.removed, now.conversations-removed)
+		s.notice = fmt.Sprintf("the disk is nearly full: the %d oldest conversations were removed, and %d are kept; "+
+			"free space on it, or lower store.max_bytes", s.removed, now.conversations-removed)
 	case s.removed > 0 && now.disk.held && now.disk.short() < -4*now.disk.reserve:
 		s.opts.Log.Info("there is room on the disk again", "path", s.path, "removed", s.removed, "kept", now.conversations)
 		s.removed, s.notice = 0, ""

@@ -104,8 +104,9 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), lock: lock, claim: claim, made: made, opened: time.Now(),
-		queue: newQueue(limits.queue), paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
+		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), opened: time.Now(),
+		lock: lock, claim: claim, made: made, queue: newQueue(limits.queue),
+		paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {

@@ -197,7 +197,8 @@ func (s *Store) report(err error) {
 		if s.problem == "" {
 			s.opts.Log.Error("the store cannot be written; the workload continues", "path", s.path, "error", err)
 		}
-		s.problem = fmt.Sprintf("turns are not stored, since %s cannot be written: %v; %d of them wait for the next attempt, %d are lost: %s",
+		s.problem = fmt.Sprintf("turns are not stored, since %s cannot be written: %v; "+
+			"%d of them wait for the next attempt, %d are lost: %s",
 			s.path, err, s.queue.waitingTurns(), s.lost.Load(), Advice(err))
 	case s.problem != "":
 		s.problem = ""

@@ -139,7 +139,8 @@ func (d *Desk) room() error {
 	if len(d.all) < api.MaxSweeps {
 		return nil
 	}
-	return fmt.Errorf("%w: %d trials, sweeps and searches are kept, which is the limit; delete one first", api.ErrConflict, len(d.all))
+	return fmt.Errorf("%w: %d trials, sweeps and searches are kept, which is the limit; delete one first",
+		api.ErrConflict, len(d.all))
 }
 
 // running is the one in progress. The lock is held.

@@ -159,10 +159,12 @@ func TestReadOnly(t *testing.T) {
 	r := newRig(t, fault{disk: `truncate -s 32M "$0.img" && mkfs.ext4 -q -F "$0.img" && mount -o loop "$0.img" "$0"`})
 	s, err := r.status()
 	require.NoError(t, err)
-	abort := exec.CommandContext(t.Context(), "nsenter", "-m", "-t", strconv.Itoa(r.part.PID()), "mount", "-o", "remount,abort", r.dir)
-	require.NoError(t, abort.Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "nsenter", "-m", "-t", strconv.Itoa(r.part.PID()),
+		"mount", "-o", "remount,abort", r.dir).Run())
 	noticed := r.until("the status says so", func(s api.Status) bool { return !s.Store.OK })
-	r.until("the load goes on", func(now api.Status) bool { return now.Lanes[0].Totals.OK > s.Lanes[0].Totals.OK+2*conversations })
+	r.until("the load goes on", func(now api.Status) bool {
+		return now.Lanes[0].Totals.OK > s.Lanes[0].Totals.OK+2*conversations
+	})
 	problem := r.client.Ready(t.Context())
 	assert.ErrorContains(t, problem, "turns are not stored")
 	assert.ErrorContains(t, problem, "make it writable")
@@ -174,7 +176,8 @@ func TestReadOnly(t *testing.T) {
 // once, and the store goes on by its reserve.
 func filledDisk(ctx context.Context, r *rig) {
 	text := strings.Repeat("more and more ", 4000)
-	answering(once(`data: {"choices":[{"index":0,"delta":{"content":"`+text+`"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"))(ctx, r)
+	event := `data: {"choices":[{"index":0,"delta":{"content":"` + text + `"},"finish_reason":"stop"}]}`
+	answering(once(event+"\n\ndata: [DONE]\n\n"))(ctx, r)
 	r.until("room was made, and every turn is stored", func(s api.Status) bool {
 		return s.Store.Notice != "" && s.Store.OK && s.Store.LostTurns == 0
 	})
@@ -194,7 +197,8 @@ func filledDisk(ctx context.Context, r *rig) {
 	}
 	s, err = r.status()
 	assert.NoError(r, err)
-	figure.Report(r, "a disk of 10 MB:%s; %d turns stored and %d lost; %s", sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
+	figure.Report(r, "a disk of 10 MB:%s; %d turns stored and %d lost; %s",
+		sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
 }
 
 // fill fills the disk that the data is on, and gives the file that does.
