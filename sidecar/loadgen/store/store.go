@@ -168,13 +168,36 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := recoverFromKill(ctx, s.write); err != nil {
 		return err
 	}
-	if s.read, err = openDB(s.path, 5, "cache_size(-512)", "query_only(1)"); err != nil {
+	if s.read, err = openDB(s.path, readers+1, "cache_size(-512)", "query_only(1)"); err != nil {
 		return err
 	}
-	if s.pin, err = pin(ctx, s.read); err != nil {
+	if err := s.openReaders(ctx); err != nil {
 		return err
 	}
 	return s.watch()
+}
+
+// readers is how many connections read at once.
+const readers = 4
+
+// openReaders opens all connections now: to one that is opened later, a file that was emptied meanwhile is a new
+// database, whose log it removes.
+func (s *Store) openReaders(ctx context.Context) (err error) {
+	if s.pin, err = pin(ctx, s.read); err != nil {
+		return err
+	}
+	var all [readers]*sql.Conn
+	for i := range all {
+		if all[i], err = pin(ctx, s.read); err != nil {
+			break
+		}
+	}
+	for _, c := range all {
+		if c != nil {
+			err = joinErrors(err, c.Close()) // into the pool
+		}
+	}
+	return err
 }
 
 // keepPrivate leaves the files of the store to their owner alone, whatever the
