@@ -19,6 +19,10 @@ func (s *Store) run() {
 	look := time.NewTimer(s.limits.prune)
 	defer look.Stop()
 	for {
+		if s.isClosing() { // a look would clear the problem of the last attempt
+			s.drain()
+			return
+		}
 		select {
 		case <-s.queue.arrived:
 			s.pause(s.limits.gather, s.queue.urgent)
@@ -31,8 +35,6 @@ func (s *Store) run() {
 				look.Reset(s.limits.prune)
 			}
 		case <-s.closing:
-			s.drain()
-			return
 		}
 	}
 }
