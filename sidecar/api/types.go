@@ -429,6 +429,10 @@ type KV struct {
 	NotReported     string   `json:"not_reported,omitempty"` // why turns have ended and there is no hit ratio all the same
 	PredictedRatio  *float64 `json:"predicted,omitempty"`    // as the router predicted it
 	AchievableRatio *float64 `json:"achievable,omitempty"`   // had each turn gone to the worker with the longest prefix
+
+	// Counted are the counters behind the ratios, by what reports them (frontend, engine, prediction): hits and all,
+	// since the load generator first read the cluster.
+	Counted map[string][2]float64 `json:"-"`
 }
 
 // Cluster is what Prometheus or the target itself tells of the serving cluster.

@@ -141,7 +141,7 @@ func (e *endOf) notice(s api.State) {
 	}
 	e.started, e.client, e.lags = *s.Started, report.Client{}, e.generator.lags()
 	for i := range e.lanes {
-		e.lanes[i].cluster = report.Cluster{}
+		e.lanes[i].cluster = report.Started(e.lanes[i].Cluster())
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // window is the time over which increases are taken.
@@ -55,10 +57,17 @@ func (h history) add(now time.Time, samples []Sample) []Sample {
 		seen[key] = true
 		return again
 	})
+	var pages []Sample
 	for i, s := range samples {
 		if isCounter(s.Name) {
-			samples[i].growth = h.observe(now, s)
+			samples[i].growth, samples[i].step = h.observe(now, s)
 		}
+		if isFrontends(s.Name) {
+			pages = append(pages, frontendPage(s))
+		}
+	}
+	for _, p := range pages {
+		h.observe(now, p)
 	}
 	for key, s := range h {
 		for len(s.points) > 0 && now.Sub(s.points[0].at) > window {
@@ -71,26 +80,41 @@ func (h history) add(now time.Time, samples []Sample) []Sample {
 	return samples
 }
 
+// frontendPage stands for the page that a sample of a frontend is on: a series that is there as long as the page is
+// read.
+func frontendPage(s Sample) Sample {
+	return Sample{Name: "page", Labels: model.LabelSet{
+		model.InstanceLabel: s.Labels[model.InstanceLabel], model.JobLabel: s.Labels[model.JobLabel],
+	}}
+}
+
 // observe adds the growth since the last reading, and gives that within the
-// window, which is never negative. A counter that has fallen was reset to zero by
-// a restart, so that all of its value is growth. What a series counted before it
-// was first read is unknown and left out, and so is a series beyond maxSeries.
-func (h history) observe(now time.Time, sample Sample) float64 {
+// window, which is never negative, and that since the last reading. A counter that has
+// fallen was reset to zero by a restart, so that all of its value is growth. What a
+// series counted before it was first read is unknown and left out, and so is a series
+// beyond maxSeries. A frontend has most of its counters only from the first request on:
+// on a page that was read before, they begin at zero.
+func (h history) observe(now time.Time, sample Sample) (growth, step float64) {
 	key := keyOf(sample)
 	s, known := h[key]
 	switch {
 	case !known && len(h) >= maxSeries:
-		return 0
+		return 0, 0
 	case !known:
 		s = &series{}
 		h[key] = s
+		if isFrontends(sample.Name) && sample.Labels[model.InstanceLabel] != "" && h[keyOf(frontendPage(sample))] != nil {
+			s.points = append(s.points, point{now, 0})
+			step = sample.Value
+		}
 	case sample.Value >= s.value:
-		s.total += sample.Value - s.value
+		step = sample.Value - s.value
 	default:
-		s.total += sample.Value
+		step = sample.Value
 	}
+	s.total += step
 	s.value = sample.Value
 	s.points = append(s.points, point{now, s.total})
 	first := slices.IndexFunc(s.points, func(p point) bool { return now.Sub(p.at) <= window })
-	return s.total - s.points[first].total
+	return s.total - s.points[first].total, step
 }

@@ -137,6 +137,11 @@ func engineOf(name string) string {
 	return ""
 }
 
+// isFrontends reports whether a metric is one that a Dynamo frontend has, or the router inside it.
+func isFrontends(name string) bool {
+	return strings.HasPrefix(name, "dynamo_frontend_") || strings.HasPrefix(name, "dynamo_component_router_")
+}
+
 // isCounter tells whether a metric only grows: histograms' sums and counts do, too.
 func isCounter(name string) bool {
 	return strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count")

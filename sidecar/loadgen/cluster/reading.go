@@ -77,6 +77,26 @@ func (r reading) increase(m metric) float64 {
 	return total
 }
 
+// step is the growth of a counter since the reading before, all its present series together.
+func (r reading) step(m metric) float64 {
+	total := 0.0
+	for _, s := range r.of(m) {
+		total += s.step
+	}
+	return total
+}
+
+// hasFrontend reports whether a Dynamo frontend is among the pages. Before its first request it reports neither its
+// queue nor tokens, but the models that it serves.
+func (r reading) hasFrontend() bool {
+	for name := range r {
+		if isFrontends(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // ratio divides two counters' increases over the window. It is nil where either
 // is absent or the lower one did not move.
 func (r reading) ratio(over, under metric) *float64 {

@@ -32,6 +32,7 @@ type Sample struct {
 	Labels model.LabelSet // without the name
 	Value  float64
 	growth float64   // of a counter, over the window
+	step   float64   // of a counter, since the reading before
 	key    seriesKey // with its worker, of a series that came before; else 0
 	worker string    // see workerID
 

@@ -146,8 +146,18 @@ func kv(r reading) api.KV {
 	if kv.HitRatio == nil {
 		kv.Source = ""
 	}
+	kv.Counted = map[string][2]float64{
+		"engine":     {r.step(prefixHits), r.step(prefixQueries)},
+		"frontend":   {r.step(cachedTokens), r.step(inputTokens)},
+		"prediction": {r.step(predictedSum), r.step(predictedCount)},
+		endsReported: {r.step(cachedCount)},
+	}
 	return kv
 }
+
+// endsReported are the requests whose cached tokens the engines reported to the frontend. Without them, its sum of zero
+// is no count.
+const endsReported = "ends"
 
 // routesByKV tells by the router's own metrics whether it chose workers by what their
 // KV caches hold, nil where they do not tell. A KV router predicts the hit rate of
@@ -237,7 +247,7 @@ const noWorkers = "no workers' metrics: load per worker is unknown"
 // notReported names what this cluster does not tell, nothing where it tells all
 // that a Dynamo does.
 func notReported(r reading, c api.Cluster) (missing []string) {
-	if !r.has(inflight) && !r.has(inputTokens) {
+	if !r.hasFrontend() {
 		missing = append(missing, "no Dynamo frontend: its queue and the router's hit ratios are not reported")
 	}
 	if c.InflightMin == nil {

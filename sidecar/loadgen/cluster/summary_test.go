@@ -124,6 +124,25 @@ func TestHitRatioThatIsNone(t *testing.T) {
 	}
 }
 
+// A Dynamo frontend has most of its counters only from its first request on. Before it, it is a frontend all the same;
+// after it, all that they count belongs to the time since its page was first read.
+func TestFrontendBeforeItsFirstRequest(t *testing.T) {
+	counters := `dynamo_frontend_cached_tokens_sum{model="m"} 60` + "\n" + `dynamo_frontend_cached_tokens_count{model="m"} 2` + "\n" +
+		`dynamo_frontend_input_sequence_tokens_sum{model="m"} 100` + "\n" +
+		"dynamo_component_router_kv_hit_rate_sum 1\ndynamo_component_router_kv_hit_rate_count 2\n"
+	for name, idle := range map[string]string{
+		"its models":           `dynamo_frontend_model_max_num_seqs{model="m"} 32` + "\n",
+		"its router's metrics": "dynamo_component_router_requests_started_total 0\n",
+	} {
+		before, after := scene{"frontend:8000": idle}, scene{"frontend:8000": idle + counters}
+		require.Equal(t, noWorkers, watched(t, api.SpeculationOff, before).Problem, name)
+		c := watched(t, api.SpeculationOff, before, after)
+		near(t, .6, c.KV.HitRatio, name)
+		near(t, .5, c.KV.PredictedRatio, name)
+		require.Nil(t, watched(t, api.SpeculationOff, after, after).KV.HitRatio, "%s: what it counted before is not known", name)
+	}
+}
+
 // While a client pins its turns the router may go on counting their tokens, and
 // chooses nothing.
 func TestAchievableOfARouterThatDoesNotChoose(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type Watcher struct {
 	log         *slog.Logger
 	speculation atomic.Value // api.Speculation
 	latest      atomic.Pointer[latest]
+	counted     map[string][2]float64 // of all readings; see [api.KV]
 }
 
 // latest is the last successful reading, and what went wrong since.
@@ -53,7 +55,7 @@ type logged struct {
 
 // NewWatcher makes a watcher that reads nothing before Run.
 func NewWatcher(source Source, log *slog.Logger) *Watcher {
-	w := &Watcher{source: source, log: log}
+	w := &Watcher{source: source, log: log, counted: map[string][2]float64{}}
 	w.speculation.Store(api.SpeculationNotRecorded)
 	w.latest.Store(&latest{read: time.Now(), problem: "not read yet"})
 	return w
@@ -133,6 +135,7 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	if ctx.Err() != nil {
 		return 0 // and c is not the whole
 	}
+	c.KV.Counted = w.count(c.KV.Counted)
 	if c.Unread.Workers != "" {
 		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
@@ -141,6 +144,20 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	}
 	w.latest.Store(&latest{cluster: c, read: now, ever: true})
 	return len(samples)
+}
+
+// count adds what one reading found to the counters of all, and gives a copy of these.
+func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
+	for by, n := range found {
+		before := w.counted[by]
+		w.counted[by] = [2]float64{before[0] + n[0], before[1] + n[1]}
+	}
+	all := maps.Clone(w.counted)
+	if all[endsReported][0] == 0 {
+		delete(all, "frontend")
+	}
+	delete(all, endsReported)
+	return all
 }
 
 // fail keeps the last cluster, for Current to show while it is young.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -215,6 +217,36 @@ func TestManySamplesAreReadLessOften(t *testing.T) {
 			after(9 * time.Second)
 			require.EqualValues(t, 1+9*time.Second/every, reads.Load())
 			require.Equal(t, n, w.Current().WorkerCount())
+		})
+	}
+}
+
+// What counters have grown by is kept beyond the window, and over a restart. A frontend that no engine reports cached
+// tokens to has no hits, and not none.
+func TestCountedHits(t *testing.T) {
+	page := func(cached, ends, input int) scene {
+		return scene{"frontend:8000": fmt.Sprintf("dynamo_frontend_cached_tokens_sum %d\ndynamo_frontend_cached_tokens_count %d\n"+
+			"dynamo_frontend_input_sequence_tokens_sum %d\n", cached, ends, input)}
+	}
+	for name, row := range map[string]struct {
+		then []scene
+		want map[string][2]float64
+	}{
+		"beyond the window":  {[]scene{page(400, 11, 1400), page(700, 12, 1900)}, map[string][2]float64{"frontend": {600, 900}}},
+		"a restart":          {[]scene{page(400, 11, 1400), page(30, 1, 50)}, map[string][2]float64{"frontend": {330, 450}}},
+		"no end is reported": {[]scene{page(100, 10, 1400), page(100, 10, 1900)}, map[string][2]float64{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &patient{do: page(100, 10, 1000).RoundTrip}
+			w := watch(t, p, slog.New(slog.DiscardHandler))
+			after(2 * time.Second)
+			for _, s := range row.then {
+				p.becomes(s.RoundTrip)
+				after(2 * window)
+			}
+			got := w.Current().KV.Counted
+			maps.DeleteFunc(got, func(_ string, n [2]float64) bool { return n == [2]float64{} })
+			require.Equal(t, row.want, got, name)
 		})
 	}
 }

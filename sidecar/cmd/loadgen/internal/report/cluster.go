@@ -13,13 +13,18 @@ import (
 // value has seen nothing.
 type Cluster struct {
 	Source  string        `json:"source,omitempty"`  // prometheus or direct
-	Problem string        `json:"problem,omitempty"` // why there is nothing more of it, of the last second with one
+	Problem string        `json:"problem,omitempty"` // why there is nothing more of it, of the last second
 	Engine  string        `json:"engine,omitempty"`
 	GPU     string        `json:"gpu,omitempty"`
 	Workers []WorkerCount `json:"workers,omitempty"` // the first number and each change of it, ascending
 	Queued  *Queue        `json:"queued,omitempty"`  // requests that waited for a worker; absent: not reported
 	Hits    []Hits        `json:"hits,omitempty"`    // by source; the turns' own is the report's kv_hit_ratio
+
+	before map[string][2]float64 // the counters of [api.KV] at the run's start
 }
+
+// Started gives the Cluster of a run that starts while the cluster reports this.
+func Started(of api.Cluster) Cluster { return Cluster{before: of.KV.Counted} }
 
 // WorkerCount is how many workers there were from a time on; nil: it was not known.
 type WorkerCount struct {
@@ -34,12 +39,11 @@ type Queue struct {
 	Seconds int     `json:"seconds"` // with a value
 }
 
-// Hits is the share of prompt tokens that came from a KV cache as a source reports it, over the last
-// 60 s each: the mean over the seconds with a value.
+// Hits is the share of prompt tokens that came from a KV cache during the run, by a source's counters. A prediction is
+// the mean over requests.
 type Hits struct {
-	Source  string  `json:"source"` // frontend, engine or prediction
-	Ratio   float64 `json:"ratio"`
-	Seconds int     `json:"seconds"`
+	Source string  `json:"source"` // prediction, frontend or engine
+	Ratio  float64 `json:"ratio"`
 }
 
 // mostChanges bounds what workers that come and go can make a report hold.
@@ -47,9 +51,7 @@ const mostChanges = 200
 
 // Add takes in what the cluster reports in one second.
 func (c *Cluster) Add(at time.Time, of api.Cluster) {
-	if of.Problem != "" {
-		c.Problem = of.Problem
-	}
+	c.Problem = of.Problem
 	c.addWorkers(at, of)
 	if !of.Available {
 		return
@@ -68,12 +70,7 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 		q.Mean += (*of.Queued - q.Mean) / float64(q.Seconds)
 		q.Max = max(q.Max, *of.Queued)
 	}
-	if of.KV.HitRatio != nil {
-		c.addHits(of.KV.Source, *of.KV.HitRatio)
-	}
-	if of.KV.PredictedRatio != nil {
-		c.addHits("prediction", *of.KV.PredictedRatio)
-	}
+	c.setHits(of.KV.Counted)
 }
 
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
@@ -93,15 +90,16 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	c.Workers = append(c.Workers, WorkerCount{at, now})
 }
 
-func (c *Cluster) addHits(source string, ratio float64) {
-	for i := range c.Hits {
-		if h := &c.Hits[i]; h.Source == source {
-			h.Seconds++
-			h.Ratio += (ratio - h.Ratio) / float64(h.Seconds)
-			return
+// setHits computes the shares from what the counters have grown by since the start. Ends of requests that began before it
+// can make a share of more than one, which is none.
+func (c *Cluster) setHits(counted map[string][2]float64) {
+	c.Hits = nil
+	for _, source := range []string{"prediction", "frontend", "engine"} {
+		hits, all := counted[source][0]-c.before[source][0], counted[source][1]-c.before[source][1]
+		if all > 0 && hits <= all {
+			c.Hits = append(c.Hits, Hits{source, hits / all})
 		}
 	}
-	c.Hits = append(c.Hits, Hits{source, ratio, 1})
 }
 
 // rows are the lines of a summary.

@@ -153,19 +153,23 @@ func TestUnknownFigures(t *testing.T) {
 func TestClusterOfARun(t *testing.T) {
 	var c Cluster
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 14, 3, s, 0, time.Local) }
-	of := func(workers int, queued float64, hit *float64) api.Cluster {
-		kv := api.KV{HitRatio: hit, Source: "frontend", PredictedRatio: new(.5)}
+	of := func(workers int, queued, cached float64) api.Cluster {
+		kv := api.KV{Counted: map[string][2]float64{
+			"frontend": {10 + cached, 1020}, "prediction": {4 + cached/100, 20}, "engine": {0, 7}, "gateway": {1, 2},
+		}}
 		return api.Cluster{Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv, Workers: make([]api.Worker, workers)}
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
 	assert.Empty(t, c.Workers, "it has not been read yet")
-	c = Cluster{}
-	c.Add(at(1), of(2, 0, nil))
-	c.Add(at(2), of(2, 4, new(.7)))
-	c.Add(at(10), of(1, 8, new(.8)))
+	c = Started(api.Cluster{KV: api.KV{Counted: map[string][2]float64{"frontend": {10, 20}, "prediction": {4, 5}, "engine": {0, 7}}}})
+	first := of(2, 0, 0)
+	first.Problem = "no Dynamo frontend"
+	c.Add(at(1), first)
+	c.Add(at(2), of(2, 4, 700))
+	c.Add(at(10), of(1, 8, 700))
 	c.Add(at(11), api.Cluster{})
-	c.Add(at(12), of(1, 0, nil))
-	many := of(2, 0, nil)
+	c.Add(at(12), of(1, 0, 700))
+	many := of(2, 0, 750)
 	many.AllWorkers = &api.AllWorkers{Count: 300}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
@@ -174,7 +178,7 @@ func TestClusterOfARun(t *testing.T) {
 		"vllm, metrics: direct\n",
 		"2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
 		"2.40 requests waited on average, at most 8.00\n",
-		"prediction 50.0 %, frontend 75.0 %\n",
+		"KV hit, as reported  prediction 50.0 %, frontend 75.0 %\n",
 		"14:03:09 mode change: Round-robin (ann)\n",
 	} {
 		assert.Contains(t, out, want)
