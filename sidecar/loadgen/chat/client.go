@@ -192,7 +192,7 @@ type Request struct {
 // Do sends the request and reads its answer to the end. It always returns; the
 // result says how it ended.
 func (c *Client) Do(ctx context.Context, req Request) Result {
-	return c.send(ctx, req, c.ext.inUse())
+	return c.send(ctx, newStream(req), c.ext.inUse())
 }
 
 func failed(e *Error) Result {
@@ -200,12 +200,12 @@ func failed(e *Error) Result {
 	return Result{Sent: now, Ended: now, Err: e}
 }
 
-func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Result {
-	body, err := c.newPayload(req, used)
+// send sends the stream's request and reads its answer.
+func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Result {
+	body, err := c.newPayload(s.req, used)
 	if err != nil {
 		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
 	}
-	s := newStream(req)
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.watch(s, cancel).stop()
@@ -214,7 +214,7 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 		// The server had closed a kept connection meanwhile; it may have closed all.
 		// The library sends nothing again by itself: a POST, of which it has no copy.
 		s.res.Resent = true
-		body, _ = c.newPayload(req, used)            // it could be written before
+		body, _ = c.newPayload(s.req, used)          // it could be written before
 		res, err = c.post(limited, c.fresh, s, body) //nolint:bodyclose // read closes it
 	}
 	if err != nil {

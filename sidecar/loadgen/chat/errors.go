@@ -34,36 +34,41 @@ type Error struct {
 // Error gives the message.
 func (e *Error) Error() string { return e.Message }
 
-// isRefusal reports whether the server refused the request as such, by its status or by the code
-// of an error that it answered with 200.
-func (e *Error) isRefusal() bool {
-	status := e.Status
-	if code, err := strconv.Atoi(e.Code); err == nil && status == http.StatusOK {
-		status = code
+// status is that of the response or, of an error that it answered with 200, the error's own where it has one.
+func (e *Error) status() int {
+	if code, err := strconv.Atoi(e.Code); err == nil && e.Status == http.StatusOK && code >= http.StatusBadRequest && code < 600 {
+		return code
 	}
-	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
+	return e.Status
 }
 
-// Final reports whether the same request would fail in the same way again: the server refused it
-// as such, the key, or the model.
+// Final reports whether the same request would fail in the same way again: the server refused it as such, the key, or
+// the model.
 func (e *Error) Final() bool {
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return true
+	switch s := e.status(); s {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	default:
+		return s >= http.StatusBadRequest && s < http.StatusInternalServerError && s != clientClosed
 	}
-	return e.isRefusal()
+}
+
+// clientClosed is nginx's status of a request whose client has gone.
+const clientClosed = 499
+
+// isRefusal reports whether the server refused the request as such, and not its key, its path or its model.
+func (e *Error) isRefusal() bool {
+	switch e.status() {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusGone, http.StatusUnavailableForLegalReasons:
+		return false
+	}
+	return e.Final()
 }
 
 // noList reports whether a request for the models failed because the server has no list of them.
 func (e *Error) noList() bool {
 	return e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed
-}
-
-// mayBeRefusal reports whether the failure may be a refusal by a server that has no status for
-// one.
-func (e *Error) mayBeRefusal() bool {
-	return e.Status == http.StatusInternalServerError || e.Status == http.StatusNotImplemented ||
-		e.Class == api.ErrorStream && e.Code == ""
 }
 
 // connectError explains why no connection came about.

@@ -199,6 +199,119 @@ func TestProbeOfServersAsTheyAre(t *testing.T) {
 	}
 }
 
+// What a refusal says of the request's fields, in members of its own or in words, changes these fields and no others.
+func TestProbeChangesWhatIsRefused(t *testing.T) {
+	const nvext, options, limit, other = ExtNVExt, ExtStreamOptions, "max_tokens", ExtMaxCompletionTokens
+	without := func(fields ...string) []string {
+		return slices.DeleteFunc([]string{limit, nvext, options}, func(f string) bool { return slices.Contains(fields, f) })
+	}
+	fastAPI := func(loc, msg string) string { return `{"detail":[{"loc":["body",` + loc + `],"msg":"` + msg + `"}]}` }
+	for name, row := range map[string]struct {
+		to       string // the field that is refused: an extension, or the limit below a length
+		below    float64
+		status   int
+		body     string
+		requests int32
+		asks     []string // by later requests
+	}{
+		"FastAPI":                     {nvext, 0, 422, fastAPI(`"nvext"`, "Extra inputs are not permitted"), 2, without(nvext)},
+		"FastAPI, the other one":      {options, 0, 422, fastAPI(`"stream_options","include_usage"`, "not a bool"), 2, without(options)},
+		"FastAPI, with what was sent": {options, 0, 422, `{"detail":[{"input":{"nvext":{}},"loc":["body","stream_options"],"msg":"no"}]}`, 2, without(options)},
+		"FastAPI, two faults":         {nvext, 0, 422, `{"detail":[{"loc":["body","nvext"],"msg":"no"},{"loc":["body","stream_options"],"msg":"no"}]}`, 2, without(nvext, options)},
+		"FastAPI, within a message":   {nvext, 0, 422, `{"object":"error","message":` + fastAPI(`"nvext"`, "no") + `}`, 2, without(nvext)},
+		"FastAPI, as text":            {options, 0, 400, `{"message":"[{'loc': ('body', 'stream_options'), 'msg': 'no', 'input': {'nvext': 1}}]"}`, 2, without(options)},
+		"pydantic":                    {nvext, 0, 400, "1 validation error\nnvext\n Extra inputs [type=extra_forbidden, input_value={'stream_options': 1}]", 2, without(nvext)},
+		"OpenAI":                      {options, 0, 400, `{"error":{"message":"Unknown parameter.","param":"stream_options","code":"unknown_parameter"}}`, 2, without(options)},
+		"OpenAI, a part of it":        {nvext, 0, 400, `{"error":{"message":"Bad.","param":"nvext.extra_fields[0]"}}`, 2, without(nvext)},
+		"OpenAI, the limit":           {limit, 0, 400, `{"error":{"message":"Not supported with this model.","param":"max_tokens"}}`, 2, append(without(limit), other)},
+		"Google":                      {nvext, 0, 400, `{"error":{"details":[{"fieldViolations":[{"field":"nvext","description":"?"}]}],"message":"Bad."}}`, 2, without(nvext)},
+		"a problem's pointer":         {options, 0, 400, `{"title":"Invalid","errors":[{"pointer":"#/stream_options","detail":"?"}]}`, 2, without(options)},
+		"a problem's members":         {options, 0, 400, `{"title":"Invalid","errors":{"StreamOptions":["?"]}}`, 2, without(options)},
+		"a list of known fields":      {nvext, 0, 422, "unknown field `nvext`, expected one of `max_tokens`, `stream_options`", 2, without(nvext)},
+		"the same of another":         {options, 0, 422, "unknown field `stream_options`, expected one of `nvext`, `max_tokens`", 2, without(options)},
+		"in a stream":                 {options, 0, 200, `{"error":{"message":"Bad.","param":"stream_options","code":"unknown_parameter"}}`, 2, without(options)},
+		"200 and a number":            {nvext, 0, 200, `{"error":{"message":"API error","code":"1210"}}`, 2, without(nvext)},
+		"200 and a word":              {options, 0, 200, `{"code":"InvalidParameter","message":"?"}`, 3, without(nvext, options)},
+		"200 and no error by name":    {nvext, 0, 200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`, 2, without(nvext)},
+		"415":                         {nvext, 0, 415, "", 3, without(nvext)},
+		"413, the other one":          {options, 0, 413, "no", 4, without(nvext, options)},
+		"500 in no words":             {options, 0, 500, "", 3, without(nvext, options)},
+		"FastAPI, a length":           {limit, 20, 422, fastAPI(`"max_tokens"`, "Input should be greater than 19"), 2, without()},
+		"a length in a member":        {limit, 40, 400, `{"error":{"message":"Bad.","param":"max_tokens","minimum":40}}`, 2, without()},
+		"a range":                     {limit, 2, 400, "max_tokens must be in [2, 8192]", 2, without()},
+		"a length in no words":        {limit, 10, 400, "Invalid value for max_tokens", 2, without()},
+		"a length that grows":         {limit, 100, 400, "max_tokens is too small", 3, without()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(c call) bool {
+				n, given := fieldsOf(c.body)[row.to].(float64)
+				switch {
+				case fieldsOf(c.body)[row.to] == nil || given && row.below > 0 && n >= row.below:
+					return always(answerOf(workerEvent, usageEvent, doneEvent))(c)
+				case row.status == 200 && name == "in a stream":
+					return always(answerOf("data: " + row.body + "\n\n"))(c)
+				}
+				return always(withLength(row.status, "Content-Type: application/json\r\n", row.body))(c)
+			})
+			c := clientOf(t, s.url)
+			if err := c.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.requests.Load(); n != row.requests {
+				t.Errorf("%d requests, want %d", n, row.requests)
+			}
+			p, err := c.newPayload(Request{Messages: hello(), MaxTokens: 7}, c.Extensions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(row.asks)
+			if got := asked(p.buf.Bytes()); !slices.Equal(got, row.asks) {
+				t.Errorf("later requests ask for %v, want %v", got, row.asks)
+			}
+		})
+	}
+}
+
+// The least length of an answer is read from any words for it, and from none that mean something else.
+func TestLeastLength(t *testing.T) {
+	for words, want := range map[string]int{
+		"max_tokens must be greater than 19":                       20,
+		"must be greater than or equal to 20":                      20,
+		"max_tokens should be > 19":                                20,
+		"Value must be >= 24, got 1":                               24,
+		"must be ≥24":                                              24,
+		"max_tokens must be in [2, 8192]":                          2,
+		"Range of max_tokens should be (1, 8192]":                  2,
+		"max_tokens has to be between 16 and 4096":                 16,
+		"must be in the range 16-4096":                             16,
+		"must be within 16..4096":                                  16,
+		"must be in [16, inf)":                                     16,
+		"max_tokens: 1 is less than the minimum of 16":             16,
+		"1 is below 16":                                            16,
+		"must not be less than 32":                                 32,
+		"can't be greater than 99":                                 0,
+		"can't be smaller than 32":                                 32,
+		"no fewer than 32 tokens":                                  32,
+		"the minimum is 1,024":                                     1024,
+		"min=48":                                                   48,
+		"48 tokens or more":                                        48,
+		"48 <= max_tokens <= 8192":                                 48,
+		"must be greater than 19 and less than or equal to 4096":   20,
+		"Field validation for 'MaxTokens': too small":              16,
+		"must not be greater than 2048":                            0,
+		"must be less than or equal to 2048":                       0,
+		"at least 9999999":                                         0,
+		"max_tokens is deprecated since version >= 2024-12-01":     0,
+		"must be greater than 0":                                   0,
+		"unsupported":                                              0,
+		"Invalid request, 'input': {'max_tokens': 'at least 300'}": 0,
+	} {
+		if got := leastLength(words, 1); got != want {
+			t.Errorf("%q: %d, want %d", words, got, want)
+		}
+	}
+}
+
 // A list that names no model names none to ask for.
 func TestProbeAsksForNoPlaceholder(t *testing.T) {
 	s := serve(t, func(c call) bool {
@@ -227,7 +340,9 @@ func TestProbeFails(t *testing.T) {
 		"neither limit":         {neither.answer, api.ErrorHTTP4xx, 400, 5, "unknown field max_completion_tokens"},
 		"400 whatever is asked": {always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 4, "no"},
 		"422 whatever is asked": {always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 4, "no"},
-		"500 whatever is asked": {always(withLength(500, "", "out of memory")), api.ErrorHTTP5xx, 500, 2, "out of memory"},
+		"500 whatever is asked": {always(withLength(500, "", "out of memory")), api.ErrorHTTP5xx, 500, 3, "out of memory"},
+		"402":                   {always(withLength(402, "", "nothing is paid")), api.ErrorHTTP4xx, 402, 1, "nothing is paid"},
+		"a shop window":         {always(withLength(200, "Content-Type: text/html\r\n", "<p>Hello")), api.ErrorMalformed, 200, 1, "did not stream"},
 		"401":                   {always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1, ""},
 		"429":                   {always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1, ""},
 		"503":                   {always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1, ""},

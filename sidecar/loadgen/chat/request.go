@@ -6,10 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -145,10 +142,13 @@ func (c *Client) Probe(ctx context.Context) *Error {
 	if c.opts.TokenIDs {
 		try.used[ExtTokenIDs] = true
 	}
-	for {
-		r, ids := c.probeWith(ctx, try)
+	for tries := 1; ; tries++ {
+		r, body, ids := c.probeWith(ctx, try)
 		if r.Cancelled { // by the caller, or because one token took longer than every limit
-			return &Error{Class: api.ErrorTimeout, Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator is stopping"}
+			return &Error{
+				Class:   api.ErrorTimeout,
+				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator is stopping",
+			}
 		}
 		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // the few tokens may all be hidden
 			used := try.used
@@ -161,16 +161,19 @@ func (c *Client) Probe(ctx context.Context) *Error {
 			c.ext.set(used, try.length)
 			return nil
 		}
-		next, again := try.after(r.Err)
-		if !again {
+		next, again := try.after(newObjection(r.Err, body))
+		if !again || tries == mostAttempts {
+			if r.Err.isRefusal() {
+				return r.Err
+			}
 			return cmp.Or(try.reason, r.Err)
 		}
 		try = next
 	}
 }
 
-// probeWith returns with the result whether the ids of the prompt came.
-func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, ids bool) {
+// probeWith returns with the result the body of a failed answer, and whether the ids of the prompt came.
+func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body string, ids bool) {
 	req := Request{
 		ID: "kvbooth-probe", MaxTokens: try.length,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
@@ -181,8 +184,10 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, ids bool
 	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
 	defer cancel()
 	c.probes.Add(1)
-	r = c.send(ctx, req, try.used)
-	return r, ids
+	s := newStream(req)
+	s.keepRefusal()
+	r = c.send(ctx, s, try.used)
+	return r, cmp.Or(string(s.errBody), string(s.stray)), ids
 }
 
 // attempt is what one request of a probe asks for.
@@ -192,108 +197,70 @@ type attempt struct {
 	reason *Error // the first failure that does not say whether an extension caused it
 }
 
-const (
-	// commonLeast is the least length of an answer that OpenAI's API takes.
-	commonLeast = 16
-	// mostLeast bounds what a server may ask for as the least length.
-	mostLeast = 4096
-)
+// mostAttempts bounds the requests of one probe: three extensions, the name of the limit, and lengths.
+const mostAttempts = 12
 
 // after gives the attempt after one that failed; again is false where another one cannot help.
 //
-// A refusal (400, 422, or an answer 200 with such a code) that names an extension drops it, one
-// that speaks of the length raises it, and one that names max_tokens uses
-// max_completion_tokens. One that names nothing raises the length first, and then drops the
-// extensions one by one, those first that fewer servers know. A failure that is no refusal (500, or an
-// error without a code) is followed by one attempt without any extension.
-func (a attempt) after(e *Error) (next attempt, again bool) {
+// Fields that the failure names are changed first: an extension is dropped, the limit is raised or gets its other name.
+// A refusal that names nothing raises the length first, and then drops the extensions one by one, those first that
+// fewer servers know. A failure that may be a refusal (500, an answer 200 with an error without a status) drops
+// Dynamo's extensions, and then the last one.
+func (a attempt) after(r objection) (next attempt, again bool) {
 	next = attempt{maps.Clone(a.used), a.length, a.reason}
-	named := a.named(e.Message)
-	switch {
-	case a.reason != nil:
-		return a, false
-	case named != "" && (e.Status == http.StatusOK || e.Status >= http.StatusBadRequest):
-		next.used[named] = false
-		return next, true
-	case e.isRefusal():
-		return next, next.change(e.Message)
-	case e.mayBeRefusal() && a.extended():
-		next.reason = e
-		for _, ext := range optional {
-			next.used[ext] = false
-		}
-		return next, true
-	}
-	return a, false
-}
-
-// optional are the extensions that an attempt may drop, in this order.
-var optional = []string{ExtTokenIDs, ExtNVExt, ExtStreamOptions}
-
-func (a attempt) extended() bool {
-	return slices.ContainsFunc(optional, func(ext string) bool { return a.used[ext] })
-}
-
-// named is the extension in use that a message names, "" where there is none.
-func (a attempt) named(message string) string {
-	if a.used[ExtTokenIDs] && (strings.Contains(message, promptEvent) || strings.Contains(message, "annotations")) {
-		return ExtTokenIDs
-	}
-	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
-		if a.used[ext] && strings.Contains(message, ext) {
-			return ext
+	for _, f := range r.faults {
+		if (r.listed || !again) && (f.field != fieldLimit || r.mayNameLimit()) {
+			again = next.change(f) || again
 		}
 	}
-	return ""
+	switch {
+	case again:
+		return next, true
+	case r.isRefusal():
+		return next, next.lengthen(r.words) || next.drop(ExtTokenIDs) || next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
+	case r.mayBeRefusal():
+		next.reason = cmp.Or(a.reason, r.Error)
+		return next, next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
+	}
+	return next, false
 }
 
-// change makes one change after a refusal that names no extension; false where none is left.
-func (a *attempt) change(message string) bool {
-	limited := maxTokensField.MatchString(message) && !a.used[ExtMaxCompletionTokens]
-	least := leastLength(message)
-	switch {
-	case limited && unsupported.MatchString(message):
-		a.used[ExtMaxCompletionTokens] = true
-	case least > a.length:
+// change answers a fault; false where it was answered before.
+func (a *attempt) change(f fault) bool {
+	if f.field != fieldLimit {
+		return a.drop(f.field)
+	}
+	renames := !a.used[ExtMaxCompletionTokens]
+	switch least := leastLength(f.words, a.length); {
+	case least > 0:
 		a.length = least
-	case limited:
+	case renames && unsupported.MatchString(f.words):
 		a.used[ExtMaxCompletionTokens] = true
 	case a.length < commonLeast:
 		a.length = commonLeast
 	default:
-		i := slices.IndexFunc(optional, func(ext string) bool { return a.used[ext] })
-		if i < 0 {
-			return false
-		}
-		a.used[optional[i]] = false
+		a.used[ExtMaxCompletionTokens] = true
+		return renames
 	}
 	return true
 }
 
-// leastLength is the least length of an answer that a message speaks of; 0 where it does not.
-func leastLength(message string) int {
-	if !lengthWords.MatchString(message) {
-		return 0
+// drop takes an extension out of use, and with nvext what is inside it; false where it is not in use.
+func (a *attempt) drop(ext string) bool {
+	used := a.used[ext]
+	a.used[ext] = false
+	if ext == ExtNVExt {
+		a.used[ExtTokenIDs] = false
 	}
-	if m := leastNumber.FindStringSubmatch(message); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil && n <= mostLeast {
-			return max(n, 1)
-		}
-	}
-	return commonLeast
+	return used
 }
 
-var (
-	// lengthWords say that the least length is what a server refuses, or that the limit was
-	// reached before an answer began.
-	lengthWords = regexp.MustCompile(`(?i)minimum|at least|below|>=|greater than|too (small|short|low)|limit was reached`)
-	leastNumber = regexp.MustCompile(`(?i)(?:>= *|at least |greater than or equal to |minimum(?: value)?(?: is| of|:)? *)(\d+)`)
-	// unsupported says that a server does not know a field at all.
-	unsupported = regexp.MustCompile(`(?i)max_completion_tokens|unsupported|not supported|unknown|unrecogni[sz]ed|not permitted|deprecated`)
-)
-
-// maxTokensField finds the field among a server's words, and not max_completion_tokens.
-var maxTokensField = regexp.MustCompile(`\bmax_tokens\b`)
+// lengthen raises the length to what words ask for, or to what many servers do; false where it is that long.
+func (a *attempt) lengthen(words string) bool {
+	before := a.length
+	a.length = max(a.length, commonLeast, leastLength(words, a.length))
+	return a.length > before
+}
 
 // findModel takes the server's first model where the options name none, anew
 // on every probe, since a restarted server may serve another one.
