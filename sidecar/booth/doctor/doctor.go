@@ -197,9 +197,10 @@ func (e *exam) conf(field string) string {
 // lane is a target with what the load generator tells of it.
 type lane struct {
 	name, url string
-	model     string // that is asked for; "": the first one that is served
-	namespace string // of its series in Prometheus
-	workers   int    // that should serve; 0: not known
+	base      *url.URL // of the API
+	model     string   // that is asked for; "": the first one that is served
+	namespace string   // of its series in Prometheus
+	workers   int      // that should serve; 0: not known
 	mode      api.Mode
 	seen      bool              // the load generator reaches it
 	live      *api.LaneSnapshot // nil: not told
@@ -212,17 +213,22 @@ func (e *exam) lanes() (all []lane) {
 		if e.TargetURL == "" {
 			return nil
 		}
-		return []lane{{name: api.DefaultLane, url: root(e.TargetURL)}}
+		l := lane{name: api.DefaultLane, base: &url.URL{}}
+		l.reachAt(e.TargetURL, "")
+		return []lane{l}
 	}
 	for i, s := range e.status.Lanes {
 		l := lane{
-			name: s.Name, url: root(cmp.Or(s.Target.Endpoint, s.Target.URL)), model: s.Target.Model, workers: s.Target.Deployment.Workers,
+			name: s.Name, base: &url.URL{}, model: s.Target.Model, workers: s.Target.Deployment.Workers,
 			mode: s.State.Mode, seen: s.Target.Reachable, namespace: e.conf("prometheus.namespace"),
 		}
+		reached := cmp.Or(s.Target.Endpoint, s.Target.URL) + "/v1"
 		if s.Name == api.TwinLane {
 			l.namespace = e.conf("twin.prometheus.namespace")
+			l.reachAt(reached, e.conf("twin.target.url"))
 		} else {
-			l.url = cmp.Or(root(e.TargetURL), l.url)
+			l.reachAt(reached, e.conf("target.url"))
+			l.reachAt(e.TargetURL, "")
 		}
 		if e.snapshot != nil && i < len(e.snapshot.Lanes) {
 			l.live = &e.snapshot.Lanes[i]
@@ -232,10 +238,21 @@ func (e *exam) lanes() (all []lane) {
 	return all
 }
 
-// root is a target's address without /v1.
-func root(address string) string {
-	return strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1")
+// reachAt sets the address of a lane, which stays as it is where there is none. Where it is the one of the configuration,
+// that says the path and the query of the API.
+func (l *lane) reachAt(address, configured string) {
+	u, err := api.ParseTarget(address)
+	if err != nil {
+		return
+	}
+	if known, err := api.ParseTarget(configured); err == nil && api.TargetRoot(known).String() == api.TargetRoot(u).String() {
+		u = known
+	}
+	l.url, l.base = api.TargetRoot(u).String(), u
 }
+
+// at is the address of one of the API's paths.
+func (l lane) at(path string) string { return l.base.JoinPath(path).String() }
 
 // of names a lane where there are two.
 func (l lane) of(e *exam) string {

@@ -174,7 +174,7 @@ func examine(t *testing.T, w *world, change func(*doctor.Options)) doctor.Report
 	t.Helper()
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
-	w.status.Lanes[0].Target.URL = server.URL + "/v1"
+	w.status.Lanes[0].Target.URL = server.URL
 	w.status.Config["prometheus.url"] = server.URL
 	o := doctor.Options{LoadgenURL: server.URL, Token: token, GrafanaURL: server.URL + "/grafana", Version: version}
 	if change != nil {
@@ -326,6 +326,37 @@ func (w *world) running(predicted *float64) {
 	l := &w.snapshot.Lanes[0]
 	l.State.Phase, l.Cluster.KV = api.PhaseRunning, api.KV{PredictedRatio: predicted, HitRatio: new(.9)}
 	w.pages["/v1/chat/completions"] = page{code: 500, body: "a request that disturbs what is measured"}
+}
+
+// The pages of an API that is not at /v1 are where the configuration has it.
+func TestTargetAtAPath(t *testing.T) {
+	w := newWorld()
+	completed := false
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		path, ok := strings.CutPrefix(r.URL.Path, "/deployments/x")
+		if isAPI := path == "/models" || path == "/chat/completions"; isAPI && ok {
+			ok = r.URL.RawQuery == "version=1"
+			completed = completed || path == "/chat/completions"
+			path = "/v1" + path
+		}
+		if r.URL.Path = path; !ok {
+			http.NotFound(rw, r)
+			return
+		}
+		w.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(front.Close)
+	at := front.URL + "/deployments/x"
+	w.status.Config["target.url"] = at + "/chat/completions?version=1"
+	for name, change := range map[string]func(*doctor.Options){
+		"of the status": func(*doctor.Options) { w.status.Lanes[0].Target.URL = at },
+		"of a flag":     func(o *doctor.Options) { o.TargetURL = w.status.Config["target.url"] },
+	} {
+		completed = false
+		said := text(examine(t, w, change))
+		assert.Contains(t, said, at+" serves "+model, name)
+		assert.True(t, completed, said)
+	}
 }
 
 // Two lanes are told apart, each looked at by its own address.

@@ -111,7 +111,7 @@ func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool)
 	if err != nil {
 		return r, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/chat/completions", bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.at(api.ChatPath), bytes.NewReader(text))
 	if err != nil {
 		return r, err
 	}

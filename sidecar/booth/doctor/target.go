@@ -35,7 +35,7 @@ func (e *exam) key(l lane) (key, variable string) {
 
 func (e *exam) target(ctx context.Context, all *findings, l lane) {
 	key, variable := e.key(l)
-	a, err := e.get(ctx, l.url+"/v1/models", key)
+	a, err := e.get(ctx, l.at("models"), key)
 	switch {
 	case err != nil && l.seen && !isLoopback(l.url): // on one machine, there is no other place to reach it from
 		all.skip(fmt.Sprintf("%s is unreachable from here (%v), although the load generator reaches it", l.url, err), "run this where the load generator runs, or forward the frontend's port and set --target-url")

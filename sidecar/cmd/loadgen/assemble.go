@@ -239,7 +239,11 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		sources[e.URL] = source
+		u, err := api.ParseTarget(e.URL)
+		if err != nil {
+			return nil, err
+		}
+		sources[api.TargetRoot(u).String()] = source // as the client names the address
 	}
 	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return sources[redirected.Endpoint()] }), s.log), nil
 }

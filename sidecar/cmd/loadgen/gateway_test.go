@@ -99,7 +99,7 @@ func TestBehindGateways(t *testing.T) {
 	)
 	p := newProgram(t, args...)
 	p.environ = append(p.environ, "T=s3cret-of-target", "F=s3cret-of-asker", "W=s3cret-of-worker")
-	p.serve(front.URL + "/deployments/x?api-version=2024-10-21")
+	p.serve(front.URL + "/deployments/x/chat/completions?api-version=2024-10-21")
 	p.eventually("turns end, a question is asked, and the pages are read", func() bool {
 		return paths.Load() > 3 && questions.Load() > 0 && pages.Load() > 0 && worker.served.Load() > 0
 	})

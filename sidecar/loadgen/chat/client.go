@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +25,7 @@ import (
 
 // Options say which server a [Client] talks to, and how long it waits.
 type Options struct {
-	URL    string // as [ParseURL] takes it
+	URL    string // as [api.ParseTarget] takes it
 	Model  string // empty: the first that /v1/models lists, taken by Probe
 	APIKey string // empty: none is sent
 	// TokenIDs asks for the ids of each prompt's tokens, for [Request].OnPrompt, where the
@@ -66,7 +65,7 @@ type Client struct {
 // New checks the options and makes a client; nothing is sent yet. The error is
 // an [api.FieldError].
 func New(opts Options) (*Client, error) {
-	base, err := ParseURL(opts.URL)
+	base, err := api.ParseTarget(opts.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -96,49 +95,6 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// chatPath is what a chat completion is asked for, below the path of the API.
-const chatPath = "/chat/completions"
-
-// ParseURL checks a target's URL. A path is that of the API, with or without
-// [chatPath]; without a path it is /v1. A query is kept for every request to the API. The error
-// is an [api.FieldError].
-func ParseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-		u.User != nil || u.Fragment != "" || !isPort(u.Port()) {
-		return nil, &api.FieldError{
-			Field: "target.url", Value: quote(s),
-			Allowed: "http:// or https:// with a host and an optional port, path and query, such as http://127.0.0.1:8000",
-		}
-	}
-	u.ForceQuery = false
-	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), chatPath), "/")
-	if u.Path == "" {
-		u.Path = "/v1"
-	}
-	if base, other := cutOther(u.Path); other {
-		at := *u
-		at.Path = base
-		return nil, api.Refuse("target.url", quote(s), "the path of the API, "+at.String()+", or of its chat completions")
-	}
-	return u, nil
-}
-
-// cutOther cuts the path of something else that the API has, in place of [chatPath], off a path.
-func cutOther(path string) (base string, other bool) {
-	for _, name := range []string{"completions", "models", "responses", "embeddings", "messages", "chat"} {
-		if base, ok := strings.CutSuffix(path, "/v1/"+name); ok {
-			return base + "/v1", true
-		}
-	}
-	return path, false
-}
-
-func isPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return s == "" || err == nil && n > 0
-}
-
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 func tlsConfig(base *url.URL, a access.Access) (*tls.Config, error) {
@@ -154,11 +110,7 @@ func tlsConfig(base *url.URL, a access.Access) (*tls.Config, error) {
 
 // Root is the server's address without the API's /v1 and without a query: where /health and
 // /metrics are.
-func (c *Client) Root() string {
-	u := *c.base
-	u.Path, u.RawQuery = strings.TrimSuffix(u.Path, "/v1"), ""
-	return u.String()
-}
+func (c *Client) Root() string { return api.TargetRoot(c.base).String() }
 
 // Probes is how many requests [Client.Probe] has sent so far. They cost tokens, and belong to no
 // turn.
@@ -222,7 +174,7 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 	} else {
 		s.read(limited, c.opts, res)
 	}
-	return s.result(ctx, requested{c.base.JoinPath(chatPath).Path, c.Model()})
+	return s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, c.Model()})
 }
 
 // post sends the request and waits for the response's head.
@@ -232,7 +184,7 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 		// From here on the connection may be another stream's, or read by none.
 		PutIdleConn: func(error) { s.conn.stream.CompareAndSwap(s, nil) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(chatPath).String(), body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(api.ChatPath).String(), body)
 	if err != nil {
 		return nil, err
 	}

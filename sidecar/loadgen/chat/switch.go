@@ -25,11 +25,11 @@ type Switch struct {
 // their URL stands for the target whatever is in use. The requests go to the first
 // one until [Switch.Redirect]. The error is an [api.FieldError].
 func NewSwitch(opts Options, urls ...string) (*Switch, error) {
-	whole, err := ParseURL(opts.URL)
+	whole, err := api.ParseTarget(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	s := &Switch{opts: opts, root: (&Client{base: whole}).Root()}
+	s := &Switch{opts: opts, root: api.TargetRoot(whole).String()}
 	for _, address := range urls {
 		opts.URL = address
 		c, err := New(opts)
@@ -63,7 +63,7 @@ func (s *Switch) find(u *url.URL) *Client {
 // The model must be served under the same name: one answer must come, and where no model was
 // set, the server must list it, if it lists any.
 func (s *Switch) Redirect(ctx context.Context, address string) error {
-	u, err := ParseURL(address)
+	u, err := api.ParseTarget(address)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -65,16 +64,13 @@ func httpURL(field, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// targetURL checks the URL of the target. A trailing /v1, which users copy from
-// OpenAI clients, is taken off.
+// targetURL gives the address below which the target's own pages are. The error is an [api.FieldError].
 func targetURL(raw string) (*url.URL, error) {
-	u, err := httpURL("target.url", raw)
+	u, err := api.ParseTarget(raw)
 	if err != nil {
 		return nil, err
 	}
-	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
-	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
-	return u, nil
+	return api.TargetRoot(u), nil
 }
 
 // bounded returns a client like the given one, or a new one for nil, whose

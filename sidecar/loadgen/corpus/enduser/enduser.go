@@ -22,7 +22,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/access"
 	"kvbooth/sidecar/loadgen/breaker"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
@@ -46,7 +45,7 @@ const (
 
 // Options say which server asks.
 type Options struct {
-	URL    string // as [chat.ParseURL] takes it
+	URL    string // as [api.ParseTarget] takes it
 	Model  string // empty: the first that the server lists
 	APIKey string // empty: none is sent
 	access.Access
@@ -78,7 +77,7 @@ var (
 
 // New makes a questioner; nothing is asked yet. The error is an [api.FieldError].
 func New(opts Options) (*Questioner, error) {
-	base, err := chat.ParseURL(opts.URL)
+	base, err := api.ParseTarget(opts.URL)
 	if bad := new(api.FieldError); errors.As(err, &bad) {
 		return nil, &api.FieldError{Field: "followup.url", Value: bad.Value, Allowed: bad.Allowed}
 	}
@@ -94,7 +93,7 @@ func New(opts Options) (*Questioner, error) {
 	}
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = 32, 4*time.Second
 	q := &Questioner{
-		opts: opts, root: strings.TrimSuffix(base.Scheme+"://"+base.Host+base.Path, "/v1"), model: opts.Model,
+		opts: opts, root: api.TargetRoot(base).String(), model: opts.Model,
 		transport: transport, fallbacks: map[api.FollowupCause]int64{},
 		breaker: breaker.Breaker{Failures: tolerated, Least: leastBreak, Most: mostBreak},
 	}

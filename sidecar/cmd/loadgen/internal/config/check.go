@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/store"
@@ -79,7 +78,7 @@ func (c *Config) checkTargets() error {
 	}
 	for _, t := range targets {
 		bad := new(api.FieldError)
-		if _, err := chat.ParseURL(t[1]); t[1] != "" && errors.As(err, &bad) {
+		if _, err := api.ParseTarget(t[1]); t[1] != "" && errors.As(err, &bad) {
 			return api.Refuse(t[0], bad.Value, bad.Allowed)
 		}
 	}

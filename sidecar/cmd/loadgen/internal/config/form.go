@@ -103,23 +103,25 @@ func readFleet(s string) (string, error) {
 	return s, nil
 }
 
-// readTarget takes off a path that is only the /v1 that users copy from OpenAI clients.
+// readTarget takes off what each target's path may have and need not: that of chat completions, and a /v1 that is all.
 func readTarget(s string) (string, error) {
-	address, query, found := strings.Cut(s, "?")
+	address, query, _ := strings.Cut(s, "?")
 	address, err := readURL(address)
 	if err != nil || strings.Contains(query, "#") {
 		return "", errForm
 	}
-	if u, err := url.Parse(address); err == nil && u.Path == "/v1" {
-		address = strings.TrimSuffix(address, "/v1")
-	}
 	if _, err := url.ParseQuery(query); err != nil {
 		return "", errForm
 	}
-	if found && query != "" {
-		address += "?" + query
+	u, err := api.ParseTarget(address)
+	if err != nil {
+		return s, nil //nolint:nilerr // checkTargets says which path is right
 	}
-	return address, nil
+	u.RawQuery = query
+	if u.Path == "/v1" {
+		u.Path, u.RawPath = "", ""
+	}
+	return u.String(), nil
 }
 
 // headerName is a token of RFC 9110, section 5.6.2.
