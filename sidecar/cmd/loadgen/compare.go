@@ -17,6 +17,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/sweep"
 )
 
@@ -188,26 +189,13 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of all together", r.Concurrency, r.Mode))
 		}
 	}
-	row := api.BaselineRow{
-		Concurrency: r.Concurrency, Mode: r.Mode, Speculation: r.Speculation, N: r.Turns.OK, Seconds: r.Seconds, LagSeconds: &r.Client.WorstLagSeconds,
-		OutputTokensPerSecond: r.OutputTokensPerSecond.Value, RequestsPerSecond: r.RequestsPerSecond.Value, KVHitRatio: r.KVHitRatio.Value,
-		Intervals: &api.RowIntervals{
-			OutputTokensPerSecond: r.OutputTokensPerSecond.Interval, RequestsPerSecond: r.RequestsPerSecond.Interval, KVHitRatio: r.KVHitRatio.Interval,
-		},
+	whole := stats.Report{
+		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics}, OK: r.Turns.OK, HitRatio: r.KVHitRatio.Value,
+		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval, HitInterval: r.KVHitRatio.Interval,
 	}
-	for _, m := range []struct {
-		of       api.Quantiles
-		to       *api.Percentiles
-		interval *api.PercentileIntervals
-	}{
-		{r.Metrics.TTFT, &row.TTFT, &row.Intervals.TTFT},
-		{r.Metrics.TPOT, &row.TPOT, &row.Intervals.TPOT},
-		{r.Metrics.ITL, &row.ITL, &row.Intervals.ITL},
-		{r.Metrics.Latency, &row.Latency, &row.Intervals.Latency},
-	} {
-		*m.to = api.Percentiles{P50: m.of.P50, P95: m.of.P95}
-		*m.interval = api.PercentileIntervals{P50: m.of.P50Interval, P95: m.of.P95Interval}
-	}
+	row := whole.Row()
+	row.Concurrency, row.Mode, row.Speculation, row.LagSeconds = r.Concurrency, r.Mode, r.Speculation, &r.Client.WorstLagSeconds
+	row.OutputTokensPerSecond, row.RequestsPerSecond = r.OutputTokensPerSecond.Value, r.RequestsPerSecond.Value // nil: not known
 	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {
 		row.Measured = &ended
 	}

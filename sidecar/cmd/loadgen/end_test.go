@@ -69,6 +69,25 @@ func TestRequests(t *testing.T) {
 	code, stdout, stderr = compareFiles(t, document, again)
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
+
+	// With what the load generator itself may have been wrong by, and without what the run does not know.
+	late := r
+	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error, late.RequestsPerSecond = new(.012), new(.003), report.Value{}
+	data, err = json.Marshal(late)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(again, data, 0o600))
+	code, stdout, stderr = compareFiles(t, document, again, "--format=json")
+	require.Equal(t, success, code, stderr)
+	var compared struct {
+		Sides []struct{ Rows []api.BaselineRow }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
+	row := compared.Sides[1].Rows[0]
+	require.NotNil(t, row.Errors)
+	assert.Equal(t, []any{.012, .003}, []any{*row.Errors.TTFT.P95, *row.Errors.Latency.P50})
+	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{row.TTFT.P95, row.KVHitRatio, row.N, row.Seconds})
+	assert.Nil(t, row.RequestsPerSecond)
+
 	r.Steps[0].Concurrency = 3
 	data, err = json.Marshal(r)
 	require.NoError(t, err)
