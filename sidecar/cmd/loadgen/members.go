@@ -122,6 +122,9 @@ type probed struct {
 	client *chat.Client
 }
 
+// Probes are those of the client.
+func (p probed) Probes() int64 { return p.client.Probes() }
+
 // Close closes its connections.
 func (p probed) Close() { p.client.Close() }
 

@@ -63,6 +63,8 @@ type Heard interface {
 	Active(actual, target int)
 	// Tokens hears of output tokens; see [Tap].
 	Tokens(at time.Time, n int)
+	// Probes counts requests of no turn.
+	Probes(n int64)
 	// Conversation hears of one that began, got on or ended.
 	Conversation(c api.Conversation)
 	// Turn hears of one that has ended. Whoever tells of it stores it.
@@ -108,6 +110,9 @@ var _ Heard = (*observer)(nil)
 
 // Tokens counts tokens that arrived elsewhere.
 func (o *observer) Tokens(at time.Time, n int) { o.tokens(at, n) }
+
+// Probes counts those that were sent elsewhere.
+func (o *observer) Probes(n int64) { o.lane.probesElsewhere.Add(n) }
 
 // Conversation lists one that is held elsewhere.
 func (o *observer) Conversation(c api.Conversation) {

@@ -139,7 +139,8 @@ func TestTargetWithoutAListOfModelsIsReady(t *testing.T) {
 					require.NoError(t, b.view.Ready(), "answers of 12 s")
 				}
 				assert.Equal(t, 1, f.probes)
-				assert.EqualValues(t, 1, b.snapshot().Target.Probes)
+				(&observer{lane: b.lane}).Probes(2)
+				assert.EqualValues(t, 3, b.snapshot().Target.Probes, "with those of other processes")
 			}, func(o *options) {
 				f := o.Client.(*fake)
 				f.gone, f.words, f.gap = gone, 3, 6*time.Second

@@ -101,7 +101,8 @@ type Lane struct {
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
 
-	runner atomic.Pointer[Runner] // of the latest run
+	runner          atomic.Pointer[Runner] // of the latest run
+	probesElsewhere atomic.Int64           // that other processes sent to the target
 
 	mu         sync.Mutex
 	lanes      []*Lane // that are steered as one, this one among them; see [Join]

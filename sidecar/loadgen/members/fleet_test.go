@@ -28,6 +28,11 @@ func TestFleetHoldsTheConcurrency(t *testing.T) {
 	f := newFleet(t, 2)
 	_, leave := f.member("leaves", func(*MemberOptions) {})
 	heard, r, stop := f.run(30)
+	wait.Eventually(t, "the probes of each member are counted once", func() (any, bool) {
+		heard.mu.Lock()
+		defer heard.mu.Unlock()
+		return heard.probes, heard.probes == 3*3
+	})
 	leave()
 	wait.Eventually(t, "two members hold 30 conversations", func() (any, bool) {
 		n := 0

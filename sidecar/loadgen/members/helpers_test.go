@@ -63,6 +63,12 @@ func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
 
 func (a *answers) Close() {}
 
+// Probes is the same from the first turn on.
+func (a *answers) Probes() int64 {
+	sent, _ := a.requests()
+	return int64(min(sent, 3))
+}
+
 // requests are how many were sent, and how many are in progress.
 func (a *answers) requests() (sent, inside int) {
 	a.mu.Lock()
@@ -88,6 +94,7 @@ type ears struct {
 	// conversations are the statuses by number
 	conversations map[int64]api.ConversationStatus
 	tokens        int
+	probes        int64
 	shadow        *live.Live
 }
 
@@ -105,6 +112,12 @@ func (e *ears) Tokens(_ time.Time, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tokens += n
+}
+
+func (e *ears) Probes(n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.probes += n
 }
 
 func (e *ears) Conversation(c api.Conversation) {

@@ -49,6 +49,8 @@ type MemberOptions struct {
 // Target is the server under load; [chat.Client] is one.
 type Target interface {
 	workload.Sender
+	// Probes is how many requests it has sent that belong to no turn.
+	Probes() int64
 	Close()
 }
 
@@ -483,6 +485,7 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		return err
 	}
 	p := newPart(o, s, texts, fencedQuestioner{asker, t.lease}, &fenced{t.lease, target}, t.store)
+	p.probes = target.Probes
 	held, cancel := context.WithCancel(ctx)
 	p.cancel = cancel
 	t.mu.Lock()

@@ -36,6 +36,9 @@ type part struct {
 	notes    live.Notes
 	followed lane.Followed
 
+	probes func() int64 // that the sender has sent so far
+	probed int64        // those that were reported
+
 	mu   sync.Mutex
 	next report
 }
@@ -129,6 +132,10 @@ func (p *part) collect() report {
 	p.next = report{}
 	p.mu.Unlock()
 	r.Shadow = p.notes.Take()
+	if p.probes != nil {
+		sent := p.probes()
+		r.Probes, p.probed = sent-p.probed, sent
+	}
 	r.Lane, r.Run, r.Underway, r.Waited = p.lane, p.run, p.work.Underway(time.Now()), p.work.Pace().Waited
 	return r
 }

@@ -740,6 +740,7 @@ func (r *reader) take(got *report) {
 		return
 	}
 	r.heard.Tokens(got.Sent.Add(-ahead), got.Tokens)
+	r.heard.Probes(got.Probes)
 	for i := range got.Turns {
 		m := &got.Turns[i]
 		m.Row.Started, m.Row.Ended = m.Row.Started.Add(-ahead), m.Row.Ended.Add(-ahead)

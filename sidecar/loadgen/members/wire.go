@@ -117,6 +117,7 @@ type report struct {
 	Sent   time.Time `json:"sent"` // by the member's clock
 
 	Tokens        int                           `json:"tokens,omitempty"`        // that arrived
+	Probes        int64                         `json:"probes,omitempty"`        // requests of no turn that were sent
 	Turns         []measured                    `json:"turns,omitempty"`         // that ended
 	Conversations []api.Conversation            `json:"conversations,omitempty"` // that began, got on or ended
 	Underway      workload.Underway             `json:"underway"`
@@ -137,7 +138,7 @@ func (r report) halves() (first, second report) {
 	first.Turns, second.Turns = r.Turns[:turns], r.Turns[turns:]
 	first.Conversations, second.Conversations = r.Conversations[:conversations], r.Conversations[conversations:]
 	first.Shadow, second.Shadow = r.Shadow.Halves()
-	first.Last, second.Tokens = false, 0
+	first.Last, second.Tokens, second.Probes = false, 0, 0
 	return first, second
 }
 
