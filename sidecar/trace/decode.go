@@ -197,7 +197,8 @@ func (c *checks) blocks(field string, r *Record) {
 		if most > full {
 			allowed += fmt.Sprintf(" or %d", most)
 		}
-		c.refuse(field, fmt.Sprintf("%d of them", n), fmt.Sprintf("%s, for %d tokens in blocks of %d", allowed, r.PromptTokens, r.BlockTokens))
+		c.refuse(field, fmt.Sprintf("%d of them", n), fmt.Sprintf("%s, for %d tokens in blocks of %d", allowed,
+			r.PromptTokens, r.BlockTokens))
 	}
 }
 

@@ -49,13 +49,17 @@ const (
 func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
 	if s.blockTokens = o.BlockTokens; s.blockTokens == 0 {
 		if s.blockTokens = inferBlockTokens(lines); s.blockTokens == 0 {
-			return s, &api.FieldError{Field: "block_tokens", Allowed: "the tokens of a block: several sizes fit the lengths and hash_ids of the trace's lines"}
+			return s, &api.FieldError{
+				Field:   "block_tokens",
+				Allowed: "the tokens of a block: several sizes fit the lengths and hash_ids of the trace's lines",
+			}
 		}
 	}
 	unit := o.Unit
 	if unit == "" {
 		if unit = inferUnit(lines); unit == "" {
-			return s, &api.FieldError{Field: "time_unit", Allowed: "the unit of the trace's timestamps, one of " + strings.Join(Units, ", ") + ": the trace does not show it"}
+			return s, &api.FieldError{Field: "time_unit", Allowed: "the unit of the trace's timestamps, one of " +
+				strings.Join(Units, ", ") + ": the trace does not show it"}
 		}
 	}
 	s.milliseconds = inMilliseconds[unit]

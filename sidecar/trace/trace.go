@@ -376,7 +376,8 @@ func (r *Reader) useObject(o *object) {
 		return
 	}
 	record, bad := o.mooncake(r.scale)
-	if at := o.Timestamp; bad == nil && r.options.Unit == "" && len(r.first) == 0 && at != nil && r.scale.milliseconds == 1 && *at != float64(int64(*at)) {
+	if at := o.Timestamp; bad == nil && r.options.Unit == "" && len(r.first) == 0 && at != nil &&
+		r.scale.milliseconds == 1 && *at != float64(int64(*at)) {
 		bad = refuse("timestamp", *at, "a whole number of milliseconds, as in the first lines, unless the unit is set")
 	}
 	if bad == nil {
@@ -447,7 +448,10 @@ func (r *Reader) nextLine() ([]byte, error) {
 			r.summary.Lines--
 		}
 		if len(r.line) > longestLine {
-			r.note(&api.FieldError{Field: "line", Value: "longer than that", Allowed: fmt.Sprintf("at most %d bytes", longestLine)})
+			r.note(&api.FieldError{
+				Field: "line", Value: "longer than that",
+				Allowed: fmt.Sprintf("at most %d bytes", longestLine),
+			})
 			r.line = r.line[:0]
 		}
 		return r.line, err
@@ -468,7 +472,9 @@ func (r *Reader) fits(record *Record) *api.FieldError {
 		if record.form == Dynamo {
 			field = "event.request.request_received_ms"
 		}
-		return refuse(field, fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s earlier than a previous line is too old", r.emitted, (r.latest-record.moment)/1000))
+		return refuse(field, fmt.Sprintf("%.0f", record.moment),
+			fmt.Sprintf("%.0f or more: %.0f s earlier than a previous line is too old", r.emitted,
+				(r.latest-record.moment)/1000))
 	}
 	return nil
 }

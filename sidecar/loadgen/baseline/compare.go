@@ -74,7 +74,10 @@ func Against(column, other api.Column) api.Column {
 		}
 	}
 	improve(&column, Live{
-		Metrics:               api.Metrics{TTFT: quantiles(other.TTFT), TPOT: quantiles(other.TPOT), ITL: quantiles(other.ITL), Latency: quantiles(other.Latency)},
+		Metrics: api.Metrics{
+			TTFT: quantiles(other.TTFT), TPOT: quantiles(other.TPOT),
+			ITL: quantiles(other.ITL), Latency: quantiles(other.Latency),
+		},
 		OutputTokensPerSecond: other.OutputTokensPerSecond.Value, OutputInterval: other.OutputTokensPerSecond.Interval,
 		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
 		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,

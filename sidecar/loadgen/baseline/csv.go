@@ -138,7 +138,8 @@ func (t *table) readRow() (api.BaselineRow, error) {
 		return row, err
 	}
 	if len(fields) != len(t.columns) {
-		return row, api.Refuse(t.place(0), fmt.Sprintf("%d fields", len(fields)), fmt.Sprintf("%d fields, as the header has", len(t.columns)))
+		return row, api.Refuse(t.place(0), fmt.Sprintf("%d fields", len(fields)),
+			fmt.Sprintf("%d fields, as the header has", len(t.columns)))
 	}
 	for i, c := range t.columns {
 		if !c.set(&row, fields[i]) {
@@ -161,7 +162,8 @@ func (t *table) record() ([]string, error) {
 	fields, err := t.reader.Read()
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
-		return nil, api.Refuse(fmt.Sprintf("line %d, character %d", parse.Line, parse.Column), "this text", "CSV as RFC 4180 has it: "+parse.Err.Error())
+		return nil, api.Refuse(fmt.Sprintf("line %d, character %d", parse.Line, parse.Column), "this text",
+			"CSV as RFC 4180 has it: "+parse.Err.Error())
 	}
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])

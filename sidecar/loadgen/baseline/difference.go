@@ -71,7 +71,10 @@ var settings = []setting{
 	{"chunked_prefill", "chunked prefill", func(d api.Deployment) string { return onOff(d.ChunkedPrefill) }},
 	{"overlap_scheduler", "overlap scheduler", func(d api.Deployment) string { return onOff(d.OverlapScheduler) }},
 	{"kv_cache_dtype", "KV cache dtype", func(d api.Deployment) string { return strings.ToLower(d.KVCacheDtype) }},
-	{"free_gpu_memory_fraction", "free GPU memory fraction", func(d api.Deployment) string { return fraction(d.FreeGPUMemoryFraction) }},
+	{
+		"free_gpu_memory_fraction", "free GPU memory fraction",
+		func(d api.Deployment) string { return fraction(d.FreeGPUMemoryFraction) },
+	},
 }
 
 // settings adds a difference for each setting that both sides know. What one
@@ -247,9 +250,11 @@ func incomparable(is api.WorkloadShape, was *api.WorkloadShape) string {
 	case was == nil && is.OpeningTokens == 0, was != nil && is.OpeningTokens == was.OpeningTokens:
 		return ""
 	case was == nil:
-		return fmt.Sprintf("conversations open with texts of %s here; the baseline does not record their length", openingTokens(is.OpeningTokens))
+		return fmt.Sprintf("conversations open with texts of %s here; the baseline does not record their length",
+			openingTokens(is.OpeningTokens))
 	}
-	return fmt.Sprintf("conversations open with texts of %s here, but of %s in the baseline", openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens))
+	return fmt.Sprintf("conversations open with texts of %s here, but of %s in the baseline",
+		openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens))
 }
 
 func lengths(d *api.Distribution) string {
@@ -299,7 +304,8 @@ func modelFamily(s string) string {
 // gpuName leaves out what drivers add to a GPU's name: NVIDIA H100 80GB HBM3 is
 // an H100. Variants such as NVL stay apart.
 func gpuName(s string) string {
-	return without(gpuMemory.ReplaceAllString(strings.ToLower(s), " "), "nvidia", "tensor", "core", "gpu", "sxm", "sxm4", "sxm5", "hbm3", "hbm3e")
+	return without(gpuMemory.ReplaceAllString(strings.ToLower(s), " "), "nvidia", "tensor", "core", "gpu", "sxm", "sxm4",
+		"sxm5", "hbm3", "hbm3e")
 }
 
 var gpuMemory = regexp.MustCompile(`\b[0-9]+ ?gi?b\b`)

@@ -38,11 +38,14 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 	}
 	for _, a := range attributes {
 		was, is := a.get(&b), a.get(&more)
-		if a.key == "title" || a.key == "speculation" || is == "" || is == was || a.key == "model" && modelName(is) == modelName(was) {
+		if a.key == "title" || a.key == "speculation" || is == "" || is == was || a.key == "model" &&
+			modelName(is) == modelName(was) {
 			continue
 		}
 		if was != "" {
-			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system need a baseline of their own", quote(was), b.Name))
+			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1),
+				quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system need a baseline of their own",
+					quote(was), b.Name))
 		}
 		a.set(&b, is)
 	}

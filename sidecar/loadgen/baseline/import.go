@@ -24,7 +24,11 @@ type program struct {
 
 // programs are known by fields that no other's file has together.
 var programs = []program{
-	{"AIPerf", [][]string{{"aiperf_version", "input_config"}, {"input_config", "was_cancelled"}, {"input_config", "request_throughput"}}, readAIPerf},
+	{"AIPerf", [][]string{
+		{"aiperf_version", "input_config"},
+		{"input_config", "was_cancelled"},
+		{"input_config", "request_throughput"},
+	}, readAIPerf},
 	{"GuideLLM", [][]string{{"metadata", "benchmarks"}}, readGuideLLM},
 	{"inference-perf", [][]string{{"load_summary", "successes", "failures"}}, readInferencePerf},
 	{"vLLM bench", [][]string{
@@ -87,7 +91,9 @@ func readProgram(p *program, text []byte, name string, run api.ModeState) (api.B
 		return none, api.Refuse("speculation", quote(string(run.Speculation)), oneOf(speculations))
 	}
 	if !nameSyntax.MatchString(name) {
-		return none, api.Refuse("name", quote(name), "a name for the baseline, since "+p.name+"'s file has none: 1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
+		return none, api.Refuse("name", quote(name),
+			"a name for the baseline, since "+p.name+"'s file has none: 1 to 100 letters, digits, spaces and ._+-, beginning "+
+				"with a letter or digit")
 	}
 	r, err := p.read(text)
 	if err != nil {
@@ -151,7 +157,8 @@ func notTaken(program string, rows []api.BaselineRow) (notes []string) {
 	if len(missing) > 0 {
 		notes = append(notes, "Not recorded in this file of "+program+": "+strings.Join(missing, ", ")+".")
 	}
-	return append(notes, "Not imported from "+program+", which defines it differently: "+strings.Join(append(unlike, "ITL"), ", ")+".")
+	return append(notes, "Not imported from "+program+", which defines it differently: "+strings.Join(append(unlike,
+		"ITL"), ", ")+".")
 }
 
 // labels are those of the values that an import can have. No other program measures ITL as it is measured
@@ -263,5 +270,6 @@ func failures(row api.BaselineRow, failed int) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("At concurrency %d, %d of %d requests failed; the times are those of the others.", row.Concurrency, failed, failed+row.N)}
+	return []string{fmt.Sprintf("At concurrency %d, %d of %d requests failed; the times are those of the others.",
+		row.Concurrency, failed, failed+row.N)}
 }

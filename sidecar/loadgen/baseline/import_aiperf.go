@@ -52,12 +52,13 @@ type aiperf struct {
 	TPOT     stat `json:"inter_token_latency"` // one mean of each answer
 	Latency  stat `json:"request_latency"`
 	Rate     stat `json:"request_throughput"`
-	Output   stat `json:"output_token_throughput"`       // of the tokens as it counts
-	Own      stat `json:"total_osl"`                     // output tokens as its tokenizer counts, or as it was told to count
-	Server   stat `json:"total_usage_completion_tokens"` // output tokens as the server counts
-	Counted  stat `json:"usage_completion_tokens"`       // the same of each answer
-	Hits     stat `json:"overall_usage_prompt_cache_read_pct"`
-	HitsOf   stat `json:"usage_prompt_cache_read_tokens"` // requests whose answer told their cached tokens
+	Output   stat `json:"output_token_throughput"` // of the tokens as it counts
+	// output tokens as its tokenizer counts, or as it was told to count
+	Own     stat `json:"total_osl"`
+	Server  stat `json:"total_usage_completion_tokens"` // output tokens as the server counts
+	Counted stat `json:"usage_completion_tokens"`       // the same of each answer
+	Hits    stat `json:"overall_usage_prompt_cache_read_pct"`
+	HitsOf  stat `json:"usage_prompt_cache_read_tokens"` // requests whose answer told their cached tokens
 }
 
 // aiperfTimes gives the power of ten that makes seconds of a unit.
@@ -91,7 +92,8 @@ func readAIPerf(text []byte) (r results, err error) {
 	if seconds := f.value("benchmark_duration.avg", file.Duration.Avg, 0, maxCount); seconds != nil {
 		row.Seconds = *seconds
 	}
-	r.notes = []string{"ITL: AIPerf's inter-token latency is one mean per answer, which is called TPOT here, and its inter-chunk latency ignores how many tokens a chunk holds."}
+	r.notes = []string{"ITL: AIPerf's inter-token latency is one mean per answer, which is called TPOT here, and its " +
+		"inter-chunk latency ignores how many tokens a chunk holds."}
 	var other api.BaselineRow
 	r.notes = append(r.notes, f.aiperfTokens(file, &row, &other)...)
 	if hits := f.value("overall_usage_prompt_cache_read_pct.avg", file.Hits.Avg, -2, 1); hits != nil &&
@@ -115,23 +117,27 @@ func readAIPerf(text []byte) (r results, err error) {
 // server's, and the notes about it.
 func (f *figures) aiperfTokens(file aiperf, row, other *api.BaselineRow) (notes []string) {
 	tpot := f.stat("inter_token_latency", file.TPOT)
-	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53), f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
+	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53),
+		f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
 	answer := f.value("usage_completion_tokens.avg", file.Counted.Avg, 0, maxCount)
 	all := f.whole("usage_completion_tokens.count", file.Counted.Count, 0, maxCount) == row.N
 	if all && answer != nil && row.RequestsPerSecond != nil {
 		row.OutputTokensPerSecond = new(*answer * *row.RequestsPerSecond)
-		notes = append(notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server counted them.")
+		notes = append(notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server "+
+			"counted them.")
 	}
 	other.OutputTokensPerSecond = f.value("output_token_throughput.avg", file.Output.Avg, 0, maxCount)
 	other.TPOT = tpot
 	switch {
 	case file.Server == (stat{}) && file.Counted == (stat{}): // nothing contradicts it
 		row.TPOT, row.OutputTokensPerSecond = tpot, other.OutputTokensPerSecond
-		return append(notes, "Output tokens: the file has no counts of the server; AIPerf counted them with its own tokenizer.")
+		return append(notes, "Output tokens: the file has no counts of the server; AIPerf counted them with its own "+
+			"tokenizer.")
 	case server == nil || row.OutputTokensPerSecond == nil:
 		return append(notes, "TPOT and output tokens/s: the server did not report the output tokens of every answer.")
 	case own == nil || *own != *server:
-		return append(notes, "TPOT: AIPerf's own tokenizer counted a different number of output tokens than the server; --use-server-token-count makes it use the server's.")
+		return append(notes, "TPOT: AIPerf's own tokenizer counted a different number of output tokens than the server; "+
+			"--use-server-token-count makes it use the server's.")
 	}
 	row.TPOT = tpot
 	return notes
@@ -155,7 +161,8 @@ func aiperfConcurrency(f *figures, file aiperf) (at string, concurrency int) {
 	}
 	const field = "input_config.phases"
 	if len(measured) != 1 {
-		f.refuse(field, strconv.Itoa(len(measured))+" phases that are measured", "one: the figures of several are not told apart")
+		f.refuse(field, strconv.Itoa(len(measured))+" phases that are measured",
+			"one: the figures of several are not told apart")
 		return field, 0
 	}
 	at = fmt.Sprintf("%s[%d]", field, measured[0])

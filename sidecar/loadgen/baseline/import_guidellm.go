@@ -84,20 +84,24 @@ func readGuideLLM(text []byte) (r results, err error) {
 			streams, path = "1", at+".config.strategy"
 		case "concurrent":
 		default:
-			r.notes = append(r.notes, fmt.Sprintf("Benchmarks of strategy %s are left out: a row needs a fixed number of requests in progress.", quote(b.Config.Strategy.Type)))
+			r.notes = append(r.notes, fmt.Sprintf("Benchmarks of strategy %s are left out: a row needs a fixed number of "+
+				"requests in progress.", quote(b.Config.Strategy.Type)))
 			continue
 		}
 		l := level{at: path}
 		l.row, l.other = f.guidellmRow(at, b)
 		l.row.Concurrency = f.whole(path, streams, 1, maxConcurrency)
 		if l.row.TPOT.P50 == nil {
-			r.notes = append(r.notes, fmt.Sprintf("TPOT at concurrency %d: GuideLLM weights each answer by its length, and the answers had different lengths.", l.row.Concurrency))
+			r.notes = append(r.notes, fmt.Sprintf("TPOT at concurrency %d: GuideLLM weights each answer by its length, and "+
+				"the answers had different lengths.", l.row.Concurrency))
 		}
-		r.notes = append(r.notes, failures(l.row, f.whole(at+".metrics.request_totals.errored", b.Metrics.Totals.Errored, 0, maxCount))...)
+		r.notes = append(r.notes, failures(l.row, f.whole(at+".metrics.request_totals.errored", b.Metrics.Totals.Errored, 0,
+			maxCount))...)
 		r.levels = append(r.levels, l)
 	}
 	if len(r.levels) == 0 {
-		f.refuse("benchmarks", "none at a fixed number of requests in progress", "at least one of strategy concurrent or synchronous")
+		f.refuse("benchmarks", "none at a fixed number of requests in progress",
+			"at least one of strategy concurrent or synchronous")
 	}
 	return r, f.err
 }
@@ -118,7 +122,8 @@ func (f *figures) guidellmRow(at string, b guidellmBenchmark) (row, other api.Ba
 	} else {
 		other.TPOT = tpot
 	}
-	other.Latency = f.latency(at+"request_latency.successful.percentiles.p50", at+"request_latency.successful.percentiles.p95",
+	other.Latency = f.latency(at+"request_latency.successful.percentiles.p50",
+		at+"request_latency.successful.percentiles.p95",
 		unlessZero(m.Latency.Successful.Percentiles.P50), unlessZero(m.Latency.Successful.Percentiles.P95), 0)
 	if s := f.value(own+"duration", b.Duration, 0, maxCount); s != nil {
 		row.Seconds = *s

@@ -91,7 +91,8 @@ func decode(d *json.Decoder, text []byte, to any) error {
 	)
 	switch {
 	case errors.As(err, &kind):
-		return api.Refuse(lineName(text, kind.Offset)+", "+cmp.Or(kind.Field, "baseline"), kind.Value, "a value of type "+kind.Type.String())
+		return api.Refuse(lineName(text, kind.Offset)+", "+cmp.Or(kind.Field, "baseline"), kind.Value,
+			"a value of type "+kind.Type.String())
 	case errors.As(err, &syntax):
 		return api.Refuse(lineName(text, syntax.Offset)+", baseline", "this JSON", "JSON: "+syntax.Error())
 	case err != nil:

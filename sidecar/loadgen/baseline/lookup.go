@@ -18,9 +18,12 @@ func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency 
 	rows := rowsOf(b, api.ModeState{Mode: mode, Speculation: speculation})
 	c := api.Column{
 		Mode: mode, Speculation: speculation,
-		TTFT: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TTFT, intervals(r).TTFT }),
-		TPOT: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TPOT, intervals(r).TPOT }),
-		ITL:  lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.ITL, intervals(r).ITL }),
+		TTFT: lookUpPair(rows, concurrency,
+			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TTFT, intervals(r).TTFT }),
+		TPOT: lookUpPair(rows, concurrency,
+			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TPOT, intervals(r).TPOT }),
+		ITL: lookUpPair(rows, concurrency,
+			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.ITL, intervals(r).ITL }),
 		Latency: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) {
 			return r.Latency, intervals(r).Latency
 		}),
@@ -31,14 +34,17 @@ func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency 
 		RequestsPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
 			return r.RequestsPerSecond, intervals(r).RequestsPerSecond
 		}),
-		KVHitRatio: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
+		KVHitRatio: lookUp(rows, concurrency,
+			func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
 	}
 	if b.Kind != KindMeasured {
 		estimate(&c)
 	}
 	for _, m := range latencies(&c) {
-		m.pair.P50.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P50, nil }).Value
-		m.pair.P95.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P95, nil }).Value
+		m.pair.P50.Error = lookUp(rows, concurrency,
+			func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P50, nil }).Value
+		m.pair.P95.Error = lookUp(rows, concurrency,
+			func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P95, nil }).Value
 	}
 	if i := slices.IndexFunc(rows, func(r api.BaselineRow) bool { return r.Concurrency == concurrency }); i >= 0 {
 		c.N, c.Measured, c.LagSeconds = rows[i].N, rows[i].Measured, rows[i].LagSeconds
@@ -66,10 +72,22 @@ func (l latency) errors(r *api.BaselineRow) api.Percentiles {
 
 func latencies(c *api.Column) []latency {
 	return []latency{
-		{"ttft", &c.TTFT, func(m *api.Metrics) *api.Quantiles { return &m.TTFT }, 0, false, func(e *api.RowErrors) api.Percentiles { return e.TTFT }},
-		{"tpot", &c.TPOT, func(m *api.Metrics) *api.Quantiles { return &m.TPOT }, pace, true, func(e *api.RowErrors) api.Percentiles { return e.TPOT }},
-		{"itl", &c.ITL, func(m *api.Metrics) *api.Quantiles { return &m.ITL }, 0, true, func(e *api.RowErrors) api.Percentiles { return e.ITL }},
-		{"latency", &c.Latency, func(m *api.Metrics) *api.Quantiles { return &m.Latency }, 0, false, func(e *api.RowErrors) api.Percentiles { return e.Latency }},
+		{
+			"ttft", &c.TTFT, func(m *api.Metrics) *api.Quantiles { return &m.TTFT }, 0, false,
+			func(e *api.RowErrors) api.Percentiles { return e.TTFT },
+		},
+		{
+			"tpot", &c.TPOT, func(m *api.Metrics) *api.Quantiles { return &m.TPOT }, pace, true,
+			func(e *api.RowErrors) api.Percentiles { return e.TPOT },
+		},
+		{
+			"itl", &c.ITL, func(m *api.Metrics) *api.Quantiles { return &m.ITL }, 0, true,
+			func(e *api.RowErrors) api.Percentiles { return e.ITL },
+		},
+		{
+			"latency", &c.Latency, func(m *api.Metrics) *api.Quantiles { return &m.Latency }, 0, false,
+			func(e *api.RowErrors) api.Percentiles { return e.Latency },
+		},
 	}
 }
 
@@ -129,7 +147,9 @@ func rowsOf(b api.Baseline, mode api.ModeState) []api.BaselineRow {
 	return rows
 }
 
-func lookUpPair(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) (api.Percentiles, api.PercentileIntervals)) api.LookedUpPair {
+func lookUpPair(rows []api.BaselineRow, concurrency int,
+	of func(*api.BaselineRow) (api.Percentiles, api.PercentileIntervals),
+) api.LookedUpPair {
 	return api.LookedUpPair{
 		P50: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
 			values, intervals := of(r)
@@ -178,7 +198,10 @@ func lookUp(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) (
 	found := api.LookedUp{Value: copyOf(between(below.value, above.value, share)), Lookup: api.LookupInterpolated}
 	if below.interval != nil && above.interval != nil {
 		// Wider than that of two independent values: a straight line is a guess, too.
-		found.Interval = &[2]float64{between(below.interval[0], above.interval[0], share), between(below.interval[1], above.interval[1], share)}
+		found.Interval = &[2]float64{
+			between(below.interval[0], above.interval[0], share),
+			between(below.interval[1], above.interval[1], share),
+		}
 	}
 	return found
 }

@@ -76,7 +76,8 @@ func WithIntervals(b api.Baseline) api.Baseline {
 		}
 		r.Intervals = &api.RowIntervals{
 			TTFT: pair(c.TTFT), TPOT: pair(c.TPOT), ITL: pair(c.ITL), Latency: pair(c.Latency),
-			OutputTokensPerSecond: c.OutputTokensPerSecond.Interval, RequestsPerSecond: c.RequestsPerSecond.Interval, KVHitRatio: c.KVHitRatio.Interval,
+			OutputTokensPerSecond: c.OutputTokensPerSecond.Interval, RequestsPerSecond: c.RequestsPerSecond.Interval,
+			KVHitRatio: c.KVHitRatio.Interval,
 		}
 	}
 	return b

@@ -30,8 +30,8 @@ type fault struct{ field, words string }
 const fieldLimit = "max_tokens"
 
 // newObjection reads the body of a failed answer. Fields that it names in members of their own, such as FastAPI's
-// detail[].loc and OpenAI's error.param, are all read. Among mere words only the first field is: a server that names the
-// one it does not know may list those that it does.
+// detail[].loc and OpenAI's error.param, are all read. Among mere words only the first field is: a server that names
+// the one it does not know may list those that it does.
 func newObjection(e *Error, body string) objection {
 	r := objection{Error: e}
 	var v any
@@ -100,9 +100,10 @@ func (r *objection) readMembers(members map[string]any) string {
 // The members of a refusal, as [plain] writes them: those that name a field, those that repeat the request, and those
 // that are the least value of a field.
 var (
-	locators = set("loc", "param", "params", "parameter", "field", "fields", "path", "pointer", "name", "property", "instancepath")
-	echoes   = set("input", "inputvalue", "body", "request", "requestbody", "url")
-	bounds   = map[string]string{"ge": ">=", "min": ">=", "minimum": ">=", "gt": ">", "exclusiveminimum": ">"}
+	locators = set("loc", "param", "params", "parameter", "field", "fields", "path", "pointer", "name", "property",
+		"instancepath")
+	echoes = set("input", "inputvalue", "body", "request", "requestbody", "url")
+	bounds = map[string]string{"ge": ">=", "min": ">=", "minimum": ">=", "gt": ">", "exclusiveminimum": ">"}
 )
 
 func set(names ...string) map[string]bool {
@@ -167,7 +168,8 @@ var echoed = regexp.MustCompile(`(?i)['"]?\binput(?:_value)?['"]?\s*[:=]\s*[{\['
 // mayNameLimit reports whether words about the length of an answer can be the reason of the failure.
 func (r objection) mayNameLimit() bool {
 	status := r.status()
-	return r.isRefusal() || status == http.StatusOK || status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable
+	return r.isRefusal() || status == http.StatusOK || status >= http.StatusInternalServerError &&
+		status != http.StatusServiceUnavailable
 }
 
 // mayBeRefusal reports whether the failure may be a refusal by a server that has no status for one.
@@ -248,7 +250,7 @@ var (
 	}
 	// greatest is a bound from above, in words that have those of the least number in them.
 	greatest = regexp.MustCompile(`(?i)(?:(?:\b(?:not|no|cannot|never)|n't)(?: be)? (?:greater|larger|more|bigger|higher|exceed)|\b(?:less|lower|smaller|fewer) than or equal to)(?: than)?(?: or equal to)? *\d+`)
-	// lengthWords say that the least length is what a server refuses, or that the limit was reached before an answer began.
+	// lengthWords say that the least length is refused, or that the limit was reached before an answer began.
 	lengthWords = regexp.MustCompile(`(?i)minimum|at least|below|>=|greater than|too (small|short|low|few)|limit was reached`)
 	// unsupported says that a server does not know a field at all.
 	unsupported = regexp.MustCompile(`(?i)max_completion_tokens|unsupported|not (?:supported|permitted|allowed|recogni[sz]ed)|unknown|unrecogni[sz]ed|unexpected|deprecated`)

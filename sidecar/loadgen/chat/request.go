@@ -146,8 +146,9 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		r, body, ids := c.probeWith(ctx, try)
 		if r.Cancelled { // by the caller, or because one token took longer than every limit
 			return &Error{
-				Class:   api.ErrorTimeout,
-				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator is stopping",
+				Class: api.ErrorTimeout,
+				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator " +
+					"is stopping",
 			}
 		}
 		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // the few tokens may all be hidden
@@ -276,11 +277,17 @@ func (c *Client) findModel(ctx context.Context) *Error {
 		return err
 	}
 	if len(models) == 0 {
-		return &Error{Class: api.ErrorHTTP4xx, Message: "the server lists no model yet; wait until its workers are up, or set target.model"}
+		return &Error{
+			Class:   api.ErrorHTTP4xx,
+			Message: "the server lists no model yet; wait until its workers are up, or set target.model",
+		}
 	}
 	i := slices.IndexFunc(models, func(id string) bool { return id != "" && !strings.EqualFold(id, "unknown") })
 	if i < 0 {
-		return &Error{Class: api.ErrorHTTP4xx, Message: "the server lists no model by its name; set target.model to the one that its workers serve"}
+		return &Error{
+			Class:   api.ErrorHTTP4xx,
+			Message: "the server lists no model by its name; set target.model to the one that its workers serve",
+		}
 	}
 	c.ext.setModel(models[i])
 	return nil

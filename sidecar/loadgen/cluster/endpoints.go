@@ -47,7 +47,10 @@ func NewEndpoints(endpoints []Endpoint, r Redirector, client *http.Client) (*End
 			return nil, err
 		}
 		if seen[e.Mode] {
-			return nil, &api.FieldError{Field: "mode.endpoints", Value: "a second address for " + describe(e.Mode), Allowed: "one for each mode"}
+			return nil, &api.FieldError{
+				Field: "mode.endpoints", Value: "a second address for " + describe(e.Mode),
+				Allowed: "one for each mode",
+			}
 		}
 		seen[e.Mode] = true
 	}
@@ -73,7 +76,9 @@ func (e *Endpoints) Instance() string { return "" }
 // serves: its /health, where it has one, its list of models, and one answer.
 // Where it does not, they go where they went. It gives an [api.FieldError] for a
 // mode without an address.
-func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool,
+	err error,
+) {
 	if err := offered(e.Offers(), to); err != nil {
 		return false, err
 	}

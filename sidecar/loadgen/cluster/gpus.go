@@ -37,7 +37,11 @@ func gpus(r reading) []gpu {
 	divided := make(map[device]bool)
 	at := func(s Sample) *gpu {
 		l := s.Labels
-		k := key{device{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"]}, l["GPU_I_ID"], cmp.Or(l["exported_pod"], l["pod"])}
+		k := key{
+			device{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"]},
+			l["GPU_I_ID"],
+			cmp.Or(l["exported_pod"], l["pod"]),
+		}
 		if found[k] == nil {
 			page := hostOf(string(l[model.InstanceLabel]))
 			found[k] = &gpu{
@@ -75,7 +79,8 @@ func gpus(r reading) []gpu {
 		}
 	}
 	slices.SortFunc(list, func(a, b gpu) int {
-		return cmp.Or(cmp.Compare(a.page, b.page), cmp.Compare(a.host, b.host), byIndex(a.GPU, b.GPU), cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod))
+		return cmp.Or(cmp.Compare(a.page, b.page), cmp.Compare(a.host, b.host), byIndex(a.GPU, b.GPU),
+			cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod))
 	})
 	return list
 }
@@ -164,7 +169,8 @@ type dealer struct {
 func newDealer(workers []*worker) *dealer {
 	d := &dealer{workers: workers, named: map[string][]*worker{}, hosts: map[string][]*worker{}}
 	inOrder := slices.SortedFunc(slices.Values(workers), func(a, b *worker) int { // of the ports
-		return cmp.Or(cmp.Compare(len(a.instance), len(b.instance)), cmp.Compare(a.instance, b.instance), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(len(a.instance), len(b.instance)), cmp.Compare(a.instance, b.instance),
+			cmp.Compare(a.id, b.id))
 	})
 	for _, w := range inOrder {
 		host := hostOf(w.instance)
@@ -226,14 +232,16 @@ func (ro *roster) dealGPUs(list []gpu, on []*worker) {
 // aboutGPUs says where the way from a GPU to its worker is a guess, or not known.
 func (ro *roster) aboutGPUs() (notes []string) {
 	if len(ro.byOrder) > 0 {
-		notes = append(notes, fmt.Sprintf("GPUs of %s are assigned to the workers there by index, because no metric maps them to workers", few(ro.byOrder)))
+		notes = append(notes, fmt.Sprintf("GPUs of %s are assigned to the workers there by index, because no metric maps "+
+			"them to workers", few(ro.byOrder)))
 	}
 	hosts := make([]string, 0, len(ro.otherGPUs))
 	for _, h := range ro.otherGPUs {
 		hosts = append(hosts, h.Host)
 	}
 	if len(hosts) > 0 {
-		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, because no metric maps them to workers", few(hosts)))
+		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, because no metric maps them to workers",
+			few(hosts)))
 	}
 	return notes
 }

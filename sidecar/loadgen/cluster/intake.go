@@ -24,7 +24,9 @@ type catalogue struct {
 
 // find gives the series that a text names; parse does where it is a new one, and
 // gives nil labels for a text that cannot be read.
-func (c *catalogue) find(text []byte, parse func(text []byte) (name string, labels model.LabelSet)) (s Sample, ok bool) {
+func (c *catalogue) find(text []byte, parse func(text []byte) (name string, labels model.LabelSet)) (s Sample,
+	ok bool,
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s, ok = c.series[string(text)]; ok {
@@ -74,7 +76,8 @@ func (in *intake) add(s Sample, number string) {
 	value, err := strconv.ParseFloat(number, 64)
 	switch {
 	case !wanted:
-	case err != nil && !errors.Is(err, strconv.ErrRange): // beyond a float64's bounds it is infinite, and out of every range
+	// beyond a float64's bounds it is infinite, and out of every range
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		in.unreadable = true
 	case math.IsNaN(value), value == -1 && slices.Contains(engineHitRate, s.Name):
 	case allowed.Has(in.from, s.Name, value):

@@ -58,7 +58,10 @@ var (
 	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
 	// Tokens. vLLM up to 0.9 has gpu_ in the names.
-	prefixHits    = metric{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total", "sglang:cached_tokens_total"}
+	prefixHits = metric{
+		"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total",
+		"sglang:cached_tokens_total",
+	}
 	prefixQueries = metric{
 		"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total", "sglang:prompt_tokens_total",
 	}
@@ -106,7 +109,8 @@ var (
 			plausible.Percent:  {gpuUtilisation},
 			plausible.MiB:      {gpuUsed, gpuFree, gpuTotal},
 			plausible.Total: {
-				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
+				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
+				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 				processStart, countersCreate,
 			},

@@ -44,7 +44,8 @@ type shownProcess struct {
 // ofWorker says whether a sample belongs to the worker behind a page.
 func ofWorker(s Sample) bool {
 	return engineOf(s.Name) != "" ||
-		workerID(s) != "" && slices.ContainsFunc([]metric{workerInflight, workerRequests, cacheUse}, func(m metric) bool { return slices.Contains(m, s.Name) })
+		workerID(s) != "" && slices.ContainsFunc([]metric{workerInflight, workerRequests, cacheUse},
+			func(m metric) bool { return slices.Contains(m, s.Name) })
 }
 
 // pagesOf gives the pages with workers, those first that are no target's own.
@@ -62,7 +63,10 @@ func pagesOf(samples []Sample) []*shownProcess {
 		}
 		p := found[pageOf(s)]
 		if p == nil {
-			p = &shownProcess{pageID: pageOf(s), workers: map[string]bool{}, engine: map[string]bool{}, models: map[string]bool{}}
+			p = &shownProcess{
+				pageID: pageOf(s), workers: map[string]bool{}, engine: map[string]bool{},
+				models: map[string]bool{},
+			}
 			found[p.pageID] = p
 			pages = append(pages, p)
 		}
@@ -72,7 +76,8 @@ func pagesOf(samples []Sample) []*shownProcess {
 		p.start = starts[id]
 	}
 	slices.SortStableFunc(pages, func(a, b *shownProcess) int {
-		return cmp.Or(-boolOrder(a.own, b.own), -boolOrder(a.several, b.several), cmp.Compare(a.instance, b.instance), cmp.Compare(a.job, b.job))
+		return cmp.Or(-boolOrder(a.own, b.own), -boolOrder(a.several, b.several), cmp.Compare(a.instance, b.instance),
+			cmp.Compare(a.job, b.job))
 	})
 	return pages
 }
@@ -110,7 +115,8 @@ func copiesOf(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
 	leaders := map[string]bool{}
 	for _, p := range pages {
 		if p.strays {
-			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; name the page of each worker in cluster.metrics_urls", p.instance))
+			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; "+
+				"name the page of each worker in cluster.metrics_urls", p.instance))
 		}
 		keys := p.keys()
 		if p.several || slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.shows) }) {
@@ -129,7 +135,8 @@ func copiesOf(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
 	}
 	// The further nodes of an engine that spans several have pages with the higher ranks of the first node's scheduler.
 	for _, p := range pages {
-		if p.ranks && !p.leads && slices.ContainsFunc(slices.Collect(maps.Keys(p.models)), func(m string) bool { return leaders[m] }) {
+		if p.ranks && !p.leads && slices.ContainsFunc(slices.Collect(maps.Keys(p.models)),
+			func(m string) bool { return leaders[m] }) {
 			copies[p.pageID] = true
 		}
 	}
@@ -142,7 +149,8 @@ func (p *shownProcess) keys() (keys []string) {
 	case len(p.workers) > 0:
 		return []string{"workers " + text(p.workers)}
 	case p.start+p.created > 0:
-		keys = append(keys, "process "+strconv.FormatFloat(p.start, 'g', -1, 64)+" "+strconv.FormatFloat(p.created, 'g', -1, 64)+p.looks())
+		keys = append(keys, "process "+strconv.FormatFloat(p.start, 'g', -1, 64)+" "+strconv.FormatFloat(p.created, 'g', -1,
+			64)+p.looks())
 	case p.own:
 		keys = append(keys, p.looks())
 	}
@@ -223,7 +231,8 @@ func (s Sample) schedulerOf() (key seriesKey, rank string, sum bool) {
 
 // isRank tells the labels of processes that work on the same requests.
 func isRank(name model.LabelName) bool {
-	return (name == "rank" || strings.HasSuffix(string(name), "_rank")) && !slices.Contains([]model.LabelName{"dp_rank", "attn_dp_rank", "data_parallel_rank"}, name)
+	return (name == "rank" || strings.HasSuffix(string(name), "_rank")) &&
+		!slices.Contains([]model.LabelName{"dp_rank", "attn_dp_rank", "data_parallel_rank"}, name)
 }
 
 // rankOf gives the values of a sample's ranks, by the labels' names; "" where it has none.

@@ -92,7 +92,9 @@ func (p *Pinned) Instances() []string {
 // The caches keep what they hold. It gives an [api.FieldError] for a mode that is
 // not offered, and an error where there are no instances to deal to; the mode is
 // then as before.
-func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool,
+	err error,
+) {
 	if err := offered(p.offers, to); err != nil {
 		return false, err
 	}
@@ -107,7 +109,8 @@ func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(ph
 		return false, fmt.Errorf("cannot get the list of instances, which Round-robin needs: %w", err)
 	}
 	if len(instances) == 0 {
-		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with the endpoint %q", p.shown, generate)
+		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with "+
+			"the endpoint %q", p.shown, generate)
 	}
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
@@ -166,7 +169,8 @@ func (p *Pinned) refresh(ctx context.Context, dealt *[]string, instances []strin
 	}
 	failing := err != nil
 	if failing && !p.failing {
-		p.log.Warn("the instances cannot be refreshed; turns continue on the known ones", "instances", len(*dealt), "error", err)
+		p.log.Warn("the instances cannot be refreshed; turns continue on the known ones", "instances", len(*dealt), "error",
+			err)
 	}
 	p.failing = failing
 	if failing || slices.Equal(*dealt, instances) {

@@ -61,7 +61,8 @@ func promQuery(namespace string) string {
 		all = fmt.Sprintf("{__name__=~%q%s} or {__name__=~%q,exported_namespace=%q}",
 			names, within, strings.Join(gpuMetrics, "|"), namespace)
 	}
-	return fmt.Sprintf("%s or on(__name__, job, instance) (%s and on(job, instance) {__name__=~%q%s})", all, processStart[0], ofEngines, within)
+	return fmt.Sprintf("%s or on(__name__, job, instance) (%s and on(job, instance) {__name__=~%q%s})", all,
+		processStart[0], ofEngines, within)
 }
 
 // errNoneScraped is that of a server that answers, and has nothing of a cluster.

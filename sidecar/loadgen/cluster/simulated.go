@@ -102,7 +102,8 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 	var list api.DecisionList
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if _, err := s.call(ctx, http.MethodGet, "decisions", query, nil, &list); err != nil {
-		return nil, fmt.Errorf("%w: the decisions cannot be read: %s", api.ErrUnavailable, err.Error()) // no fault of who asks
+		// no fault of who asks
+		return nil, fmt.Errorf("%w: the decisions cannot be read: %s", api.ErrUnavailable, err.Error())
 	}
 	return list.Decisions, nil
 }
@@ -114,7 +115,9 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 // refuses, gives an [api.FieldError], and the end of ctx its cause. A switch that
 // fails after the cluster may have begun it is rolled back before Switch returns,
 // within seconds beyond the cluster's restart; Close cuts that short.
-func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool,
+	err error,
+) {
 	if err := s.knock(ctx, func(message string) { report("switching", message) }); err != nil {
 		return false, err
 	}
@@ -153,7 +156,9 @@ func (s *Simulated) Close() {
 
 // bring asks for a mode, and for a restart even in that mode if it must be, and waits until
 // the cluster is ready in it. Where the cluster has refused, it has not begun to switch.
-func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, patience time.Duration, progress func(string)) (begun, cold bool, err error) {
+func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, patience time.Duration,
+	progress func(string),
+) (begun, cold bool, err error) {
 	progress("asking the simulated cluster for " + to.Name())
 	restart, cold, err := s.ask(ctx, to, anew, patience, progress)
 	if err != nil {
@@ -168,7 +173,9 @@ func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, pati
 
 // ask puts a mode until the cluster has taken or refused it: to ask twice does
 // no harm. It gives the length of the restart, and whether there is one.
-func (s *Simulated) ask(ctx context.Context, to api.ModeState, anew bool, patience time.Duration, progress func(string)) (restart time.Duration, cold bool, err error) {
+func (s *Simulated) ask(ctx context.Context, to api.ModeState, anew bool, patience time.Duration,
+	progress func(string),
+) (restart time.Duration, cold bool, err error) {
 	query := url.Values{}
 	if anew {
 		query.Set("restart", "true")
@@ -186,7 +193,9 @@ func (s *Simulated) ask(ctx context.Context, to api.ModeState, anew bool, patien
 }
 
 // await waits until the cluster is ready in a mode.
-func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time.Duration, progress func(string)) error {
+func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time.Duration,
+	progress func(string),
+) error {
 	return until(ctx, patience, progress, func(ctx context.Context) (string, error) {
 		st, err := s.state(ctx)
 		switch {
@@ -204,7 +213,9 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 // until tries again and again until there is an error or nothing left to say.
 // Progress hears of a message that has changed; the last one stands in the error
 // where patience or ctx ends.
-func until(ctx context.Context, patience time.Duration, progress func(string), try func(context.Context) (string, error)) error {
+func until(ctx context.Context, patience time.Duration, progress func(string),
+	try func(context.Context) (string, error),
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %s", patience))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -275,7 +286,9 @@ func (r *refusal) Error() string { return "the simulated cluster reports: " + r.
 // call makes one call of the cluster. It gives a *refusal where the cluster
 // answers but refuses, an [api.FieldError] for a mode that it does not take or
 // where it is no simulated cluster, and what went wrong on the way otherwise.
-func (s *Simulated) call(ctx context.Context, method, path string, query url.Values, in, out any) (status int, err error) {
+func (s *Simulated) call(ctx context.Context, method, path string, query url.Values, in, out any) (status int,
+	err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	u := s.base.JoinPath(path)
@@ -341,6 +354,7 @@ func (s *Simulated) refused(res *http.Response, text []byte, in any) error {
 func (s *Simulated) notSimulated(why string) error {
 	return &api.FieldError{
 		Field: "mode.driver", Value: s.Name(),
-		Allowed: fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s", s.base.JoinPath("state").Redacted(), why),
+		Allowed: fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s",
+			s.base.JoinPath("state").Redacted(), why),
 	}
 }

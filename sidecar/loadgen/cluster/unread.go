@@ -125,7 +125,8 @@ func (p *Prometheus) unread(has parts, verb string, gpus, others []string) (u ap
 		if len(failing) == 0 {
 			return fmt.Sprintf("Prometheus %s %s%s", verb, part, p.where())
 		}
-		return fmt.Sprintf("Prometheus has no metrics of %s%s, and a scrape of its own fails: %s", part, p.where(), listed(failing))
+		return fmt.Sprintf("Prometheus has no metrics of %s%s, and a scrape of its own fails: %s", part, p.where(),
+			listed(failing))
 	}
 	if !has.frontend {
 		u.Frontend = say("a Dynamo frontend", others)
@@ -215,7 +216,10 @@ func (p *Prometheus) askTargets(ctx context.Context) targets {
 		if labels[model.InstanceLabel] == "" {
 			found.known = true
 		} else {
-			found.failing = append(found.failing, scrapeTarget{job: labels[model.JobLabel], instance: labels[model.InstanceLabel]})
+			found.failing = append(found.failing, scrapeTarget{
+				job:      labels[model.JobLabel],
+				instance: labels[model.InstanceLabel],
+			})
 		}
 	}
 	if len(found.failing) > 0 {

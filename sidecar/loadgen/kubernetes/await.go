@@ -27,7 +27,8 @@ func (o *overtaken) Error() string { return o.why }
 
 // setMeanwhile is the overtaken of another mode, set by whom the object names; "": it names nobody.
 func setMeanwhile(by string, to api.Mode) error {
-	return &overtaken{fmt.Sprintf("%s set %s to %s in the meantime; that was left unchanged", cmp.Or(by, "somebody else"), routerMode, spelled(to))}
+	return &overtaken{fmt.Sprintf("%s set %s to %s in the meantime; that was left unchanged", cmp.Or(by, "somebody else"),
+		routerMode, spelled(to))}
 }
 
 // broken is a pod that will not start.
@@ -135,7 +136,8 @@ func (v *watch) missing(g *graph, all []corev1.Pod) string {
 		return v.slow("waiting for Dynamo's operator to take up the change")
 	case v.want.restart != "" && (status.Restart.ObservedID != v.want.restart || status.Restart.Phase != "Completed"):
 		return progress
-	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted, func(p corev1.Pod) bool { return !PodReady(p) }):
+	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted,
+		func(p corev1.Pod) bool { return !PodReady(p) }):
 		return progress
 	case len(wanted) < len(current) || len(current) < len(all):
 		return fmt.Sprintf("%s; old pods still running: %d", progress, len(all)-len(wanted))
@@ -189,7 +191,8 @@ func (v *watch) start(all []corev1.Pod) error {
 func (d *Driver) pods(ctx context.Context, g *graph) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := d.client.Resource(pods).Namespace(g.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ofGraph + "=" + g.Name})
+	list, err := d.client.Resource(pods).Namespace(g.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: ofGraph + "=" + g.Name})
 	if err != nil {
 		return nil, d.explainPods(err)
 	}
@@ -345,7 +348,10 @@ func stopped(p corev1.Pod) (reason, message string) {
 		switch {
 		case w == nil:
 		case w.Reason == "CrashLoopBackOff" && s.RestartCount < 3:
-		case slices.Contains([]string{"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}, w.Reason):
+		case slices.Contains([]string{
+			"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName",
+			"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+		}, w.Reason):
 			return w.Reason, w.Message
 		}
 	}

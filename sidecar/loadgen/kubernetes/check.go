@@ -16,7 +16,10 @@ import (
 
 var (
 	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+	reviews = schema.GroupVersionResource{
+		Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews",
+	}
 )
 
 // Severity says what a finding means for a switch.
@@ -53,7 +56,8 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 		case errors.As(err, new(*old)):
 			f.Do = "upgrade Dynamo's operator and its CRDs to 1.2 or later, or set mode.driver to manual"
 		case errors.As(err, new(*gone)):
-			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get dynamographdeployments -A"
+			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get " +
+				"dynamographdeployments -A"
 		case apierrors.IsForbidden(err):
 			f.Do = "add the rule"
 		default:
@@ -66,12 +70,16 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	all := []Finding{d.found(g, known), d.foundMode(g)}
 	if g.workerPods() == 0 {
 		all = append(all, Finding{
-			Problem, fmt.Sprintf("no component of %s is a worker with replicas: none has the type worker, prefill, decode or main, or requests GPUs", g.id()),
+			Problem, fmt.Sprintf("no component of %s is a worker with replicas: none has the type worker, prefill, decode or "+
+				"main, or requests GPUs", g.id()),
 			"set the type and the replicas of the components that serve the model",
 		})
 	}
 	if needs.Unknown != "" {
-		all = append(all, Finding{Warning, "the number of GPUs is unknown: " + needs.Unknown, "grant get on resourceclaimtemplates and resourceclaims (resource.k8s.io), or create what is missing"})
+		all = append(all, Finding{
+			Warning, "the number of GPUs is unknown: " + needs.Unknown,
+			"grant get on resourceclaimtemplates and resourceclaims (resource.k8s.io), or create what is missing",
+		})
 	}
 	if len(d.opts.Variants) > 0 {
 		all = append(all, d.foundVariant(g))
@@ -99,7 +107,8 @@ func (d *Driver) found(g *graph, known devices) Finding {
 	}
 	f := Finding{Good, fmt.Sprintf("DynamoGraphDeployment %s: %s", g.id(), strings.Join(parts, ", ")), ""}
 	if !g.Status.ready(g.Generation) {
-		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(), "wait until it is, or find out why: kubectl describe dynamographdeployment "+g.Name
+		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(),
+			"wait until it is, or find out why: kubectl describe dynamographdeployment "+g.Name
 	}
 	return f
 }
@@ -108,25 +117,33 @@ func (d *Driver) foundMode(g *graph) Finding {
 	switch at := g.fixed(); {
 	case g.picker() != "":
 		return Finding{
-			Problem, fmt.Sprintf("the router is %s, not the frontend: the mode cannot be switched by patching the frontend", g.picker()),
+			Problem, fmt.Sprintf("the router is %s, not the frontend: the mode cannot be switched by patching the frontend",
+				g.picker()),
 			"set mode.driver to manual, and mode.mode to what the endpoint picker does",
 		}
 	case at != "":
-		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at, routerMode), "remove the argument"}
+		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at,
+			routerMode), "remove the argument"}
 	case g.modeIsOwn():
-		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by spec.restart", g.mode().Name()), ""}
+		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by "+
+			"spec.restart", g.mode().Name()), ""}
 	}
 	if _, i := valueOf(g.Spec.Env, routerMode); i >= 0 {
-		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it", g.mode().Name()), ""}
+		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it",
+			g.mode().Name()), ""}
 	}
-	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode, g.mode().Name()), ""}
+	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode,
+		g.mode().Name()), ""}
 }
 
 func (d *Driver) foundVariant(g *graph) Finding {
 	if s, ok := d.runs(g); ok {
 		return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
 	}
-	return Finding{Warning, "the workers run none of the variants", "add their current settings as a variant, too, so that a rollback can restore them"}
+	return Finding{
+		Warning, "the workers run none of the variants",
+		"add their current settings as a variant, too, so that a rollback can restore them",
+	}
 }
 
 // Rights asks for each right that the driver uses, with the credentials that it has.
@@ -142,9 +159,13 @@ func (d *Driver) Rights(ctx context.Context) []Finding {
 			}
 			switch {
 			case err != nil:
-				missing = append(missing, Finding{Warning, fmt.Sprintf("permission to %s %s cannot be checked: %v", verb, resource, err), ""})
+				missing = append(missing, Finding{Warning, fmt.Sprintf("permission to %s %s cannot be checked: %v", verb, resource,
+					err), ""})
 			case !allowed:
-				missing = append(missing, Finding{Problem, fmt.Sprintf("permission to %s %s is missing", verb, resource), "add this rule to the Role in namespace " + d.opts.Namespace + ": " + rule})
+				missing = append(missing, Finding{
+					Problem, fmt.Sprintf("permission to %s %s is missing", verb, resource),
+					"add this rule to the Role in namespace " + d.opts.Namespace + ": " + rule,
+				})
 			}
 		}
 	}
@@ -181,7 +202,8 @@ func (d *Driver) room(ctx context.Context, c component, known devices) Finding {
 	if annotations[strategyAnnotation] == "Recreate" {
 		return Finding{
 			Warning, c.Name + " is rolled out by Recreate: a reverted switch may hang for a while if no GPUs are spare",
-			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation),
+			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation,
+				unavailableAnnotation),
 		}
 	}
 	surge := surgeOf(annotations[surgeAnnotation], c.count()) * c.nodes()
@@ -192,13 +214,15 @@ func (d *Driver) room(ctx context.Context, c component, known devices) Finding {
 	}
 	do := fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\"", surgeAnnotation, unavailableAnnotation)
 	if each.unknown != "" {
-		return Finding{Warning, fmt.Sprintf("the rollout of %s starts %d additional pod(s), whose GPUs are unknown: %s", c.Name, surge, each.unknown), do}
+		return Finding{Warning, fmt.Sprintf("the rollout of %s starts %d additional pod(s), whose GPUs are unknown: %s",
+			c.Name, surge, each.unknown), do}
 	}
 	text := fmt.Sprintf("the rollout of %s starts %d additional pod(s) and needs %d free GPU(s)", c.Name, surge, needed)
 	free, err := d.FreeGPUs(ctx, each.kind, each.count)
 	switch {
 	case err != nil:
-		return Finding{Warning, text + "; the number of free GPUs is unknown: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
+		return Finding{Warning, text + "; the number of free GPUs is unknown: " + err.Error(), do +
+			", or grant list on nodes and on pods of all namespaces"}
 	case free < needed:
 		return Finding{Problem, fmt.Sprintf("%s; %d are free: it would hang", text, free), do}
 	}

@@ -170,7 +170,9 @@ func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok boo
 // graph meanwhile, where it is gone, or where the process ends. A mode that is not offered, or
 // that the object does not let be set, gives an [api.FieldError], another one's switch an
 // [api.ErrConflict].
-func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool,
+	err error,
+) {
 	if !slices.Contains(d.Offers(), to) {
 		return false, &api.FieldError{Field: "mode", Value: to.Name(), Allowed: "one of " + names(d.Offers())}
 	}
@@ -201,7 +203,9 @@ func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func
 }
 
 // begin patches the object, or finds that an earlier process has.
-func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (wanted, error) {
+func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (wanted,
+	error,
+) {
 	g, err := d.graph(ctx)
 	if err != nil {
 		return wanted{}, err
@@ -232,13 +236,18 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			return err
 		}
 		if n, noted := g.note(); noted && n.By != d.opts.By && time.Now().Before(n.Deadline) {
-			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait until it ends", api.ErrConflict, n.By, g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
+			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait until it ends", api.ErrConflict, n.By,
+				g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
 		}
 		if err := d.routes(g); err != nil {
 			return err
 		}
 		if at := g.fixed(); at != "" && g.mode() != w.mode.Mode {
-			return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(), routerFlag, at, routerMode)}
+			return &api.FieldError{
+				Field: "mode.driver", Value: d.Name(),
+				Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(),
+					routerFlag, at, routerMode),
+			}
 		}
 		w.restart = d.restart(g, *w)
 		if w.note.Restart = w.restart; w.restart != "" {
@@ -260,7 +269,10 @@ func (d *Driver) routes(g *graph) error {
 	if g.picker() == "" {
 		return nil
 	}
-	return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, since the router of %s is %s, not the frontend", g.id(), g.picker())}
+	return &api.FieldError{
+		Field: "mode.driver", Value: d.Name(),
+		Allowed: fmt.Sprintf("manual, since the router of %s is %s, not the frontend", g.id(), g.picker()),
+	}
 }
 
 // restart is the id of the restart that the workers need beside a patch; "" where the patch
@@ -353,7 +365,8 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 	defer cancel()
 	u, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{}); earlier == nil {
+		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).Get(ctx, name,
+			metav1.GetOptions{}); earlier == nil {
 			return nil, &old{d.opts.Namespace + "/" + name}
 		}
 	}
@@ -375,7 +388,8 @@ func (d *Driver) patch(ctx context.Context, ops []operation) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
+	if _, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text,
+		metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
 		return d.explain(err, "patch", name)
 	}
 	return nil
@@ -385,9 +399,11 @@ func (d *Driver) patch(ctx context.Context, ops []operation) error {
 func (d *Driver) explain(err error, verb, name string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the load generator may not %s DynamoGraphDeployment %s/%s; add this rule to its Role: %s: %w", verb, d.opts.Namespace, name, ruleFor(verb, name), err)
+		return fmt.Errorf("the load generator may not %s DynamoGraphDeployment %s/%s; add this rule to its Role: %s: %w",
+			verb, d.opts.Namespace, name, ruleFor(verb, name), err)
 	case apierrors.IsNotFound(err):
-		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found (nvidia.com/v1beta1): %w", d.opts.Namespace, name, err)}
+		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found (nvidia.com/v1beta1): %w", d.opts.Namespace, name,
+			err)}
 	}
 	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
 }
@@ -396,7 +412,8 @@ func (d *Driver) explain(err error, verb, name string) error {
 type old struct{ id string }
 
 func (o *old) Error() string {
-	return fmt.Sprintf("the Kubernetes cluster has DynamoGraphDeployment %s only as %s; KV Booth needs %s", o.id, before.GroupVersion(), Graphs.GroupVersion())
+	return fmt.Sprintf("the Kubernetes cluster has DynamoGraphDeployment %s only as %s; KV Booth needs %s", o.id,
+		before.GroupVersion(), Graphs.GroupVersion())
 }
 
 // gone is an object that is not there.

@@ -37,14 +37,17 @@ func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, stri
 func Credentials(kubeconfig, contextName, namespace string) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: contextName})
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a kubeconfig with the context, none in a pod, or one in ~/.kube/config: "+err.Error())
+		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig,
+			"a kubeconfig with the context, none in a pod, or one in ~/.kube/config: "+err.Error())
 	}
 	if namespace == "" {
 		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", api.Refuse("mode.kubernetes.namespace", namespace, "the namespace of the DynamoGraphDeployment: "+err.Error())
+			return nil, "", api.Refuse("mode.kubernetes.namespace", namespace,
+				"the namespace of the DynamoGraphDeployment: "+err.Error())
 		}
 	}
 	config.UserAgent = "kvbooth"
@@ -75,13 +78,17 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 		if name := serviceOf(d.opts.Target); name != "" {
 			return name, nil
 		}
-		return "", api.Require("mode.kubernetes.name", fmt.Sprintf("the name of the DynamoGraphDeployment in namespace %s, since target.url is not its service", d.opts.Namespace))
+		return "", api.Require("mode.kubernetes.name",
+			fmt.Sprintf("the name of the DynamoGraphDeployment in namespace %s, since target.url is not its service",
+				d.opts.Namespace))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector})
+	list, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: d.opts.Selector})
 	if apierrors.IsNotFound(err) { // the kind in this version, not an object
-		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector}); earlier == nil {
+		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: d.opts.Selector}); earlier == nil {
 			return "", &old{d.opts.Namespace + "/" + d.opts.Selector}
 		}
 	}
@@ -93,7 +100,9 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 		names = append(names, item.GetName())
 	}
 	if len(names) != 1 {
-		return "", api.Refuse("mode.kubernetes.selector", d.opts.Selector, fmt.Sprintf("labels of exactly one DynamoGraphDeployment in namespace %s; they find %d %v", d.opts.Namespace, len(names), names))
+		return "", api.Refuse("mode.kubernetes.selector", d.opts.Selector,
+			fmt.Sprintf("labels of exactly one DynamoGraphDeployment in namespace %s; they find %d %v", d.opts.Namespace,
+				len(names), names))
 	}
 	return names[0], nil
 }
@@ -127,7 +136,8 @@ const podRule = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 // explainPods says what to do where pods cannot be listed.
 func (d *Driver) explainPods(err error) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("the load generator may not list pods in namespace %s; add this rule to its Role: %s: %w", d.opts.Namespace, podRule, err)
+		return fmt.Errorf("the load generator may not list pods in namespace %s; add this rule to its Role: %s: %w",
+			d.opts.Namespace, podRule, err)
 	}
 	return fmt.Errorf("listing pods: %w", err)
 }

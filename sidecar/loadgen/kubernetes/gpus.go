@@ -169,7 +169,8 @@ func (d *Driver) claimed(ctx context.Context, namespace, resource, name string, 
 		each := d.requested(ctx, options[0])
 		for _, other := range options[1:] {
 			if of := d.requested(ctx, other); of.count != each.count {
-				each = gpus{unknown: fmt.Sprintf("%s %s leaves the number to the scheduler", strings.TrimSuffix(resource, "s"), name)}
+				each = gpus{unknown: fmt.Sprintf("%s %s leaves the number to the scheduler", strings.TrimSuffix(resource, "s"),
+					name)}
 			}
 		}
 		sum = sum.plus(each)
@@ -186,7 +187,8 @@ func (d *Driver) requested(ctx context.Context, r deviceRequest) gpus {
 	case kind == "" || r.AdminAccess:
 		return gpus{}
 	case r.AllocationMode != "" && r.AllocationMode != "ExactCount":
-		return gpus{kind: kind, unknown: fmt.Sprintf("a request of device class %s takes %s of the devices", r.DeviceClassName, strings.ToLower(r.AllocationMode))}
+		return gpus{kind: kind, unknown: fmt.Sprintf("a request of device class %s takes %s of the devices",
+			r.DeviceClassName, strings.ToLower(r.AllocationMode))}
 	}
 	return gpus{kind: kind, count: max(1, r.Count)}
 }
@@ -196,7 +198,9 @@ func (d *Driver) driverOf(ctx context.Context, class string) (string, error) {
 	if isGPUClass(class) {
 		return class, nil
 	}
-	u, err := d.allocation("deviceclasses", func(r dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured, error) {
+	u, err := d.allocation("deviceclasses", func(r dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured,
+		error,
+	) {
 		return r.Get(ctx, class, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -215,9 +219,15 @@ func (d *Driver) driverOf(ctx context.Context, class string) (string, error) {
 var allocationVersions = []string{"v1", "v1beta2", "v1beta1"}
 
 // allocation calls the API of dynamic resource allocation in the latest version that the cluster serves.
-func (d *Driver) allocation(resource string, call func(dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured, error)) (u *unstructured.Unstructured, err error) {
+func (d *Driver) allocation(resource string,
+	call func(dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured, error)) (u *unstructured.Unstructured,
+	err error,
+) {
 	for _, version := range allocationVersions {
-		u, err = call(d.client.Resource(schema.GroupVersionResource{Group: "resource.k8s.io", Version: version, Resource: resource}))
+		u, err = call(d.client.Resource(schema.GroupVersionResource{
+			Group: "resource.k8s.io", Version: version,
+			Resource: resource,
+		}))
 		if !apierrors.IsNotFound(err) {
 			return u, err
 		}
@@ -237,7 +247,8 @@ func (d *Driver) FreeGPUs(ctx context.Context, kind string, each int64) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	list, err := d.client.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
+	list, err := d.client.Resource(pods).List(ctx,
+		metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
 	if err != nil {
 		return 0, err
 	}

@@ -11,13 +11,14 @@ import (
 // Needs is what a graph asks of its cluster.
 type Needs struct {
 	Namespace, Name string
-	Pods            int    // of all components
-	GPUs            int64  // of all of them
-	Each            int64  // of the pod with the most
-	Kind            string // of the GPUs: a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
-	Unknown         string // why the number of GPUs is not known; "" where it is
-	Claims          []string
-	Secrets         []string // in the environment, as files, or to pull the images with
+	Pods            int   // of all components
+	GPUs            int64 // of all of them
+	Each            int64 // of the pod with the most
+	// of the GPUs: a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
+	Kind    string
+	Unknown string // why the number of GPUs is not known; "" where it is
+	Claims  []string
+	Secrets []string // in the environment, as files, or to pull the images with
 
 	devices devices
 }

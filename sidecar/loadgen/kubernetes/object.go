@@ -93,7 +93,8 @@ func ReadAll[T any](list *unstructured.UnstructuredList) ([]T, error) {
 	all := make([]T, len(list.Items))
 	for i := range list.Items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &all[i]); err != nil {
-			return nil, fmt.Errorf("%s %s cannot be read: %w", cmp.Or(strings.ToLower(list.Items[i].GetKind()), "object"), list.Items[i].GetName(), err)
+			return nil, fmt.Errorf("%s %s cannot be read: %w", cmp.Or(strings.ToLower(list.Items[i].GetKind()), "object"),
+				list.Items[i].GetName(), err)
 		}
 	}
 	return all, nil

@@ -85,7 +85,10 @@ func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 		}
 	}
 	if w.restart != "" {
-		ops = append(ops, operation{Op: "add", Path: "/spec/restart", Value: map[string]any{"id": w.restart, "strategy": map[string]string{"type": "Parallel"}}})
+		ops = append(ops, operation{
+			Op: "add", Path: "/spec/restart",
+			Value: map[string]any{"id": w.restart, "strategy": map[string]string{"type": "Parallel"}},
+		})
 	}
 	if w.nonce != "" {
 		ops = append(ops, setVariable(g.Spec.Env, "/spec/env", nonceVariable, w.nonce)...)
@@ -151,7 +154,10 @@ func setVariable(env []corev1.EnvVar, path, name, value string) []operation {
 	switch {
 	case i >= 0:
 		at := fmt.Sprintf("%s/%d", path, i)
-		return []operation{{Op: "test", Path: at + "/name", Value: name}, {Op: "replace", Path: at, Value: corev1.EnvVar{Name: name, Value: value}}}
+		return []operation{
+			{Op: "test", Path: at + "/name", Value: name},
+			{Op: "replace", Path: at, Value: corev1.EnvVar{Name: name, Value: value}},
+		}
 	case len(env) == 0:
 		return []operation{{Op: "add", Path: path, Value: []corev1.EnvVar{{Name: name, Value: value}}}}
 	}
@@ -175,5 +181,8 @@ func (g *graph) annotate(n note) []operation {
 
 // unannotate removes the note, if it is still that one.
 func (g *graph) unannotate() []operation {
-	return []operation{{Op: "test", Path: annotationPath, Value: g.Annotations[switching]}, {Op: "remove", Path: annotationPath}}
+	return []operation{
+		{Op: "test", Path: annotationPath, Value: g.Annotations[switching]},
+		{Op: "remove", Path: annotationPath},
+	}
 }

@@ -77,7 +77,10 @@ func (a *Aside) Turn(ctx context.Context, id, message string, maxTokens int, liv
 	r := a.lane.opts.Client.Do(ctx, chat.Request{
 		ID: id, Messages: a.messages, MaxTokens: maxTokens, Instance: a.lane.opts.Driver.Instance(), Live: live,
 	})
-	a.messages = append(a.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content})
+	a.messages = append(a.messages, openai.ChatCompletionMessage{
+		Role:    openai.ChatMessageRoleAssistant,
+		Content: r.Content,
+	})
 	return r
 }
 

@@ -56,7 +56,8 @@ func NewCatalogue(ctx context.Context, process Process, configured api.Settings)
 // nameTarget gives a measured baseline the id of its target, which former versions stored
 // in its notes alone, as this sentence.
 func nameTarget(b *api.Baseline) {
-	if url, ok := strings.CutPrefix(b.Notes, "Measured against "); ok && b.Kind == baseline.KindMeasured && b.Target == nil {
+	if url, ok := strings.CutPrefix(b.Notes, "Measured against "); ok && b.Kind == baseline.KindMeasured &&
+		b.Target == nil {
 		b.Target = &api.TargetID{URL: url, Model: b.Deployment.Model}
 	}
 }
@@ -183,7 +184,8 @@ func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline
 	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
 	if old, err := c.Baseline(b.Name); err == nil {
 		if old.Kind != baseline.KindImported {
-			return b, fmt.Errorf("%w: %q was not imported; rows can only be added to imported baselines", api.ErrConflict, b.Name)
+			return b, fmt.Errorf("%w: %q was not imported; rows can only be added to imported baselines", api.ErrConflict,
+				b.Name)
 		}
 		if b, err = baseline.Join(old, b); err != nil {
 			return b, err
@@ -224,7 +226,8 @@ func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
 	case err != nil:
 		return err
 	case b.Kind == baseline.KindRecorded || isOwn(name):
-		return fmt.Errorf("%w: %q is built in or this target's own; only imported baselines and those made of a sweep can be deleted", api.ErrConflict, name)
+		return fmt.Errorf("%w: %q is built in or this target's own; only imported baselines and those made of a sweep can "+
+			"be deleted", api.ErrConflict, name)
 	case c.Settings().DefaultBaseline == name:
 		return fmt.Errorf("%w: %q is the default baseline; choose another default first", api.ErrConflict, name)
 	}
@@ -267,7 +270,8 @@ func isOwn(name string) bool {
 func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if own, err := c.Baseline(b.Name); err == nil && ofTarget(own, *b.Target) && reflect.DeepEqual(own.Workload, b.Workload) {
+	if own, err := c.Baseline(b.Name); err == nil && ofTarget(own, *b.Target) &&
+		reflect.DeepEqual(own.Workload, b.Workload) {
 		b.Rows = own.Rows
 	}
 	baseline.Merge(&b, row)
@@ -285,7 +289,8 @@ func measured(lane, url string, deployment api.Deployment, shape api.WorkloadSha
 	}
 	return api.Baseline{
 		Name: api.OwnBaseline(lane), Title: title, Kind: baseline.KindMeasured,
-		Notes: "Measured against " + url, Target: &api.TargetID{URL: url, Model: deployment.Model}, Deployment: deployment, Workload: &shape, Rows: []api.BaselineRow{},
+		Notes: "Measured against " + url, Target: &api.TargetID{URL: url, Model: deployment.Model}, Deployment: deployment,
+		Workload: &shape, Rows: []api.BaselineRow{},
 	}
 }
 

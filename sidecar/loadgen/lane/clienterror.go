@@ -31,10 +31,22 @@ type latency struct {
 }
 
 var latencies = []latency{
-	{"TTFT", "ttft", func(m *api.Metrics) *api.Quantiles { return &m.TTFT }, func(c *api.Column) *api.LookedUpPair { return &c.TTFT }, func(s api.SLO) float64 { return s.TTFT }},
-	{"TPOT", "tpot", func(m *api.Metrics) *api.Quantiles { return &m.TPOT }, func(c *api.Column) *api.LookedUpPair { return &c.TPOT }, func(s api.SLO) float64 { return s.TPOT }},
-	{"ITL", "itl", func(m *api.Metrics) *api.Quantiles { return &m.ITL }, func(c *api.Column) *api.LookedUpPair { return &c.ITL }, func(api.SLO) float64 { return 0 }},
-	{"latency", "latency", func(m *api.Metrics) *api.Quantiles { return &m.Latency }, func(c *api.Column) *api.LookedUpPair { return &c.Latency }, func(api.SLO) float64 { return 0 }},
+	{
+		"TTFT", "ttft", func(m *api.Metrics) *api.Quantiles { return &m.TTFT },
+		func(c *api.Column) *api.LookedUpPair { return &c.TTFT }, func(s api.SLO) float64 { return s.TTFT },
+	},
+	{
+		"TPOT", "tpot", func(m *api.Metrics) *api.Quantiles { return &m.TPOT },
+		func(c *api.Column) *api.LookedUpPair { return &c.TPOT }, func(s api.SLO) float64 { return s.TPOT },
+	},
+	{
+		"ITL", "itl", func(m *api.Metrics) *api.Quantiles { return &m.ITL },
+		func(c *api.Column) *api.LookedUpPair { return &c.ITL }, func(api.SLO) float64 { return 0 },
+	},
+	{
+		"latency", "latency", func(m *api.Metrics) *api.Quantiles { return &m.Latency },
+		func(c *api.Column) *api.LookedUpPair { return &c.Latency }, func(api.SLO) float64 { return 0 },
+	},
 }
 
 // Judge says how large the load generator's own error is in figures and in what is made of
@@ -107,8 +119,11 @@ func (l latency) differences(c *api.Comparison, e api.ClientError) api.ClientErr
 }
 
 // against is the worse of an error and the same metric's held against something else.
-func against(e api.ClientError, level api.Verdict, seconds float64, of api.ErrorBasis, ofSeconds float64) api.ClientError {
-	if rank(level) > rank(e.Level) || level == e.Level && e.Of != api.OfP50 && seconds*e.OfSeconds > e.ErrorSeconds*ofSeconds {
+func against(e api.ClientError, level api.Verdict, seconds float64, of api.ErrorBasis,
+	ofSeconds float64,
+) api.ClientError {
+	if rank(level) > rank(e.Level) || level == e.Level && e.Of != api.OfP50 &&
+		seconds*e.OfSeconds > e.ErrorSeconds*ofSeconds {
 		e.Level, e.ErrorSeconds, e.Of, e.OfSeconds = level, seconds, of, ofSeconds
 	}
 	return e
@@ -116,7 +131,8 @@ func against(e api.ClientError, level api.Verdict, seconds float64, of api.Error
 
 // rank orders verdicts by how large the error is.
 func rank(v api.Verdict) int {
-	return slices.Index([]api.Verdict{api.VerdictUnknown, api.VerdictFine, api.VerdictNoticeable, api.VerdictBottleneck}, v)
+	return slices.Index([]api.Verdict{api.VerdictUnknown, api.VerdictFine, api.VerdictNoticeable, api.VerdictBottleneck},
+		v)
 }
 
 // Verdict adds to the health of a process what its lag means for the figures of its lanes.
@@ -133,7 +149,10 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 	case api.VerdictBottleneck:
 		var names []string
 		for _, l := range latencies {
-			if slices.ContainsFunc(metrics, func(e api.ClientError) bool { return e.Metric == l.key && e.Level == worst.Level }) {
+			if slices.ContainsFunc(metrics, func(e api.ClientError) bool {
+				return e.Metric == l.key &&
+					e.Level == worst.Level
+			}) {
 				names = append(names, l.name)
 			}
 		}
@@ -141,7 +160,8 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 		if h.Simulating {
 			advice = "cancel the what-if simulation that runs on the same machine; if that is not enough, " + remedy
 		}
-		h.Reason = fmt.Sprintf("%s cannot be judged: the load generator's own error is %s; %s", listed(names), words(worst), advice)
+		h.Reason = fmt.Sprintf("%s cannot be judged: the load generator's own error is %s; %s", listed(names), words(worst),
+			advice)
 	case api.VerdictNoticeable:
 		h.Reason = fmt.Sprintf("the load generator's own error is %s; the intervals include it", words(worst))
 	default:

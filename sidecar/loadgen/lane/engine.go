@@ -103,7 +103,8 @@ func (l *Lane) inherit(a Inherited) {
 	l.steps.resume(a.Step)
 	a.Corpus, a.Inherited = l.corpus, true
 	l.holdRun(a.Task, nil)
-	l.event(api.EventStart, "load generator", fmt.Sprintf("took over %d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
+	l.event(api.EventStart, "load generator", fmt.Sprintf("took over %d conversations, %s", l.settings.Concurrency,
+		l.mode.Mode.Name()))
 }
 
 var _ Heard = (*observer)(nil)

@@ -94,7 +94,8 @@ func (f *failures) turnWell(at time.Time) {
 	defer f.mu.Unlock()
 	f.well++
 	if !f.lost.IsZero() && at.Sub(f.lost) >= lostAfter {
-		f.log.Info("turns succeed again", "lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile", f.since)
+		f.log.Info("turns succeed again", "lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile",
+			f.since)
 	}
 	f.lost = time.Time{}
 	f.settle(at)
@@ -104,7 +105,8 @@ func (f *failures) turnWell(at time.Time) {
 // The lock is held.
 func (f *failures) settle(at time.Time) {
 	if len(f.classes) > 0 && f.lost.IsZero() && at.Sub(f.last) >= quietAfter {
-		f.log.Info("no turn has failed for a minute", "lane", f.lane, "failed_before", f.total, "within", f.last.Sub(f.began).Round(time.Second))
+		f.log.Info("no turn has failed for a minute", "lane", f.lane, "failed_before", f.total, "within",
+			f.last.Sub(f.began).Round(time.Second))
 		f.classes = nil
 	}
 }

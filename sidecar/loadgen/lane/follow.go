@@ -68,7 +68,8 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 		return
 	}
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
-	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil }) // a change that had failed left another mode than this one
+	// a change that had failed left another mode than this one
+	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil })
 	if from == api.ModeFromDriver {
 		l.shadow.Reset() // a cluster that is switched restarts its workers
 	}

@@ -61,7 +61,8 @@ func NewSender(c Client) workload.Sender { return newTarget(c, func() {}) }
 
 func newTarget(c Client, notify func()) *target {
 	t := &target{
-		client: c, notify: notify, probing: make(chan struct{}, 1), problem: "the target has not answered yet", fresh: freshFor,
+		client: c, notify: notify, probing: make(chan struct{}, 1), problem: "the target has not answered yet",
+		fresh: freshFor,
 	}
 	t.probing <- struct{}{}
 	return t
@@ -292,7 +293,8 @@ func (t *target) notices() []string {
 			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
 	}
 	if n := t.answers.hidden; n >= noticeFrom {
-		all = append(all, fmt.Sprintf("%d of %d answers had tokens, after the server's count, but no text: their latencies are unknown. "+
+		all = append(all, fmt.Sprintf("%d of %d answers had tokens, after the server's count, but no text: their latencies "+
+			"are unknown. "+
 			"Check the server's chat template and its reasoning parser.", n, t.answers.all))
 	}
 	if n := t.answers.unfinished; n >= noticeFrom {

@@ -41,7 +41,10 @@ func (h *history) list() []api.HistoryPoint {
 // point is what a snapshot of this moment would say.
 func (l *Lane) point(now time.Time) api.HistoryPoint {
 	s, _ := l.stateAt(now)
-	p := api.HistoryPoint{Time: now, Running: s.Running, Concurrency: s.Concurrency.Actual, Mode: s.Mode, Speculation: s.Speculation}
+	p := api.HistoryPoint{
+		Time: now, Running: s.Running, Concurrency: s.Concurrency.Actual, Mode: s.Mode,
+		Speculation: s.Speculation,
+	}
 	if s.Running { // else nothing is sent, and the last figures are no live ones
 		p.TTFTP95 = l.record.TTFT(now).P95
 		p.OutputTokensPerSecond = new(l.meter.Rate(now))

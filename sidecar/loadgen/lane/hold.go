@@ -125,7 +125,8 @@ func (l *Lane) hold(now time.Time) {
 	}
 	text := fmt.Sprintf("step %d: reached %d conversations", l.steps.current().ID, l.settings.Concurrency)
 	if held != nil {
-		text = fmt.Sprintf("step %d: held at %d of %d conversations by %s", l.steps.current().ID, held.At, l.settings.Concurrency, l.limit(held.By))
+		text = fmt.Sprintf("step %d: held at %d of %d conversations by %s", l.steps.current().ID, held.At,
+			l.settings.Concurrency, l.limit(held.By))
 	}
 	l.steps.settleAt(now, held)
 	l.event(api.EventStep, "load generator", text)

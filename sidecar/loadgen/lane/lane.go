@@ -150,8 +150,9 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	l := &Lane{
 		opts: opts, process: catalogue.process, catalogue: catalogue, ctx: ctx,
 		phase: api.PhaseStopped, settings: opts.Settings, corpus: opts.Corpus, mode: opts.Mode,
-		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
-		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
+		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now),
+		runID: strconv.FormatInt(now.UnixMilli(), 36),
+		jobs:  make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
 	l.lanes, l.modeFrom = []*Lane{l}, l.sourceOf(opts.Mode)
 	l.target = newTarget(opts.Client, l.notify)
@@ -224,7 +225,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
 		Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
-		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
+		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
+		TargetRPS: l.settings.TargetRPS,
 	}
 	s.Showcase = len(l.asides) > 0
 	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
@@ -245,9 +247,11 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 // shape is what of the workload changes its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
-		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
+		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens,
+		Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
-		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts, Request: l.opts.Request,
+		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
+		Request: l.opts.Request,
 	}
 }
 
@@ -275,7 +279,8 @@ func (l *Lane) prepareStart(by string, req api.StartRequest, limit int) (func(),
 	}
 	switch l.phase {
 	case api.PhaseDraining:
-		return nil, fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it immediately first", api.ErrConflict)
+		return nil, fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it immediately first",
+			api.ErrConflict)
 	case api.PhaseSwitching:
 		return nil, fmt.Errorf("%w: a mode change is in progress; wait until it ends, or cancel it", api.ErrConflict)
 	case api.PhaseRunning:
@@ -382,7 +387,8 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 	if s, ok := c.Find(l.opts.Seed, id); ok {
 		return api.Starter{ID: s.ID, Topic: s.Topic, Text: cmp.Or(s.Text, strings.Join(s.Script, "\n\n"))}, nil
 	}
-	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was reloaded", api.ErrNotFound, c.Name, id)
+	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was "+
+		"reloaded", api.ErrNotFound, c.Name, id)
 }
 
 // endStep keeps what the step under way measured, and ends it. It comes before
@@ -408,7 +414,8 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	l.holdRun(Task{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway, Nonce: l.nonce,
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway,
+		Nonce:    l.nonce,
 		Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
 	}, tap)
 	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))

@@ -54,7 +54,8 @@ func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease,
 	for _, each := range l.lanes {
 		err := each.free()
 		if err == nil && each.phase == api.PhaseDraining {
-			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it immediately first", api.ErrConflict)
+			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it immediately first",
+				api.ErrConflict)
 		}
 		if err != nil {
 			return nil, Before{}, l.of(each, err)
@@ -94,7 +95,8 @@ func (l *Lane) untaken() error {
 	if l.lease == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it", api.ErrConflict, l.lease.noun())
+	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it",
+		api.ErrConflict, l.lease.noun())
 }
 
 // noun is what the lane is taken for.
@@ -156,7 +158,10 @@ func (s *Lease) Begin(ctx context.Context, by string, spans []SpanOn, report fun
 		l := n.Lane
 		l.settings.Concurrency = n.Set.Concurrency
 		l.beginRun(by, n.Set.Seed, 0, int64(n.Set.Midway), n.Tap)
-		s.spans = append(s.spans, &SpanRun{Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l, run: l.run})
+		s.spans = append(s.spans, &SpanRun{
+			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l,
+			run: l.run,
+		})
 	}
 	return s.spans, nil
 }
@@ -172,7 +177,9 @@ func (s *Lease) alive(ctx context.Context) error {
 	return nil
 }
 
-func (s *Lease) beginSwitch(ctx context.Context, by string, spans []SpanOn, report func(string)) ([]*change, <-chan struct{}, error) {
+func (s *Lease) beginSwitch(ctx context.Context, by string, spans []SpanOn, report func(string)) ([]*change,
+	<-chan struct{}, error,
+) {
 	limit := s.lane.catalogue.Settings().MaxConcurrency
 	defer s.lane.lockAll()()
 	if err := s.alive(ctx); err != nil {
@@ -195,7 +202,9 @@ func (s *Lease) beginSwitch(ctx context.Context, by string, spans []SpanOn, repo
 
 // change switches lanes, from the mode in force to itself, too, which makes the caches cold. All
 // locks are held.
-func (s *Lease) change(ctx context.Context, by string, lanes []*Lane, to []api.ModeState, report func(string)) ([]*change, <-chan struct{}) {
+func (s *Lease) change(ctx context.Context, by string, lanes []*Lane, to []api.ModeState,
+	report func(string),
+) ([]*change, <-chan struct{}) {
 	s.begun = true
 	changes := make([]*change, len(lanes))
 	for i, l := range lanes {

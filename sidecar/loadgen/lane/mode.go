@@ -46,7 +46,10 @@ type change struct {
 // process or where the driver knows no modes yet.
 func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm && req.InForce {
-		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "leave it out with confirm, which completes a pending change"}
+		return l.State(), &api.FieldError{
+			Field: "in_force", Value: "true",
+			Allowed: "leave it out with confirm, which completes a pending change",
+		}
 	}
 	if req.Confirm {
 		return l.confirm(req)
@@ -121,8 +124,11 @@ func (l *Lane) checkJoint(to api.ModeState) error {
 
 func newChange(l *Lane, by string, to api.ModeState) *change {
 	return &change{
-		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload", Started: time.Now()},
-		by:         by, lane: l.opts.Name,
+		ModeChange: api.ModeChange{
+			From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload",
+			Started: time.Now(),
+		},
+		by: by, lane: l.opts.Name,
 	}
 }
 
@@ -195,7 +201,8 @@ func (l *Lane) free() error {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
-		return fmt.Errorf("%w: a change to %s is in progress; wait until it ends, or cancel it", api.ErrConflict, l.change.To.Mode.Name())
+		return fmt.Errorf("%w: a change to %s is in progress; wait until it ends, or cancel it", api.ErrConflict,
+			l.change.To.Mode.Name())
 	}
 	return nil
 }
@@ -238,7 +245,10 @@ func (l *Lane) takesWord() bool {
 func (l *Lane) declare(by string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.takesWord() {
-		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name())}
+		return &api.FieldError{
+			Field: "in_force", Value: "true",
+			Allowed: fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name()),
+		}
 	}
 	if err := l.free(); err != nil {
 		return err

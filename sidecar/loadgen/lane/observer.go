@@ -63,7 +63,9 @@ func (o *observer) save(c *workload.Conversation, status api.ConversationStatus,
 }
 
 // ConversationOf is a conversation of a lane as the store keeps it.
-func ConversationOf(lane string, c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) api.Conversation {
+func ConversationOf(lane string, c *workload.Conversation, status api.ConversationStatus, done int,
+	ended *time.Time,
+) api.Conversation {
 	return api.Conversation{
 		ID: c.ID, Lane: lane, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
 		Status: status, TurnsPlanned: c.Planned, TurnsDone: done, Started: c.Started, Ended: ended,
@@ -138,7 +140,9 @@ func Uncounted(r *chat.Result) int {
 
 // Measure gives a turn of a lane that began in a step: as the window takes it, and as the store
 // keeps it.
-func Measure(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) (stats.Sample, api.Turn) {
+func Measure(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) (stats.Sample,
+	api.Turn,
+) {
 	s := newSample(t, r, step, counted)
 	return s, newTurn(lane, t, r, step, &s)
 }

@@ -66,7 +66,8 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.drop(now, reason)
 		return
 	}
-	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency && n.Mode == row.Mode && n.Speculation == row.Speculation {
+	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency && n.Mode == row.Mode &&
+		n.Speculation == row.Speculation {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
@@ -79,7 +80,8 @@ func (l *Lane) drop(now time.Time, reason string) {
 	step := l.steps.current()
 	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
-		Concurrency: levelOf(l.settings.Concurrency, step.Held), Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
+		Concurrency: levelOf(l.settings.Concurrency, step.Held), Mode: l.mode.Mode, Speculation: l.mode.Speculation,
+		Time: now, Reason: reason,
 	}
 }
 
@@ -102,8 +104,10 @@ func sufficesAtEnd(now time.Time, step api.Step, wait time.Duration) bool {
 // is a span, whose owner keeps what it measured. The lock is held.
 func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
-	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 && !sufficesAtEnd(now, step, wait) {
-		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step that lasted %[2]g s",
+	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 &&
+		!sufficesAtEnd(now, step, wait) {
+		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step "+
+			"that lasted %[2]g s",
 			(settleSpan-wait).Seconds(), settleSpan.Seconds(), settleSpan.Seconds()/2))
 	}
 }

@@ -33,7 +33,8 @@ func (c *Catalogue) checkRunning(s api.Settings) error {
 	for _, l := range c.lanes {
 		state := l.State()
 		if n := state.Concurrency.Target; state.Phase != api.PhaseStopped && n > s.MaxConcurrency {
-			return api.Refuse("max_concurrency", s.MaxConcurrency, fmt.Sprintf("at least %d, the concurrency of lane %s; lower that first", n, l.opts.Name))
+			return api.Refuse("max_concurrency", s.MaxConcurrency,
+				fmt.Sprintf("at least %d, the concurrency of lane %s; lower that first", n, l.opts.Name))
 		}
 	}
 	return nil

@@ -101,8 +101,10 @@ func (r *reading) totals() api.Totals {
 func (r *reading) shownTarget() api.Target {
 	problem := r.target.state()
 	t := api.Target{
-		Kind: cmp.Or(r.opts.Target, api.TargetUnknown), URL: r.opts.Client.Root(), Model: r.opts.Client.Model(), Deployment: r.deployment,
-		Reachable: problem == "", Problem: problem, Notices: r.target.notices(), Probes: r.opts.Client.Probes() + r.probesElsewhere.Load(),
+		Kind: cmp.Or(r.opts.Target, api.TargetUnknown), URL: r.opts.Client.Root(), Model: r.opts.Client.Model(),
+		Deployment: r.deployment,
+		Reachable:  problem == "", Problem: problem, Notices: r.target.notices(), Probes: r.opts.Client.Probes() +
+			r.probesElsewhere.Load(),
 	}
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {
 		t.Kind = api.TargetSimulated
@@ -254,7 +256,8 @@ func (r *reading) gauges() stats.Gauges {
 	}
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target, ActiveConversations: r.state.Concurrency.Actual,
-		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
+		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
+		Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,

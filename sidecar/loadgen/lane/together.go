@@ -129,7 +129,8 @@ func (l *Lane) disturbed() string {
 	for _, other := range l.others() {
 		names = append(names, other.opts.Name)
 	}
-	return fmt.Sprintf("%d of the workers also serve lane %s: the lanes affect each other", n, strings.Join(names, " and "))
+	return fmt.Sprintf("%d of the workers also serve lane %s: the lanes affect each other", n,
+		strings.Join(names, " and "))
 }
 
 // goAll runs f as a job that every one of the lanes waits for. All locks are held.

@@ -90,8 +90,8 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	c.Workers = append(c.Workers, WorkerCount{at, now})
 }
 
-// setHits computes the shares from what the counters have grown by since the start. Ends of requests that began before it
-// can make a share of more than one, which is none.
+// setHits computes the shares from what the counters have grown by since the start. Ends of requests that began
+// before it can make a share of more than one, which is none.
 func (c *Cluster) setHits(counted map[string][2]float64) {
 	c.Hits = nil
 	for _, source := range []string{"prediction", "frontend", "engine"} {
@@ -155,7 +155,8 @@ func (r *Report) eventLines() (lines []string) {
 		if i == mostEvents {
 			return append(lines, fmt.Sprintf("and %d more", len(r.Events)-mostEvents))
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", clock(e.Time), strings.ReplaceAll(string(e.Kind), "_", " "), printable(e.Text), printable(e.By)))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", clock(e.Time), strings.ReplaceAll(string(e.Kind), "_", " "),
+			printable(e.Text), printable(e.By)))
 	}
 	return lines
 }

@@ -83,11 +83,22 @@ var quantities = func() []quantity {
 		quantity{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
 		quantity{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
 		quantity{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
-		quantity{name: "errors", unit: amount, value: func(r *Report) *float64 { return finished(r, float64(r.Turns.Failed)) }},
-		quantity{name: "output_tokens_per_second", unit: amount, value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value }},
-		quantity{name: "requests_per_second", unit: amount, value: func(r *Report) *float64 { return r.RequestsPerSecond.Value }},
+		quantity{name: "errors", unit: amount, value: func(r *Report) *float64 {
+			return finished(r, float64(r.Turns.Failed))
+		}},
+		quantity{
+			name: "output_tokens_per_second", unit: amount,
+			value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value },
+		},
+		quantity{
+			name: "requests_per_second", unit: amount,
+			value: func(r *Report) *float64 { return r.RequestsPerSecond.Value },
+		},
 		quantity{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
-		quantity{name: "verdict", unit: word, words: []string{"ok", "noticeable", "bottleneck", "unknown"}, word: func(r *Report) string { return r.Client.Verdict }})
+		quantity{
+			name: "verdict", unit: word, words: []string{"ok", "noticeable", "bottleneck", "unknown"},
+			word: func(r *Report) string { return r.Client.Verdict },
+		})
 }()
 
 // finished is the value where any turn has ended well or failed, else not known.
@@ -113,7 +124,8 @@ func Allowed() string {
 			words = append(words, q.name+"="+strings.Join(q.words, "|"))
 		}
 	}
-	return fmt.Sprintf("a name, one of > >= < <=, and a value: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
+	return fmt.Sprintf("a name, one of > >= < <=, and a value: %s with a duration (ttft_p95>600ms); %s with a "+
+		"percentage (error_rate>1%%); %s with a number; or %s",
 		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
 }
 

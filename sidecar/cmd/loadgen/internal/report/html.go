@@ -53,7 +53,10 @@ func (r *Report) onPage(title, warning string) laneOnPage {
 func (r *Report) cards() []card {
 	cards := []card{r.outcomeCard()}
 	for _, o := range r.SLO {
-		c := card{Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–", Below: "not measured"}
+		c := card{
+			Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–",
+			Below: "not measured",
+		}
 		if o.P95 != nil {
 			c.Value, c.Below, c.Class = milliseconds(*o.P95), "SLO "+milliseconds(o.Threshold), "good"
 			switch {
@@ -90,7 +93,10 @@ func (r *Report) cards() []card {
 
 // outcomeCard is whether the run is good: by its conditions where it has any, else by the SLO.
 func (r *Report) outcomeCard() card {
-	c := card{Name: "SLO", Value: r.slo(), Below: "p95 of the whole run", Class: map[string]string{"met": "good", "missed": "bad"}[r.slo()]}
+	c := card{
+		Name: "SLO", Value: r.slo(), Below: "p95 of the whole run",
+		Class: map[string]string{"met": "good", "missed": "bad"}[r.slo()],
+	}
 	if c.Value == "" {
 		c.Value, c.Below = "–", "not measured"
 	}
@@ -126,7 +132,10 @@ func (r *Report) charts() []chart.Chart {
 	}
 	turns, tokens := make([]chart.Stack, len(r.Series)), false
 	for i, p := range r.Series {
-		turns[i].Parts = []chart.Part{{Class: "first", Name: "completed", Value: float64(p.OK) / p.Seconds}, {Class: "bad", Name: "failed", Value: float64(p.Failed) / p.Seconds}}
+		turns[i].Parts = []chart.Part{
+			{Class: "first", Name: "completed", Value: float64(p.OK) / p.Seconds},
+			{Class: "bad", Name: "failed", Value: float64(p.Failed) / p.Seconds},
+		}
 		tokens = tokens || p.OutputTokensPerSecond > 0
 	}
 	perSecond := chart.Stacks("Turns per second", "turns/s", "time since the start", 1, turns)
@@ -134,7 +143,13 @@ func (r *Report) charts() []chart.Chart {
 	byTurn := make([]chart.Stack, 0, 2*len(r.TTFTByTurn))
 	for _, t := range r.TTFTByTurn {
 		if t.P50 != nil && t.P95 != nil {
-			byTurn = append(byTurn, chart.Stack{Label: "turn " + t.Turn, Parts: []chart.Part{{Class: "first", Name: "p50", Value: 1000 * *t.P50}, {Class: "rest", Name: "p95", Value: 1000 * (*t.P95 - *t.P50)}}})
+			byTurn = append(byTurn, chart.Stack{
+				Label: "turn " + t.Turn,
+				Parts: []chart.Part{
+					{Class: "first", Name: "p50", Value: 1000 * *t.P50},
+					{Class: "rest", Name: "p95", Value: 1000 * (*t.P95 - *t.P50)},
+				},
+			})
 		}
 	}
 	output := chart.Curve{Class: "first", Name: "output tokens/s"}

@@ -12,7 +12,8 @@ func (r *Report) pairRows() []row {
 	if t == nil {
 		return []row{{"Two lanes", []string{"not compared: the workload had ended"}}}
 	}
-	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), printable(t.A.Target), t.B.Mode.Name(), printable(t.B.Target), plural(t.Pairs, "pair"))}
+	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), printable(t.A.Target), t.B.Mode.Name(),
+		printable(t.B.Target), plural(t.Pairs, "pair"))}
 	for _, m := range t.Metrics {
 		lines = append(lines, pairLine(m))
 	}
@@ -25,7 +26,10 @@ func (r *Report) pairRows() []row {
 
 // pairLine is one metric: both values, and the difference with its interval.
 func pairLine(m api.PairedMetric) string {
-	name := map[string]string{"ttft": "mean TTFT", "ttft_p95": "TTFT p95", "tpot": "mean TPOT", "latency": "mean latency", "kv_hit_ratio": "KV cache hit"}[m.Metric]
+	name := map[string]string{
+		"ttft": "mean TTFT", "ttft_p95": "TTFT p95", "tpot": "mean TPOT", "latency": "mean latency",
+		"kv_hit_ratio": "KV cache hit",
+	}[m.Metric]
 	number := milliseconds
 	if m.Metric == "kv_hit_ratio" {
 		number = percent

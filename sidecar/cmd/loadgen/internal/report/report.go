@@ -139,7 +139,8 @@ type Objective struct {
 
 // Client is how large the load generator's own error was.
 type Client struct {
-	Verdict           string            `json:"verdict"` // of the whole run: ok, noticeable, bottleneck (too large) or unknown
+	// of the whole run: ok, noticeable, bottleneck (too large) or unknown
+	Verdict           string            `json:"verdict"`
 	Seconds           int               `json:"seconds"` // with a verdict
 	BottleneckSeconds int               `json:"bottleneck_seconds"`
 	WorstLagSeconds   float64           `json:"worst_lag_seconds"` // p95 of any 10 s
@@ -211,8 +212,9 @@ func NewBuilder(run Run) *Builder {
 	state := run.Status.State
 	r := &Report{
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
-		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339), Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
-		Target: run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
+		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
+		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
+		Target:  run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
@@ -253,7 +255,8 @@ func (b *Builder) Add(t *api.Turn) {
 		p.OK++
 		p.ttft, p.tpot = appendKnown(p.ttft, t.TTFT), appendKnown(p.tpot, t.TPOT)
 	}
-	for i, tokens := range stats.Arrived(t, b.run.TokensPerChunk, b.run.Started, b.run.Ended.Sub(b.run.Started), len(r.Series)) {
+	for i, tokens := range stats.Arrived(t, b.run.TokensPerChunk, b.run.Started, b.run.Ended.Sub(b.run.Started),
+		len(r.Series)) {
 		r.Series[i].OutputTokensPerSecond += tokens / r.Series[i].Seconds
 	}
 }
@@ -295,7 +298,10 @@ func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...st
 		}
 		return strings.Compare(string(a.Class), string(b.Class))
 	})
-	r.SLO = []Objective{objective("ttft", r.Metrics.TTFT, b.run.SLO.TTFT), objective("tpot", r.Metrics.TPOT, b.run.SLO.TPOT)}
+	r.SLO = []Objective{
+		objective("ttft", r.Metrics.TTFT, b.run.SLO.TTFT),
+		objective("tpot", r.Metrics.TPOT, b.run.SLO.TPOT),
+	}
 	r.Notes = append(r.Notes, notes...)
 	slices.Sort(r.ttft)
 	for i := range r.Series {
@@ -361,7 +367,8 @@ func (r *Report) AllFailed() string {
 		return ""
 	}
 	most := r.Errors[0]
-	return fmt.Sprintf("no turn succeeded: %s failed, %d as %s: %s", plural(r.Turns.Failed, "turn"), most.N, most.Class, most.Message)
+	return fmt.Sprintf("no turn succeeded: %s failed, %d as %s: %s", plural(r.Turns.Failed, "turn"), most.N, most.Class,
+		most.Message)
 }
 
 // Measured says whether any turn ended well, or failed, so that there is something to judge.

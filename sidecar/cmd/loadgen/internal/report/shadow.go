@@ -112,7 +112,8 @@ func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTok
 	r := &Shadow{
 		Program: program,
 		Trace: ShadowTrace{
-			File: filepath.Base(file), Form: string(s.Form), Requests: s.Requests, Seconds: f.At.Seconds(), Arrivals: s.Arrivals.Seconds(), Lines: s.Lines,
+			File: filepath.Base(file), Form: string(s.Form), Requests: s.Requests, Seconds: f.At.Seconds(),
+			Arrivals: s.Arrivals.Seconds(), Lines: s.Lines,
 			Unused: s.Unused, Disordered: s.Disordered, Cut: s.Cut,
 		},
 		Setting: ShadowSetting{f.Workers, f.Capacity, blockTokens},
@@ -174,7 +175,10 @@ func (r *Shadow) Write(w io.Writer, format string) error {
 func (r *Shadow) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
-	_ = c.Write([]string{"part", "policy", "workers", "blocks", "hit_ratio", "prefill_tokens", "inflight_spread", "crowded_requests"})
+	_ = c.Write([]string{
+		"part", "policy", "workers", "blocks", "hit_ratio", "prefill_tokens", "inflight_spread",
+		"crowded_requests",
+	})
 	for _, p := range r.Policies {
 		spread := ""
 		if p.Spread != nil {
@@ -188,7 +192,10 @@ func (r *Shadow) writeCSV(w io.Writer) error {
 	for _, curve := range r.curves() {
 		for _, p := range curve.points {
 			for _, name := range policyNames(p) {
-				_ = c.Write([]string{curve.part, name, strconv.Itoa(p.Workers), strconv.Itoa(p.Blocks), number(p.Hit[name]), "", "", ""})
+				_ = c.Write([]string{
+					curve.part, name, strconv.Itoa(p.Workers), strconv.Itoa(p.Blocks), number(p.Hit[name]), "", "",
+					"",
+				})
 			}
 		}
 	}
@@ -217,7 +224,8 @@ func (r *Shadow) curves() (all []shadowCurve) {
 	s := r.Setting
 	if len(r.ByCapacity) > 0 {
 		all = append(all, shadowCurve{
-			"by_capacity", fmt.Sprintf("Hit rate by cache capacity, %s", plural(s.Workers, "worker")), "blocks per worker", r.ByCapacity,
+			"by_capacity", fmt.Sprintf("Hit rate by cache capacity, %s", plural(s.Workers, "worker")), "blocks per worker",
+			r.ByCapacity,
 			func(p ShadowPoint) int { return p.Blocks },
 		})
 	}
@@ -234,8 +242,10 @@ func (r *Shadow) curves() (all []shadowCurve) {
 func (r *Shadow) Facts() []string {
 	t, s := r.Trace, r.Setting
 	facts := []string{
-		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), read from %d lines (%s format).", t.Requests, t.Seconds, t.Arrivals, t.Lines, t.Form),
-		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks, s.BlockTokens, s.Blocks*s.BlockTokens),
+		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), read from %d lines (%s format).", t.Requests, t.Seconds,
+			t.Arrivals, t.Lines, t.Form),
+		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks,
+			s.BlockTokens, s.Blocks*s.BlockTokens),
 	}
 	return append(facts, r.Assumptions...)
 }
@@ -254,19 +264,23 @@ func (r *Shadow) Doubts() (doubts []string) {
 		doubts = append(doubts, fmt.Sprintf("%d lines were out of order and were sorted into place.", t.Disordered))
 	}
 	if a := r.Account; a != nil {
-		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modelled hit rate is %s; the workers reported %s (%d requests, error %.1f points).",
+		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modelled hit rate is %s; the workers "+
+			"reported %s (%d requests, error %.1f points).",
 			percent(a.ModelledRatio), percent(a.MeasuredRatio), a.Requests, 100*a.Error))
 		if a.Error > MaxCacheError {
-			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other policies. Check the cache capacity and --answers.", 100*MaxCacheError))
+			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other "+
+				"policies. Check the cache capacity and --answers.", 100*MaxCacheError))
 		}
 	}
 	if c := r.Choices; c != nil {
-		doubts = append(doubts, fmt.Sprintf("Choice model: in %s of the %d turns with a clear margin, the router chose the worker that the kv formula predicts (%s of turns are clear; %d of all %d agree, %d are ties).",
+		doubts = append(doubts, fmt.Sprintf("Choice model: in %s of the %d turns with a clear margin, the router chose the "+
+			"worker that the kv formula predicts (%s of turns are clear; %d of all %d agree, %d are ties).",
 			percent(c.Agreement), c.Clear, percent(c.Coverage), c.Agreed, c.Turns, c.Tied))
 	}
 	for _, p := range r.Policies {
 		if crowded := float64(p.Crowded) / float64(max(p.Requests, 1)); crowded > .01 {
-			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room besides those in progress. A real engine would have queued them.", p.Policy, percent(crowded)))
+			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room besides those in progress. "+
+				"A real engine would have queued them.", p.Policy, percent(crowded)))
 		}
 	}
 	return doubts
@@ -279,7 +293,8 @@ func (r *Shadow) WriteTable(w io.Writer) error {
 	for _, fact := range r.Facts() {
 		fmt.Fprintf(&b, "- %s\n", fact)
 	}
-	fmt.Fprintf(&b, "\n| %-20s | hit rate | tokens to prefill | in-flight spread |\n|%s|---------:|------------------:|-----------------:|\n", "policy", strings.Repeat("-", 22))
+	fmt.Fprintf(&b, "\n| %-20s | hit rate | tokens to prefill | in-flight spread "+
+		"|\n|%s|---------:|------------------:|-----------------:|\n", "policy", strings.Repeat("-", 22))
 	for _, p := range r.Policies {
 		fmt.Fprintf(&b, "| %-20s | %8s | %17d | %16s |\n", p.Policy, percent(p.HitRatio), p.PrefillTokens, p.spread())
 	}
@@ -303,7 +318,8 @@ func (r *Shadow) WriteCurves(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range r.curves() {
 		names := policyNames(c.points[0])
-		fmt.Fprintf(&b, "\n## %s\n\n| %s | %s |\n|---:|%s\n", c.title, c.across, strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
+		fmt.Fprintf(&b, "\n## %s\n\n| %s | %s |\n|---:|%s\n", c.title, c.across, strings.Join(names, " | "),
+			strings.Repeat("---:|", len(names)))
 		for _, p := range c.points {
 			fmt.Fprintf(&b, "| %d |", c.at(p))
 			for _, name := range names {

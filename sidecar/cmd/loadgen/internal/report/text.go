@@ -68,7 +68,8 @@ func (r *Report) span() string {
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
-	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode, cause)
+	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode,
+		cause)
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
@@ -119,7 +120,8 @@ type row struct {
 
 // rows are the lines below the latencies, for the terminal and the page.
 func (r *Report) rows() []row {
-	rows := []row{{"Turns", []string{fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled)}}}
+	rows := []row{{"Turns", []string{fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK,
+		r.Turns.Failed, r.Turns.Cancelled)}}}
 	add := func(name string, lines ...string) {
 		if len(lines) > 0 {
 			rows = append(rows, row{name, lines})
@@ -236,7 +238,8 @@ func (o Objective) doubt() string {
 		return " (" + o.Withheld + ")"
 	}
 	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
-		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", milliseconds(o.Interval[0]), milliseconds(o.Interval[1]))
+		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", milliseconds(o.Interval[0]),
+			milliseconds(o.Interval[1]))
 	}
 	return ""
 }
@@ -263,15 +266,18 @@ func (r *Report) baselineLines() []string {
 	case c.Withheld != "":
 		return []string{fmt.Sprintf("%s: not compared: %s", c.Title, c.Withheld)}
 	case c.Settling:
-		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %.0f s of counted turns", c.Title, c.SettlingFor)}
+		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %.0f s of counted turns", c.Title,
+			c.SettlingFor)}
 	}
-	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title, plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
+	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title,
+		plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
 	for _, column := range c.Columns {
 		lines = append(lines, fmt.Sprintf("vs. %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
 	}
 	var unlike []string
 	for _, d := range c.Differences {
-		unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live), printable(d.Baseline)))
+		unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live),
+			printable(d.Baseline)))
 	}
 	if len(unlike) > 0 {
 		lines = append(lines, "differs from the baseline: "+strings.Join(unlike, "; "))
