@@ -72,19 +72,19 @@ func TestLagHistory(t *testing.T) {
 // The bound holds what a lag truly adds, and is not much larger, whether the target's times are alike or spread
 // widely.
 func TestBoundOfTheError(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	stop := func() float64 { // a process that does not run for a quarter of the time, 20 ms at once
-		return max(0, .02*(4*r.Float64()-3)) + .0001
-	}
 	for name, spread := range map[string]float64{"alike": 0, "as wide as the lag": .01, "wide": .5} {
 		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 1))
+			stop := func() float64 { // a process that does not run for a quarter of the time, 20 ms at once
+				return max(0, .02*(4*r.Float64()-3)) + .0001
+			}
 			var lag Lag
 			for range 3000 {
 				lag.Timer.Add(time.Duration(stop() * float64(time.Second)))
 				lag.Stream.Add(100 * time.Microsecond)
 			}
 			var truth, measured []float64
-			for range 1000 {
+			for range 10_000 {
 				v := .2 + spread*r.Float64()
 				truth, measured = append(truth, v), append(measured, v+stop())
 			}
