@@ -1,0 +1,191 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Gamma is the parameter of the spending function. Hwang, Shih and DeCani, "Group sequential designs using a family of
+// type I error probability spending functions", Statistics in Medicine 9 (1990).
+const Gamma = -2
+
+// spent is the share of the error that may be spent up to a share of the trial.
+func spent(share float64) float64 { return math.Expm1(-Gamma*share) / math.Expm1(-Gamma) }
+
+// Look is one analysis of a trial.
+type Look struct {
+	Blocks int     `json:"blocks"` // so far; information grows in proportion
+	Share  float64 `json:"share"`  // of the blocks that fit into the time limit; 1 at the last look
+}
+
+// normal is the standard normal distribution.
+var normal = distuv.UnitNormal
+
+// Boundaries computes critical values and keeps them, since Decide asks for the same ones after every block. The zero
+// value is ready for use, by one goroutine.
+type Boundaries struct{ known map[string][]float64 }
+
+// at returns [Boundary] from what is kept; nil keeps nothing.
+func (b *Boundaries) at(alpha float64, looks []Look) []float64 {
+	if b == nil {
+		return Boundary(alpha, looks)
+	}
+	key := fmt.Sprint(alpha, looks)
+	if found, ok := b.known[key]; ok {
+		return found
+	}
+	if b.known == nil {
+		b.known = map[string][]float64{}
+	}
+	b.known[key] = Boundary(alpha, looks)
+	return b.known[key]
+}
+
+// Boundary returns the critical value of |Z| at each look of a symmetric two-sided test that spends alpha by the shares
+// of the looks: Lan and DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983). It is +Inf
+// where a look has nothing to spend.
+func Boundary(alpha float64, looks []Look) []float64 {
+	spend := make([]float64, len(looks))
+	information := make([]float64, len(looks))
+	for i, l := range looks {
+		spend[i], information[i] = alpha*spent(l.Share), float64(l.Blocks)
+	}
+	return critical(spend, information)
+}
+
+// critical returns the critical values at which the error spent up to each look is as given.
+func critical(spend, information []float64) []float64 {
+	bounds := make([]float64, len(spend))
+	w := walk{}
+	used := 0.0
+	for i, s := range spend {
+		bounds[i] = math.Inf(1)
+		if more := s - used; more > 1e-12 {
+			used = s
+			bounds[i] = solve(0, farthest, func(c float64) float64 {
+				return w.beyond(information[i], c, 1) + w.beyond(information[i], c, -1) - more
+			})
+		}
+		if i+1 < len(spend) {
+			w = w.next(information[i], -bounds[i], bounds[i], fine)
+		}
+	}
+	return bounds
+}
+
+// The grids of the integration: fine for boundaries, to six digits; coarse for intervals, to four. farthest bounds
+// the normal deviates.
+const (
+	fine     = 16
+	coarse   = 6
+	farthest = 12.0
+)
+
+// walk is the density of the statistic Z at a look, restricted to trials that have not stopped, on a grid: recursive
+// integration after Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data", JRSS A 132
+// (1969), with the grid and the weights of Jennison and Turnbull, "Group Sequential Methods with Applications to
+// Clinical Trials" (2000), chapter 19. The zero walk is the beginning of a trial.
+type walk struct {
+	information float64
+	z, mass     []float64 // mass is density times weight
+}
+
+// beyond returns the probability that Z is at least b at the next look, or −Z where side is −1.
+func (w walk) beyond(information, b, side float64) (p float64) {
+	if w.z == nil {
+		return normal.CDF(-b)
+	}
+	scale := 1 / math.Sqrt(information-w.information)
+	to, from := math.Sqrt(information)*scale, side*math.Sqrt(w.information)*scale
+	for i, z := range w.z {
+		p += w.mass[i] * normal.CDF(z*from-b*to)
+	}
+	return p
+}
+
+// next returns the walk after a look at which trials with Z outside (a, b) have stopped.
+func (w walk) next(information, a, b float64, r int) walk {
+	z, weights := grid(a, b, r)
+	n := walk{information, z, weights}
+	if w.z == nil {
+		for i, v := range z {
+			n.mass[i] *= normal.Prob(v)
+		}
+		return n
+	}
+	scale := 1 / math.Sqrt(information-w.information)
+	to, from := math.Sqrt(information)*scale, math.Sqrt(w.information)*scale
+	for i, v := range z {
+		density := 0.0
+		for j, u := range w.z {
+			d := v*to - u*from
+			density += w.mass[j] * math.Exp(-d*d/2)
+		}
+		n.mass[i] *= density * to / math.Sqrt(2*math.Pi)
+	}
+	return n
+}
+
+// grid returns points between a and b, dense near 0, with the weights of Simpson's rule.
+func grid(a, b float64, r int) (z, weights []float64) {
+	var knots []float64
+	for i := 1; i < 6*r; i++ {
+		v := -3 + 3*float64(i-r)/(2*float64(r))
+		switch {
+		case i < r:
+			v = -3 - 4*math.Log(float64(r)/float64(i))
+		case i > 5*r:
+			v = 3 + 4*math.Log(float64(r)/float64(6*r-i))
+		}
+		knots = append(knots, v)
+	}
+	low, high := max(a, knots[0]), min(b, knots[len(knots)-1])
+	if low >= high {
+		return []float64{0}, []float64{0}
+	}
+	knots = slices.DeleteFunc(knots, func(v float64) bool { return v <= low || v >= high })
+	knots = append(append([]float64{low}, knots...), high)
+	z, weights = make([]float64, 2*len(knots)-1), make([]float64, 2*len(knots)-1)
+	for i := range len(knots) - 1 {
+		width := knots[i+1] - knots[i]
+		z[2*i], z[2*i+1] = knots[i], knots[i]+width/2
+		weights[2*i] += width / 6
+		weights[2*i+1] += width * 4 / 6
+		weights[2*i+2] += width / 6
+	}
+	z[len(z)-1] = high
+	return z, weights
+}
+
+// solve returns the root of a decreasing function between two values, or the end that is closer to it.
+func solve(low, high float64, f func(float64) float64) float64 {
+	for range 60 {
+		middle := (low + high) / 2
+		if f(middle) > 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+		if high-low < 1e-9*max(1, math.Abs(low)) {
+			break
+		}
+	}
+	return (low + high) / 2
+}
+
+// toNormal converts a value of Student's t to the normal deviate with the same p-value.
+func toNormal(t, df float64) float64 {
+	z := -normal.Quantile(max(distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(t)), 1e-300))
+	return math.Copysign(min(z, farthest), t)
+}
+
+// toStudent is the inverse of toNormal.
+func toStudent(z, df float64) float64 {
+	if math.Abs(z) > 8 { // beyond what a trial decides by
+		return math.Copysign(math.Inf(1), z)
+	}
+	return math.Copysign(-distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(normal.CDF(-math.Abs(z))), z)
+}

@@ -1,0 +1,411 @@
+package decide
+
+import (
+	"math"
+	"slices"
+)
+
+// Metric is one figure that arms are compared by.
+type Metric struct {
+	Name         string `json:"name"`
+	Share        bool   `json:"share,omitempty"` // differences are in points; else they are relative, on the logarithmic scale
+	LessIsBetter bool   `json:"less_is_better,omitempty"`
+	// TwoSided says that time stamps can make it too small as well as too large, as for TPOT.
+	TwoSided bool `json:"two_sided,omitempty"`
+}
+
+// scaled brings a value to the scale on which differences are taken.
+func (m Metric) scaled(v float64) float64 {
+	if m.Share {
+		return v
+	}
+	return math.Log(v)
+}
+
+// Shown brings a difference from that scale to what is shown: a share of a's value, or points.
+func (m Metric) Shown(difference float64) float64 {
+	if m.Share {
+		return difference
+	}
+	return math.Expm1(difference)
+}
+
+// margin brings a difference as it is shown to the scale.
+func (m Metric) margin(shown float64) float64 {
+	if m.Share {
+		return shown
+	}
+	return math.Log1p(shown)
+}
+
+// Plan is what a trial asks, fixed before its first block.
+type Plan struct {
+	Arms       int      `json:"arms"`
+	Metrics    []Metric `json:"metrics"`     // the first one decides
+	Alpha      float64  `json:"alpha"`       // of all looks and pairs of arms together
+	Margin     float64  `json:"margin"`      // the smallest difference of interest, as it is shown
+	MaxSeconds float64  `json:"max_seconds"` // of all blocks; no block begins that would take longer
+	// Prior is what earlier trials on this target say of the first metric's variance; see [Moderate].
+	Prior Variance `json:"prior"`
+	// Known keeps the boundaries between calls of [Decide]; nil computes them anew.
+	Known *Boundaries `json:"-"`
+}
+
+// Span is a [Run] that was measured.
+type Span struct {
+	Arm int     `json:"arm"`
+	At  float64 `json:"at"` // of the run; where arms run side by side, −½ or ½ for the lane
+	// Values are those of the plan's metrics, in its order, in their own units; NaN is not known.
+	Values []float64 `json:"values"`
+	// Late is by how much each value may be too large for late time stamps of the load generator, on the scale of
+	// differences; nil for not at all.
+	Late   []float64 `json:"late,omitempty"`
+	Failed int       `json:"failed"`
+	Ended  int       `json:"ended"` // turns, the failed among them
+}
+
+// Block is one whole block: the runs of all arms that were left at its beginning.
+type Block struct {
+	Spans   []Span  `json:"spans"`
+	Seconds float64 `json:"seconds"` // it took, with switches and warm-up
+}
+
+// Verdict is how a trial stands.
+type Verdict string
+
+// The verdicts. All but the first are final.
+const (
+	Running      Verdict = "running"
+	Better       Verdict = "better"        // the one arm that is left is better than all others
+	TradeOff     Verdict = "trade_off"     // the better one of two arms fails more often
+	NoDifference Verdict = "no_difference" // all arms that are left lie within the margin
+	TimeOver     Verdict = "time_over"     // undecided
+)
+
+// Over says whether a trial with this verdict has ended.
+func (v Verdict) Over() bool { return v != Running }
+
+// Comparison is what is known of one metric for two arms. Differences are B minus A on the metric's scale.
+type Comparison struct {
+	Metric   Metric  `json:"metric"`
+	A        int     `json:"a"`
+	B        int     `json:"b"`
+	Estimate float64 `json:"estimate"` // of the model
+	SE       float64 `json:"se"`
+	DF       float64 `json:"df"`
+	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it.
+	Repeated [2]float64 `json:"repeated"`
+	// Narrow is the interval of the two one-sided tests, also over all looks, at 5 % each.
+	Narrow [2]float64 `json:"narrow"`
+	Shown  int        `json:"shown"` // 1: B is larger, −1: smaller, 0: neither is shown
+
+	key          [3]int // metric and arms
+	lateA, lateB float64
+	t            []float64 // critical values of Student's t at the looks
+	deviation    []float64 // standard errors at the looks
+}
+
+// Final is the result at the stop: median-unbiased, with an interval by the stage-wise ordering.
+type Final struct {
+	Estimate float64    `json:"estimate"`
+	Interval [2]float64 `json:"interval"`
+}
+
+// Decision is what the blocks show.
+type Decision struct {
+	Verdict Verdict `json:"verdict"`
+	Looks   []Look  `json:"looks"`
+	Left    []int   `json:"left"` // arms that are not eliminated, in order
+	Best    int     `json:"best"` // of those left, the one with the best estimate; −1 before the first look
+	// MayBeBest are the arms that no other is certainly better than: Hsu's comparison with the best.
+	MayBeBest []int `json:"may_be_best"`
+	// Primary are the comparisons of the first metric for the pairs of arms that were left before the last look.
+	Primary  []Comparison   `json:"primary"`
+	Failures []FailureShare `json:"failures"` // of each arm
+	// FailsMore are pairs of arms, the first of which fails more often than the second.
+	FailsMore [][2]int `json:"fails_more"`
+	// Others are the comparisons of the other metrics for the same pairs. Shown is by Holm's procedure over all of them,
+	// at every look.
+	Others []Comparison `json:"others"`
+	// Final is the result of the first of Primary once the trial is over.
+	Final    *Final   `json:"final,omitempty"`
+	Variance Variance `json:"variance"` // of the first metric, by these blocks alone, for [Moderate] and [Detectable]
+}
+
+// LeastBlocks is how many whole blocks come before the first look.
+const LeastBlocks = 2
+
+// equivalence is the error of the two one-sided tests together.
+const equivalence = .10
+
+// Decide computes what blocks show, look by look. It ignores blocks after the one that ended the trial.
+func Decide(p Plan, blocks []Block) Decision {
+	d := Decision{Verdict: Running, Best: -1}
+	for arm := range p.Arms {
+		d.Left = append(d.Left, arm)
+	}
+	s := state{Plan: p, shown: map[[3]int]int{}, deviation: map[[3]int][]float64{}}
+	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
+		s.look(&d, blocks[:k])
+	}
+	if len(d.Looks) == 0 && len(blocks) > 0 && next(p, d.Left, blocks) > p.MaxSeconds {
+		d.Verdict = TimeOver
+	}
+	return d
+}
+
+// next is how much time there must be for another block.
+func next(p Plan, left []int, blocks []Block) float64 {
+	last := blocks[len(blocks)-1]
+	arms := map[int]bool{}
+	for _, s := range last.Spans {
+		arms[s.Arm] = true
+	}
+	return used(blocks) + last.Seconds*float64(len(left))/float64(len(arms))
+}
+
+func used(blocks []Block) (seconds float64) {
+	for i := range blocks {
+		seconds += blocks[i].Seconds
+	}
+	return seconds
+}
+
+// state is what Decide carries from look to look.
+type state struct {
+	Plan
+	blocks    []Block
+	looks     []Look
+	shown     map[[3]int]int       // of the other metrics: direction by metric and pair, once shown
+	deviation map[[3]int][]float64 // standard errors by metric and pair, of every look
+}
+
+// look takes one look, after the blocks so far.
+func (s *state) look(d *Decision, blocks []Block) {
+	s.blocks = blocks
+	time := used(blocks)
+	each := next(s.Plan, d.Left, blocks) - time
+	share := time / (time + each*max(0, math.Floor((s.MaxSeconds-time)/each*(1+1e-9))))
+	if n := len(d.Looks); n > 0 {
+		share = max(share, d.Looks[n-1].Share)
+	}
+	d.Looks = append(d.Looks, Look{len(blocks), share})
+	s.looks = d.Looks
+	left := d.Left
+	d.Primary = nil
+	model, ok := s.fit(0)
+	if ok {
+		d.Variance = model.own
+		for i, a := range left {
+			for _, b := range left[i+1:] {
+				d.Primary = append(d.Primary, s.compare(model, 0, a, b, s.pairAlpha()))
+			}
+		}
+	}
+	d.Failures, d.FailsMore = s.failures(left)
+	s.others(d, left)
+	if ok {
+		s.verdict(d, model)
+	}
+	if d.Verdict == Running && share == 1 {
+		d.Verdict = TimeOver
+	}
+	if d.Verdict.Over() && len(d.Primary) > 0 {
+		d.Final = s.final(&d.Primary[0])
+	}
+}
+
+// pairAlpha is the two-sided error of a pair: α / (K (K − 1)) on each side.
+func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arms-1)) }
+
+// fit fits a metric over all runs; false where one of them does not know it.
+func (s *state) fit(metric int) (model, bool) {
+	var all []observation
+	for i := range s.blocks {
+		for _, run := range s.blocks[i].Spans {
+			y := s.Metrics[metric].scaled(run.Values[metric])
+			if math.IsNaN(y) || math.IsInf(y, 0) {
+				return model{}, false
+			}
+			all = append(all, observation{run.Arm, i, run.At, y})
+		}
+	}
+	prior := Variance{}
+	if metric == 0 {
+		prior = s.Prior
+	}
+	return fit(all, s.Arms, prior)
+}
+
+// compare compares two arms by a metric with a two-sided error over all looks.
+func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
+	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, key: [3]int{metric, a, b}}
+	c.Estimate, c.SE = m.difference(a, b)
+	c.lateA, c.lateB = s.late(metric, a), s.late(metric, b)
+	if c.Metric.TwoSided {
+		c.lateA += c.lateB
+		c.lateB = c.lateA
+	}
+	for len(s.deviation[c.key]) < len(s.looks) { // at looks before, the metric may have been unknown
+		s.deviation[c.key] = append(s.deviation[c.key], c.SE)
+	}
+	c.deviation = s.deviation[c.key]
+	for _, z := range s.Known.at(alpha, s.looks) {
+		c.t = append(c.t, toStudent(z, m.df))
+	}
+	c.Repeated = c.interval(c.t[len(c.t)-1])
+	narrow := s.Known.at(equivalence, s.looks)
+	c.Narrow = c.interval(toStudent(narrow[len(narrow)-1], m.df))
+	switch {
+	case c.Repeated[0] > 0:
+		c.Shown = 1
+	case c.Repeated[1] < 0:
+		c.Shown = -1
+	}
+	return c
+}
+
+// interval has so many standard errors on either side of the estimate, and the lateness of the arm that it favors.
+func (c *Comparison) interval(t float64) [2]float64 {
+	return [2]float64{c.Estimate - t*c.SE - c.lateB, c.Estimate + t*c.SE + c.lateA}
+}
+
+// within says whether the difference is certainly smaller than a margin.
+func (c *Comparison) within(margin float64) bool {
+	return c.Narrow[0] > -margin && c.Narrow[1] < margin
+}
+
+// NotWorse says whether B is certainly not worse than A by the margin, as it is shown, or more; ofB false asks for A.
+func (c *Comparison) NotWorse(margin float64, ofB bool) bool {
+	m := c.Metric.margin(margin)
+	if ofB == c.Metric.LessIsBetter {
+		return c.Narrow[1] < m
+	}
+	return c.Narrow[0] > -m
+}
+
+// better is the arm that is shown to be better and the other one.
+func (c *Comparison) better() (winner, loser int, ok bool) {
+	if (c.Shown < 0) == c.Metric.LessIsBetter {
+		return c.B, c.A, c.Shown != 0
+	}
+	return c.A, c.B, c.Shown != 0
+}
+
+// late is the mean lateness of an arm's runs.
+func (s *state) late(metric, arm int) float64 {
+	sum, n := 0.0, 0.0
+	for i := range s.blocks {
+		for _, run := range s.blocks[i].Spans {
+			if run.Arm == arm {
+				n++
+				if run.Late != nil {
+					sum += run.Late[metric]
+				}
+			}
+		}
+	}
+	return sum / n
+}
+
+// verdict eliminates arms and says how the trial stands.
+func (s *state) verdict(d *Decision, m model) {
+	within := true
+	for i := range d.Primary {
+		within = within && d.Primary[i].within(s.Metrics[0].margin(s.Margin))
+	}
+	if within {
+		d.Verdict = NoDifference
+	}
+	for i := range d.Primary {
+		winner, loser, ok := d.Primary[i].better()
+		switch {
+		case !ok || within:
+		case !slices.Contains(d.FailsMore, [2]int{winner, loser}):
+			d.Left = slices.DeleteFunc(slices.Clone(d.Left), func(arm int) bool { return arm == loser })
+		case s.Arms == 2:
+			d.Verdict = TradeOff
+		}
+	}
+	s.best(d, m)
+	if d.Verdict == Running && len(d.Left) == 1 {
+		d.Verdict = Better
+	}
+	if d.Verdict == Running && len(d.Left) > 1 && len(d.Left) < s.Arms && s.allWithin(d) {
+		d.Verdict = NoDifference
+	}
+}
+
+// allWithin says whether the arms that are left lie within the margin.
+func (s *state) allWithin(d *Decision) bool {
+	for i := range d.Primary {
+		c := &d.Primary[i]
+		if slices.Contains(d.Left, c.A) && slices.Contains(d.Left, c.B) && !c.within(s.Metrics[0].margin(s.Margin)) {
+			return false
+		}
+	}
+	return true
+}
+
+// best finds the arm with the best estimate, and the arms that may be the best: those that no other is better than at
+// α / (K − 1) on one side. Hsu, "Simultaneous confidence intervals for all distances from the 'best'", Annals of
+// Statistics 9 (1981), with Bonferroni's inequality.
+func (s *state) best(d *Decision, m model) {
+	sign := 1.0
+	if s.Metrics[0].LessIsBetter {
+		sign = -1
+	}
+	bounds := s.Known.at(2*s.Alpha/float64(s.Arms-1), s.looks)
+	bound := toStudent(bounds[len(bounds)-1], m.df)
+	d.Best, d.MayBeBest = d.Left[0], nil
+	for _, a := range d.Left {
+		may := true
+		for _, b := range d.Left {
+			estimate, deviation := m.difference(a, b)
+			may = may && sign*estimate < bound*deviation || a == b
+		}
+		if may {
+			d.MayBeBest = append(d.MayBeBest, a)
+		}
+		if sign*m.effect[a] > sign*m.effect[d.Best] {
+			d.Best = a
+		}
+	}
+}
+
+// others compares the arms by the other metrics: Holm's procedure at every look, with what earlier looks have shown.
+// Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group sequential
+// trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
+func (s *state) others(d *Decision, left []int) {
+	d.Others = nil
+	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
+	for metric := 1; metric < len(s.Metrics); metric++ {
+		m, ok := s.fit(metric)
+		if !ok {
+			continue
+		}
+		for i, a := range left {
+			for _, b := range left[i+1:] {
+				d.Others = append(d.Others, s.compare(m, metric, a, b, s.Alpha/float64(n)))
+			}
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range d.Others {
+			c := &d.Others[i]
+			if s.shown[c.key] != 0 {
+				continue
+			}
+			bounds := s.Known.at(s.Alpha/float64(max(1, n-len(s.shown))), s.looks)
+			in := c.interval(toStudent(bounds[len(bounds)-1], c.DF))
+			if in[0] > 0 || in[1] < 0 {
+				s.shown[c.key] = int(math.Copysign(1, c.Estimate))
+				again = true
+			}
+		}
+	}
+	for i := range d.Others {
+		d.Others[i].Shown = s.shown[d.Others[i].key]
+	}
+}

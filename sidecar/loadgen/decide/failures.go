@@ -1,0 +1,62 @@
+package decide
+
+import (
+	"math"
+)
+
+// FailureShare is how many of an arm's turns failed.
+type FailureShare struct {
+	Failed int `json:"failed"`
+	Ended  int `json:"ended"`
+}
+
+// share is NaN for none.
+func (f FailureShare) share() float64 { return float64(f.Failed) / float64(f.Ended) }
+
+// failures returns the arms' shares, and the pairs of which the first fails more often than the second. That one
+// blocks a verdict and favors none, so it is tested at 5 % on one side at each look.
+func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
+	all = make([]FailureShare, s.Arms)
+	for i := range s.blocks {
+		for _, run := range s.blocks[i].Spans {
+			all[run.Arm].Failed += run.Failed
+			all[run.Arm].Ended += run.Ended
+		}
+	}
+	for _, a := range left {
+		for _, b := range left {
+			if a != b && s.failureScore(all, a, b) > normal.Quantile(.95) {
+				more = append(more, [2]int{a, b})
+			}
+		}
+	}
+	return all, more
+}
+
+// failureScore is the normal deviate of the score test that arm a fails more often than b. Failures come in clusters,
+// one for each run: the variance of the binomial distribution is multiplied by how much more the runs scatter than
+// it explains (Pearson's X² over its degrees of freedom, where that exceeds 1), and Student's t has these degrees of
+// freedom. McCullagh and Nelder, "Generalized Linear Models" (1989), section 4.5.
+func (s *state) failureScore(all []FailureShare, a, b int) float64 {
+	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
+	p := both.share()
+	if !(p > 0 && p < 1) || all[a].Ended == 0 || all[b].Ended == 0 {
+		return 0
+	}
+	scatter, runs := 0.0, 0
+	for i := range s.blocks {
+		for _, run := range s.blocks[i].Spans {
+			if n := float64(run.Ended); n > 0 && (run.Arm == a || run.Arm == b) {
+				d := float64(run.Failed) - n*all[run.Arm].share()
+				scatter += d * d / (n * p * (1 - p))
+				runs++
+			}
+		}
+	}
+	df := float64(runs - 2)
+	if df < 1 {
+		return 0
+	}
+	variance := max(1, scatter/df) * p * (1 - p) * (1/float64(all[a].Ended) + 1/float64(all[b].Ended))
+	return toNormal((all[a].share()-all[b].share())/math.Sqrt(variance), df)
+}

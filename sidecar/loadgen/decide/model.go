@@ -1,0 +1,146 @@
+package decide
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+)
+
+// leastDegrees is how many degrees of freedom must be left for the order within blocks to be taken out.
+const leastDegrees = 4
+
+// observation is one run's value on the scale of differences.
+type observation struct {
+	arm, block int
+	at, y      float64
+}
+
+// model is the two-way fit: y = arm + block + slope · at + error.
+type model struct {
+	effect   []float64 // of each arm, relative to the first
+	inverse  *mat.SymDense
+	variance float64 // of a run, moderated
+	df       float64
+	own      Variance // of these blocks alone
+}
+
+// Variance is an estimate of the variance of a run, on the scale of differences, with its degrees of freedom.
+type Variance struct {
+	Value float64 `json:"value"`
+	DF    float64 `json:"df"`
+}
+
+// fit fits the model by least squares. Block effects are taken out by centering within blocks. All runs have one
+// variance, double ones too: that is so where restarts scatter more than turns do, and else overstates the variance.
+// The slope takes out what grows evenly over a block, or what two lanes differ in. It waits until leastDegrees are left
+// without it; before that it inflates the variance, and the order within a block balances the estimates.
+func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
+	blocks := map[int][]observation{}
+	for _, o := range all {
+		blocks[o.block] = append(blocks[o.block], o)
+	}
+	df := len(all) - len(blocks) - (arms - 1)
+	columns := arms - 1
+	if df-1 >= leastDegrees {
+		columns++
+		df--
+	}
+	if df < 1 || arms < 2 {
+		return m, false
+	}
+	normalEquations, right, squares := mat.NewSymDense(columns, nil), mat.NewVecDense(columns, nil), 0.0
+	for _, block := range blocks {
+		rows, ys := centered(block, columns, arms)
+		for i, row := range rows {
+			squares += ys[i] * ys[i]
+			right.AddScaledVec(right, ys[i], row)
+			normalEquations.SymRankOne(normalEquations, 1, row)
+		}
+	}
+	var cholesky mat.Cholesky
+	if !cholesky.Factorize(normalEquations) {
+		return m, false
+	}
+	var coefficients mat.VecDense
+	m.inverse = mat.NewSymDense(columns, nil)
+	if cholesky.SolveVecTo(&coefficients, right) != nil || cholesky.InverseTo(m.inverse) != nil {
+		return m, false
+	}
+	m.effect = make([]float64, arms)
+	for i := 1; i < arms; i++ {
+		m.effect[i] = coefficients.AtVec(i - 1)
+	}
+	m.own = Variance{max(0, squares-mat.Dot(&coefficients, right)) / float64(df), float64(df)}
+	m.df = m.own.DF + prior.DF
+	m.variance = (m.own.DF*m.own.Value + prior.DF*prior.Value) / m.df
+	return m, true
+}
+
+// centered returns the rows of the design matrix of a block and its values, both without their means.
+func centered(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
+	n := float64(len(block))
+	means, mean := mat.NewVecDense(columns, nil), 0.0
+	for _, o := range block {
+		row := mat.NewVecDense(columns, nil)
+		if o.arm > 0 {
+			row.SetVec(o.arm-1, 1)
+		}
+		if columns == arms {
+			row.SetVec(columns-1, o.at)
+		}
+		means.AddScaledVec(means, 1/n, row)
+		mean += o.y / n
+		rows, ys = append(rows, row), append(ys, o.y)
+	}
+	for i := range rows {
+		rows[i].SubVec(rows[i], means)
+		ys[i] -= mean
+	}
+	return rows, ys
+}
+
+// difference returns the effect of arm b minus that of arm a, with its standard error.
+func (m model) difference(a, b int) (estimate, deviation float64) {
+	at := func(i, j int) float64 {
+		if i == 0 || j == 0 {
+			return 0
+		}
+		return m.inverse.At(i-1, j-1)
+	}
+	return m.effect[b] - m.effect[a], math.Sqrt(m.variance * (at(a, a) + at(b, b) - 2*at(a, b)))
+}
+
+// Moderate returns the variance that earlier trials on a target suggest, with as many degrees of freedom as it is
+// worth: the more the trials' variances differ beyond chance, the fewer. It is zero for fewer than three trials. Smyth,
+// "Linear models and empirical Bayes methods for assessing differential expression in microarray experiments",
+// Statistical Applications in Genetics and Molecular Biology 3 (2004), section 6.2.
+func Moderate(trials []Variance) Variance {
+	n, sum, squares, chance, total := 0.0, 0.0, 0.0, 0.0, 0.0
+	for _, v := range trials {
+		if !(v.Value > 0 && v.DF > 0) {
+			continue
+		}
+		e := math.Log(v.Value) - mathext.Digamma(v.DF/2) + math.Log(v.DF/2)
+		n, sum, squares, chance, total = n+1, sum+e, squares+e*e, chance+trigamma(v.DF/2), total+v.DF
+	}
+	if n < 3 {
+		return Variance{}
+	}
+	mean := sum / n
+	df := total
+	if beyond := (squares-n*mean*mean)/(n-1) - chance/n; beyond > 0 {
+		df = min(total, 2*solve(1e-3, 1e6, func(x float64) float64 { return trigamma(x) - beyond }))
+	}
+	return Variance{math.Exp(mean + mathext.Digamma(df/2) - math.Log(df/2)), df}
+}
+
+// trigamma is the derivative of the digamma function: the recurrence, then the asymptotic series (Abramowitz and
+// Stegun, 6.4.6 and 6.4.12).
+func trigamma(x float64) (y float64) {
+	for ; x < 10; x++ {
+		y += 1 / (x * x)
+	}
+	q := 1 / (x * x)
+	return y + 1/x + q/2 + q/x*(1./6-q*(1./30-q*(1./42-q/30)))
+}

@@ -1,0 +1,196 @@
+//go:build verify
+
+package decisions
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// world is what a target does to its spans beyond chance. All of it is on the logarithmic scale: .03 is 3 %.
+type world struct {
+	effect   []float64 // of each arm on its TTFT; nil: none
+	restart  float64   // standard deviation from run to run, of all times and of the throughput
+	rougher  float64   // by how much more the last arm's runs scatter, as a multiple; 0: 1
+	lane     float64   // by how much the second of two lanes is slower; the arms then run side by side
+	drift    float64   // each span is slower than the one before
+	switched float64   // a span after a change of arm is slower
+	after    float64   // a span after one of the first arm is slower
+	stalls   bool      // at times nothing has its first token for a while, heavy-tailed
+	failing  float64   // share of its turns, the slowest, that the last arm fails
+}
+
+// What a span is like: 60 conversations with turns of about 25 s.
+const (
+	rate     = 2.4   // turns that begin in a second
+	tokens   = 830   // of an answer
+	perToken = .0275 // seconds
+	warmUp   = 100.  // seconds before a run counts
+	change   = 5.    // seconds that a change of arm takes
+	length   = 60.   // seconds that a span counts
+	hour     = 3600.
+)
+
+var slo = api.SLO{TTFT: .6, TPOT: .06}
+
+// spans draws the spans of one trial.
+type spans struct {
+	world
+	arms     int
+	rng      *rand.Rand
+	time     float64 // in spans, for the drift
+	previous int     // arm of the span before; −1: none
+}
+
+func newSpans(w world, arms int, trial int) *spans {
+	return &spans{world: w, arms: arms, rng: rand.New(rand.NewPCG(uint64(trial), 34)), previous: -1}
+}
+
+func (s *spans) effectOf(arm int) float64 {
+	if s.effect == nil {
+		return 0
+	}
+	return s.effect[arm]
+}
+
+// record draws a run of an arm that counts for some seconds, as so many spans, on a lane.
+func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
+	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + seconds}
+	rough := 1.
+	if s.rougher > 0 && arm == s.arms-1 {
+		rough = s.rougher
+	}
+	level := s.restart*rough*s.rng.NormFloat64() + s.lane*float64(lane)
+	at := func(t float64) float64 { // what all times are multiplied by, on the logarithmic scale
+		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
+		v := level + s.drift*(s.time+float64(span))
+		if span == 0 && s.previous >= 0 && s.previous != arm {
+			v += s.switched
+		}
+		if before := s.previous; span > 0 && arm == 0 || span == 0 && before == 0 {
+			v += s.after
+		}
+		return v
+	}
+	busy, stalled := 0., math.Inf(-1)
+	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
+		if t >= next { // how busy the workers are changes every 5 s
+			busy, next = .5*busy+.2*s.rng.NormFloat64(), next+5
+		}
+		if s.stalls && s.rng.Float64() < 1./rate/120 { // once in two minutes; Pareto with infinite variance
+			stalled = t + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
+		}
+		ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
+		if s.rng.Float64() < .14*math.Exp(busy) {
+			ttft += .25 * s.rng.ExpFloat64()
+		}
+		ttft = ttft*math.Exp(at(t)+s.effectOf(arm)) + max(0, stalled-t)
+		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*busy)
+		r.Turns = append(r.Turns, proof.Turn{
+			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens,
+			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
+		})
+	}
+	if arm == s.arms-1 {
+		s.fail(r.Turns)
+	}
+	for second := range int(math.Ceil(r.Until)) {
+		r.Tokens = append(r.Tokens, rate*tokens*math.Exp(.1*s.rng.NormFloat64()-at(float64(second))))
+	}
+	return r
+}
+
+// fail makes the slowest turns fail, when they would have had their first token.
+func (s *spans) fail(turns []proof.Turn) {
+	order := make([]int, len(turns))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return compareFloats(turns[b].FirstToken-turns[b].Sent, turns[a].FirstToken-turns[a].Sent)
+	})
+	for _, i := range order[:int(s.failing*float64(len(order)))] {
+		t := &turns[i]
+		t.Failed, t.Ended, t.FirstToken, t.OutputTokens = true, t.FirstToken, 0, 0
+	}
+}
+
+func compareFloats(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// passed says that a run of so many spans of an arm is over.
+func (s *spans) passed(arm, of int) {
+	s.time += float64(of)
+	s.previous = arm
+}
+
+// The metrics, in the order of a table; one of them is put first.
+var metrics = []decide.Metric{
+	{Name: "TTFT mean", LessIsBetter: true},
+	{Name: "TTFT p95", LessIsBetter: true},
+	{Name: "TTFT p50", LessIsBetter: true},
+	{Name: "TPOT p95", LessIsBetter: true, TwoSided: true},
+	{Name: "throughput"},
+	{Name: "goodput", Share: true},
+	{Name: "hit rate", Share: true},
+}
+
+// samples are the turns of a recording that count.
+type samples struct {
+	ttft, tpot                   decide.Sample
+	failed, ended, good          int
+	prompt, cached, tokens, time float64
+}
+
+func counted(r proof.Recording) (s samples) {
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		in := func(v float64) bool { return r.CountedFrom <= v && v < r.Until }
+		if !t.Failed && in(t.FirstToken) {
+			s.ttft.OK = append(s.ttft.OK, t.FirstToken-t.Sent)
+		}
+		if !in(t.Ended) {
+			continue
+		}
+		s.ended++
+		if t.Failed {
+			s.failed++
+			s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, t.Ended-t.Sent), append(s.tpot.Failed, 0)
+			continue
+		}
+		tpot := (t.Ended - t.FirstToken) / float64(t.OutputTokens-1)
+		s.tpot.OK = append(s.tpot.OK, tpot)
+		s.prompt, s.cached = s.prompt+float64(t.PromptTokens), s.cached+float64(t.CachedTokens)
+		if t.FirstToken-t.Sent <= slo.TTFT && tpot <= slo.TPOT {
+			s.good++
+		}
+	}
+	for second := int(r.CountedFrom); second < int(r.Until); second++ {
+		s.tokens += r.Tokens[second]
+		s.time++
+	}
+	return s
+}
+
+// values are those of all metrics, in their order.
+func (s *samples) values(slowestTTFT, slowestTPOT float64) []float64 {
+	p95, _ := s.ttft.Quantile(.95, slowestTTFT)
+	p50, _ := s.ttft.Quantile(.5, slowestTTFT)
+	tpot, _ := s.tpot.Quantile(.95, slowestTPOT)
+	return []float64{
+		s.ttft.Mean(slowestTTFT), p95, p50, tpot, s.tokens / s.time,
+		float64(s.good) / float64(s.ended), s.cached / s.prompt,
+	}
+}
