@@ -55,13 +55,13 @@ type Plan struct {
 type Span struct {
 	Arm int     `json:"arm"`
 	At  float64 `json:"at"` // of the run; where arms run side by side, −½ or ½ for the lane
-	// Values are those of the plan's metrics, in its order, in their own units; NaN is not known.
-	Values []float64 `json:"values"`
-	// Late is by how much each value may be too large for late time stamps of the load generator, on the scale of
-	// differences; nil for not at all.
-	Late   []float64 `json:"late,omitempty"`
-	Failed int       `json:"failed"`
-	Ended  int       `json:"ended"` // turns, the failed among them
+	// Values are those of the plan's metrics by name, in their own units; what is missing is not known.
+	Values map[string]float64 `json:"values"`
+	// Late is by how much a value may be too large for late time stamps of the load generator, on the scale of
+	// differences.
+	Late   map[string]float64 `json:"late,omitempty"`
+	Failed int                `json:"failed"`
+	Ended  int                `json:"ended"` // turns, the failed among them
 }
 
 // Block is one whole block: the runs of all arms that were left at its beginning.
@@ -93,7 +93,8 @@ type Comparison struct {
 	Estimate float64 `json:"estimate"` // of the model
 	SE       float64 `json:"se"`
 	DF       float64 `json:"df"`
-	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it.
+	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it, and is
+	// infinite at a look that has no error left to spend.
 	Repeated [2]float64 `json:"repeated"`
 	// Narrow is the interval of the two one-sided tests, also over all looks, at 5 % each.
 	Narrow [2]float64 `json:"narrow"`
@@ -223,8 +224,9 @@ func (s *state) fit(metric int) (model, bool) {
 	var all []observation
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			y := s.Metrics[metric].scaled(run.Values[metric])
-			if math.IsNaN(y) || math.IsInf(y, 0) {
+			v, known := run.Values[s.Metrics[metric].Name]
+			y := s.Metrics[metric].scaled(v)
+			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
 				return model{}, false
 			}
 			all = append(all, observation{run.Arm, i, run.At, y})
@@ -299,9 +301,7 @@ func (s *state) late(metric, arm int) float64 {
 		for _, run := range s.blocks[i].Spans {
 			if run.Arm == arm {
 				n++
-				if run.Late != nil {
-					sum += run.Late[metric]
-				}
+				sum += run.Late[s.Metrics[metric].Name]
 			}
 		}
 	}

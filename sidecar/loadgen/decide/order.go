@@ -10,13 +10,18 @@ type Run struct {
 	Arm    int
 	Length int     // in spans: 2 where two neighboring spans of an arm run as one
 	At     float64 // middle of the run on the axis of the block's spans, 0 at the middle of the block
+	// RunIn is how many spans pass before it counts: one for the first run of two arms, so that it follows a span of its
+	// own arm, as the first run of most later blocks does.
+	RunIn int
 }
 
 // Order returns the runs of a block, from 0, of the arms that are left. Two arms run as ABBA or BAAB with the middle
-// pair as one run, and each order is used once in blocks 2k and 2k+1, so that both arms have as many single and double
-// runs. More arms run once each in the order of a row of a Williams design, in which every arm follows every other
-// equally often: "Experimental designs balanced for the estimation of residual effects of treatments", Australian
-// Journal of Scientific Research 2 (1949). The seed draws names and order of the rows.
+// pair as one run. The order changes after every second block, from the one that the seed draws: within two blocks of
+// one order each arm follows itself as often as the other arm, so that what a run leaves behind weighs the same on
+// both; over four blocks both arms have as many single and double runs, so that an arm that scatters more than the
+// other is seen. More arms run once each in the order of a row of a Williams design, in which every arm follows every
+// other equally often: "Experimental designs balanced for the estimation of residual effects of treatments",
+// Australian Journal of Scientific Research 2 (1949). The seed draws names and order of the rows.
 func Order(seed uint64, arms []int, block int) []Run {
 	switch len(arms) {
 	case 0:
@@ -24,11 +29,12 @@ func Order(seed uint64, arms []int, block int) []Run {
 	case 1:
 		return []Run{{Arm: arms[0], Length: 1}}
 	case 2:
-		outer, inner := arms[0], arms[1]
-		if coin := rand.New(rand.NewPCG(seed, uint64(block/2))).IntN(2); (coin+block)%2 == 1 {
-			outer, inner = inner, outer
+		outer, inner := outerInner(seed, arms, block)
+		runs := []Run{{Arm: outer, Length: 1, At: -1.5}, {Arm: inner, Length: 2}, {Arm: outer, Length: 1, At: 1.5}}
+		if block == 0 {
+			runs[0].RunIn = 1
 		}
-		return []Run{{outer, 1, -1.5}, {inner, 2, 0}, {outer, 1, 1.5}}
+		return runs
 	}
 	rng := rand.New(rand.NewPCG(seed, 1<<63))
 	names, rows := rng.Perm(len(arms)), williams(len(arms))
@@ -38,6 +44,22 @@ func Order(seed uint64, arms []int, block int) []Run {
 		runs[i] = Run{Arm: arms[names[place]], Length: 1, At: float64(i) - float64(len(arms)-1)/2}
 	}
 	return runs
+}
+
+// SideBySide returns the runs of a block of two arms on two lanes: two times a run on each, with the arms changed over
+// in between, so that what the lanes differ in cancels out. At is −½ on the first lane and ½ on the second.
+func SideBySide(seed uint64, arms []int, block int) [2][2]Run {
+	outer, inner := outerInner(seed, arms, block)
+	run := func(arm int, at float64) Run { return Run{Arm: arm, Length: 1, At: at} }
+	return [2][2]Run{{run(outer, -.5), run(inner, .5)}, {run(inner, -.5), run(outer, .5)}}
+}
+
+// outerInner deals out two arms to the places of ABBA.
+func outerInner(seed uint64, arms []int, block int) (outer, inner int) {
+	if coin := rand.New(rand.NewPCG(seed, 0)).IntN(2); (coin+block/2)%2 == 1 {
+		return arms[1], arms[0]
+	}
+	return arms[0], arms[1]
 }
 
 // williams returns the rows of a Williams design: k of them for an even number of arms, 2k for an odd one, where each

@@ -6,21 +6,33 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Two arms: each block is ABBA or BAAB with the middle as one run, once each in two blocks; the seed draws which.
+// Two arms: each block is ABBA or BAAB with the middle as one run; the order changes after every second block, and the
+// seed draws the first.
 func TestOrderOfTwoArmsBalances(t *testing.T) {
 	first := map[int]int{}
 	for seed := range uint64(200) {
-		for block := 0; block < 6; block += 2 {
-			a, b := Order(seed, []int{0, 1}, block), Order(seed, []int{0, 1}, block+1)
-			assert.Equal(t, 1-a[0].Arm, b[0].Arm, "the second block is the other order")
-			for _, runs := range [][]Run{a, b} {
-				assert.Equal(t, []Run{{runs[0].Arm, 1, -1.5}, {1 - runs[0].Arm, 2, 0}, {runs[0].Arm, 1, 1.5}}, runs)
+		outer := Order(seed, []int{3, 7}, 0)[0].Arm
+		first[outer]++
+		for block := range 8 {
+			a, b := outer, 10-outer
+			if block/2%2 == 1 {
+				a, b = b, a
 			}
-			first[a[0].Arm]++
+			want := []Run{{Arm: a, Length: 1, At: -1.5}, {Arm: b, Length: 2}, {Arm: a, Length: 1, At: 1.5}}
+			if block == 0 {
+				want[0].RunIn = 1
+			}
+			assert.Equal(t, want, Order(seed, []int{3, 7}, block))
+			lanes := SideBySide(seed, []int{3, 7}, block)
+			assert.Equal(t, [2][2]int{{a, b}, {b, a}}, [2][2]int{
+				{lanes[0][0].Arm, lanes[0][1].Arm},
+				{lanes[1][0].Arm, lanes[1][1].Arm},
+			})
 		}
 	}
-	assert.InDelta(t, 300, first[0], 60)
-	assert.Equal(t, 7, Order(1, []int{3, 7}, 0)[0].Arm+Order(1, []int{3, 7}, 1)[0].Arm-3, "the arms that are left")
+	assert.InDelta(t, 100, first[3], 30)
+	assert.Equal(t, []Run{{Arm: 4, Length: 1}}, Order(1, []int{4}, 0))
+	assert.Empty(t, Order(1, nil, 0))
 }
 
 // More arms: each once in a block, and over a whole design each follows every other equally often.

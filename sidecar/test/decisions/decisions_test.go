@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"kvbooth/sidecar/loadgen/decide"
@@ -72,14 +73,20 @@ func (c *cell) median() float64 {
 	return c.minutes[len(c.minutes)/2]
 }
 
-func simulate(w world, primary int, truth float64) *cell {
-	c := &cell{}
-	known := &decide.Boundaries{}
+// simulate runs trials of two arms on one world, with each of the first metrics deciding.
+func simulate(w world, primaries int, truth float64) []*cell {
+	cells, known := make([]*cell, primaries), make([]decide.Boundaries, primaries)
 	for i := range trials() {
-		d, seconds := run(plan(2, primary, known), w, primary, i)
-		c.add(d, seconds, truth)
+		all := blocks(w, i)
+		for primary := range primaries {
+			if cells[primary] == nil {
+				cells[primary] = &cell{}
+			}
+			d := decide.Decide(plan(2, primary, &known[primary]), all)
+			cells[primary].add(d, taken(all, d.Looks[len(d.Looks)-1].Blocks), truth)
+		}
 	}
-	return c
+	return cells
 }
 
 type old struct {
@@ -141,9 +148,11 @@ func TestEqualArms(t *testing.T) {
 		{"fails its slowest 4.5 %", world{failing: .045}},
 	}
 	for _, w := range worlds {
+		if only := os.Getenv("ONLY"); only != "" && !strings.Contains(w.name, only) {
+			continue
+		}
 		line := ""
-		for primary := range 5 {
-			c := simulate(w.world, primary, 0)
+		for primary, c := range simulate(w.world, 5, 0) {
 			n := len(c.minutes)
 			line += fmt.Sprintf(" | %s: B %s A %s = %s o %s f %s, %.0f", metrics[primary].Name,
 				percent(c.better, n), percent(c.worse, n), percent(c.none, n), percent(c.others, n), percent(c.failsMore, n), c.median())
@@ -173,13 +182,27 @@ func TestPower(t *testing.T) {
 		for _, effect := range []float64{-.05, -.10, -.14, -.18, -.26, -.33} {
 			w := world{effect: []float64{0, math.Log1p(effect)}, restart: restart}
 			line := ""
-			for primary := range 2 {
-				c := simulate(w, primary, w.effect[1])
+			for primary, c := range simulate(w, 2, w.effect[1]) {
 				n := len(c.minutes)
 				line += fmt.Sprintf(" | %s: decided %s wrong %s = %s in %.0f, covered %s, bias %.2f", metrics[primary].Name,
 					percent(c.better, n), percent(c.worse, n), percent(c.none, n), c.median(), percent(c.covered, c.final), c.bias/float64(c.final)/w.effect[1])
 			}
 			t.Logf("restart %.2f, %+.0f %%%s", restart, 100*effect, line)
+		}
+	}
+}
+
+func TestPowerLong(t *testing.T) {
+	for _, span := range []float64{90, 120, 150} {
+		for _, effect := range []float64{-.14, -.18} {
+			w := world{effect: []float64{0, math.Log1p(effect)}, span: span}
+			line := ""
+			for primary, c := range simulate(w, 2, w.effect[1]) {
+				n := len(c.minutes)
+				line += fmt.Sprintf(" | %s: decided %s wrong %s = %s in %.0f, covered %s, bias %.2f", metrics[primary].Name,
+					percent(c.better, n), percent(c.worse, n), percent(c.none, n), c.median(), percent(c.covered, c.final), c.bias/float64(c.final)/w.effect[1])
+			}
+			t.Logf("span %.0f, %+.0f %%%s", span, 100*effect, line)
 		}
 	}
 }

@@ -15,7 +15,9 @@ func TestSpans(t *testing.T) {
 	sums := make([]float64, len(metrics))
 	for i := range 500 {
 		c := counted(newSpans(world{}, 2, i).record(0, 0, length, 1))
-		for j, v := range c.values(0, 0) {
+		values := c.values(0, 0)
+		for j, m := range metrics {
+			v := values[m.Name]
 			logs[j] = append(logs[j], math.Log(v))
 			sums[j] += v / 500
 		}

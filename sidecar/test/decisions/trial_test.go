@@ -4,6 +4,7 @@ package decisions
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,50 +16,67 @@ import (
 
 // plan is that of a trial; primary is the place of the metric that decides.
 func plan(arms, primary int, known *decide.Boundaries) decide.Plan {
-	p := decide.Plan{Arms: arms, Alpha: .05, Margin: .05, MaxSeconds: hour, Known: known}
-	p.Metrics = append(p.Metrics, metrics[primary])
-	for i, m := range metrics {
-		if i != primary {
-			p.Metrics = append(p.Metrics, m)
-		}
+	return decide.Plan{
+		Arms: arms, Alpha: .05, Margin: .05, MaxSeconds: hour, Known: known, Metrics: first(primary, metrics),
 	}
-	return p
 }
 
-// run runs a trial to its end.
-func run(p decide.Plan, w world, primary, trial int) (d decide.Decision, seconds float64) {
+// run runs a trial of more than two arms to its end.
+func run(p decide.Plan, w world, trial int) (d decide.Decision, seconds float64) {
 	s := newSpans(w, p.Arms, trial)
 	var blocks []decide.Block
 	for d = decide.Decide(p, nil); !d.Verdict.Over(); d = decide.Decide(p, blocks) {
-		blocks = append(blocks, s.block(uint64(trial), d.Left, len(blocks), primary))
+		blocks = append(blocks, s.block(uint64(trial), d.Left, len(blocks)))
 	}
-	for _, b := range blocks {
+	return d, taken(blocks, len(blocks))
+}
+
+// blocks runs all blocks of a trial of two arms that fit into an hour. What decides is open: [decide.Decide] ignores
+// those after the one that ends the trial.
+func blocks(w world, trial int) (all []decide.Block) {
+	s := newSpans(w, 2, trial)
+	for n := 0; n < 2 || taken(all, n)*float64(n+1)/float64(n) <= hour; n++ {
+		all = append(all, s.block(uint64(trial), []int{0, 1}, n))
+	}
+	return all
+}
+
+// taken is how many seconds the first blocks took.
+func taken(all []decide.Block, n int) (seconds float64) {
+	for _, b := range all[:n] {
 		seconds += b.Seconds
 	}
-	return d, seconds
+	return seconds
+}
+
+// first puts one in front of the others.
+func first[T any](i int, all []T) []T {
+	return slices.Concat(all[i:i+1], all[:i], all[i+1:])
 }
 
 // block runs a block: in turns, or on two lanes where these differ.
-func (s *spans) block(seed uint64, left []int, number, primary int) (b decide.Block) {
+func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	var all []samples
-	add := func(arm int, at float64, r proof.Recording) {
-		all = append(all, counted(r))
-		b.Spans = append(b.Spans, decide.Span{Arm: arm, At: at})
+	add := func(r decide.Run, lane int) {
+		all = append(all, counted(s.record(r.Arm, lane, s.seconds()*float64(r.Length), r.Length)))
+		b.Spans = append(b.Spans, decide.Span{Arm: r.Arm, At: r.At})
 	}
-	runs := decide.Order(seed, left, number)
 	if s.lane > 0 {
-		for turn := range 2 { // the outer arm of ABBA begins on the first lane
-			first, second := runs[turn].Arm, runs[1-turn].Arm
-			add(first, -.5, s.record(first, 0, length, 1))
-			add(second, .5, s.record(second, 1, length, 1))
-			s.passed(first, 1)
-			b.Seconds += change + warmUp + length
+		for _, turn := range decide.SideBySide(seed, left, number) {
+			add(turn[0], 0)
+			add(turn[1], 1)
+			s.passed(turn[0].Arm, 1)
+			b.Seconds += change + warmUp + s.seconds()
 		}
 	} else {
-		for _, r := range runs {
-			add(r.Arm, r.At, s.record(r.Arm, 0, length*float64(r.Length), r.Length))
+		for _, r := range decide.Order(seed, left, number) {
+			if r.RunIn > 0 {
+				s.passed(r.Arm, r.RunIn)
+				b.Seconds += length * float64(r.RunIn)
+			}
+			add(r, 0)
 			s.passed(r.Arm, r.Length)
-			b.Seconds += change + warmUp + length*float64(r.Length)
+			b.Seconds += change + warmUp + s.seconds()*float64(r.Length)
 		}
 	}
 	var ttft, tpot []decide.Sample
@@ -67,13 +85,7 @@ func (s *spans) block(seed uint64, left []int, number, primary int) (b decide.Bl
 	}
 	for i := range all {
 		v := all[i].values(decide.Largest(ttft...), decide.Largest(tpot...))
-		ordered := []float64{v[primary]}
-		for j := range v {
-			if j != primary {
-				ordered = append(ordered, v[j])
-			}
-		}
-		b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = ordered, all[i].failed, all[i].ended
+		b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = v, all[i].failed, all[i].ended
 	}
 	return b
 }

@@ -22,6 +22,7 @@ type world struct {
 	switched float64   // a span after a change of arm is slower
 	after    float64   // a span after one of the first arm is slower
 	stalls   bool      // at times nothing has its first token for a while, heavy-tailed
+	span     float64   // seconds that a span counts; 0: 60
 	failing  float64   // share of its turns, the slowest, that the last arm fails
 }
 
@@ -32,7 +33,7 @@ const (
 	perToken = .0275 // seconds
 	warmUp   = 100.  // seconds before a run counts
 	change   = 5.    // seconds that a change of arm takes
-	length   = 60.   // seconds that a span counts
+	length   = 60.   // seconds that a span counts, unless a world has another length
 	hour     = 3600.
 )
 
@@ -49,6 +50,14 @@ type spans struct {
 
 func newSpans(w world, arms int, trial int) *spans {
 	return &spans{world: w, arms: arms, rng: rand.New(rand.NewPCG(uint64(trial), 34)), previous: -1}
+}
+
+// seconds is how long a span counts.
+func (w *world) seconds() float64 {
+	if w.span > 0 {
+		return w.span
+	}
+	return length
 }
 
 func (s *spans) effectOf(arm int) float64 {
@@ -184,13 +193,13 @@ func counted(r proof.Recording) (s samples) {
 	return s
 }
 
-// values are those of all metrics, in their order.
-func (s *samples) values(slowestTTFT, slowestTPOT float64) []float64 {
+// values are those of all metrics.
+func (s *samples) values(slowestTTFT, slowestTPOT float64) map[string]float64 {
 	p95, _ := s.ttft.Quantile(.95, slowestTTFT)
 	p50, _ := s.ttft.Quantile(.5, slowestTTFT)
 	tpot, _ := s.tpot.Quantile(.95, slowestTPOT)
-	return []float64{
-		s.ttft.Mean(slowestTTFT), p95, p50, tpot, s.tokens / s.time,
-		float64(s.good) / float64(s.ended), s.cached / s.prompt,
+	return map[string]float64{
+		"TTFT mean": s.ttft.Mean(slowestTTFT), "TTFT p95": p95, "TTFT p50": p50, "TPOT p95": tpot,
+		"throughput": s.tokens / s.time, "goodput": float64(s.good) / float64(s.ended), "hit rate": s.cached / s.prompt,
 	}
 }
