@@ -96,6 +96,11 @@ func statisticalParts() []suite.Part {
 			Checks:     "false decisions, power and coverage on a simulated cluster whose truth is known",
 		},
 		{
+			Name: "decisions", Run: verified("-timeout=60m", "./sidecar/test/decisions"),
+			Capability: "trials of two arms and of more",
+			Checks:     "false decisions, power, coverage and bias on simulated spans whose truth is known",
+		},
+		{
 			Name: "sweeps", Run: verified("./sidecar/test/sweeps"), Capability: "trials and sweeps",
 			Checks: "kills, pauses, a full disk, a late client, two lanes at once, in virtual time",
 		},

@@ -8,9 +8,11 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/internal/figure"
 	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
 )
@@ -37,7 +39,7 @@ func (c *cell) add(d decide.Decision, seconds, truth float64) {
 	c.minutes = append(c.minutes, seconds/60)
 	switch d.Verdict {
 	case decide.Better:
-		if d.Best == 1 {
+		if d.Left[0] == 1 {
 			c.better++
 		} else {
 			c.worse++
@@ -91,7 +93,7 @@ func simulate(w world, primaries int, truth float64) []*cell {
 
 type old struct {
 	decided, aBetter, none int
-	others, wrong          int
+	others                 int
 	minutes                []float64
 	estimate               float64
 }
@@ -125,92 +127,156 @@ func simulateBefore(t *testing.T, w world, primary proof.Metric, n int) *old {
 
 func percent(n, of int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(max(1, of))) }
 
-// Equal arms.
+// most is how many of n trials may be wrong where 5 % of them are, with three standard errors.
+func most(n int) int { return int(math.Ceil(.05*float64(n) + 3*math.Sqrt(.05*.95*float64(n)))) }
+
+// Equal arms are called different in no more than 5 % of trials, whichever metric decides and in any of the others, and
+// an arm that fails its slowest turns is never called better.
 func TestEqualArms(t *testing.T) {
-	worlds := []struct {
+	t.Parallel()
+	for _, w := range []struct {
 		name string
 		world
+		failing bool
 	}{
-		{"as is", world{}},
-		{"restarts 1 %", world{restart: .01}},
-		{"restarts 2 %", world{restart: .02}},
-		{"restarts 3 %", world{restart: .03}},
-		{"restarts 5 %", world{restart: .05}},
-		{"restarts 3 %, one arm three times", world{restart: .03, rougher: 3}},
-		{"lanes 3 %", world{lane: .03}},
-		{"lanes 5 %", world{lane: .05}},
-		{"lanes 8 %", world{lane: .08}},
-		{"drift 3 %", world{drift: .03}},
-		{"after a change 4 %", world{switched: .04}},
-		{"after the first arm 4 %", world{after: .04}},
-		{"stalls", world{stalls: true}},
-		{"fails its slowest 2 %", world{failing: .02}},
-		{"fails its slowest 4.5 %", world{failing: .045}},
-	}
-	for _, w := range worlds {
-		if only := os.Getenv("ONLY"); only != "" && !strings.Contains(w.name, only) {
-			continue
-		}
-		line := ""
-		for primary, c := range simulate(w.world, 5, 0) {
-			n := len(c.minutes)
-			line += fmt.Sprintf(" | %s: B %s A %s = %s o %s f %s, %.0f", metrics[primary].Name,
-				percent(c.better, n), percent(c.worse, n), percent(c.none, n), percent(c.others, n), percent(c.failsMore, n), c.median())
-		}
-		t.Logf("%-30s%s", w.name, line)
-	}
-}
-
-// The method before, on the same worlds.
-func TestEqualArmsBefore(t *testing.T) {
-	for _, w := range []world{
-		{}, {restart: .01}, {restart: .02}, {restart: .03}, {restart: .05},
-		{lane: .03}, {lane: .05}, {lane: .08}, {drift: .03}, {switched: .04}, {after: .04}, {stalls: true},
-		{failing: .02}, {failing: .045},
+		{"nothing but chance", world{}, false},
+		{"restarts scatter by 1 %", world{restart: .01}, false},
+		{"restarts scatter by 2 %", world{restart: .02}, false},
+		{"restarts scatter by 3 %", world{restart: .03}, false},
+		{"restarts scatter by 5 %", world{restart: .05}, false},
+		{"restarts of A scatter by 3 %, of B by 6 %", world{restart: .03, rougher: 2}, false},
+		{"lanes alike", world{lane: 1e-9}, false},
+		{"lanes differ by 3 %", world{lane: .03}, false},
+		{"lanes differ by 5 %", world{lane: .05}, false},
+		{"lanes differ by 8 %", world{lane: .08}, false},
+		{"drift of 3 % a span", world{drift: .03}, false},
+		{"4 % slower after a change of arm", world{switched: .04}, false},
+		{"4 % slower after A", world{after: .04}, false},
+		{"heavy-tailed stalls", world{stalls: true}, false},
+		{"B fails its slowest 2 %", world{failing: .02}, true},
+		{"B fails its slowest 4.5 %", world{failing: .045}, true},
 	} {
-		line := ""
-		for _, m := range []proof.Metric{proof.TTFT95, proof.TTFT50, proof.TPOT95, proof.Throughput} {
-			o := simulateBefore(t, w, m, trials())
-			line += fmt.Sprintf(" | %s: B %s A %s = %s o %s", m, percent(o.decided, trials()), percent(o.aBetter, trials()), percent(o.none, trials()), percent(o.others, trials()))
-		}
-		t.Logf("%+v%s", w, line)
+		t.Run(w.name, func(t *testing.T) {
+			new := simulate(w.world, 5, 0)
+			n := len(new[0].minutes)
+			line := "now"
+			for i, c := range new {
+				line += fmt.Sprintf(", %s %s", metrics[i].Name, c.wrong(w.failing, n))
+				assert.LessOrEqual(t, c.better, most(n), metrics[i].Name)
+				if !w.failing {
+					assert.LessOrEqual(t, c.better+c.worse, most(n), metrics[i].Name)
+					assert.LessOrEqual(t, c.others, most(n), "beside %s", metrics[i].Name)
+				}
+			}
+			line += fmt.Sprintf(", others %s; before", percent(new[0].others, n))
+			for i, m := range []proof.Metric{proof.TTFT95, proof.TTFT50, proof.TPOT95, proof.Throughput} {
+				o := simulateBefore(t, w.world, m, n/3)
+				line += fmt.Sprintf(", %s %s", metrics[i+1].Name, o.wrong(w.failing, n/3))
+			}
+			figure.Report(t, "%s: %s %% of %d trials called different", w.name, line, n)
+		})
 	}
 }
 
+// wrong is the share of trials with a difference; where B fails, that of B called better and of A.
+func (c *cell) wrong(failing bool, n int) string {
+	if failing {
+		return fmt.Sprintf("%s (A %s)", percent(c.better, n), percent(c.worse, n))
+	}
+	return percent(c.better+c.worse, n)
+}
+
+func (o *old) wrong(failing bool, n int) string {
+	return (&cell{better: o.decided, worse: o.aBetter}).wrong(failing, n)
+}
+
+// True differences: how many trials decide, when, and how well the final estimate and its interval hold.
 func TestPower(t *testing.T) {
-	for _, restart := range []float64{0, .01, .03} {
-		for _, effect := range []float64{-.05, -.10, -.14, -.18, -.26, -.33} {
-			w := world{effect: []float64{0, math.Log1p(effect)}, restart: restart}
-			line := ""
-			for primary, c := range simulate(w, 2, w.effect[1]) {
-				n := len(c.minutes)
-				line += fmt.Sprintf(" | %s: decided %s wrong %s = %s in %.0f, covered %s, bias %.2f", metrics[primary].Name,
-					percent(c.better, n), percent(c.worse, n), percent(c.none, n), c.median(), percent(c.covered, c.final), c.bias/float64(c.final)/w.effect[1])
+	t.Parallel()
+	for _, effect := range []float64{-.05, -.10, -.14, -.18, -.26, -.33} {
+		w := world{effect: []float64{0, math.Log1p(effect)}, restart: .01}
+		for primary, c := range simulate(w, 2, w.effect[1]) {
+			n := len(c.minutes)
+			bias, coverage := c.bias/float64(c.final)/w.effect[1], float64(c.covered)/float64(c.final)
+			figure.Report(t, "%+.0f %%, %s: %s %% decided, %s %% wrong, median %.0f min; final estimate %.2f of the truth, "+
+				"interval holds it in %.1f %%", 100*effect, metrics[primary].Name, percent(c.better, n), percent(c.worse, n),
+				c.median(), bias, 100*coverage)
+			if primary == 0 && effect <= -.10 {
+				assert.GreaterOrEqual(t, c.better, n*9/10)
+				assert.InDelta(t, 1, bias, .1)
+				assert.InDelta(t, .95, coverage, .02+2*math.Sqrt(.05*.95/float64(n)))
 			}
-			t.Logf("restart %.2f, %+.0f %%%s", restart, 100*effect, line)
+			assert.LessOrEqual(t, c.worse, most(n)/2)
+		}
+		if effect < -.05 {
+			o := simulateBefore(t, w, proof.TTFT95, trials()/3)
+			figure.Report(t, "%+.0f %%, TTFT p95 before: %s %% decided, median %.0f min; estimate %.2f of the truth",
+				100*effect, percent(o.decided, trials()/3), o.minutes[len(o.minutes)/2], o.estimate/float64(o.decided)/w.effect[1])
 		}
 	}
 }
 
-func TestPowerLong(t *testing.T) {
-	for _, span := range []float64{90, 120, 150} {
-		for _, effect := range []float64{-.14, -.18} {
-			w := world{effect: []float64{0, math.Log1p(effect)}, span: span}
-			line := ""
-			for primary, c := range simulate(w, 2, w.effect[1]) {
-				n := len(c.minutes)
-				line += fmt.Sprintf(" | %s: decided %s wrong %s = %s in %.0f, covered %s, bias %.2f", metrics[primary].Name,
-					percent(c.better, n), percent(c.worse, n), percent(c.none, n), c.median(), percent(c.covered, c.final), c.bias/float64(c.final)/w.effect[1])
-			}
-			t.Logf("span %.0f, %+.0f %%%s", span, 100*effect, line)
-		}
+// Equivalence: equal arms are called so.
+func TestNoDifference(t *testing.T) {
+	t.Parallel()
+	for primary, c := range simulate(world{restart: .01}, 5, 0) {
+		figure.Report(t, "equal arms, %s: %s %% end with no difference of 5 %%, median %.0f min",
+			metrics[primary].Name, percent(c.none, len(c.minutes)), c.median())
 	}
 }
 
-func TestPowerBefore(t *testing.T) {
-	for _, effect := range []float64{-.10, -.14, -.18, -.26, -.33} {
-		w := world{effect: []float64{0, math.Log1p(effect)}}
-		o := simulateBefore(t, w, proof.TTFT95, trials())
-		t.Logf("%+.0f %%: decided %s in %.0f, bias %.2f", 100*effect, percent(o.decided, trials()), o.minutes[len(o.minutes)/2], o.estimate/float64(o.decided)/w.effect[1])
+// What a trial is said to find before it starts, it finds.
+func TestDetectable(t *testing.T) {
+	t.Parallel()
+	known := &decide.Boundaries{}
+	variance := 0.
+	for i := range 200 {
+		variance += decide.Decide(plan(2, 0, known), blocks(world{restart: .01}, 1_000_000+i)).Variance.Value / 200
+	}
+	difference := -decide.Detectable(plan(2, 0, known), variance, 3*(change+warmUp)+4*length)
+	c := simulate(world{restart: .01, effect: []float64{0, difference}}, 1, difference)[0]
+	share := float64(c.better) / float64(len(c.minutes))
+	figure.Report(t, "said to find %.1f %% in 80 %% of trials within the hour: found in %.1f %%", 100*math.Expm1(difference), 100*share)
+	assert.InDelta(t, decide.Power, share, .1)
+}
+
+// Five arms, 28 spans at most.
+func TestFiveArms(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		effect []float64
+		span   float64
+	}{
+		{"five equal arms, spans of 60 s", make([]float64, 5), 60},
+		{"five equal arms, spans of 180 s", make([]float64, 5), 180},
+		{"one of five better by 10 %, spans of 60 s", []float64{0, 0, 0, math.Log(.9), 0}, 60},
+		{"one of five better by 10 %, spans of 120 s", []float64{0, 0, 0, math.Log(.9), 0}, 120},
+		{"one of five better by 10 %, spans of 180 s", []float64{0, 0, 0, math.Log(.9), 0}, 180},
+		{"one of five better by 18 %, spans of 60 s", []float64{0, 0, 0, math.Log(.82), 0}, 60},
+	} {
+		p := plan(5, 0, &decide.Boundaries{})
+		p.MaxSeconds = 28 * (change + warmUp + test.span)
+		found, eliminated, kept, c := 0, 0, 0, &cell{}
+		for i := range trials() {
+			d, seconds := run(p, world{effect: test.effect, restart: .01, span: test.span}, i)
+			c.minutes = append(c.minutes, seconds/60)
+			if d.Verdict == decide.Better && d.Best == 3 {
+				found++
+			}
+			if len(d.Left) < 5 {
+				eliminated++
+			}
+			if slices.Contains(d.MayBeBest, 3) {
+				kept++
+			}
+		}
+		n := len(c.minutes)
+		figure.Report(t, "%s: some arm eliminated in %s %%, the fourth found in %s %%, among those that may be best in %s %%, "+
+			"median %.0f min", test.name, percent(eliminated, n), percent(found, n), percent(kept, n), c.median())
+		if test.effect[3] == 0 {
+			assert.LessOrEqual(t, eliminated, most(n))
+		}
+		assert.GreaterOrEqual(t, kept, n-most(n))
 	}
 }

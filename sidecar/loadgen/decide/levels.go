@@ -1,0 +1,63 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// LevelDifference is what two arms differ by at a level: B minus A, on the scale of the values.
+type LevelDifference struct {
+	Estimate, SE, DF float64
+	P                float64 // two-sided; for [Holm]
+}
+
+// Levels compares two arms at several levels, each by the values of its repeats, with one variance for all: a few
+// repeats of one level say little of it, those of all levels more. A level that lacks an arm has NaN. With fewer than
+// two values of one arm at every level, nothing is known.
+func Levels(levels [][2][]float64) []LevelDifference {
+	squares, df := 0., 0.
+	for _, arms := range levels {
+		for _, values := range arms {
+			if n := float64(len(values)); n > 1 {
+				squares, df = squares+stat.Variance(values, nil)*(n-1), df+n-1
+			}
+		}
+	}
+	all := make([]LevelDifference, len(levels))
+	for i, arms := range levels {
+		a, b := float64(len(arms[0])), float64(len(arms[1]))
+		d := LevelDifference{Estimate: stat.Mean(arms[1], nil) - stat.Mean(arms[0], nil), DF: df}
+		d.SE = math.Sqrt(squares / df * (1/a + 1/b))
+		d.P = math.NaN()
+		if df > 0 && a > 0 && b > 0 {
+			d.P = 2 * distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(d.Estimate)/d.SE)
+		}
+		all[i] = d
+	}
+	return all
+}
+
+// Holm says which of several p-values are significant, with an error of alpha for all together: Holm, "A simple
+// sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979). NaN is not, and counts
+// for none.
+func Holm(p []float64, alpha float64) []bool {
+	var order []int
+	for i, v := range p {
+		if !math.IsNaN(v) {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
+	shown := make([]bool, len(p))
+	for rank, i := range order {
+		if p[i] > alpha/float64(len(order)-rank) {
+			break
+		}
+		shown[i] = true
+	}
+	return shown
+}

@@ -1,0 +1,85 @@
+package decide
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Two levels by hand: the four variances of two repeats are .02, .02, 0 and .04, so that they have .02 together.
+func TestLevelsPoolTheVariance(t *testing.T) {
+	got := Levels([][2][]float64{{{1, 1.2}, {2, 2.2}}, {{1, 1}, {1.1, 1.1 + math.Sqrt(.08)}}, {{1}, nil}})
+	assert.InDelta(t, 1, got[0].Estimate, 1e-9)
+	assert.InDelta(t, .1+math.Sqrt(.02), got[1].Estimate, 1e-9)
+	assert.InDelta(t, math.Sqrt(.02), got[0].SE, 1e-9)
+	assert.InDelta(t, 4, got[0].DF, 0)
+	assert.InDelta(t, .00212, got[0].P, 1e-5)
+	assert.True(t, math.IsNaN(got[2].P))
+}
+
+func TestHolm(t *testing.T) {
+	for _, test := range []struct {
+		p    []float64
+		want []bool
+	}{
+		{nil, []bool{}},
+		{[]float64{.02, .01, .04}, []bool{true, true, true}},
+		{[]float64{.03, .01, .04}, []bool{false, true, false}},
+		{[]float64{.02, .03}, []bool{true, true}},
+		{[]float64{math.NaN(), .04}, []bool{false, true}},
+	} {
+		assert.Equal(t, test.want, Holm(test.p, .05), "%v", test.p)
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	at := func(means ...float64) (levels []Excess) {
+		for i, m := range means {
+			levels = append(levels, Excess{float64(60 + 20*i), m, 4})
+		}
+		return levels
+	}
+	sure := Variance{1e-6, 10}
+	for _, test := range []struct {
+		name     string
+		levels   []Excess
+		variance Variance
+		want     float64
+		interval [2]float64
+	}{
+		{"rises through the limit", at(-.3, -.1, .1, .3), sure, 90, [2]float64{80, 100}},
+		{"out of order", at(-.3, .1, -.2, .3), sure, 100 + 20*.05/.35, [2]float64{100, 120}},
+		{"met at all levels", at(-.3, -.2, -.1), sure, 100, [2]float64{100, math.Inf(1)}},
+		{"met at none", at(.1, .2, .3), sure, 0, [2]float64{0, 60}},
+		{"scatters", at(-.3, -.1, .1, .3), Variance{.02, 10}, 90, [2]float64{60, 120}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := Capacity(test.levels, test.variance)
+			assert.InDelta(t, test.want, got.Level, 1e-9)
+			assert.Equal(t, test.interval, got.Interval)
+		})
+	}
+	assert.Equal(t, []float64{1, 2.5, 2.5, 4}, isotonic([]Excess{{1, 1, 1}, {2, 3, 1}, {3, 2, 1}, {4, 4, 1}}))
+}
+
+// The interval is exactly where the mixture of likelihood ratios reaches 1/α.
+func TestSequence(t *testing.T) {
+	batches := []float64{1, 1.2, .9, 1.1, 1, 1.2, .9, 1.1}
+	mean, in := Sequence(batches, .05, 0)
+	assert.InDelta(t, 1.05, mean, 1e-9)
+	squares := 0.
+	for _, v := range batches {
+		squares += (v - mean) * (v - mean)
+	}
+	n, r := 8., .1/8.1
+	t2 := (in[1] - mean) * (in[1] - mean) * n / (squares / 7)
+	assert.InDelta(t, 20, math.Sqrt(r)*math.Pow((1+t2/7)/(1+r*t2/7), n/2), 1e-6)
+	_, wide := Sequence(batches, .05, .01)
+	assert.InDelta(t, in[1]+.025, wide[1], 1e-9)
+	_, none := Sequence(batches[:1], .05, 0)
+	assert.True(t, math.IsInf(none[1], 1))
+	_, following := Sequence([]float64{1, 1, 1, 1, 1.2, 1.2, 1.2, 1.2}, .05, 0)
+	_, mixed := Sequence([]float64{1, 1.2, 1, 1.2, 1, 1.2, 1, 1.2}, .05, 0)
+	assert.Greater(t, following[1]-following[0], 1.5*(mixed[1]-mixed[0]))
+}

@@ -1,0 +1,55 @@
+package decide
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// scaleOfEffects is the weight of the prior in [Sequence], in batches: it makes the interval narrowest for differences
+// of about three standard deviations of a batch.
+const scaleOfEffects = .1
+
+// allowance is by how many standard deviations of a slow wander the mean of a window may be off.
+const allowance = 2.5
+
+// Sequence returns the interval of a mean that holds at all numbers of batches together, with an error of alpha: it may
+// be looked at all along, and acted on at any time. A batch must last at least as long as the system's memory, a few
+// turns; batches that follow their neighbors widen the interval. wander is the standard deviation of slow changes of
+// speed that are not of interest, on the scale of the batches. It is infinite while there are too few batches.
+//
+// The interval is the set of means that a scale-invariant mixture of likelihood ratios does not reject: Lai, "On
+// confidence sequences", Annals of Statistics 4 (1976); Wang and Ramdas, "Anytime-valid t-tests and confidence sequences
+// for Gaussian means with unknown variance", Sequential Analysis 44 (2025).
+func Sequence(batches []float64, alpha, wander float64) (mean float64, interval [2]float64) {
+	n := float64(len(batches))
+	if n < 2 {
+		return math.NaN(), [2]float64{math.Inf(-1), math.Inf(1)}
+	}
+	mean, deviation := stat.MeanStdDev(batches, nil)
+	half := math.Inf(1)
+	r := scaleOfEffects / (n + scaleOfEffects)
+	if k := math.Pow(1/(alpha*math.Sqrt(r)), 2/n); k*r < 1 {
+		half = deviation*math.Sqrt((n-1)/n*(k-1)/(1-k*r)*inflation(batches)) + allowance*wander
+	}
+	return mean, [2]float64{mean - half, mean + half}
+}
+
+// inflation is by how much batches that follow their neighbors understate the variance of their mean: (1 + r)/(1 − r),
+// that of an autoregressive series, for every positive lag-1 autocorrelation, with 1/n given back for the bias of short
+// series (Marriott and Pope, Biometrika 41, 1954).
+func inflation(batches []float64) float64 {
+	mean := stat.Mean(batches, nil)
+	products, squares := 0., 0.
+	for i, v := range batches {
+		squares += (v - mean) * (v - mean)
+		if i > 0 {
+			products += (v - mean) * (batches[i-1] - mean)
+		}
+	}
+	if squares == 0 {
+		return 1
+	}
+	r := min(max(0, products/squares+1/float64(len(batches))), .9)
+	return (1 + r) / (1 - r)
+}
