@@ -63,7 +63,7 @@ func Capacity(levels []Excess, variance Variance) Sustained {
 	return s
 }
 
-// isotonic returns the ascending values closest to those of the levels, by pooling neighbors that are out of order.
+// isotonic returns the ascending values closest to those of the levels, by pooling neighbours that are out of order.
 func isotonic(levels []Excess) (fitted []float64) {
 	var pools []Excess
 	var sizes []int

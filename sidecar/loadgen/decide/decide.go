@@ -149,14 +149,14 @@ func Decide(p Plan, blocks []Block) Decision {
 	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
 		s.look(&d, blocks[:k])
 	}
-	if len(d.Looks) == 0 && len(blocks) > 0 && next(p, d.Left, blocks) > p.MaxSeconds {
+	if len(d.Looks) == 0 && len(blocks) > 0 && next(d.Left, blocks) > p.MaxSeconds {
 		d.Verdict = TimeOver
 	}
 	return d
 }
 
 // next is how much time there must be for another block.
-func next(p Plan, left []int, blocks []Block) float64 {
+func next(left []int, blocks []Block) float64 {
 	last := blocks[len(blocks)-1]
 	arms := map[int]bool{}
 	for _, s := range last.Spans {
@@ -185,7 +185,7 @@ type state struct {
 func (s *state) look(d *Decision, blocks []Block) {
 	s.blocks = blocks
 	time := used(blocks)
-	each := next(s.Plan, d.Left, blocks) - time
+	each := next(d.Left, blocks) - time
 	share := time / (time + each*max(0, math.Floor((s.MaxSeconds-time)/each*(1+1e-9))))
 	if n := len(d.Looks); n > 0 {
 		share = max(share, d.Looks[n-1].Share)
@@ -267,7 +267,7 @@ func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
 	return c
 }
 
-// interval has so many standard errors on either side of the estimate, and the lateness of the arm that it favors.
+// interval has so many standard errors on either side of the estimate, and the lateness of the arm that it favours.
 func (c *Comparison) interval(t float64) [2]float64 {
 	return [2]float64{c.Estimate - t*c.SE - c.lateB, c.Estimate + t*c.SE + c.lateA}
 }

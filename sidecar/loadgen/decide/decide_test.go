@@ -208,9 +208,9 @@ func TestDetectable(t *testing.T) {
 	p := planOf(2, ttft)
 	p.Prior = Variance{.0025, 1e6}
 	got := Detectable(p, .0025, 600)
-	error := math.Sqrt(1.5 * .0025 / 6)
-	assert.Greater(t, got, 2.80*error)
-	assert.Less(t, got, 3.0*error)
+	se := math.Sqrt(1.5 * .0025 / 6)
+	assert.Greater(t, got, 2.80*se)
+	assert.Less(t, got, 3.0*se)
 	p.Prior = Variance{}
 	assert.Greater(t, Detectable(p, .0025, 600), got, "a variance that must be learned costs power")
 	assert.InDelta(t, 2*got, Detectable(planWith(p, Variance{1, 1e6}), .01, 600), .01*got)

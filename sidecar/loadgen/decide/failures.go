@@ -14,7 +14,7 @@ type FailureShare struct {
 func (f FailureShare) share() float64 { return float64(f.Failed) / float64(f.Ended) }
 
 // failures returns the arms' shares, and the pairs of which the first fails more often than the second. That one
-// blocks a verdict and favors none, so it is tested at 5 % on one side at each look.
+// blocks a verdict and favours none, so it is tested at 5 % on one side at each look.
 func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 	all = make([]FailureShare, s.Arms)
 	for i := range s.blocks {
@@ -36,7 +36,7 @@ func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 // failureScore is the normal deviate of the score test that arm a fails more often than b. Failures come in clusters,
 // one for each run: the variance of the binomial distribution is multiplied by how much more the runs scatter than
 // it explains (Pearson's X² over its degrees of freedom, where that exceeds 1), and Student's t has these degrees of
-// freedom. McCullagh and Nelder, "Generalized Linear Models" (1989), section 4.5.
+// freedom. McCullagh and Nelder, "Generalised Linear Models" (1989), section 4.5.
 func (s *state) failureScore(all []FailureShare, a, b int) float64 {
 	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
 	p := both.share()

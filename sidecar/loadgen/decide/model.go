@@ -51,7 +51,7 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	}
 	normalEquations, right, squares := mat.NewSymDense(columns, nil), mat.NewVecDense(columns, nil), 0.0
 	for _, block := range blocks {
-		rows, ys := centered(block, columns, arms)
+		rows, ys := centred(block, columns, arms)
 		for i, row := range rows {
 			squares += ys[i] * ys[i]
 			right.AddScaledVec(right, ys[i], row)
@@ -77,8 +77,8 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	return m, true
 }
 
-// centered returns the rows of the design matrix of a block and its values, both without their means.
-func centered(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
+// centred returns the rows of the design matrix of a block and its values, both without their means.
+func centred(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
 	n := float64(len(block))
 	means, mean := mat.NewVecDense(columns, nil), 0.0
 	for _, o := range block {

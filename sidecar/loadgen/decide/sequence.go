@@ -15,7 +15,7 @@ const allowance = 2.5
 
 // Sequence returns the interval of a mean that holds at all numbers of batches together, with an error of alpha: it may
 // be looked at all along, and acted on at any time. A batch must last at least as long as the system's memory, a few
-// turns; batches that follow their neighbors widen the interval. wander is the standard deviation of slow changes of
+// turns; batches that follow their neighbours widen the interval. wander is the standard deviation of slow changes of
 // speed that are not of interest, on the scale of the batches. It is infinite while there are too few batches.
 //
 // The interval is the set of means that a scale-invariant mixture of likelihood ratios does not reject: Lai, "On
@@ -35,7 +35,7 @@ func Sequence(batches []float64, alpha, wander float64) (mean float64, interval 
 	return mean, [2]float64{mean - half, mean + half}
 }
 
-// inflation is by how much batches that follow their neighbors understate the variance of their mean: (1 + r)/(1 − r),
+// inflation is by how much batches that follow their neighbours understate the variance of their mean: (1 + r)/(1 − r),
 // that of an autoregressive series, for every positive lag-1 autocorrelation, with 1/n given back for the bias of short
 // series (Marriott and Pope, Biometrika 41, 1954).
 func inflation(batches []float64) float64 {

@@ -157,10 +157,10 @@ func TestEqualArms(t *testing.T) {
 		{"B fails its slowest 4.5 %", world{failing: .045}, true},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			new := simulate(w.world, 5, 0)
-			n := len(new[0].minutes)
+			now := simulate(w.world, 5, 0)
+			n := len(now[0].minutes)
 			line := "now"
-			for i, c := range new {
+			for i, c := range now {
 				line += fmt.Sprintf(", %s %s", metrics[i].Name, c.wrong(w.failing, n))
 				assert.LessOrEqual(t, c.better, most(n), metrics[i].Name)
 				if !w.failing {
@@ -168,7 +168,7 @@ func TestEqualArms(t *testing.T) {
 					assert.LessOrEqual(t, c.others, most(n), "beside %s", metrics[i].Name)
 				}
 			}
-			line += fmt.Sprintf(", others %s; before", percent(new[0].others, n))
+			line += fmt.Sprintf(", others %s; before", percent(now[0].others, n))
 			for i, m := range []proof.Metric{proof.TTFT95, proof.TTFT50, proof.TPOT95, proof.Throughput} {
 				o := simulateBefore(t, w.world, m, n/3)
 				line += fmt.Sprintf(", %s %s", metrics[i+1].Name, o.wrong(w.failing, n/3))
