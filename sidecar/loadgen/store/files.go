@@ -25,16 +25,13 @@ var (
 
 // Advice says what to do about an error of [Open], or of a write.
 func Advice(err error) string {
-	code := 0
-	if refused := (*sqlite.Error)(nil); errors.As(err, &refused) {
-		code = refused.Code() & 0xff // the low byte is the primary code
-	}
+	code := codeOf(err)
 	switch {
 	case errors.Is(err, errNewer):
 		return "use that version"
 	case errors.Is(err, errForeign):
 		return "move it out of the directory"
-	case errors.Is(err, errDamaged), code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
+	case errors.Is(err, errDamaged), damaged(err):
 		return "keep a copy for recovery and restore a backup, or move it out of the directory to start with an empty one"
 	case errors.Is(err, errGone):
 		return "put it back, or restart the load generator to start with an empty one"
@@ -58,10 +55,13 @@ type files struct {
 	pending int                    // bytes in the log, roughly, that no checkpoint has moved
 }
 
+// databaseFiles are the database and what SQLite keeps beside it.
+func (s *Store) databaseFiles() []string { return []string{s.path, s.path + "-wal", s.path + "-shm"} }
+
 // watch begins with the files as they are now.
 func (s *Store) watch() (err error) {
 	s.files.known = map[string]fs.FileInfo{}
-	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.lock.Path()} {
+	for _, path := range append(s.databaseFiles(), s.lock.Path()) {
 		if s.files.known[path], err = os.Stat(path); err != nil {
 			return err
 		}
@@ -139,12 +139,17 @@ func quickCheck(ctx context.Context, db *sql.DB) error {
 }
 
 func damaged(err error) bool {
+	code := codeOf(err)
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// codeOf is the primary code of an error of SQLite, 0 for any other.
+func codeOf(err error) int {
 	var refused *sqlite.Error
 	if !errors.As(err, &refused) {
-		return false
+		return 0
 	}
-	code := refused.Code() & 0xff
-	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return refused.Code() & 0xff // the low byte is the primary code
 }
 
 // change commits what f does, or none of it; bytes is roughly what that adds to the file.

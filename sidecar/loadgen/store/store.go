@@ -209,7 +209,7 @@ func (s *Store) keepPrivate() error {
 		return err
 	}
 	_ = file.Close() // nothing was written
-	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.lock.Path(), holderPath(filepath.Dir(s.path))} {
+	for _, path := range append(s.databaseFiles(), s.lock.Path(), holderPath(filepath.Dir(s.path))) {
 		// Where there are no such modes, or another user owns the file, it can serve.
 		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.opts.Log.Warn("the store may be readable by other users", "error", err)
@@ -263,7 +263,7 @@ func (s *Store) Discard() error {
 		return err
 	}
 	dir := filepath.Dir(s.path)
-	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.reservePath(), s.lock.Path(), holderPath(dir)} {
+	for _, path := range append(s.databaseFiles(), s.reservePath(), s.lock.Path(), holderPath(dir)) {
 		_ = os.Remove(path) // what cannot be removed stays
 	}
 	for ; s.made.root != ""; dir = filepath.Dir(dir) {

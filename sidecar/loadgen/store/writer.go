@@ -8,7 +8,6 @@ import (
 	"math"
 	"time"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -131,10 +130,7 @@ func (s *Store) commit(batch []record) error {
 }
 
 // full says that the disk is.
-func full(err error) bool {
-	var refused *sqlite.Error
-	return errors.As(err, &refused) && refused.Code()&0xff == sqlite3.SQLITE_FULL
-}
+func full(err error) bool { return codeOf(err) == sqlite3.SQLITE_FULL }
 
 // look holds the files against what they were, moves the log, removes what is too old or too much, and keeps the
 // reserve. It says whether there may be more to remove.
@@ -166,12 +162,9 @@ var errEncoding = errors.New("the record cannot be encoded")
 
 // hopeless says that the record is at fault, not the disk.
 func hopeless(err error) bool {
-	var refused *sqlite.Error
-	if errors.As(err, &refused) {
-		switch refused.Code() & 0xff { // the low byte is the primary code
-		case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
-			return true
-		}
+	switch codeOf(err) {
+	case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
+		return true
 	}
 	return errors.Is(err, errEncoding)
 }
