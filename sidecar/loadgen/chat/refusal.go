@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -181,17 +180,6 @@ func (r objection) mayBeRefusal() bool {
 		return r.Class == api.ErrorStream || r.Class == api.ErrorMalformed && r.object
 	}
 	return false
-}
-
-// keepRefusal keeps the event that ends a stream as an error where the body of an error would be.
-func (s *stream) keepRefusal() {
-	event := s.sse.event
-	s.sse.event = func(name string, data []byte) {
-		event(name, data)
-		if s.fail != nil && s.fail.Class == api.ErrorStream && s.errBody == nil {
-			s.errBody = bytes.Clone(data)
-		}
-	}
 }
 
 const (

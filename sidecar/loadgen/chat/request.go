@@ -186,7 +186,6 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	defer cancel()
 	c.probes.Add(1)
 	s := newStream(req)
-	s.keepRefusal()
 	r = c.send(ctx, s, try.used)
 	return r, cmp.Or(string(s.errBody), string(s.stray)), ids
 }

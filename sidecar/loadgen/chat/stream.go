@@ -92,7 +92,7 @@ type stream struct {
 	done       bool              // [DONE] came, or the end after a finish reason
 	stray      []byte            // what came that is neither a chunk nor an error for certain, at most maxAside
 	fail       *Error
-	errBody    []byte
+	errBody    []byte // of a failed response, or the event that reports an error
 
 	stamp    atomic.Int64 // of the connection's last read, ns since sent
 	received atomic.Int64 // bytes that the connection brought
@@ -307,7 +307,7 @@ func (s *stream) event(name string, data []byte) {
 	s.begun = s.begun || !c.unknown
 	switch {
 	case isError(name) || c.isError:
-		s.fail = streamError(c, data)
+		s.fail, s.errBody = streamError(c, data), bytes.Clone(data)
 	case c.unknown:
 		s.stray = appendLine(s.stray, data)
 	case err != nil && s.ending: // cut off, and so is [DONE]
@@ -458,20 +458,25 @@ func (s *stream) content(c chunk) {
 	}
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
 	s.phase.CompareAndSwap(waiting, streaming)
-	n := len(c.text) + len(c.reasoning)
-	if s.text+n > maxTextOf(s.req.MaxTokens) {
-		s.fail = &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of text, although max_tokens was %d; the server ignores it; check its settings", maxTextOf(s.req.MaxTokens)>>10, s.req.MaxTokens)}
+	if s.fail = s.takeText(len(c.text) + len(c.reasoning)); s.fail != nil {
 		return
 	}
-	if !s.req.Texts.take(n) {
-		s.fail = &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
-		return
-	}
-	s.text += n
 	s.live.add(s.at, c)
 	if s.req.OnChunk != nil {
 		s.req.OnChunk(max(1, tokens))
 	}
+}
+
+// takeText counts n more bytes of text, or explains the limit that they would pass.
+func (s *stream) takeText(n int) *Error {
+	switch most := maxTextOf(s.req.MaxTokens); {
+	case s.text+n > most:
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of text, although max_tokens was %d; the server ignores it; check its settings", most>>10, s.req.MaxTokens)}
+	case !s.req.Texts.take(n):
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
+	}
+	s.text += n
+	return nil
 }
 
 // maxTextOf bounds the text of an answer of at most so many tokens; 0: of any number.
