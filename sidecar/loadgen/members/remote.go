@@ -744,7 +744,7 @@ func (r *reader) take(got *report) {
 	for i := range got.Turns {
 		m := &got.Turns[i]
 		m.Row.Started, m.Row.Ended = m.Row.Started.Add(-ahead), m.Row.Ended.Add(-ahead)
-		r.tally.count(lane.TurnElsewhere{Sample: m.sample(), Row: m.Row, Number: m.Number, Shape: m.Shape})
+		r.tally.count(m.turn())
 	}
 	if !holds {
 		return
@@ -817,16 +817,14 @@ func (r *reader) recountStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if s.Started.Before(began) {
-			continue
-		}
-		return r.opts.Store.TurnsFrom(ctx, s.Lane, s.ID, func(t *api.Turn) error {
-			if strings.HasPrefix(t.Conversation, prefix) {
-				r.tally.count(rowOnly(t, numberOf(t.Conversation), 0))
-			}
-			return nil
-		})
+	first := slices.IndexFunc(steps, func(s api.StepRecord) bool { return !s.Started.Before(began) })
+	if first < 0 {
+		return nil
 	}
-	return nil
+	return r.opts.Store.TurnsFrom(ctx, steps[first].Lane, steps[first].ID, func(t *api.Turn) error {
+		if strings.HasPrefix(t.Conversation, prefix) {
+			r.tally.count(rowOnly(t, numberOf(t.Conversation), 0))
+		}
+		return nil
+	})
 }

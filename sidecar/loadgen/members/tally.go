@@ -8,7 +8,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/stats"
 )
 
 // tally reports each turn of a run to the lane once, so that the lane counts what the store has. A turn
@@ -110,11 +109,9 @@ func (t *tally) recounted() {
 
 // rowOnly is a turn of which only the row is known.
 func rowOnly(t *api.Turn, number int64, shape int) lane.TurnElsewhere {
-	row := *t
-	row.UserMessage, row.AssistantMessage = "", ""
-	s := stats.SampleOf(&row)
-	s.ITLEstimated = row.ITLEstimated
-	return lane.TurnElsewhere{Sample: s, Row: row, Number: number, Shape: shape}
+	one := measured{Row: *t, Number: number, Shape: shape}
+	one.Row.UserMessage, one.Row.AssistantMessage = "", ""
+	return one.turn()
 }
 
 // numberOf is the number of a conversation, which ends its id.

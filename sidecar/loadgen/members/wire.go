@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
@@ -152,9 +153,9 @@ type measured struct {
 	ITL    []stats.Gap `json:"itl,omitempty"`
 }
 
-// sample is the turn as the window takes it.
-func (m *measured) sample() stats.Sample {
+// turn is the turn as the lane takes it.
+func (m *measured) turn() lane.TurnElsewhere {
 	s := stats.SampleOf(&m.Row)
 	s.ITL, s.ITLEstimated, s.Chunks = m.ITL, m.Row.ITLEstimated, m.Chunks
-	return s
+	return lane.TurnElsewhere{Sample: s, Row: m.Row, Number: m.Number, Shape: m.Shape}
 }
