@@ -262,25 +262,18 @@ var from = &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Time
 
 // halfOpen sends the beginning of a body and no more, again and again.
 func halfOpen(ctx context.Context, r *rig) {
-	crowd(ctx, 900, func(ctx context.Context, _ int) {
-		for ctx.Err() == nil {
-			c, err := from.DialContext(ctx, "tcp", r.address)
-			if err != nil {
-				rest(ctx)
-				continue
-			}
-			stop := context.AfterFunc(ctx, func() { c.Close() })
-			_, _ = fmt.Fprintf(c, "POST /api/v1/workload/start HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", r.address)
-			_, _ = io.Copy(io.Discard, c) // until the server gives it up
-			stop()
-			c.Close()
-			rest(ctx)
-		}
-	})
+	holdOpen(ctx, r, fmt.Sprintf("POST /api/v1/workload/start HTTP/1.1\r\nHost: %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", r.address))
 }
 
 // idlers ask once for the status with the token, and keep the connection.
 func idlers(ctx context.Context, r *rig) {
+	holdOpen(ctx, r, fmt.Sprintf("GET %s/status HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
+		api.Prefix, r.address, token))
+}
+
+// holdOpen has a crowd that sends the same, keeps the connection until the server closes it, and begins again.
+func holdOpen(ctx context.Context, r *rig, request string) {
 	crowd(ctx, 900, func(ctx context.Context, _ int) {
 		for ctx.Err() == nil {
 			c, err := from.DialContext(ctx, "tcp", r.address)
@@ -289,8 +282,8 @@ func idlers(ctx context.Context, r *rig) {
 				continue
 			}
 			stop := context.AfterFunc(ctx, func() { c.Close() })
-			_, _ = fmt.Fprintf(c, "GET %s/status HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", api.Prefix, r.address, token)
-			_, _ = io.Copy(io.Discard, c) // until the server closes it
+			_, _ = io.WriteString(c, request)
+			_, _ = io.Copy(io.Discard, c)
 			stop()
 			c.Close()
 			rest(ctx)
