@@ -54,7 +54,11 @@ func TestHealth(t *testing.T) {
 		{"a refusal without words", func(s *sidecar) {
 			s.answer = func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }
 		}, false, reasonForeign, "I'm a teapot (418)."},
-		{"an answer without an end", func(s *sidecar) { s.answer = endless }, false, reasonForeign, "The server at URL is not a KV Booth load generator: the response is larger than 65536 bytes; request a smaller part."},
+		{
+			"an answer without an end", func(s *sidecar) { s.answer = endless }, false, reasonForeign,
+			"The server at URL is not a KV Booth load generator: " +
+				"the response is larger than 65536 bytes; request a smaller part.",
+		},
 		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign, "The load generator at URL sent an invalid response: the response has no version or no lanes; check the URL."},
 	} {
 		s := newSidecar(t)

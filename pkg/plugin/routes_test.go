@@ -318,8 +318,12 @@ func TestTrouble(t *testing.T) {
 		{"a page for a report", "GET sweeps/a1/report.md", page, 502, ""},
 		{"a page for a report on two results", "GET report.json", page, 502, ""},
 		{"a page for a file", "GET sweeps/a1/seconds.csv", page, 502, ""},
-		{"a refusal without words", "POST workload/stop", func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 409}) }, 409, "Conflict (409)"},
-		{"a refusal of another kind", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }, 502, "I'm a teapot (418)"},
+		{"a refusal without words", "POST workload/stop", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, api.Problem{Status: 409})
+		}, 409, "Conflict (409)"},
+		{"a refusal of another kind", "GET baselines", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, api.Problem{Status: 418})
+		}, 502, "I'm a teapot (418)"},
 		{"an answer that drips", "GET baselines", dripping, 504, "timed out"},
 		{"a report without an end", "GET report.json?a=x&b=y", endless, 502, "larger than 65536 bytes"},
 		{"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502, "not what this version"},

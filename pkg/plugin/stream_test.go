@@ -73,7 +73,8 @@ func TestStream(t *testing.T) {
 func TestStreamOfAnotherVersion(t *testing.T) {
 	for name, text := range map[string]string{
 		"no lanes": `{"time":"2026-11-21T12:00:00Z"}`, "null": "null", "a list": "[]", "no JSON": "x", "an empty message": "",
-		"other types": `{"time":"2026-11-21T12:00:00Z","lanes":[{"name":1}]}`, "50 MB": `{"lanes":"` + strings.Repeat("x", 50<<20) + `"}`,
+		"other types": `{"time":"2026-11-21T12:00:00Z","lanes":[{"name":1}]}`,
+		"50 MB":       `{"lanes":"` + strings.Repeat("x", 50<<20) + `"}`,
 	} {
 		s := newSidecar(t)
 		s.change(func() { s.text = &text })

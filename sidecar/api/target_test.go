@@ -52,7 +52,8 @@ func TestParseTarget(t *testing.T) {
 		u, err := ParseTarget(in)
 		var field *FieldError
 		switch {
-		case want == "" && !(errors.As(err, &field) && field.Field == "target.url" && field.Value == fmt.Sprintf("%q", in) && strings.Contains(field.Allowed, "http://")):
+		case want == "" && !(errors.As(err, &field) && field.Field == "target.url" &&
+			field.Value == fmt.Sprintf("%q", in) && strings.Contains(field.Allowed, "http://")):
 			t.Errorf("%q: got %v, %v; want a field error", in, u, err)
 		case want != "" && (err != nil || u.String() != want):
 			t.Errorf("%q: got %v, %v; want %s", in, u, err, want)

@@ -218,7 +218,7 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
-// A run of which one lane's target is dead or has another path is a failure, whichever lane it is.
+// A run fails where the target of either lane cannot be reached or has another path.
 func TestDeadTargetOfOneLane(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)

@@ -53,12 +53,12 @@ type aiperf struct {
 	Latency  stat `json:"request_latency"`
 	Rate     stat `json:"request_throughput"`
 	Output   stat `json:"output_token_throughput"` // of the tokens as it counts
-	// output tokens as its tokenizer counts, or as it was told to count
+	// output tokens as its tokenizer counts, or as it was configured to count
 	Own     stat `json:"total_osl"`
 	Server  stat `json:"total_usage_completion_tokens"` // output tokens as the server counts
 	Counted stat `json:"usage_completion_tokens"`       // the same of each answer
 	Hits    stat `json:"overall_usage_prompt_cache_read_pct"`
-	HitsOf  stat `json:"usage_prompt_cache_read_tokens"` // requests whose answer told their cached tokens
+	HitsOf  stat `json:"usage_prompt_cache_read_tokens"` // requests whose answer reported cached tokens
 }
 
 // aiperfTimes gives the power of ten that makes seconds of a unit.

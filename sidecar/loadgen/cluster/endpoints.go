@@ -76,9 +76,9 @@ func (e *Endpoints) Instance() string { return "" }
 // serves: its /health, where it has one, its list of models, and one answer.
 // Where it does not, they go where they went. It gives an [api.FieldError] for a
 // mode without an address.
-func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool,
-	err error,
-) {
+func (e *Endpoints) Switch(
+	ctx context.Context, _, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	if err := offered(e.Offers(), to); err != nil {
 		return false, err
 	}

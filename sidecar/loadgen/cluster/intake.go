@@ -24,9 +24,9 @@ type catalogue struct {
 
 // find gives the series that a text names; parse does where it is a new one, and
 // gives nil labels for a text that cannot be read.
-func (c *catalogue) find(text []byte, parse func(text []byte) (name string, labels model.LabelSet)) (s Sample,
-	ok bool,
-) {
+func (c *catalogue) find(
+	text []byte, parse func(text []byte) (name string, labels model.LabelSet),
+) (s Sample, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s, ok = c.series[string(text)]; ok {

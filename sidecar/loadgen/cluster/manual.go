@@ -43,9 +43,9 @@ func (m *Manual) Instance() string { return "" }
 // then, since the workers were restarted. It gives an [api.FieldError] for a mode
 // that is not offered, [api.ErrConflict] while another switch waits, and the
 // cause of ctx's end, after which Confirm has no effect any more.
-func (m *Manual) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool,
-	err error,
-) {
+func (m *Manual) Switch(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	if err := offered(m.offers, to); err != nil {
 		return false, err
 	}

@@ -149,8 +149,8 @@ func (p *shownProcess) keys() (keys []string) {
 	case len(p.workers) > 0:
 		return []string{"workers " + text(p.workers)}
 	case p.start+p.created > 0:
-		keys = append(keys, "process "+strconv.FormatFloat(p.start, 'g', -1, 64)+" "+strconv.FormatFloat(p.created, 'g', -1,
-			64)+p.looks())
+		keys = append(keys, "process "+strconv.FormatFloat(p.start, 'g', -1, 64)+" "+
+			strconv.FormatFloat(p.created, 'g', -1, 64)+p.looks())
 	case p.own:
 		keys = append(keys, p.looks())
 	}

@@ -92,9 +92,9 @@ func (p *Pinned) Instances() []string {
 // The caches keep what they hold. It gives an [api.FieldError] for a mode that is
 // not offered, and an error where there are no instances to deal to; the mode is
 // then as before.
-func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool,
-	err error,
-) {
+func (p *Pinned) Switch(
+	ctx context.Context, _, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	if err := offered(p.offers, to); err != nil {
 		return false, err
 	}

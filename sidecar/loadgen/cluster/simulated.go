@@ -115,9 +115,9 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 // refuses, gives an [api.FieldError], and the end of ctx its cause. A switch that
 // fails after the cluster may have begun it is rolled back before Switch returns,
 // within seconds beyond the cluster's restart; Close cuts that short.
-func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool,
-	err error,
-) {
+func (s *Simulated) Switch(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	if err := s.knock(ctx, func(message string) { report("switching", message) }); err != nil {
 		return false, err
 	}
@@ -286,9 +286,9 @@ func (r *refusal) Error() string { return "the simulated cluster reports: " + r.
 // call makes one call of the cluster. It gives a *refusal where the cluster
 // answers but refuses, an [api.FieldError] for a mode that it does not take or
 // where it is no simulated cluster, and what went wrong on the way otherwise.
-func (s *Simulated) call(ctx context.Context, method, path string, query url.Values, in, out any) (status int,
-	err error,
-) {
+func (s *Simulated) call(
+	ctx context.Context, method, path string, query url.Values, in, out any,
+) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	u := s.base.JoinPath(path)

@@ -170,9 +170,9 @@ func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok boo
 // graph meanwhile, where it is gone, or where the process ends. A mode that is not offered, or
 // that the object does not let be set, gives an [api.FieldError], another one's switch an
 // [api.ErrConflict].
-func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool,
-	err error,
-) {
+func (d *Driver) Switch(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	if !slices.Contains(d.Offers(), to) {
 		return false, &api.FieldError{Field: "mode", Value: to.Name(), Allowed: "one of " + names(d.Offers())}
 	}

@@ -219,10 +219,9 @@ func (d *Driver) driverOf(ctx context.Context, class string) (string, error) {
 var allocationVersions = []string{"v1", "v1beta2", "v1beta1"}
 
 // allocation calls the API of dynamic resource allocation in the latest version that the cluster serves.
-func (d *Driver) allocation(resource string,
-	call func(dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured, error)) (u *unstructured.Unstructured,
-	err error,
-) {
+func (d *Driver) allocation(
+	resource string, call func(dynamic.NamespaceableResourceInterface) (*unstructured.Unstructured, error),
+) (u *unstructured.Unstructured, err error) {
 	for _, version := range allocationVersions {
 		u, err = call(d.client.Resource(schema.GroupVersionResource{
 			Group: "resource.k8s.io", Version: version,

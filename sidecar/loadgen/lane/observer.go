@@ -157,7 +157,7 @@ func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bo
 		s.FirstAnswer = r.FirstAnswer.Seconds()
 	}
 	n, source := r.OutputTokens()
-	s.OutputTokens, s.Uncounted = n, source == "chunks"
+	s.OutputTokens, s.OutputEstimated = n, source == "chunks"
 	if r.Err != nil {
 		s.Class = r.Err.Class
 	}

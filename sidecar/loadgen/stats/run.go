@@ -132,7 +132,7 @@ func SampleOf(t *api.Turn) Sample {
 	s := Sample{
 		Ended: t.Ended, Turn: t.Number, Step: t.Step, Counted: t.Counted, Status: t.Status, Class: t.ErrorClass,
 		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), HasCached: t.CachedTokens != nil,
-		Uncounted: t.TokenSource == "chunks",
+		OutputEstimated: t.TokenSource == "chunks",
 	}
 	api.Patch(&s.FirstAnswer, t.FirstAnswer)
 	api.Patch(&s.PromptTokens, t.PromptTokens)

@@ -38,7 +38,7 @@ type Sample struct {
 	// Tokens, 0 where not known. CachedTokens counts only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
 	HasCached                                bool
-	Uncounted                                bool // the server did not count the output tokens: they are the chunks
+	OutputEstimated                          bool // the server did not count the output tokens: they are the chunks
 }
 
 // meets reports whether the turn is good: whole, and within both objectives. A threshold itself is
@@ -49,7 +49,9 @@ func (s *Sample) meets(slo api.SLO) bool {
 
 // tpotUnknown reports whether the turn has a TPOT that could not be measured: its tokens came in
 // bursts, or in one chunk that may hold any number of them.
-func (s *Sample) tpotUnknown() bool { return math.IsNaN(s.TPOT) && (s.OutputTokens > 1 || s.Uncounted) }
+func (s *Sample) tpotUnknown() bool {
+	return math.IsNaN(s.TPOT) && (s.OutputTokens > 1 || s.OutputEstimated)
+}
 
 // turnLabels number the turns of a conversation as metrics and screens do.
 var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}

@@ -194,7 +194,7 @@ func TestWindowSLO(t *testing.T) {
 		{math.NaN(), .01, 800, 0, false}, // no answer came
 	} {
 		s := whole(1)
-		s.TTFT, s.TPOT, s.OutputTokens, s.Uncounted = c.ttft, c.tpot, c.tokens, c.uncounted
+		s.TTFT, s.TPOT, s.OutputTokens, s.OutputEstimated = c.ttft, c.tpot, c.tokens, c.uncounted
 		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
 	}
 }
