@@ -17,9 +17,27 @@ func spent(share float64) float64 { return math.Expm1(-Gamma*share) / math.Expm1
 
 // Look is one analysis of a trial.
 type Look struct {
-	Blocks int     `json:"blocks"` // so far; information grows in proportion
+	Blocks int     `json:"blocks"` // so far
 	Share  float64 `json:"share"`  // of the blocks that fit into the time limit; 1 at the last look
+	DF     float64 `json:"df"`     // of the variance, by these blocks alone
 }
+
+// information grows in proportion to the blocks. The factor, found by simulation, stands for Student's t: looks with few
+// degrees of freedom depend on each other less than normal statistics do. Without it later looks spend a sixth more than
+// their part, with it a twentieth, which [kept] holds back.
+func (l Look) information() float64 { return float64(l.Blocks) * l.DF / (l.DF + 3) }
+
+// moderated returns looks at a variance that a prior adds degrees of freedom to.
+func moderated(looks []Look, prior Variance) []Look {
+	looks = slices.Clone(looks)
+	for i := range looks {
+		looks[i].DF += prior.DF
+	}
+	return looks
+}
+
+// kept is the share of the error that boundaries spend.
+const kept = .95
 
 // normal is the standard normal distribution.
 var normal = distuv.UnitNormal
@@ -51,7 +69,7 @@ func Boundary(alpha float64, looks []Look) []float64 {
 	spend := make([]float64, len(looks))
 	information := make([]float64, len(looks))
 	for i, l := range looks {
-		spend[i], information[i] = alpha*spent(l.Share), float64(l.Blocks)
+		spend[i], information[i] = kept*alpha*spent(l.Share), l.information()
 	}
 	return critical(spend, information)
 }

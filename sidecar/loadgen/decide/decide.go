@@ -190,7 +190,12 @@ func (s *state) look(d *Decision, blocks []Block) {
 	if n := len(d.Looks); n > 0 {
 		share = max(share, d.Looks[n-1].Share)
 	}
-	d.Looks = append(d.Looks, Look{len(blocks), share})
+	runs := 0
+	for i := range blocks {
+		runs += len(blocks[i].Spans)
+	}
+	df, _ := degrees(runs, len(blocks), s.Arms)
+	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
 	left := d.Left
 	d.Primary = nil
@@ -232,11 +237,26 @@ func (s *state) fit(metric int) (model, bool) {
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	prior := Variance{}
+	return fit(all, s.Arms, s.prior(metric))
+}
+
+// prior is that of a metric: only the first one has any.
+func (s *state) prior(metric int) Variance {
 	if metric == 0 {
-		prior = s.Prior
+		return s.Prior
 	}
-	return fit(all, s.Arms, prior)
+	return Variance{}
+}
+
+// bounds are the critical values of a metric at all looks so far.
+func (s *state) bounds(alpha float64, metric int) []float64 {
+	return s.Known.at(alpha, moderated(s.looks, s.prior(metric)))
+}
+
+// bound is the critical value of Student's t at this look.
+func (s *state) bound(alpha float64, metric int, df float64) float64 {
+	all := s.bounds(alpha, metric)
+	return toStudent(all[len(all)-1], df)
 }
 
 // compare compares two arms by a metric with a two-sided error over all looks.
@@ -252,12 +272,11 @@ func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
 		s.deviation[c.key] = append(s.deviation[c.key], c.SE)
 	}
 	c.deviation = s.deviation[c.key]
-	for _, z := range s.Known.at(alpha, s.looks) {
+	for _, z := range s.bounds(alpha, metric) {
 		c.t = append(c.t, toStudent(z, m.df))
 	}
 	c.Repeated = c.interval(c.t[len(c.t)-1])
-	narrow := s.Known.at(equivalence, s.looks)
-	c.Narrow = c.interval(toStudent(narrow[len(narrow)-1], m.df))
+	c.Narrow = c.interval(s.bound(equivalence, metric, m.df))
 	switch {
 	case c.Repeated[0] > 0:
 		c.Shown = 1
@@ -355,8 +374,7 @@ func (s *state) best(d *Decision, m model) {
 	if s.Metrics[0].LessIsBetter {
 		sign = -1
 	}
-	bounds := s.Known.at(2*s.Alpha/float64(s.Arms-1), s.looks)
-	bound := toStudent(bounds[len(bounds)-1], m.df)
+	bound := s.bound(2*s.Alpha/float64(s.Arms-1), 0, m.df)
 	d.Best, d.MayBeBest = d.Left[0], nil
 	for _, a := range d.Left {
 		may := true
@@ -397,8 +415,7 @@ func (s *state) others(d *Decision, left []int) {
 			if s.shown[c.key] != 0 {
 				continue
 			}
-			bounds := s.Known.at(s.Alpha/float64(max(1, n-len(s.shown))), s.looks)
-			in := c.interval(toStudent(bounds[len(bounds)-1], c.DF))
+			in := c.interval(s.bound(s.Alpha/float64(max(1, n-len(s.shown))), c.key[0], c.DF))
 			if in[0] > 0 || in[1] < 0 {
 				s.shown[c.key] = int(math.Copysign(1, c.Estimate))
 				again = true

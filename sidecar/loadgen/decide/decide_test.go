@@ -40,7 +40,7 @@ func TestModelOnHandComputedData(t *testing.T) {
 	assert.InDelta(t, s2, d.Variance.Value, 1e-9)
 	assert.InDelta(t, 3, c.DF, 0)
 	assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
-	critical := toStudent(Boundary(.05, []Look{{2, 1. / 3}})[0], 3)
+	critical := toStudent(Boundary(.05, []Look{{2, 1. / 3, 3}})[0], 3)
 	assert.InDelta(t, .3-critical*c.SE, c.Repeated[0], 1e-9)
 	assert.Equal(t, Running, d.Verdict)
 

@@ -9,11 +9,12 @@ import "math"
 // ends the trial.
 func (s *state) final(c *Comparison) *Final {
 	last := len(s.looks) - 1
-	information := func(look int) float64 { return float64(s.looks[look].Blocks) }
+	looks := moderated(s.looks, s.prior(c.key[0]))
+	information := func(look int) float64 { return looks[look].information() }
 	more := func(truth float64) (p float64) {
 		w := walk{}
 		for i := range last {
-			deviation := c.SE * math.Sqrt(information(last)/information(i))
+			deviation := c.SE * math.Sqrt(float64(looks[last].Blocks)/float64(looks[i].Blocks))
 			bound := c.t[i] * c.deviation[i]
 			upper, lower := toNormal((bound-truth)/deviation, c.DF), toNormal((-bound-truth)/deviation, c.DF)
 			p += w.beyond(information(i), upper, 1)

@@ -31,7 +31,7 @@ type Variance struct {
 	DF    float64 `json:"df"`
 }
 
-// fit fits the model by least squares. Block effects are taken out by centering within blocks. All runs have one
+// fit fits the model by least squares. Block effects are taken out by centring within blocks. All runs have one
 // variance, double ones too: that is so where restarts scatter more than turns do, and else overstates the variance.
 // The slope takes out what grows evenly over a block, or what two lanes differ in. It waits until leastDegrees are left
 // without it; before that it inflates the variance, and the order within a block balances the estimates.
@@ -40,11 +40,10 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	for _, o := range all {
 		blocks[o.block] = append(blocks[o.block], o)
 	}
-	df := len(all) - len(blocks) - (arms - 1)
+	df, slope := degrees(len(all), len(blocks), arms)
 	columns := arms - 1
-	if df-1 >= leastDegrees {
+	if slope {
 		columns++
-		df--
 	}
 	if df < 1 || arms < 2 {
 		return m, false
@@ -75,6 +74,15 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	m.df = m.own.DF + prior.DF
 	m.variance = (m.own.DF*m.own.Value + prior.DF*prior.Value) / m.df
 	return m, true
+}
+
+// degrees returns how many degrees of freedom runs leave to the variance, and whether the slope is taken out.
+func degrees(runs, blocks, arms int) (df int, slope bool) {
+	df = runs - blocks - (arms - 1)
+	if df > leastDegrees {
+		return df - 1, true
+	}
+	return df, false
 }
 
 // centred returns the rows of the design matrix of a block and its values, both without their means.

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -23,22 +24,16 @@ func Detectable(p Plan, variance, blockSeconds float64) float64 {
 		per, runs = 1.5, 3
 	}
 	var looks []Look
-	var t []float64
 	for n := LeastBlocks; n <= blocks; n++ {
-		looks = append(looks, Look{n, float64(n) / float64(blocks)})
-	}
-	df := func(n int) float64 {
-		own := n*runs - n - (p.Arms - 1)
-		if own-1 >= leastDegrees {
-			own--
-		}
-		return float64(own) + p.Prior.DF
+		df, _ := degrees(n*runs, n, p.Arms)
+		looks = append(looks, Look{n, float64(n) / float64(blocks), float64(df) + p.Prior.DF})
 	}
 	s := state{Plan: p}
-	for i, z := range p.Known.at(s.pairAlpha(), looks) {
-		t = append(t, toStudent(z, df(looks[i].Blocks)))
+	t := slices.Clone(p.Known.at(s.pairAlpha(), looks))
+	for i, z := range t {
+		t[i] = toStudent(z, looks[i].DF)
 	}
-	chi := distuv.ChiSquared{K: df(looks[len(looks)/2].Blocks)}
+	chi := distuv.ChiSquared{K: looks[len(looks)/2].DF}
 	one := math.Sqrt(variance * per)
 	return solve(0, 60*one, func(difference float64) float64 {
 		found := 0.
