@@ -36,7 +36,7 @@ func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 // failureScore is the normal deviate of the score test that arm a fails more often than b. Failures come in clusters,
 // one for each run: the variance of the binomial distribution is multiplied by how much more the runs scatter than
 // it explains (Pearson's X² over its degrees of freedom, where that exceeds 1), and Student's t has these degrees of
-// freedom: McCullagh and Nelder, second edition (1989), section 4.5.
+// freedom (overdispersion: McCullagh and Nelder, second edition, 1989, section 4.5).
 func (s *state) failureScore(all []FailureShare, a, b int) float64 {
 	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
 	p := both.share()
