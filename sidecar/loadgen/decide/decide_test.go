@@ -23,7 +23,9 @@ func abba(outer int, values ...float64) Block {
 		if i == 1 {
 			arm = 1 - outer
 		}
-		b.Spans = append(b.Spans, Span{Arm: arm, At: []float64{-1.5, 0, 1.5}[i], Values: map[string]float64{ttft.Name: math.Exp(v)}, Ended: 100})
+		b.Spans = append(b.Spans, Span{
+			Arm: arm, At: []float64{-1.5, 0, 1.5}[i], Values: map[string]float64{ttft.Name: math.Exp(v)}, Ended: 100,
+		})
 	}
 	return b
 }
@@ -48,7 +50,7 @@ func TestModelOnHandComputedData(t *testing.T) {
 	moderated.Prior = Variance{.001, 5}
 	c = Decide(moderated, blocks).Primary[0]
 	assert.InDelta(t, 8, c.DF, 0)
-	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "the prior's variance counts with its degrees of freedom")
+	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "by the prior's degrees of freedom")
 }
 
 // blocksOf draws whole blocks of arms with the given effects, in their order.
@@ -90,7 +92,9 @@ func TestVerdicts(t *testing.T) {
 			late[i].Spans[j].Late = map[string]float64{ttft.Name: .5}
 		}
 	}
-	wide := []Block{abba(0, 1, 1.5, 2), abba(0, 1, 2.5, 1), abba(1, 1, 2, 3), abba(1, 0, 2, 1), abba(0, 1, 1, 3), abba(0, 1, 1, 3)}
+	wide := []Block{
+		abba(0, 1, 1.5, 2), abba(0, 1, 2.5, 1), abba(1, 1, 2, 3), abba(1, 0, 2, 1), abba(0, 1, 1, 3), abba(0, 1, 1, 3),
+	}
 	for _, test := range []struct {
 		name   string
 		blocks []Block

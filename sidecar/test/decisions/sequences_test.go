@@ -43,9 +43,15 @@ func TestLive(t *testing.T) {
 		metric                  string
 		wander, allowed, effect float64
 	}{
-		{"TTFT mean", 0, 0, 0}, {"TTFT mean", .01, .01, 0}, {"TTFT mean", .01, 0, 0},
-		{"throughput", 0, 0, 0}, {"throughput", .01, .01, 0}, {"throughput", .01, 0, 0},
-		{"TTFT mean", .01, .01, -.15}, {"TTFT mean", .01, .01, -.30}, {"TTFT mean", .01, .01, -.40},
+		{"TTFT mean", 0, 0, 0},
+		{"TTFT mean", .01, .01, 0},
+		{"TTFT mean", .01, 0, 0},
+		{"throughput", 0, 0, 0},
+		{"throughput", .01, .01, 0},
+		{"throughput", .01, 0, 0},
+		{"TTFT mean", .01, .01, -.15},
+		{"TTFT mean", .01, .01, -.30},
+		{"TTFT mean", .01, .01, -.40},
 	} {
 		different, minutes := 0, []float64{}
 		for i := range trials() {
