@@ -22,9 +22,9 @@ type Look struct {
 	DF     float64 `json:"df"`     // of the variance, by these blocks alone
 }
 
-// information grows in proportion to the blocks. The factor, found by simulation, stands for Student's t: looks with few
-// degrees of freedom depend on each other less than normal statistics do. Without it later looks spend a sixth more than
-// their part, with it a twentieth, which [kept] holds back.
+// information grows in proportion to the blocks. The factor, found by simulation, stands for Student's t: looks with
+// few degrees of freedom depend on each other less than normal statistics do. Without it later looks spend a sixth more
+// than their part, with it a twentieth, which [kept] holds back.
 func (l Look) information() float64 { return float64(l.Blocks) * l.DF / (l.DF + 3) }
 
 // moderated returns looks at a variance that a prior adds degrees of freedom to.

@@ -27,8 +27,8 @@ const crossingRatio = 2.28
 // load does not make a target faster, so the excess rises with the level: isotonic regression (Barlow, Bartholomew,
 // Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972), interpolated between levels. The interval
 // holds the places that the likelihood ratio test does not reject: Banerjee and Wellner, "Likelihood ratio tests for
-// monotone functions", Annals of Statistics 29 (2001), with their quantile made larger as Student's t is than the normal
-// distribution.
+// monotone functions", Annals of Statistics 29 (2001), with their quantile made larger as Student's t is than the
+// normal distribution.
 func Capacity(levels []Excess, variance Variance) Sustained {
 	n := len(levels)
 	if n == 0 {

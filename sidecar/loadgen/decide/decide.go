@@ -8,7 +8,7 @@ import (
 // Metric is one figure that arms are compared by.
 type Metric struct {
 	Name         string `json:"name"`
-	Share        bool   `json:"share,omitempty"` // differences are in points; else they are relative, on the logarithmic scale
+	Share        bool   `json:"share,omitempty"` // differences are in points; else relative, on the logarithmic scale
 	LessIsBetter bool   `json:"less_is_better,omitempty"`
 	// TwoSided says that time stamps can make it too small as well as too large, as for TPOT.
 	TwoSided bool `json:"two_sided,omitempty"`
@@ -93,8 +93,8 @@ type Comparison struct {
 	Estimate float64 `json:"estimate"` // of the model
 	SE       float64 `json:"se"`
 	DF       float64 `json:"df"`
-	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it, and is
-	// infinite at a look that has no error left to spend.
+	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it, and
+	// is infinite at a look that has no error left to spend.
 	Repeated [2]float64 `json:"repeated"`
 	// Narrow is the interval of the two one-sided tests, also over all looks, at 5 % each.
 	Narrow [2]float64 `json:"narrow"`
@@ -125,8 +125,8 @@ type Decision struct {
 	Failures []FailureShare `json:"failures"` // of each arm
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
-	// Others are the comparisons of the other metrics for the same pairs. Shown is by Holm's procedure over all of them,
-	// at every look.
+	// Others are the comparisons of the other metrics for the same pairs. Shown is by Holm's procedure over all of
+	// them, at every look.
 	Others []Comparison `json:"others"`
 	// Final is the result of the first of Primary once the trial is over.
 	Final    *Final   `json:"final,omitempty"`
@@ -392,8 +392,8 @@ func (s *state) best(d *Decision, m model) {
 }
 
 // others compares the arms by the other metrics: Holm's procedure at every look, with what earlier looks have shown.
-// Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group sequential
-// trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
+// Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
+// sequential trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
 func (s *state) others(d *Decision, left []int) {
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2

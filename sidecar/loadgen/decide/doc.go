@@ -14,7 +14,7 @@
 //		decision = decide.Decide(plan, blocks)
 //	}
 //
-// A run is repeated for faults of the client or of the switch alone, never for what the target did: a failed turn is
-// an observation. Trials do not use the package yet. docs/statistics.md has the formulas with their sources and the error
+// A run is repeated for faults of the client or of the switch alone, never for what the target did: a failed turn is an
+// observation. Trials do not use the package yet. docs/statistics.md has the formulas with their sources and the error
 // rates on simulated spans.
 package decide

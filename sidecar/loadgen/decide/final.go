@@ -4,9 +4,9 @@ import "math"
 
 // final is the result of a comparison at the stop. The stage-wise ordering of outcomes gives a p-value for every
 // difference that may be the true one: that of stopping for B larger at an earlier look, or of as large a statistic at
-// this one. The estimate has p = ½, the interval's ends α/2 on either side. Tsiatis, Rosner and Mehta, "Exact confidence
-// intervals following a group sequential test", Biometrics 40 (1984). It equals Student's interval where the first look
-// ends the trial.
+// this one. The estimate has p = ½, the interval's ends α/2 on either side. Tsiatis, Rosner and Mehta, "Exact
+// confidence intervals following a group sequential test", Biometrics 40 (1984). It equals Student's interval where the
+// first look ends the trial.
 func (s *state) final(c *Comparison) *Final {
 	last := len(s.looks) - 1
 	looks := moderated(s.looks, s.prior(c.key[0]))

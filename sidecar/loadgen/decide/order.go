@@ -10,8 +10,8 @@ type Run struct {
 	Arm    int
 	Length int     // in spans: 2 where two neighbouring spans of an arm run as one
 	At     float64 // middle of the run on the axis of the block's spans, 0 at the middle of the block
-	// RunIn is how many spans pass before it counts: one for the first run of two arms, so that it follows a span of its
-	// own arm, as the first run of most later blocks does.
+	// RunIn is how many spans pass before it counts: one for the first run of two arms, so that it follows a span of
+	// its own arm, as the first run of most later blocks does.
 	RunIn int
 }
 

@@ -10,9 +10,9 @@ import (
 // Power is the share of trials in which [Detectable] finds the difference that it returns.
 const Power = .8
 
-// Detectable returns the smallest difference of the first metric, on the scale of differences, that a trial of two
-// arms finds in 80 % of cases, if its runs scatter by a variance, as a pilot or the last trial showed, and a block takes
-// so many seconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
+// Detectable returns the smallest difference of the first metric, on the scale of differences, that a trial of two arms
+// finds in 80 % of cases, if its runs scatter by a variance, as a pilot or the last trial showed, and a block takes so
+// many seconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
 // [LeastBlocks] fit into the time.
 func Detectable(p Plan, variance, blockSeconds float64) float64 {
 	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))

@@ -19,8 +19,8 @@ const allowance = 2.5
 // speed that are not of interest, on the scale of the batches. It is infinite while there are too few batches.
 //
 // The interval is the set of means that a scale-invariant mixture of likelihood ratios does not reject: Lai, "On
-// confidence sequences", Annals of Statistics 4 (1976); Wang and Ramdas, "Anytime-valid t-tests and confidence sequences
-// for Gaussian means with unknown variance", Sequential Analysis 44 (2025).
+// confidence sequences", Annals of Statistics 4 (1976); Wang and Ramdas, "Anytime-valid t-tests and confidence
+// sequences for Gaussian means with unknown variance", Sequential Analysis 44 (2025).
 func Sequence(batches []float64, alpha, wander float64) (mean float64, interval [2]float64) {
 	n := float64(len(batches))
 	if n < 2 {

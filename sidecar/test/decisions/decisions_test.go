@@ -236,7 +236,8 @@ func TestDetectable(t *testing.T) {
 	difference := -decide.Detectable(plan(2, 0, known), variance, 3*(change+warmUp)+4*length)
 	c := simulate(world{restart: .01, effect: []float64{0, difference}}, 1, difference)[0]
 	share := float64(c.better) / float64(len(c.minutes))
-	figure.Report(t, "said to find %.1f %% in 80 %% of trials within the hour: found in %.1f %%", 100*math.Expm1(difference), 100*share)
+	figure.Report(t, "said to find %.1f %% in 80 %% of trials within the hour: found in %.1f %%",
+		100*math.Expm1(difference), 100*share)
 	assert.InDelta(t, decide.Power, share, .1)
 }
 
@@ -272,8 +273,8 @@ func TestFiveArms(t *testing.T) {
 			}
 		}
 		n := len(c.minutes)
-		figure.Report(t, "%s: some arm eliminated in %s %%, the fourth found in %s %%, among those that may be best in %s %%, "+
-			"median %.0f min", test.name, percent(eliminated, n), percent(found, n), percent(kept, n), c.median())
+		figure.Report(t, "%s: some arm eliminated in %s %%, the fourth found in %s %%, "+
+			"among those that may be best in %s %%, median %.0f min", test.name, percent(eliminated, n), percent(found, n), percent(kept, n), c.median())
 		if test.effect[3] == 0 {
 			assert.LessOrEqual(t, eliminated, most(n))
 		}
