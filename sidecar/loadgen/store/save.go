@@ -18,25 +18,58 @@ import (
 // ErrClosed is the error of waiting for a store that is closed.
 var ErrClosed = errors.New("the store is closed")
 
+// What is written for every turn. Each is prepared once, since SQLite takes longer to parse it than to run it.
+const (
+	insertConversation = `INSERT INTO conversations
+		(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO `
+	upsertConversation = insertConversation + `UPDATE SET status = excluded.status,
+		turns_planned = excluded.turns_planned, turns_done = excluded.turns_done, ended = excluded.ended`
+	insertNewConversation = insertConversation + "NOTHING"
+	insertTurn            = `INSERT INTO turns
+		(lane, step, ended, data, user_message, assistant_message, conversation, number) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (conversation, number) DO NOTHING`
+)
+
+// prepare prepares the statements that are used for every turn.
+func (s *Store) prepare(ctx context.Context) error {
+	s.prepared = map[string]*sql.Stmt{}
+	for _, query := range []string{upsertConversation, insertNewConversation, insertTurn} {
+		statement, err := s.write.PrepareContext(ctx, query) //nolint:sqlclosecheck // closed with its connection
+		if err != nil {
+			return err
+		}
+		s.prepared[query] = statement
+	}
+	return nil
+}
+
+// execute runs a prepared statement.
+func (s *Store) execute(ctx context.Context, tx *sql.Tx, query string, args ...any) (sql.Result, error) {
+	statement := tx.StmtContext(ctx, s.prepared[query])
+	defer statement.Close()
+	return statement.ExecContext(ctx, args...)
+}
+
 // SaveConversation hands over the present state of a conversation; the newest
 // state of an id is kept. Its turns are handed over by themselves. It never waits.
 func (s *Store) SaveConversation(c api.Conversation) {
-	s.saveConversation(c, `UPDATE SET status = excluded.status, turns_planned = excluded.turns_planned,
-		turns_done = excluded.turns_done, ended = excluded.ended`)
+	s.saveConversation(c, upsertConversation)
 }
 
 // SaveNewConversation hands over a conversation unless it is known, whatever state it is in. It
 // never waits.
-func (s *Store) SaveNewConversation(c api.Conversation) { s.saveConversation(c, "NOTHING") }
+func (s *Store) SaveNewConversation(c api.Conversation) {
+	s.saveConversation(c, insertNewConversation)
+}
 
-func (s *Store) saveConversation(c api.Conversation, known string) {
+func (s *Store) saveConversation(c api.Conversation, query string) {
 	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
-		return execute(ctx, tx, `INSERT INTO conversations
-			(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO `+known,
+		_, err := s.execute(ctx, tx, query,
 			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
 			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
+		return err
 	}})
 }
 
@@ -53,9 +86,7 @@ func (s *Store) SaveTurn(t api.Turn) {
 			return err
 		}
 		values := []any{t.Lane, t.Step, t.Ended.UnixNano(), data, user, assistant, t.Conversation, t.Number}
-		done, err := tx.ExecContext(ctx, `INSERT INTO turns
-			(lane, step, ended, data, user_message, assistant_message, conversation, number) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (conversation, number) DO NOTHING`, values...)
+		done, err := s.execute(ctx, tx, insertTurn, values...)
 		if err != nil {
 			return err
 		}

@@ -60,8 +60,10 @@ type Store struct {
 	made   made
 	opened time.Time
 	write  *sql.DB // one connection: SQLite has one writer
-	read   *sql.DB
-	pin    *sql.Conn // of read
+	// prepared are statements of that connection, by their text; closing it closes them.
+	prepared map[string]*sql.Stmt
+	read     *sql.DB
+	pin      *sql.Conn // of read
 
 	paging  chan struct{} // holds a word while a page of turns is read
 	queue   *queue
@@ -166,6 +168,9 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 		return err
 	}
 	if err := recoverFromKill(ctx, s.write); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	if s.read, err = openDB(s.path, readers+1, "cache_size(-512)", "query_only(1)"); err != nil {
