@@ -77,7 +77,8 @@ func (f *Followed) Sent(t *workload.Turn, concurrency int, follow func(live.Sent
 	prompt := t.Prompt()
 	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: it is not pinned
 	turn := follow(live.Sent{
-		ID: t.RequestID, Conversation: t.Conversation.ID, Instance: instance, Concurrency: concurrency,
+		ID: t.RequestID, Conversation: t.Conversation.ID, Last: t.Number == t.Conversation.Planned,
+		Instance: instance, Concurrency: concurrency,
 		Messages: func(yield func(role, text string) bool) {
 			for i := range prompt {
 				if !yield(prompt[i].Role, prompt[i].Content) {

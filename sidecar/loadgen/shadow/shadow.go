@@ -100,6 +100,7 @@ type Request struct {
 	Blocks       []uint64
 	PromptTokens int // at least 1
 	Conversation uint64
+	Last         bool         // of its conversation, of which nothing is remembered then
 	Worker       sim.WorkerID // that really got it; 0 if nobody knows
 }
 
@@ -358,6 +359,10 @@ func (s *Shadow) names(in []uint64, serial uint64, n int) []uint64 {
 
 // remember keeps what the next turn of the conversation tells of the answer.
 func (s *Shadow) remember(f *Flight, answer int) {
+	if f.Last {
+		s.pasts.delete(f.Conversation)
+		return
+	}
 	if answer <= 0 || f.Conversation == 0 {
 		return
 	}

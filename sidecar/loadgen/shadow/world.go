@@ -175,6 +175,9 @@ func (w *world) makeRoom(q *query, p *part) {
 // end is the end of a request. Its answer takes so many blocks behind the prompt's;
 // whole are the full ones of both if they can be found again.
 func (w *world) end(at time.Duration, q *query, p *part, answer int, whole []uint64) {
+	if q.Last {
+		w.homes.delete(q.Conversation)
+	}
 	s := p.slot
 	if s == nil {
 		return

@@ -113,7 +113,9 @@ func (a *account) hear(p *peer, e *Event, ahead, within time.Duration) bool {
 		t := &Turn{
 			serial: a.serial, ids: a.ids, sent: at.Add(-b.Delay), within: within, text: b.Bytes, tokens: b.Tokens,
 			blocks: unpacked(slices.Clip(before[:b.Kept]), b.Blocks),
-			Sent:   Sent{ID: b.ID, Conversation: b.Conversation, Instance: b.Instance, Concurrency: b.Concurrency},
+			Sent: Sent{
+				ID: b.ID, Conversation: b.Conversation, Last: b.Last, Instance: b.Instance, Concurrency: b.Concurrency,
+			},
 		}
 		p.past[b.Conversation] = t.blocks
 		if a.away.flying >= mostFollowed {

@@ -131,6 +131,7 @@ const (
 type Sent struct {
 	ID           string // of the request
 	Conversation string
+	Last         bool                      // of the conversation's turns
 	Instance     uint64                    // that it is pinned to; 0 leaves it to the router
 	Messages     iter.Seq2[string, string] // role and text; may be called later, from another goroutine
 	Concurrency  int
@@ -388,7 +389,8 @@ func (l *Live) take(a *account, e *event) {
 			t.cut(a.cut(), e.ids)
 		}
 		t.entry = a.sequencer.Begin(e.at, shadow.Request{
-			ID: t.ID, Conversation: number(t.Conversation), Worker: sim.WorkerID(t.Instance), Blocks: t.blocks, PromptTokens: t.tokens,
+			ID: t.ID, Conversation: number(t.Conversation), Last: t.Last, Worker: sim.WorkerID(t.Instance),
+			Blocks: t.blocks, PromptTokens: t.tokens,
 		})
 	case begun:
 		if t.entry == nil {

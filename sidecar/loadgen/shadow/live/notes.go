@@ -45,6 +45,7 @@ type Event struct {
 type Begin struct {
 	ID           string        `json:"id"`
 	Conversation string        `json:"conversation"`
+	Last         bool          `json:"last,omitempty"`
 	Instance     uint64        `json:"instance,omitempty"`
 	Concurrency  int           `json:"concurrency"`
 	Delay        time.Duration `json:"delay,omitempty"` // since it was sent
@@ -143,8 +144,8 @@ func (n *Notes) appendEvent(cut Cut, e *event, told *Told) {
 		}
 		n.past[t.Conversation] = t.blocks
 		out.Begin = &Begin{
-			ID: t.ID, Conversation: t.Conversation, Instance: t.Instance, Concurrency: t.Concurrency, Delay: e.at.Sub(t.sent),
-			Tokens: t.tokens, Bytes: t.text, Kept: kept, Blocks: packed(t.blocks[kept:]),
+			ID: t.ID, Conversation: t.Conversation, Last: t.Last, Instance: t.Instance, Concurrency: t.Concurrency,
+			Delay: e.at.Sub(t.sent), Tokens: t.tokens, Bytes: t.text, Kept: kept, Blocks: packed(t.blocks[kept:]),
 		}
 		t.begun = true
 	case begun:
