@@ -48,7 +48,7 @@ test('a conversation is read whole, with its article, and grows while it is open
 
 test(
   'the list grows on top, keeps the place of its reader, and is filtered by the address',
-  { tag: ['@gate', '@path'] },
+  { tag: '@path' },
   async ({ visit }) => {
     await call('PATCH', '/api/v1/workload', { turns: { min: 1, max: 2 } });
     await start(24); // more than fit, and few enough that the first of them soon make room for new ones
@@ -143,7 +143,7 @@ function manyBehind(url) {
   return { conversations, ...(first > limit && { next_cursor: String(first - limit) }) };
 }
 
-test('from the keyboard: through the list, and into a conversation', gate, async ({ visit }) => {
+test('from the keyboard: through the list, and into a conversation', async ({ visit }) => {
   await start(60);
   await firstTurn();
   await stop();
@@ -162,7 +162,7 @@ test('from the keyboard: through the list, and into a conversation', gate, async
   await chart(page).waitFor();
 });
 
-test('a failed turn is marked, with its class and its message', gate, async ({ visit }) => {
+test('a failed turn is marked, with its class and its message', async ({ visit }) => {
   const booth = await Page.open(await visit(), '/conversations?status=error');
   const { page } = booth;
   await faults({ http_500: 1 });

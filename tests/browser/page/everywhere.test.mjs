@@ -1,5 +1,5 @@
 /** Every page with live data, in both colour schemes: accessible and, in every size, whole and in a picture. */
-import { colourViolations, violations } from '../axe.mjs';
+import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
 import { cuts, lastingCuts, SIZES } from '../layout.mjs';
 import { addresses, expect, gate, host, Page, shoot, test } from './page.mjs';
@@ -45,16 +45,14 @@ async function zoomed(booth, check) {
   return faults.map((fault) => `at 200 %: ${fault}`);
 }
 
-test('every page is accessible, dark and light, and its header judges the load generator', gate, async ({ visit }) => {
+test('every page is accessible, and its header judges the load generator', gate, async ({ visit }) => {
   const page = await visit({ browser: {} });
-  const verdict = page.locator('header').getByText(/^Load generator (self-check running$|error (negligible|noticeable|too large))/);
+  const verdict = page
+    .locator('header')
+    .getByText(/^Load generator (self-check running$|error (negligible|noticeable|too large))/);
   await onEvery(page, async (title, _booth, bare) => {
     await expect(verdict, title).toHaveCount(bare ? 0 : 1);
-    const faults = await violations(page, host.ours);
-    await page.emulateMedia({ colorScheme: 'light' });
-    faults.push(...(await colourViolations(page, host.ours)).map((fault) => `light: ${fault}`));
-    await page.emulateMedia({ colorScheme: 'dark' });
-    return faults;
+    return violations(page, host.ours);
   });
 });
 

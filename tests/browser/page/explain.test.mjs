@@ -90,7 +90,7 @@ test(
   }
 );
 
-test('the features follow the routing mode', gate, async ({ visit }) => {
+test('the features follow the routing mode', async ({ visit }) => {
   const page = await visit();
   await Page.open(page, '/dynamo-features');
   const routing = page.getByRole('article', { name: 'KV-aware routing' });

@@ -25,29 +25,25 @@ test('the search narrows questions and terms, from the keyboard', gate, async ({
   await page.getByRole('rowheader', { name: 'First token, when prompts share a prefix' }).waitFor();
 });
 
-test(
-  'an answer and a term have addresses, and the search stays in sight',
-  { tag: ['@gate', '@path'] },
-  async ({ visit }) => {
-    const { page } = await Page.open(await visit(), '/guide?visitor=technical#question-grove');
-    await page.getByText('PodCliques').waitFor();
-    await expect(page.getByRole('radio', { name: /^Came for the router/ })).toBeChecked();
-    await page.getByRole('link', { name: 'TTFT', exact: true }).click();
-    await expect(page).toHaveURL(/\?visitor=technical#term-ttft$/);
-    await eventually('the search is above the term, and nothing lies over it', async () => {
-      const box = await page.getByRole('search').boundingBox();
-      const term = await page.locator('#term-ttft').boundingBox();
-      const uncovered = await page.getByRole('search').evaluate((search) => {
-        const { left, top } = search.getBoundingClientRect();
-        return search.contains(document.elementFromPoint(left + 1, top + 1));
-      });
-      if (!uncovered || box.y < 0 || box.y + box.height > term.y) {
-        throw new Error(`search at ${box.y}, term at ${term.y}, uncovered: ${uncovered}`);
-      }
-      return true;
+test('an answer and a term have addresses, and the search stays in sight', { tag: '@path' }, async ({ visit }) => {
+  const { page } = await Page.open(await visit(), '/guide?visitor=technical#question-grove');
+  await page.getByText('PodCliques').waitFor();
+  await expect(page.getByRole('radio', { name: /^Came for the router/ })).toBeChecked();
+  await page.getByRole('link', { name: 'TTFT', exact: true }).click();
+  await expect(page).toHaveURL(/\?visitor=technical#term-ttft$/);
+  await eventually('the search is above the term, and nothing lies over it', async () => {
+    const box = await page.getByRole('search').boundingBox();
+    const term = await page.locator('#term-ttft').boundingBox();
+    const uncovered = await page.getByRole('search').evaluate((search) => {
+      const { left, top } = search.getBoundingClientRect();
+      return search.contains(document.elementFromPoint(left + 1, top + 1));
     });
-  }
-);
+    if (!uncovered || box.y < 0 || box.y + box.height > term.y) {
+      throw new Error(`search at ${box.y}, term at ${term.y}, uncovered: ${uncovered}`);
+    }
+    return true;
+  });
+});
 
 test('the checklist ticks what is done, here and on another page', { tag: ['@gate', '@path'] }, async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
