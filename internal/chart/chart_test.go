@@ -153,7 +153,7 @@ func TestChecksFindFaults(t *testing.T) {
 		{"StatefulSet", "loadgen", fmt.Sprintf(container, `image: "localhost:5000/loadgen"`), "has no version"},
 		{"StatefulSet", "loadgen", fmt.Sprintf(container, `readinessProbe: {httpGet: {port: other}}`), "a probe asks port other"},
 		{"StatefulSet", "loadgen", fmt.Sprintf(container, `volumeMounts: [{name: other}]`), "mounts other"},
-		{"StatefulSet", "loadgen", fmt.Sprintf(pod, `securityContext: {runAsUser: null}`), "runAsUser must say which"},
+		{"StatefulSet", "loadgen", fmt.Sprintf(pod, `securityContext: {runAsUser: null}`), "set runAsUser"},
 		{"StatefulSet", "loadgen", fmt.Sprintf(pod, `securityContext: {runAsNonRoot: false}`), "runAsNonRoot"},
 		{"StatefulSet", "loadgen", fmt.Sprintf(pod, `serviceAccountName: other`), "names ServiceAccount other"},
 		{"StatefulSet", "loadgen", fmt.Sprintf(pod, `volumes: [{configMap: {name: other}}]`), "names ConfigMap other"},

@@ -23,7 +23,8 @@ const ValidatorVariable = "PLUGIN_VALIDATOR"
 const ValidatorConfig = "tools/plugin-validator/config.yaml"
 
 // ErrNoValidator says that the plugin validator is not installed.
-var ErrNoValidator = errors.New("plugincheck2, Grafana's plugin validator, was not found")
+var ErrNoValidator = errors.New("plugincheck2, Grafana's plugin validator, was not found; build it from " +
+	"github.com/grafana/plugin-validator and put it on the PATH, or name it in " + ValidatorVariable)
 
 // FindValidator gives the path of the plugin validator: the one that
 // [ValidatorVariable] names, otherwise plugincheck2 on the PATH. Where there is none
