@@ -600,7 +600,10 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 	if _, err := kube.Find("."); errors.Is(err, kube.ErrNotBuilt) {
 		return suite.Count{}, suite.Skipped("run go tool mage kube")
 	}
-	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=10m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")
+	if err := findNATS(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=40m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")
 }
 
 // peers holds the simulated cluster against clients that others wrote; the first time, pip downloads 7 GB for them.

@@ -316,9 +316,10 @@ func testOthers(t *testing.T, s *stage) {
 	require.NoError(t, s.plane.client.Patch(t.Context(), s.object(t), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("argocd-controller")))
 	for _, each := range []*stage{s, &second} {
 		each.sees(t, "somebody else's mode", func(st api.State) bool { return st.Mode == api.ModeLeastLoaded })
-		events, err := each.Events(t.Context(), api.DefaultLane, 20)
-		require.NoError(t, err)
-		assert.Contains(t, fmt.Sprint(events.Events), "last changed by argocd-controller")
+		wait.Eventually(t, "an event that names who changed the mode", func() (any, bool) {
+			events, err := each.Events(t.Context(), api.DefaultLane, 20)
+			return events.Events, err == nil && strings.Contains(fmt.Sprint(events.Events), "last changed by argocd-controller")
+		})
 	}
 }
 
