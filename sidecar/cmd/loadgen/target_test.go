@@ -18,6 +18,7 @@ type target struct {
 	*httptest.Server
 	fault  atomic.Pointer[http.HandlerFunc] // answers every turn; nil: the target works
 	words  atomic.Int64                     // content chunks of an answer
+	cached atomic.Int64                     // tokens of the 4,000 of a prompt
 	gap    atomic.Int64                     // ns before each of them
 	word   atomic.Pointer[string]           // the event of each of them
 	asked  atomic.Int64                     // requests for an answer
@@ -32,6 +33,7 @@ func startTarget(t *testing.T) *target {
 	word := oneWord
 	s.word.Store(&word)
 	s.words.Store(3)
+	s.cached.Store(3000)
 	s.gap.Store(int64(time.Millisecond))
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
@@ -97,7 +99,8 @@ func (s *target) complete(w http.ResponseWriter, r *http.Request, body []byte) {
 		send(w, *s.word.Load())
 	}
 	send(w, fmt.Sprintf(`{"choices":[],"nvext":{"worker_id":{"decode_worker_id":7}},`+
-		`"usage":{"prompt_tokens":4000,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":3000}}}`, words))
+		`"usage":{"prompt_tokens":4000,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}}`,
+		words, s.cached.Load()))
 	send(w, "[DONE]")
 }
 
