@@ -18,7 +18,7 @@ func onKubernetes(t *testing.T, _ string) boothtest.Target {
 	t.Helper()
 	c := kubernetes.Start(t)
 	c.Node(t, "gpu-0", 3)
-	c.Operator(t, kubernetes.OperatorOptions{})
+	c.Operator(t)
 	c.Deploy(t, "booth", "kv", 5*time.Second) // long enough for each step to be shown
 	variants := filepath.Join(t.TempDir(), "variants.yaml")
 	if err := os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600); err != nil {

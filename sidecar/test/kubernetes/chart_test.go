@@ -39,7 +39,7 @@ func (i *install) apply(t *testing.T, more ...string) {
 func TestChart(t *testing.T) {
 	c := Start(t)
 	c.Node(t, "gpu-0", 3)
-	c.Operator(t, OperatorOptions{})
+	c.Operator(t)
 	root, err := source.Root()
 	require.NoError(t, err)
 	program, err := chart.Build(t.Context(), root, os.Stderr)

@@ -35,7 +35,7 @@ const (
 // nothing is missing, and then at one whose graphs are of another version, or unknown.
 func TestDoctor(t *testing.T) {
 	c := Start(t)
-	c.Operator(t, OperatorOptions{})
+	c.Operator(t)
 	c.Node(t, "gpu-0", 2)
 	object := doctored(t)
 	require.NoError(t, c.Client().Create(t.Context(), object))

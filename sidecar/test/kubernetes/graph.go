@@ -22,10 +22,8 @@ const (
 	labelType      = "nvidia.com/dynamo-component-type"
 	labelHash      = "nvidia.com/dynamo-worker-hash"
 
-	annotationStrategy    = "nvidia.com/deployment-strategy" // Recreate
 	annotationSurge       = "nvidia.com/deployment-rolling-update-max-surge"
 	annotationUnavailable = "nvidia.com/deployment-rolling-update-max-unavailable"
-	annotationRestart     = "nvidia.com/restartAt" // the id of the latest restart; another one makes other pods
 	annotationCurrent     = "nvidia.com/current-worker-hash"
 
 	typeFrontend  = "frontend"
@@ -36,11 +34,9 @@ const (
 const (
 	statePending    = "pending"
 	stateSuccessful = "successful"
-	stateFailed     = "failed"
 
 	phasePending    = "Pending"
 	phaseInProgress = "InProgress"
-	phaseRestarting = "Restarting"
 	phaseCompleted  = "Completed"
 
 	conditionReady = "Ready"
@@ -50,20 +46,11 @@ const (
 type graph struct {
 	Spec struct {
 		Env        []corev1.EnvVar `json:"env"`
-		Restart    *restart        `json:"restart"`
 		Components []component     `json:"components"`
 	} `json:"spec"`
 	Status status `json:"status"`
 
 	Object *unstructured.Unstructured `json:"-"` // as it was read
-}
-
-type restart struct {
-	ID       string `json:"id"`
-	Strategy *struct {
-		Type  string   `json:"type"`
-		Order []string `json:"order"`
-	} `json:"strategy"`
 }
 
 type component struct {
@@ -79,7 +66,6 @@ type status struct {
 	State              string                     `json:"state,omitempty"`
 	Conditions         []metav1.Condition         `json:"conditions,omitempty"`
 	Components         map[string]componentStatus `json:"components,omitempty"`
-	Restart            *restartStatus             `json:"restart,omitempty"`
 	RollingUpdate      *rollingStatus             `json:"rollingUpdate,omitempty"`
 }
 
@@ -89,13 +75,7 @@ type componentStatus struct {
 	Replicas          int32    `json:"replicas"`
 	UpdatedReplicas   int32    `json:"updatedReplicas"`
 	ReadyReplicas     int32    `json:"readyReplicas"`
-	AvailableReplicas *int32   `json:"availableReplicas,omitempty"` // Grove tells none
-}
-
-type restartStatus struct {
-	ObservedID string   `json:"observedID"`
-	Phase      string   `json:"phase"`
-	InProgress []string `json:"inProgress,omitempty"`
+	AvailableReplicas *int32   `json:"availableReplicas,omitempty"`
 }
 
 type rollingStatus struct {
@@ -151,9 +131,8 @@ func (g *graph) workerHash() (string, error) {
 	return fmt.Sprintf("%.4x", sha256.Sum256(text)), err
 }
 
-// deployment is what a component becomes. hash is the workers', "" for a Deployment without one in its name; restartID
-// is that of the latest restart that the component takes part in.
-func (g *graph) deployment(c *component, hash, restartID string, replicas int32) *appsv1.Deployment {
+// deployment is what a component becomes. hash is the workers', "" for a Deployment without one in its name.
+func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.Deployment {
 	name, namespace := g.baseName(c), g.Object.GetNamespace()+"-"+g.Object.GetName() // Dynamo's, not Kubernetes'
 	labels := map[string]string{labelGraph: g.Object.GetName(), labelComponent: c.Name, labelType: cmp.Or(c.Type, "worker")}
 	if hash != "" {
@@ -165,12 +144,6 @@ func (g *graph) deployment(c *component, hash, restartID string, replicas int32)
 	}
 	for key, value := range labels {
 		template.Labels[key] = value
-	}
-	if restartID != "" {
-		if template.Annotations == nil {
-			template.Annotations = map[string]string{}
-		}
-		template.Annotations[annotationRestart] = restartID
 	}
 	for i := range template.Spec.Containers {
 		if env := &template.Spec.Containers[i].Env; !has(*env, "DYN_NAMESPACE") {
@@ -194,9 +167,6 @@ func (g *graph) deployment(c *component, hash, restartID string, replicas int32)
 // strategy is what the annotations of the podTemplate ask for; without them, Kubernetes' own: a quarter more, none less.
 func (c *component) strategy() appsv1.DeploymentStrategy {
 	annotations := c.PodTemplate.Annotations
-	if annotations[annotationStrategy] == string(appsv1.RecreateDeploymentStrategyType) {
-		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	}
 	surge, unavailable := intstr.Parse(cmp.Or(annotations[annotationSurge], "25%")), intstr.Parse(cmp.Or(annotations[annotationUnavailable], "25%"))
 	return appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,

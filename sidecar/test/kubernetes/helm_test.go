@@ -62,7 +62,7 @@ func TestHelm(t *testing.T) {
 	require.NoError(t, err)
 	c.Node(t, "gpu-0", 8)
 	c.Node(t, "gpu-1", 8)
-	c.Operator(t, OperatorOptions{})
+	c.Operator(t)
 	for _, name := range []string{"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator", "dcgm-exporter"} {
 		h.namespace(t, name)
 	}

@@ -18,19 +18,18 @@ import (
 type rollOut struct {
 	client client.Client
 	graph  *graph
-	grove  bool
 	found  map[string]*appsv1.Deployment // by name
 	told   status
 	names  map[string][]string // the Deployments that are told of, by component; the one that is to stay comes first
 }
 
 // open lists the Deployments of a graph.
-func open(ctx context.Context, c client.Client, g *graph, grove bool) (*rollOut, error) {
+func open(ctx context.Context, c client.Client, g *graph) (*rollOut, error) {
 	var list appsv1.DeploymentList
 	if err := c.List(ctx, &list, client.InNamespace(g.Object.GetNamespace()), client.MatchingLabels{labelGraph: g.Object.GetName()}); err != nil {
 		return nil, err
 	}
-	r := &rollOut{client: c, graph: g, grove: grove, found: map[string]*appsv1.Deployment{}, names: map[string][]string{}, told: g.Status}
+	r := &rollOut{client: c, graph: g, found: map[string]*appsv1.Deployment{}, names: map[string][]string{}, told: g.Status}
 	for i := range list.Items {
 		r.found[list.Items[i].Name] = &list.Items[i]
 	}
@@ -43,10 +42,6 @@ func (r *rollOut) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.grove {
-		hash = ""
-	}
-	restarts := r.restarts()
 	var olds []*appsv1.Deployment
 	for i := range r.graph.Spec.Components {
 		c := &r.graph.Spec.Components[i]
@@ -54,9 +49,7 @@ func (r *rollOut) apply(ctx context.Context) error {
 			if err := r.service(ctx, c); err != nil {
 				return err
 			}
-		}
-		if !c.worker() || r.grove {
-			if err := r.put(ctx, c, r.graph.deployment(c, "", restarts[c.Name], c.replicas())); err != nil {
+			if err := r.put(ctx, c, r.graph.deployment(c, "", c.replicas())); err != nil {
 				return err
 			}
 			continue
@@ -67,37 +60,34 @@ func (r *rollOut) apply(ctx context.Context) error {
 			}
 		}
 	}
-	if r.grove {
-		return nil
-	}
-	return r.workers(ctx, hash, restarts, olds)
+	return r.workers(ctx, hash, olds)
 }
 
 // workers brings the workers to a hash. Where there are none of another, there is nothing to roll.
-func (r *rollOut) workers(ctx context.Context, hash string, restarts map[string]string, olds []*appsv1.Deployment) error {
+func (r *rollOut) workers(ctx context.Context, hash string, olds []*appsv1.Deployment) error {
 	if len(olds) == 0 {
 		for c := range r.eachWorker() {
-			if err := r.put(ctx, c, r.graph.deployment(c, hash, restarts[c.Name], c.replicas())); err != nil {
+			if err := r.put(ctx, c, r.graph.deployment(c, hash, c.replicas())); err != nil {
 				return err
 			}
 		}
 		return r.settle(ctx, hash)
 	}
 	if r.graph.Object.GetAnnotations()[annotationCurrent] == hash {
-		return r.rollBack(ctx, hash, restarts, olds)
+		return r.rollBack(ctx, hash, olds)
 	}
 	if r.told.RollingUpdate == nil || r.told.RollingUpdate.Phase == phaseCompleted {
 		// It is told before anything happens.
 		r.told.RollingUpdate = &rollingStatus{Phase: phasePending}
 		for c := range r.eachWorker() {
-			r.names[c.Name] = append([]string{r.graph.deployment(c, hash, "", 0).Name}, r.olds(c, hash)...)
+			r.names[c.Name] = append([]string{r.graph.deployment(c, hash, 0).Name}, r.olds(c, hash)...)
 		}
 		return nil
 	}
 	r.told.RollingUpdate = &rollingStatus{Phase: phaseInProgress}
 	done := true
 	for c := range r.eachWorker() {
-		rolled, err := r.roll(ctx, c, hash, restarts[c.Name])
+		rolled, err := r.roll(ctx, c, hash)
 		if err != nil {
 			return err
 		}
@@ -116,21 +106,12 @@ func (r *rollOut) workers(ctx context.Context, hash string, restarts map[string]
 }
 
 // rollBack brings the workers back to what they were before the roll-out that is in progress. What that made goes at
-// once and the roll-out counts as completed, although no worker may be ready (pitfall 4). Under Recreate it stays, with
-// all that its pods hold, until the workers are ready. Where they wait for what those pods hold, that is never, until a
-// hash that is new to the operator takes its turn (pitfall 3).
-func (r *rollOut) rollBack(ctx context.Context, hash string, restarts map[string]string, olds []*appsv1.Deployment) error {
-	waits := false
+// once and the roll-out counts as completed, although no worker may be ready (pitfall 4).
+func (r *rollOut) rollBack(ctx context.Context, hash string, olds []*appsv1.Deployment) error {
 	for c := range r.eachWorker() {
-		want := r.graph.deployment(c, hash, restarts[c.Name], c.replicas())
-		if err := r.put(ctx, c, want); err != nil {
+		if err := r.put(ctx, c, r.graph.deployment(c, hash, c.replicas())); err != nil {
 			return err
 		}
-		waits = waits || c.strategy().Type == appsv1.RecreateDeploymentStrategyType && rolled(r.found[want.Name]) != ""
-	}
-	if waits {
-		r.told.RollingUpdate = &rollingStatus{Phase: phaseInProgress}
-		return nil
 	}
 	for _, old := range olds {
 		if err := r.remove(ctx, old); err != nil {
@@ -165,8 +146,8 @@ func (r *rollOut) settle(ctx context.Context, hash string) error {
 
 // roll moves pods from a worker's older Deployments to that of a hash, as far as its strategy allows, and says whether
 // all have moved.
-func (r *rollOut) roll(ctx context.Context, c *component, hash, restartID string) (done bool, err error) {
-	name := r.graph.deployment(c, hash, "", 0).Name
+func (r *rollOut) roll(ctx context.Context, c *component, hash string) (done bool, err error) {
+	name := r.graph.deployment(c, hash, 0).Name
 	var olds []*appsv1.Deployment
 	var left, leftAvailable, leftPods int32
 	for _, old := range r.olds(c, hash) {
@@ -178,18 +159,11 @@ func (r *rollOut) roll(ctx context.Context, c *component, hash, restartID string
 	if d := r.found[name]; d != nil {
 		now, available = *d.Spec.Replicas, d.Status.AvailableReplicas
 	}
-	want, keep := c.replicas(), int32(0)
-	if strategy := c.strategy(); strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		if left+leftPods > 0 || r.terminating(ctx, olds) {
-			want = now
-		}
-	} else {
-		surge, unavailable := bounds(strategy.RollingUpdate, want)
-		want = max(now, min(want, c.replicas()+surge-left))
-		// What serves nobody goes first, and of the others so many that enough are left.
-		keep = min(left, leftAvailable, max(0, c.replicas()-unavailable-available))
-	}
-	if err := r.put(ctx, c, r.graph.deployment(c, hash, restartID, want)); err != nil {
+	surge, unavailable := bounds(c.strategy().RollingUpdate, c.replicas())
+	want := max(now, min(c.replicas(), c.replicas()+surge-left))
+	// What serves nobody goes first, and of the others so many that enough are left.
+	keep := min(left, leftAvailable, max(0, c.replicas()-unavailable-available))
+	if err := r.put(ctx, c, r.graph.deployment(c, hash, want)); err != nil {
 		return false, err
 	}
 	for _, old := range olds {
@@ -201,17 +175,6 @@ func (r *rollOut) roll(ctx context.Context, c *component, hash, restartID string
 	}
 	r.names[c.Name] = append([]string{name}, r.olds(c, hash)...)
 	return left+leftPods == 0 && want == c.replicas() && rolled(r.found[name]) == "", nil
-}
-
-// terminating says whether pods of Deployments are still there.
-func (r *rollOut) terminating(ctx context.Context, of []*appsv1.Deployment) bool {
-	for _, d := range of {
-		var pods corev1.PodList
-		if err := r.client.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil || len(pods.Items) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // bounds are how many pods more and fewer than wanted there may be, rounded as Kubernetes does.
@@ -247,13 +210,6 @@ func (r *rollOut) eachWorker() func(func(*component) bool) {
 
 // put makes a Deployment, or brings an existing one to the same pods, number and strategy.
 func (r *rollOut) put(ctx context.Context, c *component, want *appsv1.Deployment) error {
-	if r.grove { // which replaces pods one after the other, and needs no room for more
-		zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
-		want.Spec.Strategy = appsv1.DeploymentStrategy{
-			Type:          appsv1.RollingUpdateDeploymentStrategyType,
-			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &zero, MaxUnavailable: &one},
-		}
-	}
 	if len(r.names[c.Name]) == 0 {
 		r.names[c.Name] = []string{want.Name}
 	}
@@ -268,7 +224,7 @@ func (r *rollOut) put(ctx context.Context, c *component, want *appsv1.Deployment
 	before := have.DeepCopy()
 	want.Spec.Template.DeepCopyInto(&have.Spec.Template)
 	have.Spec.Replicas, have.Spec.Strategy = want.Spec.Replicas, want.Spec.Strategy
-	if equality.Semantic.DeepDerivative(want.Spec, before.Spec) && maps.Equal(want.Spec.Template.Annotations, before.Spec.Template.Annotations) && sameEnv(want, before) {
+	if equality.Semantic.DeepDerivative(want.Spec, before.Spec) && sameEnv(want, before) {
 		r.found[want.Name] = before
 		return nil
 	}
@@ -298,7 +254,7 @@ func (r *rollOut) remove(ctx context.Context, d *appsv1.Deployment) error {
 
 // service makes the address of a frontend.
 func (r *rollOut) service(ctx context.Context, c *component) error {
-	d := r.graph.deployment(c, "", "", 0)
+	d := r.graph.deployment(c, "", 0)
 	service := &corev1.Service{ObjectMeta: d.ObjectMeta}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, service)
 	if !apierrors.IsNotFound(err) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -160,16 +159,12 @@ var (
 func TestDriver(t *testing.T) {
 	c := Start(t)
 	c.Node(t, "gpu-0", 3)
-	operator := c.Operator(t, OperatorOptions{})
+	c.Operator(t)
 	bin := boothtest.Programs(t)
 	t.Run("twenty switches under load", func(t *testing.T) { testTwentySwitches(t, newStage(t, c, bin, "twenty")) })
-	t.Run("a broken image is undone", func(t *testing.T) { testBrokenImage(t, newStage(t, c, bin, "broken")) })
 	t.Run("killed in mid-switch", func(t *testing.T) { testKilled(t, newStage(t, c, bin, "killed")) })
 	t.Run("two load generators, and somebody else", func(t *testing.T) { testOthers(t, newStage(t, c, bin, "others")) })
 	t.Run("too few rights", func(t *testing.T) { testRights(t, newStage(t, c, bin, "rights")) })
-	t.Run("sweep and trial", func(t *testing.T) { testSweeps(t, newStage(t, c, bin, "sweeps")) })
-	t.Run("deleted", func(t *testing.T) { testDeleted(t, newStage(t, c, bin, "deleted")) })
-	t.Run("operator stopped", func(t *testing.T) { testOperatorStopped(t, newStage(t, c, bin, "stopped"), operator) })
 }
 
 // kv to round-robin and back under 60 conversations: no turn fails, and the screen never says
@@ -259,22 +254,6 @@ func (s *stage) watch(t *testing.T) (stop func()) {
 	}
 }
 
-// A variant whose image does not exist is undone long before the deadline.
-func testBrokenImage(t *testing.T, s *stage) {
-	variants := filepath.Join(t.TempDir(), "variants.yaml")
-	require.NoError(t, os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600))
-	s.run(t, "loadgen", "--mode-kubernetes-variants-file="+variants, "--mode-kubernetes-timeout=5m")
-	began := time.Now()
-	end, said := s.switches(t, api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft})
-	require.NotNil(t, end.ModeChange)
-	assert.True(t, end.ModeChange.Failed)
-	assert.Contains(t, end.ModeChange.Message, "does not start")
-	assert.Contains(t, end.ModeChange.Message, "it was switched back to Round-robin")
-	assert.Contains(t, strings.Join(said, "\n"), "rolling_back: ")
-	assert.Equal(t, api.ModeRoundRobin, s.serves(t.Context()))
-	t.Logf("undone after %.1f s", time.Since(began).Seconds())
-}
-
 // A load generator that is killed in the middle of a switch goes on with it.
 func testKilled(t *testing.T, s *stage) {
 	s.run(t, "loadgen")
@@ -357,60 +336,4 @@ func testRights(t *testing.T, s *stage) {
 	other.run(t, "enough", "--mode-kubernetes-kubeconfig="+enough)
 	end, _ = other.switches(t, kvMode)
 	assert.Equal(t, api.ModeKV, end.Mode, "%v", end.ModeChange)
-}
-
-// Sweeps and trials switch by way of Kubernetes. A trial of a minute decides nothing: it is
-// followed until both modes were measured.
-func testSweeps(t *testing.T, s *stage) {
-	s.run(t, "loadgen", "--think-time=0s")
-	for _, req := range []api.SweepRequest{
-		{Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{kvMode, roundRobinMode}, Repeats: new(1), WarmUp: new(1.), Seconds: new(3.)},
-		{Kind: api.SweepTrial, Levels: []int{4}, Modes: []api.ModeState{roundRobinMode, kvMode}, Seconds: new(2.), MaxSeconds: new(110.)},
-	} {
-		sweep, err := s.StartSweep(t.Context(), api.DefaultLane, req)
-		require.NoError(t, err)
-		modes := map[api.Mode]int{}
-		wait.Within(t, longest, "spans of both modes", func() (any, bool) {
-			sweep, err = s.Sweep(t.Context(), sweep.ID)
-			clear(modes)
-			for _, span := range sweep.Spans {
-				modes[span.Mode.Mode] += span.Turns
-			}
-			return nil, err == nil && (sweep.State.Ended() || req.Kind == api.SweepTrial && len(modes) == 2)
-		})
-		assert.Len(t, modes, 2, "%+v", sweep.Spans)
-		assert.Positive(t, modes[api.ModeKV])
-		assert.Positive(t, modes[api.ModeRoundRobin])
-		if !sweep.State.Ended() {
-			_, err = s.PatchSweep(t.Context(), sweep.ID, api.SweepPatch{State: api.SweepCancelled})
-			require.NoError(t, err)
-			continue
-		}
-		assert.Equal(t, api.SweepDone, sweep.State, sweep.Reason)
-	}
-}
-
-// An object that goes away in the middle ends the switch at once.
-func testDeleted(t *testing.T, s *stage) {
-	s.run(t, "loadgen")
-	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
-	require.NoError(t, err)
-	wait.Within(t, longest, "a switch is noted", func() (any, bool) {
-		return nil, s.object(t).GetAnnotations()["kvbooth.io/switch"] != ""
-	})
-	require.NoError(t, s.plane.client.Delete(t.Context(), s.object(t)))
-	end := s.sees(t, "the end of the change", func(st api.State) bool { return st.ModeChange != nil && st.ModeChange.Failed })
-	assert.Contains(t, end.ModeChange.Message, "DynamoGraphDeployment default/deleted not found")
-}
-
-// Where nobody takes up a change, that is said, and the switch ends at its deadline.
-func testOperatorStopped(t *testing.T, s *stage, o *Operator) {
-	s.run(t, "loadgen", "--mode-kubernetes-timeout=10s")
-	o.Stop()
-	end, said := s.switches(t, kvMode)
-	require.NotNil(t, end.ModeChange)
-	assert.True(t, end.ModeChange.Failed)
-	assert.Contains(t, strings.Join(said, "\n"), "waiting for Dynamo's operator to take up the change")
-	assert.Contains(t, end.ModeChange.Message, "timed out after 10s")
-	assert.Equal(t, api.ModeRoundRobin, end.Mode)
 }
