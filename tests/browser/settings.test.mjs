@@ -83,15 +83,3 @@ test('a setting of the load generator is saved, and the panels follow', { tag: '
     await call('PATCH', '/api/v1/settings', { slo: { ttft: 0.6, tpot: 0.06 } });
   }
 });
-
-test('unsaved changes are not left behind without a question', async ({ visit }) => {
-  const page = await visit({ login: 'admin' });
-  const config = await ConfigPage.open(page);
-  await config.url.fill('http://127.0.0.1:1');
-  await page.getByRole('link', { name: 'Home' }).first().click();
-  await page.getByText('Leave without saving?').waitFor();
-  await page.getByRole('button', { name: 'Stay' }).click();
-  await expect(config.url).toHaveValue('http://127.0.0.1:1');
-  await config.connection.getByRole('button', { name: 'Discard changes' }).click();
-  await expect(config.url).toHaveValue(env.loadgen);
-});

@@ -160,11 +160,6 @@ func numbered(name string, addresses []string) map[string]string {
 // Target is the cluster.
 func (b *Booth) Target() Target { return b.target }
 
-// On is the same booth without a Prometheus, for further load generators on another cluster.
-func (b *Booth) On(target Target) *Booth {
-	return &Booth{Root: b.Root, Token: b.Token, bin: b.bin, target: target}
-}
-
 // Bin is the folder of built programs.
 func (b *Booth) Bin() string { return b.bin }
 

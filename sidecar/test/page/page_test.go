@@ -31,12 +31,8 @@ func TestPage(t *testing.T) {
 	tools := boothtest.FindTools(t)
 	b := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated})
 	needPage(t, b.Loadgen)
-	sglang := boothtest.SimulatedAs(t, b.Bin(), "sglang")
-	other := b.On(sglang)
 	b.Journeys(t, tools, "page",
-		"SGLANG_URL="+other.AnotherLoadgen(t, "sglang", "", "--cluster-metrics-urls="+sglang.MetricsURLs()),
-		"SGLANG_BLIND_URL="+other.AnotherLoadgen(t, "sglang-blind", ""),
-		"TWIN_URL="+twin(t, b, sglang),
+		"TWIN_URL="+twin(t, b, boothtest.SimulatedAs(t, b.Bin(), "sglang")),
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
 }
 

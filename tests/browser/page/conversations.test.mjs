@@ -1,5 +1,5 @@
-/** The conversations: one followed from its first turn to its last, the list with its filters, and a failed turn. */
-import { call, env, eventually, faults, firstTurn, start, stop } from '../booth.mjs';
+/** The conversations: one followed from its first turn to its last, and the list with its filters. */
+import { call, env, eventually, start } from '../booth.mjs';
 import { callsTo, expect, gate, Page, test } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
@@ -142,49 +142,3 @@ function manyBehind(url) {
   });
   return { conversations, ...(first > limit && { next_cursor: String(first - limit) }) };
 }
-
-test('from the keyboard: through the list, and into a conversation', async ({ visit }) => {
-  await start(60);
-  await firstTurn();
-  await stop();
-  const { page } = await Page.open(await visit(), '/conversations');
-  const focused = () =>
-    page.evaluate(() => Number(document.activeElement?.closest('tr')?.getAttribute('aria-rowindex')));
-  await links(page).first().focus();
-  await page.keyboard.press('End');
-  const last = await eventually('the last row', async () => {
-    const row = await focused();
-    return row > 20 && row;
-  });
-  await page.keyboard.press('ArrowUp');
-  await eventually('the one above', async () => (await focused()) === last - 1);
-  await page.keyboard.press('Enter');
-  await chart(page).waitFor();
-});
-
-test('a failed turn is marked, with its class and its message', async ({ visit }) => {
-  const booth = await Page.open(await visit(), '/conversations?status=error');
-  const { page } = booth;
-  await faults({ http_500: 1 });
-  try {
-    await start(5);
-    await links(page).first().click();
-  } finally {
-    await faults({ http_500: 0 });
-  }
-  const failed = turns(page).filter({ has: page.getByText(/^Turn \d failed: /) });
-  await failed.waitFor();
-  const { turns: kept, error_class } = await stored(page);
-  expect(error_class).toBeTruthy();
-  await expect(failed).toContainText(kept.at(-1).error_message);
-  await expect(chart(page)).toHaveAttribute('aria-label', /failed/);
-  await expect(failed).toHaveText(/Not counted: it failed/, { useInnerText: true });
-});
-
-test('a conversation that is not there is said in words', { tag: '@path' }, async ({ visit }) => {
-  const page = await visit({ expected: [/404 \(Not Found\)/] });
-  await Page.open(page, '/conversations/nothing');
-  await page.getByText('Conversation not found').waitFor();
-  await page.getByRole('link', { name: 'All conversations' }).click();
-  await expect(page).toHaveURL(/\/conversations$/);
-});

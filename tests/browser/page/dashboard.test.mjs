@@ -1,6 +1,6 @@
-/** The dashboard: key figures, recorded results and workers, each as its source has it, or with a word of why not. */
-import { call, eventually, faults, firstTurn, killPart, start, startPart } from '../booth.mjs';
-import { expect, gate, gone, Page, section, test } from './page.mjs';
+/** The dashboard: key figures and recorded results, each as its source has it. */
+import { call, eventually, faults, start } from '../booth.mjs';
+import { expect, gate, Page, section, test } from './page.mjs';
 
 /** The texts of the cards by their names. */
 async function cards(page) {
@@ -24,7 +24,6 @@ const benchmark = (page) =>
   section(page, 'Recorded benchmark')
     .getByRole('table', { name: /latencies level by level$/ })
     .locator('tbody tr');
-const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
 const snapshot = async () => (await call('GET', '/api/v1/snapshot')).lanes[0];
 
 test('key figures and errors are those of the snapshot, over what was recorded', gate, async ({ visit }) => {
@@ -80,25 +79,4 @@ test('the recorded benchmark is the baseline, level by level', gate, async ({ vi
   await page.getByRole('option', { name: other.title }).click();
   await expect(benchmark(page)).not.toHaveCount(levels.length);
   await page.getByText('not recorded').first().waitFor();
-});
-
-test('the workers are those of the cluster, and say so when Prometheus is gone', async ({ visit }) => {
-  const { page } = await Page.open(await visit());
-  await start();
-  const { cluster } = await eventually('three workers', async () => {
-    const now = await snapshot();
-    return now.cluster.workers.length === 3 && now;
-  });
-  for (const [i, { name }] of cluster.workers.entries()) {
-    await expect(workers(page).nth(i)).toHaveText(
-      new RegExp(`^${name}[^]*GPU 0\\s+\\d+ %\\s+(low|medium|high) utilisation`),
-      { useInnerText: true }
-    );
-  }
-  await killPart('prometheus');
-  const infrastructure = section(page, 'Infrastructure');
-  await expect(infrastructure).toContainText('Prometheus unavailable');
-  await expect(infrastructure, 'no old number').not.toHaveText(/\d %/, { useInnerText: true });
-  await startPart('prometheus');
-  await expect(infrastructure).toHaveText(/\d %/, { useInnerText: true });
 });

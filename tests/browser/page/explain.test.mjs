@@ -1,5 +1,5 @@
-/** The pages that explain: the drawing of what runs, the router's decisions, and what Dynamo offers. */
-import { call, eventually, firstTurn, start, stateUntil, stop } from '../booth.mjs';
+/** The pages that explain: the drawing of what runs, and the decisions of the router. */
+import { call, eventually, firstTurn, start, stop } from '../booth.mjs';
 import { expect, gate, Page, test } from './page.mjs';
 
 async function workers() {
@@ -89,14 +89,3 @@ test(
       .waitFor();
   }
 );
-
-test('the features follow the routing mode', async ({ visit }) => {
-  const page = await visit();
-  await Page.open(page, '/dynamo-features');
-  const routing = page.getByRole('article', { name: 'KV-aware routing' });
-  await routing.getByText('In use here', { exact: true }).waitFor();
-  await page.getByRole('article', { name: 'Planner' }).getByText('Not in use here').waitFor();
-  await call('PUT', '/api/v1/cluster/mode', { mode: 'round_robin' });
-  await stateUntil('round-robin', ({ mode, phase }) => mode === 'round_robin' && phase !== 'switching');
-  await routing.getByText('Not in use here').waitFor();
-});

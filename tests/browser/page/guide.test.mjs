@@ -1,6 +1,6 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
-import { call, eventually, start, stateUntil, stop } from '../booth.mjs';
-import { expect, gate, Page, section, shoot, snapshotsOf, test } from './page.mjs';
+import { call, eventually, start, stop } from '../booth.mjs';
+import { expect, gate, Page, section, test } from './page.mjs';
 
 test('the search narrows questions and terms, from the keyboard', gate, async ({ visit }) => {
   const { page } = await Page.open(await visit(), '/guide');
@@ -66,60 +66,3 @@ test('the checklist ticks what is done, here and on another page', { tag: ['@gat
   await list.getByRole('button', { name: 'Reset' }).click();
   await started.getByText('Press Start.').waitFor();
 });
-
-test('a phase is ticked by what was measured in it, stands on the features page, and is judged', async ({ visit }) => {
-  const page = await visit({ browser: {} });
-  const sent = snapshotsOf(page);
-  const booth = await Page.open(page, '/guide');
-  await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'eagle3' });
-  await stateUntil('EAGLE-3', ({ speculation, phase }) => speculation === 'eagle3' && phase !== 'switching');
-  try {
-    await start();
-    const phase = section(page, /step by step/).locator('li', { hasText: 'Phase 3b' });
-    await phase.getByText(/^Settling: \d+ s to go/).waitFor();
-    await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
-    await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens per step/).waitFor();
-    await booth.goTo('Dynamo features');
-    const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
-    await row.getByText('current').waitFor();
-    await page.getByText(/^Now \d+ % of the drafted tokens are accepted/).waitFor();
-    await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
-    await shoot(page, 'features-phases', { whole: true });
-    await booth.goTo('Dashboard');
-    await judged(page, sent);
-  } finally {
-    await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'not_recorded' });
-    await stateUntil('as recorded', ({ speculation, phase }) => speculation !== 'eagle3' && phase !== 'switching');
-  }
-});
-
-const outcomes = {
-  better: / better$/,
-  worse: / worse$/,
-  no_difference: /no difference shown$/,
-  too_variable: /too variable to say$/,
-};
-
-/**
- * Waits until the comparison calls a settled step what the load generator does, or nothing while that is the
- * bottleneck.
- */
-async function judged(page, sent) {
-  const live = section(page, 'Live against baseline');
-  const row = live.getByRole('row', { name: /^Output tokens\/s/ });
-  await eventually('the words of one of the newest snapshots', async () => {
-    const cells = await row.getByRole('cell').allInnerTexts();
-    const warned = await live.getByText('Nothing is called better or worse').isVisible();
-    const told = sent.slice(0, 3).map(({ lanes }) => lanes[0].baseline);
-    const fits = told.find(({ withheld, columns }) => {
-      const found = columns.map((column) => column.output_tokens_per_second.improvement?.outcome);
-      return withheld === undefined
-        ? !warned && found.length > 0 && found.every((outcome, i) => outcomes[outcome]?.test(cells[i + 1].trim()))
-        : warned && found.every((outcome) => outcome === undefined);
-    });
-    if (!fits) {
-      throw new Error(`${JSON.stringify(cells)}, warned: ${warned}, told: ${JSON.stringify(told[0])}`);
-    }
-    return true;
-  });
-}

@@ -52,29 +52,6 @@ test('every conversation has a text of its own where the controls say so', gate,
   await stateUntil('ten texts again', ({ shape }) => shape.openings === 10);
 });
 
-test('a cap that holds the load back says so, with its control beside it', async ({ visit }) => {
-  const { page } = await Page.open(await visit());
-  const controls = section(page, 'Workload controls');
-  const { target_rps } = await stateUntil('stopped', ({ phase }) => phase === 'stopped');
-  await controls.getByRole('button', { name: 'More' }).click();
-  await controls.getByRole('textbox', { name: 'Request cap (0 = none)' }).fill('2');
-  await page.keyboard.press('Enter');
-  await stateUntil('the cap', (state) => state.target_rps === 2);
-  await controls.getByRole('button', { name: 'More' }).click();
-  await start();
-  await controls.getByText(/^Slowed by the cap of 2 requests\/s: \d+ of 60 conversations in progress$/).waitFor();
-  const { step } = await stateUntil('held', (state) => state.step.held, { within: 180_000 });
-  expect(step.held.by).toBe('target_rps');
-  expect(step.held.at).toBeLessThan(60);
-  const notice = controls.getByRole('status', {
-    name: /^Held at \d+ of 60 conversations by the cap of 2 requests\/s$/,
-  });
-  await notice.getByRole('textbox', { name: 'Request cap (0 = none)' }).fill(String(target_rps));
-  await page.keyboard.press('Enter');
-  await stateUntil('no longer held', (state) => !state.step.held && state.concurrency.actual === 60);
-  await expect(notice).toBeHidden();
-});
-
 test('from the keyboard: past the header to the pages, and Start', gate, async ({ visit }) => {
   const booth = await Page.open(await visit());
   const { page } = booth;

@@ -110,9 +110,6 @@ export const doors = {
   token: process.env.SESSION_TOKEN,
 };
 
-/** Load generators without a Prometheus on a cluster of SGLang: one reads every metrics page, one the frontend's alone. */
-export const sglang = { all: process.env.SGLANG_URL, blind: process.env.SGLANG_BLIND_URL };
-
 /** A load generator that sends the same conversations to two clusters. */
 export const twin = process.env.TWIN_URL;
 
