@@ -19,9 +19,6 @@ const (
 	spreadBound = .20 // of the real one's
 )
 
-// alike is the relative difference from which on one is to be explained.
-const alike = .05
-
 // setting is what the sides have in common.
 type setting struct {
 	level   int // conversations in progress
@@ -36,9 +33,8 @@ func (s setting) String() string {
 // pair is one setting: several runs of the core, and one of the real Dynamo.
 type pair struct {
 	setting
-	profile sim.Profile
-	core    []result
-	real    result
+	core []result
+	real result
 }
 
 // bounded is a figure that must agree.
@@ -48,15 +44,14 @@ type bounded struct {
 	relative bool // the bound is a share of the real figure
 	of       func(*result) float64
 	text     func(float64) string
-	reason   func(p *pair, above bool) string // of a difference beyond the bound
 }
 
 const hitRate = "hit rate"
 
 var bounds = []bounded{
-	{hitRate, hitBound, false, func(r *result) float64 { return r.hit }, percent, whyHit},
-	{"same worker again", stayBound, false, func(r *result) float64 { return r.stay }, percent, whyStay},
-	{"in-flight spread", spreadBound, true, func(r *result) float64 { return r.spread }, plain, whySpread},
+	{hitRate, hitBound, false, func(r *result) float64 { return r.hit }, percent},
+	{"same worker again", stayBound, false, func(r *result) float64 { return r.stay }, percent},
+	{"in-flight spread", spreadBound, true, func(r *result) float64 { return r.spread }, plain},
 }
 
 // difference is the core's mean less the real one, and what chance leaves open of it: a
@@ -128,56 +123,11 @@ func classes(failed map[api.ErrorClass]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// quantity is something that is shown side by side and not bounded. Times are in
-// seconds.
-type quantity struct {
-	name     string
-	of       func(*result) float64 // NaN where nothing was measured
-	recorded func(*api.Column) api.LookedUp
-	text     func(float64) string
-	// reason says why the core is above the real one, or below it.
-	reason func(p *pair, above bool) string
-}
-
-var quantities = []quantity{
-	{"TTFT p50", func(r *result) float64 { return known(r.ttft.P50) }, func(c *api.Column) api.LookedUp { return c.TTFT.P50 }, milliseconds, whyTTFT},
-	{"TTFT p95", func(r *result) float64 { return known(r.ttft.P95) }, func(c *api.Column) api.LookedUp { return c.TTFT.P95 }, milliseconds, whyTTFT},
-	{"TPOT p50", func(r *result) float64 { return known(r.tpot.P50) }, func(c *api.Column) api.LookedUp { return c.TPOT.P50 }, milliseconds, whyTPOT},
-	{"output tokens/s", func(r *result) float64 { return r.rate }, func(c *api.Column) api.LookedUp { return c.OutputTokensPerSecond }, plain, whyRate},
-}
-
 func known(v *float64) float64 {
 	if v == nil {
 		return math.NaN()
 	}
 	return *v
-}
-
-// relative is how far the core is above the real one, as a share of the real one.
-func (q quantity) relative(p *pair) float64 { return bandOf(p.core, q.of).mean/q.of(&p.real) - 1 }
-
-// why explains a difference, "" where there is none to speak of.
-func (q quantity) why(p *pair) string {
-	d := q.relative(p)
-	if math.IsNaN(d) || math.Abs(d) < alike {
-		return ""
-	}
-	return q.reason(p, d > 0)
-}
-
-// why explains a difference beyond the bound. One that may be chance needs no
-// explanation, but gets a known one.
-func (b bounded) why(p *pair) string {
-	judged := b.judge(p)
-	if judged == met {
-		return ""
-	}
-	value, _ := b.difference(p)
-	why := b.reason(p, value > 0)
-	if judged == open && why == unexplained {
-		return ""
-	}
-	return why
 }
 
 // recorded is the profile's baseline in a setting, with as many workers as it has.

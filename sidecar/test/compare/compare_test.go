@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/sim"
 )
 
 // measured is a result of round figures, so that a case says only what differs.
@@ -18,7 +17,7 @@ func measured(change func(*result)) result {
 	quantiles := func(v float64) api.Quantiles { return api.Quantiles{P50: new(v), P95: new(2 * v), N: 234} }
 	r := result{
 		turns: 234, hit: .85, stay: .8, ttft: quantiles(.25), tpot: quantiles(.026),
-		spread: 4, rate: 2200, prompt: 5200, output: 830, uncached: 780,
+		spread: 4, rate: 2200,
 	}
 	if change != nil {
 		change(&r)
@@ -29,7 +28,7 @@ func measured(change func(*result)) result {
 // pairOf has as many runs of the core as there are seeds, all alike but for hit rate, share that
 // stays and spread, whose standard deviations are .5 points, 1 point and .2.
 func pairOf(core, dynamo func(*result)) *pair {
-	p := &pair{setting: setting{60, api.ModeKV, 3}, profile: sim.H200(), real: measured(dynamo)}
+	p := &pair{setting: setting{60, api.ModeKV, 3}, real: measured(dynamo)}
 	for i := range coreSeeds {
 		sign := math.Sqrt((coreSeeds-1.)/coreSeeds) * float64(1-2*(i%2))
 		p.core = append(p.core, measured(func(r *result) {

@@ -2,7 +2,7 @@ package compare
 
 import "kvbooth/sidecar/api"
 
-// figure is one that live and core must agree on.
+// figure is one that live and core must agree on, and that is shown of core and the real Dynamo.
 type figure struct {
 	name     string
 	of       func(*result) float64 // NaN where nothing was measured

@@ -74,7 +74,7 @@ Differences are the core's mean less real; ± is what 95 %% of further runs keep
 	for i, s := range settings(t) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			p := &pair{setting: s, profile: profile}
+			p := &pair{setting: s}
 			w, err := workloadOf(s.level, *seed, fixedQuestion)
 			require.NoError(t, err)
 			o := sim.DefaultOptions(profile)

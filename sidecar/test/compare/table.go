@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,7 +14,7 @@ import (
 // missing stands where nothing was measured or recorded.
 const missing = "—"
 
-// table is one setting, side by side, with the reasons below.
+// table is one setting, side by side.
 func (p *pair) table(recorded api.Column) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%v: %d runs of the core, %d turns of the real one\n", p.setting, len(p.core), p.real.turns)
@@ -23,15 +24,17 @@ func (p *pair) table(recorded api.Column) string {
 		core := bandOf(p.core, b.of)
 		row(w, b.name, b.text(core.mean), core.text(b.text), b.text(b.of(&p.real)), b.differenceText(p), fmt.Sprintf("%s: %s", b.size(b.bound), b.judge(p)), b.recorded(&recorded))
 	}
-	for _, q := range quantities {
-		core, difference := bandOf(p.core, q.of), missing
-		if d := q.relative(p); !math.IsNaN(d) {
+	for _, f := range figures {
+		if slices.ContainsFunc(bounds, func(b bounded) bool { return b.name == f.name }) {
+			continue
+		}
+		core, difference, dynamo := bandOf(p.core, f.of), missing, f.of(&p.real)
+		if d := core.mean/dynamo - 1; !math.IsNaN(d) {
 			difference = fmt.Sprintf("%+.0f %%", 100*d)
 		}
-		row(w, q.name, q.text(core.mean), core.text(q.text), q.text(q.of(&p.real)), difference, "", lookedUp(q.recorded(&recorded), q.text))
+		row(w, f.name, f.text(core.mean), core.text(f.text), f.text(dynamo), difference, "", lookedUp(f.recorded(&recorded), f.text))
 	}
 	w.Flush()
-	out.WriteString(p.reasons())
 	if p.real.mistrust != "" {
 		fmt.Fprintf(&out, "  Times: the load generator mistrusted itself %s.\n", p.real.mistrust)
 	}
@@ -61,32 +64,6 @@ func (b bounded) recorded(c *api.Column) string {
 		return missing
 	}
 	return lookedUp(c.KVHitRatio, percent)
-}
-
-// reasons has a line for each reason, behind what it explains.
-func (p *pair) reasons() string {
-	var order []string
-	names := map[string][]string{}
-	note := func(name, why string) {
-		if why == "" {
-			return
-		}
-		if names[why] == nil {
-			order = append(order, why)
-		}
-		names[why] = append(names[why], name)
-	}
-	for _, b := range bounds {
-		note(b.name, b.why(p))
-	}
-	for _, q := range quantities {
-		note(q.name, q.why(p))
-	}
-	var out strings.Builder
-	for _, why := range order {
-		fmt.Fprintf(&out, "  %s: %s.\n", strings.Join(names[why], " and "), why)
-	}
-	return out.String()
 }
 
 func lookedUp(l api.LookedUp, text func(float64) string) string {

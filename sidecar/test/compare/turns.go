@@ -19,9 +19,6 @@ type result struct {
 	ttft, tpot api.Quantiles // seconds
 	spread     float64       // requests in flight, the most on a worker less the least; mean over the span
 	rate       float64       // output tokens a second of the turns that ended
-	prompt     float64       // tokens of a turn, mean
-	output     float64       // tokens of a turn, mean
-	uncached   float64       // prompt tokens of a turn that were computed, mean
 	mistrust   string        // when and why the load generator mistrusted itself; empty if it did not
 }
 
@@ -44,7 +41,6 @@ func summarise(turns []api.Turn, from, to time.Time) result {
 	return result{
 		before: before, turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
 		ttft: stats.Summarise(t.ttft), tpot: stats.Summarise(t.tpot), spread: math.NaN(), rate: sum(t.output) / to.Sub(from).Seconds(),
-		prompt: mean(t.prompt), uncached: mean(t.prompt) - mean(t.cached), output: mean(t.output),
 	}
 }
 
