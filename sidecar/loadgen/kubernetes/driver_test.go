@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -334,18 +336,14 @@ func TestTwoLoadGenerators(t *testing.T) {
 		r := newReplay(t, booth("graph", "round-robin"), "w7")
 		first := r.driver(t.Context(), nil)
 		w := wanted{mode: kv, note: first.note(rr, kv)}
-		if err := first.put(t.Context(), &w); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.put(t.Context(), &w))
 		second := r.driver(t.Context(), func(o *Options) { o.By = "booth-1:8088" })
 		_, err := second.Switch(t.Context(), kv, rr, (&heard{}).report)
 		if !errors.Is(err, api.ErrConflict) || !strings.Contains(err.Error(), "booth-0:8088 switches default/booth to KV-aware") {
 			t.Errorf("error %v", err)
 		}
 		wait.Advance(2*time.Minute + time.Second)
-		if err := second.put(t.Context(), &wanted{mode: rr, note: second.note(kv, rr)}); err != nil {
-			t.Errorf("after the deadline: %v", err)
-		}
+		assert.NoError(t, second.put(t.Context(), &wanted{mode: rr, note: second.note(kv, rr)}))
 	})
 }
 
@@ -419,13 +417,9 @@ func TestServes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		g, err := readGraph(is)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all, err := ReadAll[corev1.Pod](&unstructured.UnstructuredList{Items: tt.pods})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, ok := g.serves(all); got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s: %v, %v, want %v", tt.name, got, ok, tt.want)
 		}

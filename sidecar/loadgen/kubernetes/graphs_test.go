@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +24,7 @@ import (
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	json, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(json); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -36,9 +35,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func recorded(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -194,9 +191,7 @@ func TestGraphsOfEveryForm(t *testing.T) {
 			}
 			d := New(t.Context(), r.client(objects...), Options{Namespace: o.GetNamespace(), Name: o.GetName(), Modes: []api.ModeState{kv}})
 			needs, found, err := d.Look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			g, err := readGraph(o)
 			if err != nil || g.workers() != tt.workers {
 				t.Errorf("%d workers, want %d, error %v", g.workers(), tt.workers, err)
@@ -289,17 +284,13 @@ func TestWaitsForEveryNode(t *testing.T) {
 		"observedGeneration": int64(1), "state": "successful", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 	}
 	g, err := readGraph(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v := &watch{Driver: New(t.Context(), nil, Options{}), want: &wanted{mode: kv}}
 	var all []corev1.Pod
 	add := func(name string, n int) {
 		for i := range n {
 			p, err := ReadAll[corev1.Pod](&unstructured.UnstructuredList{Items: []unstructured.Unstructured{pod(t, o, name, fmt.Sprint(len(all), i), true)}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all = append(all, p...)
 		}
 	}

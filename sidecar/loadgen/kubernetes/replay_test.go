@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,9 +65,7 @@ func read(t *testing.T, names ...string) timeline {
 	var all timeline
 	for _, name := range names {
 		text, err := os.ReadFile("testdata/timelines/" + name + ".log")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 			at, object, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			var f frame
@@ -146,13 +145,9 @@ func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 // patch applies a JSON Patch as the API server does.
 func (r *replay) patch(text []byte) (runtime.Object, error) {
 	var ops []operation
-	if err := json.Unmarshal(text, &ops); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, json.Unmarshal(text, &ops))
 	p, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	was, _ := r.object.MarshalJSON()
 	is, err := p.Apply(was)
 	if err != nil {
@@ -160,9 +155,7 @@ func (r *replay) patch(text []byte) (runtime.Object, error) {
 	}
 	r.patches = append(r.patches, ops)
 	next := &unstructured.Unstructured{}
-	if err := next.UnmarshalJSON(is); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, next.UnmarshalJSON(is))
 	r.become(next)
 	return r.graph(), nil
 }
@@ -268,9 +261,7 @@ func (r *replay) pods() *unstructured.UnstructuredList {
 func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady bool) unstructured.Unstructured {
 	t.Helper()
 	g, err := readGraph(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := g.Spec.Components[slices.IndexFunc(g.Spec.Components, func(c component) bool { return c.Name == name })]
 	container := c.PodTemplate.Spec.Containers[c.main()]
 	p := corev1.Pod{
@@ -294,9 +285,7 @@ func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady b
 	}
 	p.Status.Conditions = []corev1.PodCondition{ready}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return unstructured.Unstructured{Object: object}
 }
 

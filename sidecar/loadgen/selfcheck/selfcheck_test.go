@@ -21,9 +21,7 @@ func TestWatchReachesAVerdict(t *testing.T) {
 	w := new(Watch)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := w.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, w.Run(ctx))
 	})
 	if v := w.Health(time.Now()).Verdict; v != api.VerdictUnknown {
 		t.Errorf("verdict before any sample = %q, want unknown", v)

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/process"
 )
@@ -48,9 +50,7 @@ type Options struct {
 func Start(t *testing.T, o Options) *Booth {
 	t.Helper()
 	root, err := source.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b := &Booth{Root: root, Token: o.Token, bin: Programs(t), parts: map[string]*Part{}}
 	b.target = o.Target(t, b.bin)
 	maps.Copy(b.parts, b.target.Parts)
@@ -100,9 +100,7 @@ func Forward(t *testing.T) (address string, to func(server string)) {
 	t.Cleanup(front.Close)
 	return front.Listener.Addr().String(), func(server string) {
 		parsed, err := url.Parse(server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		target.Store(parsed)
 	}
 }
@@ -115,9 +113,7 @@ func Prometheus(t *testing.T, bin, config string) *Part {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	p := &Part{Prints: prometheusPrints, Ready: "http://" + AnyPort + "/-/ready", Command: process.Command{
 		Name: "Prometheus", Path: filepath.Join(bin, "booth"), Log: Log(t, "prometheus"),
 		Args: []string{
@@ -206,9 +202,7 @@ func Results(t *testing.T) string {
 		return dir
 	}
 	root, err := source.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.Join(root, "test-results")
 }
 

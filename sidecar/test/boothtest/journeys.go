@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/browser"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/process"
@@ -63,9 +65,7 @@ func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...strin
 			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"),
 			"JOURNEYS_OUTPUT="+filepath.Join(logs, project), "PLAYWRIGHT_JUNIT_OUTPUT_FILE="+report), env...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { stop(node) })
 	if err := node.Wait(); err != nil {
 		t.Errorf("%v; pictures and traces of what failed are in %s", err, filepath.Join(logs, project))

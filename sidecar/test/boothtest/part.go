@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
@@ -51,9 +53,7 @@ func (p *Part) Run(t *testing.T) (printed []string) {
 		}
 	})
 	older := size(p.Command.Log)
-	if err := p.launch(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.launch())
 	wait.Within(t, startWithin, p.Command.Name+" prints its address", func() (any, bool) {
 		text, err := os.ReadFile(p.Command.Log)
 		if err != nil {
@@ -66,9 +66,7 @@ func (p *Part) Run(t *testing.T) (printed []string) {
 		t.Fatalf("%s exited: %v", p.Command.Name, p.process.Wait())
 	}
 	p.address = printed[1]
-	if err := p.ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.ready(t.Context()))
 	return printed
 }
 
@@ -171,9 +169,7 @@ func (p *Part) start(ctx context.Context) error {
 // Start starts a part that was killed.
 func (p *Part) Start(t *testing.T) {
 	t.Helper()
-	if err := p.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.start(t.Context()))
 }
 
 // Kill ends the process as a crash would.

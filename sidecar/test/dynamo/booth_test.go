@@ -8,22 +8,23 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 // booth is a Dynamo and a load generator against it.
@@ -43,43 +44,24 @@ func startBooth(t *testing.T) *booth {
 // startAgainst starts a load generator against a Dynamo; it ends with the test.
 func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "loadgen")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "kvbooth/sidecar/cmd/loadgen")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	listen := process.Loopback(FreePort(t, 18088))
-	base := "http://" + listen
 	args = append(args,
-		"--listen="+listen, "--data-dir="+t.TempDir(),
-		fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=20", "--target-rps=0",
+		"--data-dir="+t.TempDir(), fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=20", "--target-rps=0",
 		"--max-tokens=64", "--output-tokens-mean=32", "--output-tokens-cv=.15")
 	for _, w := range d.Workers() {
 		args = append(args, "--cluster-metrics-urls="+w.MetricsURL)
 	}
-	startLoadgen(t, binary, args)
-	client, err := api.NewClient(http.DefaultClient, base, os.Getenv("LOADGEN_TOKEN")) // which the load generator has, too
-	if err != nil {
-		t.Fatal(err)
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--listen=") }) {
+		args = append(args, "--listen="+boothtest.AnyPort)
 	}
-	b := &booth{dynamo: d, base: base, client: client}
-	b.waitReady(t)
+	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Command: process.Command{
+		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Args: args, Log: boothtest.Log(t, "loadgen"), Env: os.Environ(),
+	}}
+	p.Run(t)
+	client, err := api.NewClient(http.DefaultClient, p.URL(), os.Getenv("LOADGEN_TOKEN")) // which the load generator has, too
+	require.NoError(t, err)
+	b := &booth{dynamo: d, base: p.URL(), client: client}
+	b.wait(t, "a probed target", time.Minute, func(s api.LaneStatus) bool { return s.Target.Reachable && s.Extensions["nvext"] })
 	return b
-}
-
-func startLoadgen(t *testing.T, binary string, args []string) {
-	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the load generator ended with: %v", err)
-		}
-	})
 }
 
 // wait polls the lane's status until it is as wanted.
@@ -94,11 +76,6 @@ func (b *booth) wait(t *testing.T, what string, limit time.Duration, wanted func
 	})
 }
 
-func (b *booth) waitReady(t *testing.T) {
-	t.Helper()
-	b.wait(t, "a probed target", time.Minute, func(s api.LaneStatus) bool { return s.Target.Reachable && s.Extensions["nvext"] })
-}
-
 func (b *booth) waitOK(t *testing.T, n int64, limit time.Duration) {
 	t.Helper()
 	b.wait(t, fmt.Sprintf("%d whole turns", n), limit, func(s api.LaneStatus) bool { return s.Totals.OK >= n })
@@ -107,17 +84,14 @@ func (b *booth) waitOK(t *testing.T, n int64, limit time.Duration) {
 func (b *booth) status(t *testing.T) api.Status {
 	t.Helper()
 	s, err := b.client.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
 func (b *booth) start(t *testing.T) {
 	t.Helper()
-	if _, err := b.client.Start(t.Context(), api.DefaultLane, api.StartRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.client.Start(t.Context(), api.DefaultLane, api.StartRequest{})
+	require.NoError(t, err)
 }
 
 func (b *booth) stop(t *testing.T) { b.end(t, false) }
@@ -126,17 +100,15 @@ func (b *booth) drain(t *testing.T) { b.end(t, true) }
 
 func (b *booth) end(t *testing.T, drain bool) {
 	t.Helper()
-	if _, err := b.client.Stop(t.Context(), api.DefaultLane, api.StopRequest{Drain: drain}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.client.Stop(t.Context(), api.DefaultLane, api.StopRequest{Drain: drain})
+	require.NoError(t, err)
 	b.wait(t, "the end of the workload", time.Minute, func(s api.LaneStatus) bool { return s.State.Phase == api.PhaseStopped })
 }
 
 func (b *booth) setMode(t *testing.T, m api.Mode) {
 	t.Helper()
-	if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: m}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: m})
+	require.NoError(t, err)
 	b.wait(t, "mode "+string(m), time.Minute, func(s api.LaneStatus) bool {
 		return s.State.Mode == m && s.State.Phase == api.PhaseStopped
 	})
@@ -162,9 +134,7 @@ func (b *booth) turns(t *testing.T) []turn {
 	})
 	column := func(name string) int {
 		i := slices.Index(rows[0], name)
-		if i < 0 {
-			t.Fatalf("turns.csv has no column %s: %v", name, rows[0])
-		}
+		require.GreaterOrEqual(t, i, 0, "turns.csv has no column %s: %v", name, rows[0])
 		return i
 	}
 	id, status, class, worker := column("request_id"), column("status"), column("error_class"), column("worker")
@@ -231,18 +201,12 @@ func families(t *testing.T, root string) map[string]*dto.MetricFamily {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, root+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer res.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	all, err := parser.TextToMetricFamilies(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

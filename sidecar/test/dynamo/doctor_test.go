@@ -15,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/local"
@@ -33,7 +37,7 @@ const (
 func TestDoctor(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", doctorToken)
 	d := Start(t, 18000)
-	listen := FreePort(t, 18088) // as startAgainst chooses it
+	listen := FreePort(t, 18088) // which Prometheus knows before the load generator starts
 	whole, lacking := scraping(t, d, listen, 3, 18190), scraping(t, d, listen, 2, 18192)
 	spare := func(name string, port int, change func(*process.Command)) string {
 		url, _ := startFrontend(t, d, "kv", name, port, change)
@@ -41,7 +45,7 @@ func TestDoctor(t *testing.T) {
 	}
 	alone := spare("alone", 18060, func(c *process.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
 	deaf := spare("deaf", 18070, func(c *process.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
-	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
+	b := startAgainst(t, d, "--listen="+process.Loopback(listen), "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
 		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)
 	for _, url := range []string{alone, deaf} {
 		answers(t, url+"/v1/models")
@@ -80,19 +84,13 @@ const discovery = "DYN_FILE_KV="
 func withoutEvents(t *testing.T, env []string) string {
 	t.Helper()
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, discovery) })
-	if i < 0 {
-		t.Fatalf("the frontend has no %s", discovery)
-	}
+	require.GreaterOrEqual(t, i, 0, "the frontend has no %s", discovery)
 	all, dir := strings.TrimPrefix(env[i], discovery), t.TempDir()
 	for _, kept := range []string{"instances", "mdc"} {
 		files, err := filepath.Glob(filepath.Join(all, "v1", kept, "*"))
-		if err := errors.Join(err, os.MkdirAll(filepath.Join(dir, "v1", kept), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, os.MkdirAll(filepath.Join(dir, "v1", kept), 0o700)))
 		for _, file := range files { // links, since a worker that lives touches its files
-			if err := os.Link(file, filepath.Join(dir, "v1", kept, filepath.Base(file))); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Link(file, filepath.Join(dir, "v1", kept, filepath.Base(file))))
 		}
 	}
 	return dir
@@ -106,33 +104,20 @@ func some(r doctor.Report) bool { return r.Problems > 1 }
 // problem comes with what to do.
 func (b *booth) says(t *testing.T, name string, o doctor.Options, wanted func(doctor.Report) bool, lines ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for began := time.Now(); ; {
+	wait.Within(t, 30*time.Second, name, func() (any, bool) {
 		r, err := doctor.Examine(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		said := []string{}
 		for _, s := range r.Sections {
 			for _, f := range s.Findings {
 				said = append(said, fmt.Sprintf("%s: %s: %s", s.Name, f.Severity, f.Found))
-				if f.Severity == kubernetes.Problem && f.Do == "" {
-					t.Errorf("%s: nothing to do about %q", name, f.Found)
-				}
+				assert.False(t, f.Severity == kubernetes.Problem && f.Do == "", "%s: nothing to do about %q", name, f.Found)
 			}
 		}
-		all := !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.Join(said, "\n"), wanted(r) && !slices.ContainsFunc(lines, func(line string) bool {
 			return !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, line) })
 		})
-		if all && wanted(r) {
-			t.Logf("%s: said after %.1f s", name, time.Since(began).Seconds())
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%s: the doctor says\n%s", name, strings.Join(said, "\n"))
-		}
-	}
+	})
 }
 
 // startFrontend starts one more frontend under a mode, changed, which ends with the test, and gives its address.
@@ -143,9 +128,7 @@ func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, c
 	command.Log = filepath.Join(t.TempDir(), name+".log")
 	change(&command)
 	p, err := process.Start(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -160,28 +143,14 @@ func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, c
 // answers waits until a page does.
 func answers(t *testing.T, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	wait.Eventually(t, url+" answers", func() (any, bool) {
+		res, err := http.Get(url)
 		if err != nil {
-			t.Fatal(err)
+			return err, false
 		}
-		res, err := http.DefaultClient.Do(req)
-		if err == nil {
-			res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s does not answer: %v", url, err)
-		case <-tick.C:
-		}
-	}
+		res.Body.Close()
+		return res.Status, res.StatusCode == http.StatusOK
+	})
 }
 
 // scraping starts a Prometheus that scrapes the frontend, the first workers, and the load
@@ -201,9 +170,7 @@ func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string 
 	}
 	dir, listen := t.TempDir(), process.Loopback(FreePort(t, port))
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := prometheus.WriteConfig(config, time.Second, targets); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, prometheus.WriteConfig(config, time.Second, targets))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -213,9 +180,7 @@ func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string 
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Prometheus: %v", err)
-		}
+		assert.NoError(t, <-ended)
 	})
 	answers(t, "http://"+listen+"/-/ready")
 	return "http://" + listen

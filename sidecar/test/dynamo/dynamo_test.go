@@ -4,10 +4,12 @@ package dynamo
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -34,20 +36,14 @@ func (b *booth) countsAgree(t *testing.T) {
 	b.drain(t)
 	after := b.frontendCounts(t)
 	totals := b.status(t).Lanes[0].Totals
-	if totals.Errors != 0 {
-		t.Fatalf("%d errors: %v", totals.Errors, totals.ErrorsByClass)
-	}
+	require.Empty(t, totals.ErrorsByClass)
 	same(t, "prompt tokens", float64(totals.InputTokens), after.prompt-before.prompt)
 	same(t, "cached tokens", float64(totals.CachedTokens), after.cached-before.cached)
 	turns := b.turns(t)
 	instances, err := b.dynamo.Instances(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := slices.Sorted(maps.Keys(perWorker(turns)))
-	if slices.Sort(instances); !slices.Equal(seen, instances) {
-		t.Errorf("workers seen in answers: %v, instances in /health: %v", seen, instances)
-	}
+	assert.ElementsMatch(t, instances, seen, "workers seen in answers")
 	printTTFT(t, turns)
 }
 
@@ -55,9 +51,7 @@ func (b *booth) countsAgree(t *testing.T) {
 func same(t *testing.T, what string, client, server float64) {
 	t.Helper()
 	t.Logf("%s: %.0f by usage, %.0f by the frontend", what, client, server)
-	if server == 0 || math.Abs(client-server) > .001*server {
-		t.Errorf("%s: %.0f by usage, %.0f by the frontend's counter: more than 0.1 %% apart", what, client, server)
-	}
+	assert.InEpsilon(t, server, client, .001, what)
 }
 
 // printTTFT prints what the client adds to the frontend's own first token.
@@ -69,9 +63,7 @@ func printTTFT(t *testing.T, turns []turn) {
 			gaps = append(gaps, 1000*(turn.ttft-turn.serverTTFT))
 		}
 	}
-	if len(gaps) == 0 {
-		t.Fatal("no turn carries nvext.timing.ttft_ms")
-	}
+	require.NotEmpty(t, gaps, "no turn carries nvext.timing.ttft_ms")
 	slices.Sort(gaps)
 	t.Logf("client's TTFT minus nvext.timing.ttft_ms over %d turns: median %.2f ms, p95 %.2f ms (to reach: median ≤ 5 ms)",
 		len(gaps), gaps[len(gaps)/2], gaps[len(gaps)*95/100])
@@ -86,13 +78,10 @@ func (b *booth) dealsEvenly(t *testing.T) {
 	b.drain(t)
 	counts := perWorker(b.turns(t))
 	dealt := slices.Collect(maps.Values(counts))
-	if len(dealt) != len(workers) || slices.Max(dealt)-slices.Min(dealt) > 1 {
-		t.Errorf("turns per worker: %v, want %d workers and at most 1 apart", counts, len(workers))
-	}
-	t.Logf("turns per worker: %v", dealt)
-	if !slices.Equal(workers, b.dynamo.Workers()) || b.uptime(t) < uptime {
-		t.Error("a process of Dynamo was restarted")
-	}
+	require.Len(t, dealt, len(workers))
+	assert.LessOrEqual(t, slices.Max(dealt)-slices.Min(dealt), 1, "%v", counts)
+	assert.Equal(t, workers, b.dynamo.Workers(), "no worker was restarted")
+	assert.GreaterOrEqual(t, b.uptime(t), uptime, "nor was the frontend")
 	b.setMode(t, api.ModeKV)
 }
 
@@ -107,16 +96,12 @@ func (b *booth) losesWorker(t *testing.T) {
 	s := b.status(t)
 	t.Logf("errors after the loss of a worker: %v", s.Lanes[0].Totals.ErrorsByClass)
 	for _, turn := range b.turns(t) {
-		if turn.status == string(api.TurnError) && !slices.Contains(api.ErrorClasses, api.ErrorClass(turn.class)) {
-			t.Errorf("turn %s failed with class %q", turn.id, turn.class)
+		if turn.status == string(api.TurnError) {
+			assert.Contains(t, api.ErrorClasses, api.ErrorClass(turn.class), turn.id)
 		}
 	}
-	if s.Lanes[0].State.Concurrency.Actual != 0 {
-		t.Errorf("%d conversations hang after the stop", s.Lanes[0].State.Concurrency.Actual)
-	}
-	if err := b.dynamo.RestartWorker(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Zero(t, s.Lanes[0].State.Concurrency.Actual, "conversations that hang after the stop")
+	require.NoError(t, b.dynamo.RestartWorker(t.Context(), 0))
 }
 
 // A killed frontend fails turns with a class; when it is ready again, the
@@ -128,9 +113,7 @@ func (b *booth) losesFrontend(t *testing.T) {
 	b.wait(t, "turns that fail to connect", time.Minute, func(s api.LaneStatus) bool {
 		return s.Totals.ErrorsByClass[api.ErrorConnect] > 0 && !s.Target.Reachable
 	})
-	if err := b.dynamo.StartFrontend(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.dynamo.StartFrontend(t.Context()))
 	ready := time.Now()
 	ok := b.status(t).Lanes[0].Totals.OK
 	b.waitOK(t, ok+1, 30*time.Second)

@@ -3,13 +3,16 @@
 package dynamo
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/cluster"
@@ -34,9 +37,8 @@ func TestTwoFrontends(t *testing.T) {
 		{api.ModeRoundRobin, second, d.URL()},
 		{api.ModeKV, d.URL(), second},
 	} {
-		if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: to.mode}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: to.mode})
+		require.NoError(t, err)
 		began := time.Now()
 		b.wait(t, "turns at the address of "+string(to.mode), time.Minute, func(s api.LaneStatus) bool {
 			return s.State.Mode == to.mode && s.State.ModeChange == nil && s.Totals.OK > 0
@@ -44,9 +46,7 @@ func TestTwoFrontends(t *testing.T) {
 		t.Logf("%s: the first whole turn after %.1f s", to.mode, time.Since(began).Seconds())
 		before := started(t, to.idle)
 		b.settles(t, to.mode, to.url)
-		if n := started(t, to.idle) - before; n != 0 {
-			t.Errorf("%.0f turns went to the other frontend", n)
-		}
+		assert.Zero(t, started(t, to.idle)-before, "turns to the other frontend")
 	}
 	b.drain(t)
 	b.noneFailed(t)
@@ -71,9 +71,7 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 	})
 	t.Logf("recognised %.1f s after the start", time.Since(began).Seconds())
 	instances, err := d.Instances(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.Sort(instances)
 	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared || !strings.Contains(v.Caution, "do not show what either router could serve alone") {
 		t.Errorf("shared by %v, evidence %s, %q; instances in /health: %v", v.SharedWorkers, v.Evidence, v.Caution, instances)
@@ -91,9 +89,7 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 func (b *booth) noneFailed(t *testing.T) {
 	t.Helper()
 	rows, err := readCSV(t.Context(), b.base+"/api/v1/turns.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	count, status := map[string]int{}, slices.Index(rows[0], "status")
 	for _, r := range rows[1:] {
 		count[r[status]]++
@@ -109,12 +105,8 @@ func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 	t.Helper()
 	b.waitOK(t, 200, time.Minute)
 	lane := b.status(t).Lanes[0]
-	if lane.Totals.Errors != 0 {
-		t.Fatalf("%d errors under %s: %v", lane.Totals.Errors, m, lane.Totals.ErrorsByClass)
-	}
-	if lane.State.Mode != m || lane.Target.Endpoint != url {
-		t.Fatalf("mode %s at %s, want %s at %s", lane.State.Mode, lane.Target.Endpoint, m, url)
-	}
+	require.Empty(t, lane.Totals.ErrorsByClass, m)
+	require.Equal(t, []string{string(m), url}, []string{string(lane.State.Mode), lane.Target.Endpoint})
 	turns := b.turns(t)
 	count := map[string]int{}
 	for _, turn := range turns {
@@ -123,9 +115,7 @@ func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 	workers := perWorker(turns)
 	t.Logf("%s: turns %v, per worker %v, %.1f %% cached", m, count, slices.Sorted(maps.Values(workers)),
 		100*float64(lane.Totals.CachedTokens)/float64(lane.Totals.InputTokens))
-	if count[string(api.TurnError)] != 0 {
-		t.Errorf("turns that failed: %v", count)
-	}
+	assert.Zero(t, count[string(api.TurnError)])
 	if dealt := slices.Sorted(maps.Values(workers)); m == api.ModeRoundRobin && (len(dealt) != 3 || dealt[2]-dealt[0] > conversations/2) {
 		t.Errorf("turns per worker: %v, want three alike, but for those in flight", dealt)
 	}
@@ -136,9 +126,8 @@ func (b *booth) refusesDeadEndpoint(t *testing.T) {
 	t.Helper()
 	b.setMode(t, api.ModeRoundRobin)
 	b.dynamo.KillFrontend()
-	if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
+	require.NoError(t, err)
 	b.wait(t, "a refusal", time.Minute, func(s api.LaneStatus) bool {
 		return s.State.ModeChange != nil && s.State.ModeChange.Failed && s.State.Mode == api.ModeRoundRobin
 	})
@@ -146,9 +135,7 @@ func (b *booth) refusesDeadEndpoint(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)
 	b.drain(t)
-	if n := b.status(t).Lanes[0].Totals.Errors; n != 0 {
-		t.Errorf("%d errors after a switch that was refused", n)
-	}
+	assert.Zero(t, b.status(t).Lanes[0].Totals.Errors, "after a switch that was refused")
 }
 
 // started is how many requests a frontend was sent.
@@ -162,21 +149,14 @@ func started(t *testing.T, frontend string) float64 {
 func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
 	t.Helper()
 	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*process.Command) {})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		instances, err := cluster.Probe(ctx, url, nil)
-		if err == nil && len(instances) == len(d.Workers()) {
-			return url
-		}
+	wait.Eventually(t, "the second frontend lists all workers", func() (any, bool) {
 		select {
 		case <-p.Done():
-			t.Fatal(p.Wait())
-		case <-ctx.Done():
-			t.Fatalf("the second frontend lists %v: %v", instances, err)
-		case <-tick.C:
+			require.FailNow(t, "the second frontend has ended", "%v", p.Wait())
+		default:
 		}
-	}
+		instances, err := cluster.Probe(t.Context(), url, nil)
+		return instances, err == nil && len(instances) == len(d.Workers())
+	})
+	return url
 }

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/booth/local"
 )
 
@@ -24,37 +27,24 @@ func TestSGLang(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 100, 2*time.Minute)
 	s, err := b.client.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lane := s.Lanes[0]
-	if kv := lane.KV; kv.HitRatio != nil || kv.NotReported != "the engine does not report cached tokens" {
-		t.Errorf("hit rate %v, not reported: %q", kv.HitRatio, kv.NotReported)
-	}
-	if lane.KV.PredictedRatio == nil || *lane.KV.PredictedRatio < .3 {
-		t.Errorf("the router predicts %v", lane.KV.PredictedRatio)
-	} else {
-		t.Logf("the router predicts %.1f %%, nobody tells what came of it", 100**lane.KV.PredictedRatio)
-	}
+	assert.Nil(t, lane.KV.HitRatio)
+	assert.Equal(t, "the engine does not report cached tokens", lane.KV.NotReported)
+	require.NotNil(t, lane.KV.PredictedRatio)
+	assert.Greater(t, *lane.KV.PredictedRatio, .3)
 	c := lane.Cluster
-	if c.Engine != "sglang" || len(c.Workers) != len(d.Workers()) {
-		t.Fatalf("engine %q, %d workers, problem %q", c.Engine, len(c.Workers), c.Problem)
-	}
-	if !strings.Contains(c.Problem, "by index") {
-		t.Errorf("that the GPUs were matched by their order is not said: %q", c.Problem)
-	}
+	assert.Equal(t, "sglang", c.Engine)
+	require.Len(t, c.Workers, len(d.Workers()), c.Problem)
+	assert.Contains(t, c.Problem, "by index", "the GPUs were matched by their order")
 	for i, w := range c.Workers {
-		if w.Inflight == nil || w.Waiting == nil || w.HitRatio == nil {
-			t.Errorf("%s: in flight %v, waiting %v, hit rate %v; not reported: %v", w.Name, w.Inflight, w.Waiting, w.HitRatio, w.NotReported)
-		}
-		if len(w.GPUs) != 1 || w.GPUs[0].Index != fmt.Sprint(i) {
-			t.Errorf("%s has GPUs %v", w.Name, w.GPUs)
-		}
+		assert.True(t, w.Inflight != nil && w.Waiting != nil && w.HitRatio != nil, "%s lacks %v", w.Name, w.NotReported)
+		require.Len(t, w.GPUs, 1, w.Name)
+		assert.Equal(t, fmt.Sprint(i), w.GPUs[0].Index, w.Name)
 	}
-	page := get(t, b.base+"/metrics")
-	if strings.Contains(page, "\nloadgen_cached_tokens_total") || !strings.Contains(page, "\nloadgen_input_tokens_total") {
-		t.Error("the metrics count cached tokens that nobody told")
-	}
+	metrics := families(t, b.base)
+	assert.NotContains(t, metrics, "loadgen_cached_tokens_total", "nobody tells of them")
+	assert.Contains(t, metrics, "loadgen_input_tokens_total")
 	b.drain(t)
 }
 
@@ -70,18 +60,4 @@ func startExporter(t *testing.T, gpus int) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page.String()) }))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
@@ -56,15 +59,16 @@ func shadows(t *testing.T, workers int, turns int64) {
 	}
 	kv, rr := seen[api.ModeKV], seen[api.ModeRoundRobin]
 	for mode, s := range seen {
-		if s.Source != api.ShadowTokenIDs || s.Workers != workers || s.BlockTokens != 32 || s.Withheld != "" || s.Lost != 0 {
-			t.Errorf("%s: source %s (%s), %d workers, blocks of %d tokens, %d lost, withheld: %q", mode, s.Source, s.Message, s.Workers, s.BlockTokens, s.Lost, s.Withheld)
-		}
-		near(t, "the cache account of "+string(mode), *s.CacheError, 0, .01)
+		assert.Equal(t, api.ShadowTokenIDs, s.Source, "%s: %s", mode, s.Message)
+		assert.Equal(t, []int{workers, 32}, []int{s.Workers, s.BlockTokens}, mode)
+		assert.Zero(t, s.Lost, mode)
+		assert.Empty(t, s.Withheld, mode)
+		assert.InDelta(t, 0, *s.CacheError, .01, "the cache account of "+string(mode))
 	}
-	near(t, "kv under kv", kv.hit["kv"], kv.hit["measured"], .01)
-	near(t, "round-robin under round-robin", rr.hit["round_robin"], rr.hit["measured"], .01)
-	near(t, "round-robin under kv", kv.hit["round_robin"], rr.hit["measured"], .02)
-	near(t, "kv under round-robin", rr.hit["kv"], kv.hit["measured"], .02)
+	assert.InDelta(t, kv.hit["measured"], kv.hit["kv"], .01, "kv under kv")
+	assert.InDelta(t, rr.hit["measured"], rr.hit["round_robin"], .01, "round-robin under round-robin")
+	assert.InDelta(t, rr.hit["measured"], kv.hit["round_robin"], .02, "round-robin under kv")
+	assert.InDelta(t, kv.hit["measured"], rr.hit["kv"], .02, "kv under round-robin")
 	c := kv.Choices
 	switch {
 	case c == nil || c.Turns == 0:
@@ -74,16 +78,9 @@ func shadows(t *testing.T, workers int, turns int64) {
 	case float64(c.ClearAgreed) < .95*float64(c.Clear):
 		t.Errorf("choices under kv: %+v", c)
 	}
-	if kv.decisions.Source != api.DecisionsInferred || len(kv.decisions.Decisions) == 0 || len(kv.decisions.Decisions[0].Candidates) != workers {
-		t.Errorf("decisions: %q, %d of them", kv.decisions.Source, len(kv.decisions.Decisions))
-	}
-}
-
-func near(t *testing.T, what string, got, want, within float64) {
-	t.Helper()
-	if math.Abs(got-want) > within {
-		t.Errorf("%s: %.2f %%, want %.2f %% within %.0f points", what, 100*got, 100*want, 100*within)
-	}
+	assert.Equal(t, api.DecisionsInferred, kv.decisions.Source)
+	require.NotEmpty(t, kv.decisions.Decisions)
+	assert.Len(t, kv.decisions.Decisions[0].Candidates, workers)
 }
 
 // shadowSeen is what the load generator tells at a moment, with the hit rates since the
@@ -97,19 +94,14 @@ type shadowSeen struct {
 func (b *booth) shadow(t *testing.T) (s shadowSeen) {
 	t.Helper()
 	var err error
-	if s.Shadow, err = b.client.Shadow(t.Context(), api.DefaultLane); err != nil {
-		t.Fatal(err)
-	}
-	if s.decisions, err = b.client.Decisions(t.Context(), api.DefaultLane, 50); err != nil {
-		t.Fatal(err)
-	}
+	s.Shadow, err = b.client.Shadow(t.Context(), api.DefaultLane)
+	require.NoError(t, err)
+	s.decisions, err = b.client.Decisions(t.Context(), api.DefaultLane, 50)
+	require.NoError(t, err)
 	read := families(t, b.base)
 	sum := func(name string) float64 {
-		f := read[name]
-		if f == nil {
-			t.Fatalf("no %s", name)
-		}
-		return f.Metric[0].GetCounter().GetValue()
+		require.Contains(t, read, name)
+		return read[name].Metric[0].GetCounter().GetValue()
 	}
 	s.hit = map[string]float64{}
 	all, told := sum("loadgen_shadow_prompt_tokens_total"), sum("loadgen_shadow_measured_prompt_tokens_total")

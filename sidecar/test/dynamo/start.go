@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
@@ -24,25 +26,15 @@ const Model = "meta-llama/Llama-3.1-70B-Instruct"
 func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *local.Dynamo {
 	t.Helper()
 	cache, err := local.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	python, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir, profile := t.TempDir(), sim.H200()
-	if err := sim.WriteModel(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, sim.WriteModel(dir))
 	var npz bytes.Buffer
-	if err := sim.WriteNPZ(&npz, profile); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, sim.WriteNPZ(&npz, profile))
 	path := filepath.Join(dir, "profile.npz")
-	if err := os.WriteFile(path, npz.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, npz.Bytes(), 0o600))
 	o := local.Options{
 		Python: python, ModelDir: dir, ModelName: Model, ProfilePath: path, LogDir: t.TempDir(),
 		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences, MaxBatchedTokens: profile.MaxBatchedTokens,
@@ -52,9 +44,7 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 		change(&o)
 	}
 	d, err := local.StartDynamo(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
@@ -67,8 +57,6 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 func FreePort(t *testing.T, from int) int {
 	t.Helper()
 	ports, err := process.FreePorts(from, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return ports[0]
 }

@@ -4,9 +4,7 @@ package dynamo
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -19,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim"
@@ -30,24 +32,18 @@ import (
 func TestDynamoReadsTheSameTokens(t *testing.T) {
 	d := Start(t, 18000)
 	articles, err := corpus.Builtin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, starter := range articles.Starters {
 		sameTokens(t, d, starter.Text)
 	}
 	before := d.Workers()
 	d.KillWorker(0)
-	if err := d.RestartWorker(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.RestartWorker(t.Context(), 0))
 	d.KillFrontend()
-	if err := d.StartFrontend(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if after := d.Workers(); after[0].Instance == before[0].Instance || !slices.Equal(after[1:], before[1:]) {
-		t.Errorf("workers before %v, after %v: only the first is a new one", before, after)
-	}
+	require.NoError(t, d.StartFrontend(t.Context()))
+	after := d.Workers()
+	assert.NotEqual(t, before[0].Instance, after[0].Instance)
+	assert.Equal(t, before[1:], after[1:], "only the first is a new one")
 	forgetsTheDead(t, d)
 	sameTokens(t, d, "Again.")
 	leavesNothing(t, d)
@@ -57,26 +53,16 @@ func TestDynamoReadsTheSameTokens(t *testing.T) {
 // that run: it goes on sending turns to a killed worker until its lease is over.
 func forgetsTheDead(t *testing.T, d *local.Dynamo) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	var want []string
 	for _, w := range d.Workers() {
 		want = append(want, w.Instance)
 	}
 	slices.Sort(want)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		listed, err := d.Instances(ctx)
-		if slices.Sort(listed); err == nil && slices.Equal(listed, want) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the frontend lists %v, want %v: %v", listed, want, err)
-		case <-tick.C:
-		}
-	}
+	wait.Eventually(t, "the frontend lists the instances that run", func() (any, bool) {
+		listed, err := d.Instances(t.Context())
+		slices.Sort(listed)
+		return listed, err == nil && slices.Equal(listed, want)
+	})
 }
 
 // sameTokens compares the ids that Dynamo gives for a conversation with ours.
@@ -88,10 +74,7 @@ func sameTokens(t *testing.T, d *local.Dynamo, text string) {
 		{Role: "assistant", Content: "func f() {\n\n\t\n  return \"naïve 世界 😀\" // {{ 12345 }}\r\n}"},
 		{Role: "user", Content: " Why? "},
 	}
-	want, got := sim.Encode(sim.RenderChat(messages)), tokenIDs(t, d, messages)
-	if !slices.Equal(want, got) {
-		t.Errorf("%.40q: %d ids here, %d in Dynamo, or others", text, len(want), len(got))
-	}
+	assert.Equal(t, sim.Encode(sim.RenderChat(messages)), tokenIDs(t, d, messages), "%.40q", text)
 }
 
 // tokenIDs asks for one token of an answer, and for the ids of the prompt.
@@ -112,18 +95,12 @@ func tokenIDs(t *testing.T, d *local.Dynamo, messages []sim.Message) (ids []uint
 		request.Messages = append(request.Messages, message(m))
 	}
 	body, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(post(t, d.URL()+"/v1/chat/completions", body)) {
 		if quoted, ok := strings.CutPrefix(line, ": "); ok { // in a comment line, as a JSON string
 			var list string
-			if err := json.Unmarshal([]byte(quoted), &list); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal([]byte(list), &ids); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(quoted), &list))
+			require.NoError(t, json.Unmarshal([]byte(list), &ids))
 		}
 	}
 	return ids
@@ -132,22 +109,15 @@ func tokenIDs(t *testing.T, d *local.Dynamo, messages []sim.Message) (ids []uint
 func post(t *testing.T, url string, body []byte) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer res.Body.Close()
 	var answer bytes.Buffer
-	if _, err := answer.ReadFrom(res.Body); err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s: %s", url, res.Status, &answer)
-	}
+	_, err = answer.ReadFrom(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode, "%s: %s", url, &answer)
 	return answer.String()
 }
 
@@ -158,23 +128,17 @@ func leavesNothing(t *testing.T, d *local.Dynamo) {
 	d.Stop(t.Context())
 	t.Logf("stopped after %v", time.Since(began).Round(time.Millisecond))
 	for _, w := range workers {
-		if err := syscall.Kill(w.PID, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%s with process id %d: %v; it should be gone", w.Name, w.PID, err)
-		}
+		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "%s with process id %d is gone", w.Name, w.PID)
 	}
 	listener, err := net.Listen("tcp", strings.TrimPrefix(d.URL(), "http://"))
-	if err != nil {
-		t.Fatalf("the frontend's port is not free again: %v", err)
-	}
+	require.NoError(t, err, "the frontend's port is free again")
 	_ = listener.Close()
 }
 
 // The Hugging Face library reads the same ids out of any text as the simulation.
 func TestHuggingFaceReadsTheSameTokens(t *testing.T) {
 	dir := t.TempDir()
-	if err := sim.WriteModel(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, sim.WriteModel(dir))
 	texts := awkwardTexts(5000)
 	var got [][]uint32
 	python(t, `
@@ -184,9 +148,7 @@ tokenizer = tokenizers.Tokenizer.from_file(job["tokenizer"])
 json.dump([tokenizer.encode(text, add_special_tokens=False).ids for text in job["texts"]], sys.stdout)
 `, map[string]any{"tokenizer": filepath.Join(dir, "tokenizer.json"), "texts": texts}, &got)
 	for i, text := range texts {
-		if want := sim.Encode(text); !slices.Equal(want, got[i]) {
-			t.Fatalf("%q: ids %v here, %v by Hugging Face", text, want, got[i])
-		}
+		require.Equal(t, sim.Encode(text), got[i], "%q", text)
 	}
 }
 
@@ -208,13 +170,9 @@ func awkwardTexts(n int) []string {
 // NumPy, with which Dynamo looks into a profile first, reads it as it was meant.
 func TestNumPyReadsTheProfile(t *testing.T) {
 	var archive bytes.Buffer
-	if err := sim.WriteNPZ(&archive, sim.H200()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, sim.WriteNPZ(&archive, sim.H200()))
 	path := filepath.Join(t.TempDir(), "profile.npz")
-	if err := os.WriteFile(path, archive.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, archive.Bytes(), 0o600))
 	var got map[string]struct {
 		Type  string
 		Shape []int
@@ -227,9 +185,8 @@ with numpy.load(json.load(sys.stdin)) as arrays:
 	for name, dimensions := range map[string]int{
 		"prefill_isl": 1, "prefill_ttft_ms": 1, "decode_active_kv_tokens": 1, "decode_context_length": 1, "decode_itl": 2,
 	} {
-		if a := got[name]; a.Type != "float64" || len(a.Shape) != dimensions {
-			t.Errorf("%s is %+v, want float64 in %d dimensions", name, a, dimensions)
-		}
+		assert.Equal(t, "float64", got[name].Type, name)
+		assert.Len(t, got[name].Shape, dimensions, name)
 	}
 }
 
@@ -237,25 +194,11 @@ with numpy.load(json.load(sys.stdin)) as arrays:
 // standard input, and reads the value that it prints.
 func python(t *testing.T, script string, in, out any) {
 	t.Helper()
-	cache, err := local.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	interpreter, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	input, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), interpreter, "-c", script)
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), interpreter(t), "-c", script)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
 	output, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(output, out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(output, out))
 }

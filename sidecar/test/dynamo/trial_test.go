@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
@@ -22,17 +25,13 @@ func TestTrial(t *testing.T) {
 		// there is a pair that does.
 		s = b.trial(t, 3*time.Minute)
 	}
-	if s.State != api.SweepDone || s.Trial.Primary == nil || s.Trial.Verdict == "running" {
-		t.Fatalf("it is %s (%s), %+v", s.State, s.Reason, s.Trial)
-	}
+	require.Equal(t, api.SweepDone, s.State, s.Reason)
+	require.NotNil(t, s.Trial.Primary)
+	require.NotEqual(t, "running", s.Trial.Verdict)
 	var report bytes.Buffer
-	if err := b.client.SweepReport(t.Context(), &report, s.ID, api.ReportMarkdown); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.client.SweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
 	for _, want := range append(s.Words, "# ", "nonce") {
-		if !strings.Contains(report.String(), want) {
-			t.Errorf("the report does not say %q", want)
-		}
+		assert.Contains(t, report.String(), want)
 	}
 	t.Log(strings.Join(s.Words, "\n"))
 }
@@ -44,13 +43,10 @@ func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
 		Kind: api.SweepTrial, Levels: []int{12}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
 		Seconds: new(5.), MaxSeconds: new(limit.Seconds()),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wait.Within(t, 5*time.Minute+limit, "the trial ends", func() (any, bool) {
-		if s, err = b.client.Sweep(t.Context(), s.ID); err != nil {
-			t.Fatal(err)
-		}
+		s, err = b.client.Sweep(t.Context(), s.ID)
+		require.NoError(t, err)
 		return s.Progress, s.State != api.SweepRunning
 	})
 	for _, span := range s.Spans {

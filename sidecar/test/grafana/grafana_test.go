@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/test/boothtest"
 )
@@ -80,9 +82,7 @@ func part(t *testing.T, installed local.Grafana, path, source string, o local.Gr
 	t.Helper()
 	o.Log = boothtest.Log(t, "grafana")
 	command, err := installed.Command(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ready := "http://admin:" + password + "@" + boothtest.AnyPort + path + "/api/datasources/uid/" + source
 	p := &boothtest.Part{Command: command, Prints: listens, Ready: ready}
 	p.Run(t)

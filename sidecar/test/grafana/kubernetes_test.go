@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/test/boothtest"
 	"kvbooth/sidecar/test/kubernetes"
 )
@@ -21,9 +23,7 @@ func onKubernetes(t *testing.T, _ string) boothtest.Target {
 	c.Operator(t)
 	c.Deploy(t, "booth", "kv", 5*time.Second) // long enough for each step to be shown
 	variants := filepath.Join(t.TempDir(), "variants.yaml")
-	if err := os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600))
 	return boothtest.Target{
 		Frontend: host(t, c.Frontend(t, "booth")),
 		Loadgen: []string{

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/test/boothtest"
@@ -36,9 +38,7 @@ func realDynamo(t *testing.T, _ string) boothtest.Target {
 func host(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u.Host
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -46,14 +48,10 @@ func twin(t *testing.T, b *boothtest.Booth, other boothtest.Target) string {
 func needPage(t *testing.T, url string) {
 	t.Helper()
 	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(text), `<div id="root">`) {
 		t.Fatalf("the load generator has no page; build it with: go tool mage build\n%s", text)
 	}

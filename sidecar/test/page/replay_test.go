@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -31,13 +32,9 @@ type replay struct {
 func startReplay(t *testing.T, loadgen string) string {
 	t.Helper()
 	target, err := url.Parse(loadgen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, err := api.NewClient(nil, loadgen, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := &replay{conns: map[*websocket.Conn]bool{}, ended: make(chan struct{})}
 	if p.last, err = client.Snapshot(t.Context()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/internal/source"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -38,9 +40,7 @@ func TestPictures(t *testing.T) {
 // take starts a demo, waits until its figures stand on enough, and runs the journeys of its name.
 func take(t *testing.T, tools boothtest.Tools, name string, lanes int) {
 	root, err := source.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	args := []string{"demo", "--grafana=installed", "--cache-dir=" + t.TempDir()}
 	if lanes > 1 {
 		args = append(args, "--twin")
@@ -58,9 +58,7 @@ func take(t *testing.T, tools boothtest.Tools, name string, lanes int) {
 // await waits until every lane has measured enough, and the load generator keeps up.
 func await(t *testing.T, loadgen string, lanes int) {
 	client, err := api.NewClient(http.DefaultClient, loadgen, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	short := func(l api.LaneSnapshot) bool { return l.Baseline.Seconds < measured }
 	wait.Within(t, within, "the demo has measured enough", func() (any, bool) {
 		s, err := client.Snapshot(t.Context())
