@@ -95,29 +95,6 @@ func TestMemberLeavesWithoutServer(t *testing.T) {
 	f.allOnce(heard)
 }
 
-// Members go on without a coordinator. The next one takes the run over with what was measured meanwhile.
-func TestCoordinatorKilled(t *testing.T) {
-	f := newFleet(t, 3)
-	_, _, stop := f.run(30)
-	f.coord.bus.conn.Close() // it writes nothing more
-	go stop()
-	sent, _ := f.out.requests()
-	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+60 })
-	f.lead(accessOf(f.nats.Link))
-	found, ok := f.coord.Found("main", loopback, FollowupOptions{})
-	require.True(t, ok)
-	assert.Equal(t, 30, found.Settings.Concurrency)
-	again := newEars()
-	found.Heard, found.Corpus, found.Task.Inherited = again, task(t, "r1", 30).Corpus, true
-	r := f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task)
-	stop = f.goes(r.Run)
-	again.reaches(t, 30)
-	r.Set(settingsFor(40))
-	again.reaches(t, 40)
-	stop()
-	f.allOnce(again)
-}
-
 // The lane counts every turn that is stored once: those of members that are lost or have left, before a takeover and
 // after it, those that no report has, and those whose reports the server no longer has.
 func TestTotalsCountEveryMember(t *testing.T) {

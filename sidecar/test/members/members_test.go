@@ -33,7 +33,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 // After kills of every part and a stop of a member, every acknowledged turn is stored once, no conversation number is
 // held twice, and the concurrency is back. The log has how long each recovery took.
 func TestKills(t *testing.T) {
-	r := newRig(t, startTarget(t, 1), number(t, "MEMBERS_CONVERSATIONS", 400), 8)
+	r := newRig(t, number(t, "MEMBERS_CONVERSATIONS", 400), 8)
 	_, err := r.client.Start(t.Context(), api.DefaultLane, api.StartRequest{})
 	require.NoError(t, err)
 	r.until("all begin", func() bool { return r.held(r.conversations / 4) })
@@ -47,7 +47,7 @@ func TestKills(t *testing.T) {
 	r.set(r.conversations / 4)
 	_, err = r.client.WithoutTimeout().Stop(t.Context(), api.DefaultLane, api.StopRequest{})
 	require.NoError(t, err)
-	counted := r.lane(0).Totals
+	counted := r.lane().Totals
 	stored := r.whole("SELECT count(*) FROM turns")[0]
 	assert.Equal(t, stored, strconv.FormatInt(counted.OK+counted.Errors+counted.Cancelled, 10), "the totals count every stored turn")
 	r.Logf("totals after the takeovers: %d turns, %s stored", counted.OK+counted.Errors+counted.Cancelled, stored)

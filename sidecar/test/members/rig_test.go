@@ -49,23 +49,22 @@ type part struct {
 	starts     int
 }
 
-// newRig starts a coordinator of so many conversations at most with n members, on this target; flags are more of the
-// coordinator's.
-func newRig(t *testing.T, on *target, conversations, n int, flags ...string) *rig {
+// newRig starts a coordinator of so many conversations at most with n members.
+func newRig(t *testing.T, conversations, n int) *rig {
 	t.Helper()
 	bin := boothtest.Programs(t)
-	r := &rig{T: t, conversations: conversations, target: on, nats: natstest.Start(t), dir: t.TempDir()}
+	r := &rig{T: t, conversations: conversations, target: startTarget(t), nats: natstest.Start(t), dir: t.TempDir()}
 	loadgen := filepath.Join(bin, "loadgen")
 	// A pause of 25 ms for each conversation: 40 turns a second with any number of conversations.
 	think := time.Duration(conversations) * 25 * time.Millisecond
-	r.coordinator = &part{role: "coordinator", command: process.Command{Path: loadgen, Args: append([]string{
+	r.coordinator = &part{role: "coordinator", command: process.Command{Path: loadgen, Args: []string{
 		"--members-nats-url=" + r.nats.URL(), "--members-fleet=" + fleet, "--listen=127.0.0.1:0", "--data-dir=" + r.dir,
 		"--target-url=http://" + r.target.address, "--target-rps=0", "--think-time=" + think.String(),
 		fmt.Sprintf("--concurrency=%d", conversations/4), fmt.Sprintf("--max-concurrency=%d", conversations),
 		fmt.Sprintf("--start-rate=%d", max(50, conversations/8)),
 		"--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
 		"--store-max-conversations=1000000", "--no-shadow-enabled",
-	}, flags...)}}
+	}}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i)
 		args := []string{"member", "--join=" + r.nats.URL(), "--members-fleet=" + fleet, "--members-name=" + name}
@@ -173,6 +172,13 @@ func (r *rig) held(n int) bool {
 		return false
 	}
 	return active == n
+}
+
+// lane is the one that there is, as the API shows it.
+func (r *rig) lane() api.LaneSnapshot {
+	s, err := r.client.Snapshot(r.Context())
+	require.NoError(r, err)
+	return s.Lanes[0]
 }
 
 // set moves the slider and waits until all members together follow.

@@ -37,14 +37,14 @@ type asked struct {
 	at     time.Time
 }
 
-// startTarget starts one that answers at so many times the speed of the GPUs.
-func startTarget(t *testing.T, speed float64) *target {
+// startTarget starts one.
+func startTarget(t *testing.T) *target {
 	t.Helper()
 	profile := sim.H200()
 	profile.Workers = 32 // what is measured here is not the cluster
 	o := sim.DefaultOptions(profile)
 	o.Mode, o.Seed, o.Restart = api.ModeKV, 1, 500*time.Millisecond
-	cluster, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: speed})
+	cluster, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
