@@ -105,25 +105,6 @@ func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 	}
 }
 
-// A trial of a mode that the driver does not offer is bad input once the cluster has reported its modes. One whose
-// target never serves has measured nothing.
-func TestTrialThatCannotBegin(t *testing.T) {
-	t.Parallel()
-	kv, rr := startTarget(t), startTarget(t)
-	args := append([]string{"trial", "--modes=kv,least_loaded"}, twoRouters(kv, rr)...)
-	code, stdout, stderr := newProgram(t, args...).finish()
-	assert.Equal(t, badInput, code)
-	assert.Contains(
-		t, stderr, "loadgen: modes: least_loaded is not allowed: what the driver endpoints can switch to: kv, round_robin",
-	)
-	assert.Empty(t, stdout)
-
-	p := newProgram(t, "trial").serve("http://127.0.0.1:1")
-	p.prints("the trial waits: ")
-	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
-	assert.Contains(t, p.log.String(), "loadgen: nothing was measured: the trial had not started (")
-}
-
 // compareFiles runs loadgen compare.
 func compareFiles(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()

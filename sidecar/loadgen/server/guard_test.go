@@ -398,9 +398,14 @@ func TestOddLogin(t *testing.T) {
 // Without a token only this machine is listened to.
 func TestCheckListen(t *testing.T) {
 	for addr, tokens := range map[string][]string{ // with which it is allowed
-		"127.0.0.1:8088":     {"", token},
-		"localhost:8088":     {"", token},
-		"[::1]:0":            {"", token},
+		"127.0.0.1:8088": {"", token},
+		"localhost:8088": {"", token},
+		"[::1]:0":        {"", token},
+		"127.8.8.8:8088": {"", token},
+
+		"[::ffff:127.0.0.1]:8088": {"", token},
+		"[fe80::1%eth0]:8088":     {token},
+
 		":8088":              {token},
 		"0.0.0.0:8088":       {token},
 		"[::]:8088":          {token},

@@ -521,19 +521,6 @@ func TestServiceLinksAreNoTypos(t *testing.T) {
 	}}.must(t)
 }
 
-func TestWhoMayListenWithoutAToken(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:8088", "localhost:8088", "[::1]:8088", "[::ffff:127.0.0.1]:8088"} {
-		input{args: []string{target, "--listen", address}}.must(t)
-	}
-	for _, address := range []string{"[::]:8088", "10.0.0.1:8088", "[fe80::1%eth0]:8088"} {
-		in := input{args: []string{target, "--listen", address}}
-		_, _, err := in.load()
-		require.ErrorContains(t, err, "without a token, a loopback", address)
-		in.env = []string{"LOADGEN_TOKEN=0123456789abcdef"}
-		in.must(t)
-	}
-}
-
 func TestCommands(t *testing.T) {
 	for _, args := range [][]string{{target}, {"run", target}, {target, "run"}} {
 		_, command, err := input{args: args}.load()
