@@ -377,52 +377,6 @@ func (b *realBooth) killLoadgen() {
 	})
 }
 
-// Two clusters and two lanes with their real processes: both are measured and seen, their
-// series are told apart, and asking for the twin's mode swaps the two.
-func TestTwinEndToEnd(t *testing.T) {
-	b := startRealBooth(t, "--twin", "--grafana=off")
-	both := func(what string, holds func(api.LaneSnapshot) bool) (lanes []api.LaneSnapshot) {
-		t.Helper()
-		b.eventually(what, func() (any, bool) {
-			s, err := b.client.Snapshot(t.Context())
-			lanes = s.Lanes
-			fails := func(l api.LaneSnapshot) bool { return !holds(l) }
-			return err, err == nil && len(lanes) == 2 && !slices.ContainsFunc(lanes, fails)
-		})
-		return lanes
-	}
-	lanes := both("turns of both lanes end well, and the clusters are seen", func(l api.LaneSnapshot) bool {
-		return l.Totals.OK >= 30 && l.Cluster.Available && len(l.Cluster.Workers) == 3 && len(l.Cluster.Workers[0].GPUs) == 1
-	})
-	assert.Equal(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, [2]api.Mode{lanes[0].State.Mode, lanes[1].State.Mode})
-	assert.NotEqual(t, lanes[0].Target.URL, lanes[1].Target.URL)
-	for i, l := range lanes {
-		assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
-		assert.Empty(t, l.SharedWorkers, "they are two clusters")
-		assert.NotEqual(t, l.Cluster.Workers[0].ID, lanes[1-i].Cluster.Workers[0].ID)
-		b.eventually("series of "+l.Name, func() (any, bool) {
-			found := b.query(`loadgen_requests_total{status="ok",lane="` + l.Name + `"} >= 30`)
-			return found, len(found) == 1
-		})
-	}
-	b.eventually("series of both clusters", func() (any, bool) {
-		found := b.query(`count(count by (namespace) (dynamo_frontend_requests_total))`)
-		return found, slices.Equal(found, []float64{2})
-	})
-
-	_, err := b.client.SetMode(t.Context(), api.TwinLane, api.ModeRequest{Mode: api.ModeKV})
-	require.NoError(t, err)
-	lanes = both("both begin anew", func(l api.LaneSnapshot) bool {
-		return l.State.ModeChange == nil && l.Totals.OK >= 10 && l.State.Step.ID == 2
-	})
-	assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeKV}, [2]api.Mode{lanes[0].State.Mode, lanes[1].State.Mode})
-	assert.WithinDuration(t, *lanes[0].State.Started, *lanes[1].State.Started, time.Second)
-	v, err := b.client.Twin(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, api.TwinSwapped, v.Arranged)
-	b.end()
-}
-
 // doctor runs `booth doctor` on the booth, and gives its report and its exit code.
 func (b *realBooth) doctor(more ...string) (r doctor.Report, code int) {
 	b.t.Helper()
