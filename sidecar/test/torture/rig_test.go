@@ -52,7 +52,6 @@ type rig struct {
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
 	part    *boothtest.Part
-	down    atomic.Bool // the fault has ended the process
 	address string
 	dir     string // of the data
 	client  *api.Client
@@ -225,7 +224,7 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 			c.slowest = max(c.slowest, time.Since(began))
 			c.lag = max(c.lag, s.Client.LagSeconds)
 			r.told.add(s.Store.StoredTurns)
-		case ctx.Err() == nil && !r.down.Load():
+		case ctx.Err() == nil:
 			c.unanswered++
 		}
 		if p, err := procfs.NewProc(r.part.PID()); err == nil {

@@ -74,7 +74,6 @@ func TestTorture(t *testing.T) {
 func faults() []fault {
 	return []fault{
 		{name: "none", brief: true, inflict: func(ctx context.Context, _ *rig) { <-ctx.Done() }},
-		{name: "the load generator is killed", brief: true, inflict: killed},
 		{name: "a clock that jumps by an hour both ways", brief: true, jumps: true, inflict: clockJumps},
 		{name: "the load generator is suspended", brief: true, inflict: suspended},
 		{name: "a full disk", disk: tmpfs(32), inflict: fullDisk},
@@ -100,17 +99,6 @@ func faults() []fault {
 				}
 			}
 		}), most: 400},
-	}
-}
-
-// killed is kill -9, as often as there are turns that could be lost.
-func killed(ctx context.Context, r *rig) {
-	for ctx.Err() == nil {
-		r.down.Store(true)
-		r.part.Kill()
-		r.part.Start(r.T)
-		r.down.Store(false)
-		r.until("turns that could be lost", func(s api.Status) bool { return s.Store.StoredTurns > conversations })
 	}
 }
 
