@@ -631,7 +631,7 @@ type Outcome string
 
 // The outcomes. Better and Worse are told where the 95 % interval of the
 // difference leaves out 0, NoDifference where it holds 0, TooVariable where the
-// measured turns give no interval: too few of them are independent. It is Withheld where the
+// measured turns give no interval: there are too few batches of them. It is Withheld where the
 // load generator's own error could change it: the interval leaves out 0 without that alone.
 const (
 	OutcomeBetter       Outcome = "better"
@@ -698,14 +698,15 @@ type Comparison struct {
 	Concurrency int      `json:"concurrency"`
 	Settling    bool     `json:"settling"`
 	SettlingFor float64  `json:"settling_for_seconds"` // seconds of counted turns still missing
-	Seconds     float64  `json:"seconds"`              // how far the live figures reach back: all of the step since its first counted turn, at most 300
+	Seconds     float64  `json:"seconds"`              // how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour
 	N           int      `json:"n"`                    // counted turns in Live
 	Live        Metrics  `json:"live"`                 // of the step's counted turns
 	LiveOutput  *float64 `json:"live_output_tokens_per_second,omitempty"`
 	LiveRPS     *float64 `json:"live_requests_per_second,omitempty"`
 	LiveKV      *float64 `json:"live_kv_hit_ratio,omitempty"`
 
-	// The 95 % intervals of the three above; nil where too few batches are independent.
+	// The 95 % intervals of the three above, which hold however often they are looked at; nil where there are too few
+	// batches.
 	LiveOutputInterval *[2]float64 `json:"live_output_tokens_per_second_interval,omitempty"`
 	LiveRPSInterval    *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
 	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
@@ -928,7 +929,7 @@ type Turn struct {
 	Concurrency      int         `json:"concurrency"` // target of the step it began in
 	Mode             Mode        `json:"mode"`
 	Speculation      Speculation `json:"speculation"`
-	Counted          bool        `json:"counted"` // begun and ended within one settled step
+	Counted          bool        `json:"counted"` // ended in a settled step, after all turns that had begun before it settled
 	Status           TurnStatus  `json:"status"`
 	ErrorClass       ErrorClass  `json:"error_class,omitempty"`
 	ErrorMessage     string      `json:"error_message,omitempty"`

@@ -1477,24 +1477,24 @@ export interface components {
             settling_for_seconds: number;
             /** @description counted turns in `live` */
             n: number;
-            /** @description how far the live figures reach back: all of the step since its first counted turn, at most 300 */
+            /** @description how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour */
             seconds: number;
             /** @description of the step's counted turns */
             live: components["schemas"]["Metrics"];
             live_output_tokens_per_second?: number;
-            /** @description 95 %; absent where too few batches are independent */
+            /** @description 95 %, however often it is looked at; absent where there are too few batches */
             live_output_tokens_per_second_interval?: [
                 number,
                 number
             ];
             live_requests_per_second?: number;
-            /** @description 95 %; absent where too few batches are independent */
+            /** @description 95 %, however often it is looked at; absent where there are too few batches */
             live_requests_per_second_interval?: [
                 number,
                 number
             ];
             live_kv_hit_ratio?: number;
-            /** @description 95 %; absent where too few batches are independent */
+            /** @description 95 %, however often it is looked at; absent where there are too few batches */
             live_kv_hit_ratio_interval?: [
                 number,
                 number
@@ -1710,7 +1710,7 @@ export interface components {
             concurrency: number;
             mode: components["schemas"]["Mode"];
             speculation: components["schemas"]["Speculation"];
-            /** @description begun and ended within one settled step */
+            /** @description ended in a settled step, after all turns that had begun before it settled */
             counted: boolean;
             status: components["schemas"]["TurnStatus"];
             error_class?: components["schemas"]["ErrorClass"];

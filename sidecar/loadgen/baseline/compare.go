@@ -8,13 +8,13 @@ import (
 )
 
 // Live is a lane's current step as a baseline is compared with it: of its
-// counted turns. Latencies are seconds; nil is not known.
+// counted turns. Latencies are seconds; nil is not known. Its intervals hold at all times together.
 type Live struct {
 	Metrics               api.Metrics
 	OutputTokensPerSecond *float64
 	RequestsPerSecond     *float64
 	KVHitRatio            *float64
-	// The 95 % intervals of the three above.
+	// The intervals of the three above.
 	OutputInterval, RequestsInterval, HitInterval *[2]float64
 	N                                             int     // counted turns
 	Seconds                                       float64 // how far all that reaches back
@@ -57,7 +57,7 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	if !live.Settling && c.Withheld == "" {
 		for i := range c.Columns {
 			if c.Columns[i].Mode != api.ModeUnknown {
-				improve(&c.Columns[i], live)
+				improve(&c.Columns[i], live, sum)
 			}
 		}
 	}
@@ -81,22 +81,26 @@ func Against(column, other api.Column) api.Column {
 		OutputTokensPerSecond: other.OutputTokensPerSecond.Value, OutputInterval: other.OutputTokensPerSecond.Interval,
 		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
 		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,
-	})
+	}, math.Hypot)
 	return column
 }
 
 const modeNotKnown = "the routing mode of this server is unknown"
 
-// improve fills the improvements of one column.
-func improve(c *api.Column, live Live) {
+// sum joins an interval of a hit ratio that holds at all times with one that stays as it is: both err together or not at
+// all. Speeds have an allowance for their wander, which is more.
+func sum(a, b float64) float64 { return a + b }
+
+// improve fills the improvements of one column; hits joins the intervals of hit ratios.
+func improve(c *api.Column, live Live, hits func(down, up float64) float64) {
 	for _, l := range latencies(c) {
 		q := l.live(&live.Metrics)
-		improveValue(&l.pair.P50, figure{q.P50, q.P50Interval, q.P50Error}, -1, l.margin, l.bothWays)
-		improveValue(&l.pair.P95, figure{q.P95, q.P95Interval, q.P95Error}, -1, l.margin, l.bothWays)
+		improveValue(&l.pair.P50, figure{q.P50, q.P50Interval, q.P50Error}, -1, l.margin, l.bothWays, math.Hypot)
+		improveValue(&l.pair.P95, figure{q.P95, q.P95Interval, q.P95Error}, -1, l.margin, l.bothWays, math.Hypot)
 	}
-	improveValue(&c.OutputTokensPerSecond, figure{live.OutputTokensPerSecond, live.OutputInterval, nil}, 1, 0, false)
-	improveValue(&c.RequestsPerSecond, figure{live.RequestsPerSecond, live.RequestsInterval, nil}, 1, 0, false)
-	improveValue(&c.KVHitRatio, figure{live.KVHitRatio, live.HitInterval, nil}, 1, 0, false)
+	improveValue(&c.OutputTokensPerSecond, figure{live.OutputTokensPerSecond, live.OutputInterval, nil}, 1, 0, false, math.Hypot)
+	improveValue(&c.RequestsPerSecond, figure{live.RequestsPerSecond, live.RequestsInterval, nil}, 1, 0, false, math.Hypot)
+	improveValue(&c.KVHitRatio, figure{live.KVHitRatio, live.HitInterval, nil}, 1, 0, false, hits)
 }
 
 // pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
@@ -132,7 +136,9 @@ const smallest = .05
 // interval of the difference is wider by a margin, in per cent, on either side. The errors of
 // both sides, which are no chance, add up; an outcome that there would be without them is
 // withheld.
-func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool) {
+func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool,
+	join func(a, b float64) float64,
+) {
 	if l.Value == nil || live.value == nil || *l.Value == 0 {
 		return
 	}
@@ -149,10 +155,10 @@ func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays
 		low, high = min(low, high)-margin, max(low, high)+margin
 		return outcome(l.Improvement.Percent, low, high), &[2]float64{low, high}
 	}
-	// What two independent intervals say of a difference: Zou and Donner,
+	// Hypot is what two independent intervals say of a difference: Zou and Donner,
 	// "Construction of confidence limits about effect measures", Statistics in
 	// Medicine 27 (2008). For symmetric ones that is the root of the sum of squares.
-	low, high := d-math.Hypot(down, wasUp), d+math.Hypot(up, wasDown)
+	low, high := d-join(down, wasUp), d+join(up, wasDown)
 	without, _ := between(low, high)
 	l.Improvement.Outcome, l.Improvement.Interval = between(low-errorDown-wasErrorUp, high+errorUp+wasErrorDown)
 	if without != l.Improvement.Outcome {

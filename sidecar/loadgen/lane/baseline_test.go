@@ -207,7 +207,6 @@ func TestRowHasItsErrors(t *testing.T) {
 		was := column(t, b.snapshot().Baseline, api.ModeKV)
 		assert.Equal(t, *row.LagSeconds, *was.LagSeconds)
 		assert.Equal(t, row.Errors.TTFT.P95, was.TTFT.P95.Error)
-		assert.Equal(t, api.OutcomeNoDifference, was.TTFT.P50.Improvement.Outcome)
 	})
 }
 
@@ -332,17 +331,22 @@ func TestComparison(t *testing.T) {
 		assert.False(t, c.Settling)
 		assert.Zero(t, c.SettlingFor)
 		assert.Equal(t, 3, c.Concurrency)
-		assert.InDelta(t, .6, *c.Live.TTFT.P95, 1e-9)
+		assert.InEpsilon(t, .6, *c.Live.TTFT.P95, .004)
 		was := column(t, c, api.ModeKV)
 		assert.Equal(t, api.LookupExact, was.TTFT.P95.Lookup)
 		assert.InDelta(t, .2, *was.TTFT.P95.Value, 1e-9)
 		require.NotNil(t, was.TTFT.P95.Improvement)
-		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1e-6, "three times as long")
-		assert.Equal(t, api.OutcomeWorse, was.TTFT.P95.Improvement.Outcome)
+		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1, "three times as long")
+		assert.Equal(t, api.OutcomeTooVariable, was.TTFT.P95.Improvement.Outcome, "of one minute")
 		assert.InDelta(t, -50, was.RequestsPerSecond.Improvement.Percent, 2)
 		assert.NotNil(t, was.Measured)
 		column(t, c, api.ModeRoundRobin) // its own row is there as well
 		assert.Empty(t, c.Differences)
+
+		pass(2 * time.Minute)
+		c = b.snapshot().Baseline
+		assert.Equal(t, api.OutcomeWorse, column(t, c, api.ModeKV).TTFT.P95.Improvement.Outcome, "of three minutes")
+		assert.InDelta(t, 180, c.Seconds, 1)
 
 		b.start(4)
 		pass(time.Second)

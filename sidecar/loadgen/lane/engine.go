@@ -130,7 +130,7 @@ func (o *observer) Conversation(c api.Conversation) {
 // Turn takes a turn into the window and hands it on, as TurnEnded does one of this process,
 // which also stores it.
 func (o *observer) Turn(t TurnElsewhere) {
-	t.Sample.Counted = t.Sample.Counted && o.lane.steps.countsToo(t.Row.Step, t.Sample.Ended)
+	t.Sample.Counted = t.Sample.Counted && o.lane.steps.count(t.Row.Step, t.Sample.Ended)
 	t.Row.Counted = t.Sample.Counted
 	o.heard(t.Sample, t.Row, t.Number, t.Shape)
 }

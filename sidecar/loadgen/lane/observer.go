@@ -3,7 +3,6 @@ package lane
 import (
 	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -15,10 +14,10 @@ import (
 // observer turns what a workload tells into samples, rows and numbers.
 type observer struct {
 	lane   *Lane
-	tap    Tap      // nil: nobody hears of the run
-	seed   uint64   // of the run's conversations
-	opened int64    // before the run
-	marks  sync.Map // *workload.Turn → mark
+	tap    Tap    // nil: nobody hears of the run
+	seed   uint64 // of the run's conversations
+	opened int64  // before the run
+	marks  Marks
 
 	followed Followed
 }
@@ -72,8 +71,8 @@ func ConversationOf(lane string, c *workload.Conversation, status api.Conversati
 	}
 }
 
-// TurnStarted remembers in which step the turn began.
-func (o *observer) TurnStarted(t *workload.Turn) { o.marks.Store(t, o.lane.steps.mark()) }
+// TurnStarted marks the turn with the step in which it begins.
+func (o *observer) TurnStarted(t *workload.Turn) { o.marks.Begin(t, o.lane.steps.current()) }
 
 // Chunk counts tokens as they arrive.
 func (o *observer) Chunk(tokens int) { o.tokens(time.Now(), tokens) }
@@ -90,10 +89,10 @@ func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), 
 
 // TurnEnded makes the turn a sample of the window and a row of the store.
 func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
-	value, _ := o.marks.LoadAndDelete(t)
-	m, _ := value.(mark)
+	began, counts := o.marks.End(t, o.lane.steps.current())
 	o.correct(r)
-	sample, row := Measure(o.lane.opts.Name, t, r, m.step, r.OK() && o.lane.steps.counts(m, r.Ended))
+	counted := counts && r.OK() && o.lane.steps.count(began.ID, r.Ended)
+	sample, row := Measure(o.lane.opts.Name, t, r, began, counted)
 	o.lane.process.Store.SaveTurn(row)
 	o.followed.Ended(t, r)
 	o.heard(sample, row, t.Conversation.Number, t.Conversation.Shape)

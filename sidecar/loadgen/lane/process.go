@@ -59,7 +59,8 @@ func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 	if p.Lag == nil {
 		return nil
 	}
-	lag, known := p.Lag(now.Add(-time.Duration(r.Window.Seconds*float64(time.Second))), now)
+	since := min(time.Duration(r.Window.Seconds*float64(time.Second)), stats.StepSpan)
+	lag, known := p.Lag(now.Add(-since), now)
 	if !known {
 		return nil
 	}

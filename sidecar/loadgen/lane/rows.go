@@ -22,6 +22,7 @@ func (l *Lane) tick(now time.Time) {
 		l.steps.unmix(now)
 	}
 	l.brake.add(now, l.run.workload.Pace())
+	l.record.AdvanceLive(l.meter, now)
 	if l.lease == nil { // a span is one step; that it is held, its owner sees
 		l.hold(now)
 	}

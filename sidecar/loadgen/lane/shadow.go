@@ -56,9 +56,7 @@ func (o *observer) witness() workload.Witness {
 
 // Sent begins to follow a turn in the shadow.
 func (o *observer) Sent(t *workload.Turn) func(ids []uint32) {
-	m, _ := o.marks.Load(t)
-	step, _ := m.(mark)
-	return o.followed.Sent(t, step.step.Concurrency, o.lane.shadow.Follow)
+	return o.followed.Sent(t, o.marks.Step(t).Concurrency, o.lane.shadow.Follow)
 }
 
 // FirstToken tells the shadow where a turn went.

@@ -168,7 +168,7 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 		live.SettlingFor = r.settling.Seconds()
 	}
 	if r.state.Phase == api.PhaseRunning { // else there is no step under way
-		counted := r.counted(r.now, r.state.Step.ID)
+		counted := r.record.Live(r.meter, r.now, r.state.Step.ID)
 		r.process.allow(&counted, r.now)
 		live.Metrics, live.N, live.Seconds = counted.Window.Metrics, counted.OK, counted.Window.Seconds
 		live.KVHitRatio, live.HitInterval = counted.HitRatio, counted.HitInterval

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // settleSpan is how long counted turns must have been ending before a
 // comparison speaks.
 const settleSpan = 60 * time.Second
 
-// steps keeps the current step and decides which turns count. It is safe for
-// concurrent use.
+// steps keeps the current step. It is safe for concurrent use.
 type steps struct {
 	// save hears of each state of a step, in order: a step that has ended must
 	// not be stored as one that goes on. It is called with the lock held, and
@@ -118,25 +118,11 @@ func (s *steps) settleAt(at time.Time, held *api.Held) {
 	s.save(s.now)
 }
 
-// mark is what a turn remembers of the step that it began in.
-type mark struct {
-	step    api.StepRecord
-	settled bool
-}
-
-// mark gives the step in force.
-func (s *steps) mark() mark {
+// count says whether a turn that [Marks] count, in a step, ended before that did.
+func (s *steps) count(step int64, ended time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return mark{step: s.now, settled: s.open && s.now.Settled != nil}
-}
-
-// counts says whether a turn counts that began with the mark, ended well at the
-// given time, and so lies within one settled step.
-func (s *steps) counts(m mark, ended time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !m.settled || !s.open || m.step.ID != s.now.ID {
+	if !s.open || step != s.now.ID {
 		return false
 	}
 	s.counted++
@@ -146,10 +132,54 @@ func (s *steps) counts(m mark, ended time.Time) bool {
 	return true
 }
 
-// countsToo says whether a turn counts of which another process says that it does, in the
-// step that it lay in.
-func (s *steps) countsToo(step int64, ended time.Time) bool {
-	return s.counts(mark{step: api.StepRecord{ID: step}, settled: true}, ended)
+// Marks are the turns in progress with the step that each began in. They say which turns count: those that end in a
+// settled step after the last of the turns that had begun before it settled. So a turn counts by when it ends, and it
+// does not matter how long it took. If the turns from before were left out one by one, the short ones among the others
+// would count first. Marks are safe for concurrent use, and their zero value is ready.
+type Marks struct {
+	mu    sync.Mutex
+	began map[*workload.Turn]api.StepRecord
+	clear int64 // the latest step in which no turn from before was in progress any more
+}
+
+// Begin marks a turn with the step in force.
+func (m *Marks) Begin(t *workload.Turn, step api.StepRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.began == nil {
+		m.began = map[*workload.Turn]api.StepRecord{}
+	}
+	m.began[t] = step
+}
+
+// Step is the one that a turn in progress began in.
+func (m *Marks) Step(t *workload.Turn) api.StepRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.began[t]
+}
+
+// End removes a turn that ends in a step. It returns the one that the turn began in, and whether it counts if it ended
+// well.
+func (m *Marks) End(t *workload.Turn, now api.StepRecord) (began api.StepRecord, counts bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	began = m.began[t]
+	delete(m.began, t)
+	early := func(s api.StepRecord) bool { return s.ID != now.ID || s.Settled == nil }
+	switch {
+	case now.Settled == nil || now.Ended != nil || early(began):
+		return began, false
+	case m.clear == now.ID:
+		return began, true
+	}
+	for _, s := range m.began {
+		if early(s) {
+			return began, false
+		}
+	}
+	m.clear = now.ID
+	return began, true
 }
 
 // view is the step as a snapshot shows it, with the time for which it must still

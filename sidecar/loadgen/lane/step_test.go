@@ -1,6 +1,9 @@
 package lane
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -60,17 +65,32 @@ func TestStepSettles(t *testing.T) {
 	}
 }
 
-// A turn counts that began after its step had settled and ended within it.
+// begin begins a turn in the step in force, and end says whether it counts.
+func (m *Marks) begin(s *steps) *workload.Turn {
+	t := new(workload.Turn)
+	m.Begin(t, s.current())
+	return t
+}
+
+func (m *Marks) end(s *steps, t *workload.Turn, at time.Time) bool {
+	began, counts := m.End(t, s.current())
+	return counts && s.count(began.ID, at)
+}
+
+// A turn counts that ended in a settled step after all turns from before that.
 func TestStepCounts(t *testing.T) {
 	s, _ := saved(0)
-	assert.False(t, s.counts(s.mark(), at(0)), "no step was ever open")
+	m := new(Marks)
+	assert.False(t, m.end(s, m.begin(s), at(0)), "no step was ever open")
 	s.begin(at(1), 2, kv, false)
-	early := s.mark()
+	early, late := m.begin(s), m.begin(s)
 	s.active(at(2), 2, 2)
-	whole, straddles, twice := s.mark(), s.mark(), s.mark()
-	assert.False(t, s.counts(early, at(3)), "begun before the step had settled")
-	assert.True(t, s.counts(whole, at(4)))
-	assert.True(t, s.counts(twice, at(5)))
+	short, whole, straddles, twice := m.begin(s), m.begin(s), m.begin(s), m.begin(s)
+	assert.False(t, m.end(s, early, at(3)), "begun before the step had settled")
+	assert.False(t, m.end(s, short, at(3.2)), "one from before is still in progress")
+	assert.False(t, m.end(s, late, at(3.5)), "begun before, too")
+	assert.True(t, m.end(s, whole, at(4)))
+	assert.True(t, m.end(s, twice, at(5)))
 	step, _, wait := s.view(at(10))
 	assert.Equal(t, 2, step.Counted)
 	assert.Equal(t, 54*time.Second, wait, "60 s from the end of the first counted turn")
@@ -80,15 +100,60 @@ func TestStepCounts(t *testing.T) {
 	s.begin(at(101), 2, kv, false)
 	assert.Equal(t, int64(2), s.current().ID)
 	s.active(at(101), 2, 2)
-	assert.False(t, s.counts(straddles, at(102)), "ended in the next step")
+	within := m.begin(s)
+	assert.False(t, m.end(s, within, at(102)), "one of the step before is still in progress")
+	assert.False(t, m.end(s, straddles, at(102)), "ended in the next step")
 	step, _, wait = s.view(at(102))
 	assert.Zero(t, step.Counted)
 	assert.Equal(t, settleSpan, wait)
 
-	open := s.mark()
+	open := m.begin(s)
 	s.end(at(103))
-	assert.False(t, s.counts(open, at(104)), "ended after the last step")
-	assert.False(t, s.counts(s.mark(), at(105)), "no step is open")
+	assert.False(t, m.end(s, open, at(104)), "ended after the last step")
+	assert.False(t, m.end(s, m.begin(s), at(105)), "no step is open")
+}
+
+// Turns that count within the first minute are as long as all turns are: none is left out for its length.
+func TestCountedTurnsAreNoShorter(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 34))
+	length := func() float64 { return 25 * math.Exp(.3*rng.NormFloat64()) }
+	var counted, all []float64
+	for range 200 {
+		s, _ := saved(0)
+		m := new(Marks)
+		s.begin(at(0), 60, kv, false)
+		type turn struct {
+			*workload.Turn
+			length, ends float64
+		}
+		var open []turn
+		for range 60 { // in progress since long before
+			l := length()
+			open = append(open, turn{m.begin(s), l, l * rng.Float64()})
+		}
+		s.active(at(0), 60, 60)
+		var first time.Time
+		for {
+			next := slices.IndexFunc(open, func(o turn) bool {
+				return !slices.ContainsFunc(open, func(p turn) bool { return p.ends < o.ends })
+			})
+			o, l := &open[next], length()
+			if now := at(o.ends); m.end(s, o.Turn, now) {
+				if first.IsZero() {
+					first = now
+				}
+				if now.Sub(first) > time.Minute {
+					break
+				}
+				counted = append(counted, o.length)
+			}
+			all = append(all, l)
+			*o = turn{m.begin(s), l, o.ends + l}
+		}
+	}
+	slices.Sort(counted)
+	slices.Sort(all)
+	assert.InEpsilon(t, stats.Percentile(all, .5), stats.Percentile(counted, .5), .01)
 }
 
 // A step that has ended does not settle any more, whatever it had counted.
@@ -98,7 +163,7 @@ func TestStepEnds(t *testing.T) {
 	assert.Empty(t, *all, "there was none to end")
 	s.begin(at(1), 1, kv, false)
 	s.active(at(2), 1, 1)
-	s.counts(s.mark(), at(3))
+	s.count(1, at(3))
 	s.end(at(90))
 	s.end(at(91))
 	s.active(at(92), 0, 1)
@@ -138,10 +203,11 @@ func TestStepMixed(t *testing.T) {
 	s.begin(at(1), 2, kv, true)
 	s.active(at(2), 2, 2)
 	assert.True(t, s.isMixed())
-	assert.False(t, s.counts(s.mark(), at(3)))
+	m := new(Marks)
+	assert.False(t, m.end(s, m.begin(s), at(3)))
 	s.unmix(at(4))
 	assert.False(t, s.isMixed())
-	assert.True(t, s.counts(s.mark(), at(5)))
+	assert.True(t, m.end(s, m.begin(s), at(5)))
 	require.Len(t, *all, 2)
 	assert.Equal(t, at(4), *(*all)[1].Settled)
 

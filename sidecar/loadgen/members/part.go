@@ -32,7 +32,7 @@ type part struct {
 	order     atomic.Pointer[order]
 	instance  atomic.Int64 // counts the turns that were pinned, from the first number on
 
-	marks    sync.Map // *workload.Turn → api.StepRecord that it began in
+	marks    lane.Marks
 	notes    live.Notes
 	followed lane.Followed
 
@@ -147,9 +147,7 @@ var (
 
 // Sent notes a turn for the shadow.
 func (p *part) Sent(t *workload.Turn) func(ids []uint32) {
-	value, _ := p.marks.Load(t)
-	step, _ := value.(api.StepRecord)
-	return p.followed.Sent(t, step.Concurrency, p.notes.Follow)
+	return p.followed.Sent(t, p.marks.Step(t).Concurrency, p.notes.Follow)
 }
 
 // FirstToken notes where a turn went.
@@ -172,8 +170,8 @@ func (p *part) note(c *workload.Conversation, status api.ConversationStatus, don
 	p.next.Conversations = append(p.next.Conversations, lane.ConversationOf(p.lane, c, status, done, ended))
 }
 
-// TurnStarted remembers in which step the turn began, and whether that had settled.
-func (p *part) TurnStarted(t *workload.Turn) { p.marks.Store(t, p.order.Load().Step) }
+// TurnStarted marks the turn with the step in which it begins, as the server has told it.
+func (p *part) TurnStarted(t *workload.Turn) { p.marks.Begin(t, p.order.Load().Step) }
 
 // Chunk counts tokens as they arrive.
 func (p *part) Chunk(tokens int) {
@@ -185,11 +183,8 @@ func (p *part) Chunk(tokens int) {
 // TurnEnded notes what the turn was like, and hands it to the store.
 func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 	p.followed.Ended(t, r)
-	value, _ := p.marks.LoadAndDelete(t)
-	began, _ := value.(api.StepRecord)
-	now := p.order.Load().Step
-	counted := r.OK() && began.ID == now.ID && began.Settled != nil && now.Ended == nil
-	sample, row := lane.Measure(p.lane, t, r, began, counted)
+	began, counts := p.marks.End(t, p.order.Load().Step)
+	sample, row := lane.Measure(p.lane, t, r, began, counts && r.OK())
 	m := measured{Row: row, Number: t.Conversation.Number, Shape: t.Conversation.Shape, Chunks: len(r.Chunks)}
 	m.Row.UserMessage, m.Row.AssistantMessage = "", ""
 	if r.OK() { // of others the window takes no gaps

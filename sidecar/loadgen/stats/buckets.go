@@ -53,6 +53,14 @@ func (b *buckets) add(octave, part int, tokens float64) {
 	b.parts(octave)[part] += tokens
 }
 
+// addAll adds durations, each as one token.
+func (b *buckets) addAll(seconds []float64) {
+	for _, v := range seconds {
+		octave, part := bucketOf(v)
+		b.add(octave, part, 1)
+	}
+}
+
 // addGaps adds those of a turn.
 func (b *buckets) addGaps(of *Sample) {
 	for _, g := range of.ITL {

@@ -132,6 +132,14 @@ func (r *Recorder) CountedAsArrived(m *Meter, now time.Time, step int64) Report 
 	return r.window.CountedAsArrived(m, now, step, r.objectives())
 }
 
+// Live is [Window.Live] by the objectives in force.
+func (r *Recorder) Live(m *Meter, now time.Time, step int64) Report {
+	return r.window.Live(m, now, step, r.objectives())
+}
+
+// AdvanceLive is [Window.AdvanceLive].
+func (r *Recorder) AdvanceLive(m *Meter, now time.Time) { r.window.AdvanceLive(m, now) }
+
 func (r *Recorder) objectives() api.SLO {
 	r.mu.Lock()
 	defer r.mu.Unlock()

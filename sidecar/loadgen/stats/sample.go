@@ -25,7 +25,7 @@ type Sample struct {
 	Ended   time.Time
 	Turn    int // from 1
 	Step    int64
-	Counted bool // begun and ended within one settled step
+	Counted bool // ended in a settled step, after all turns that had begun before it settled
 	Status  api.TurnStatus
 	Class   api.ErrorClass // of a failed turn
 

@@ -36,7 +36,7 @@ func newTally(now, span, origin time.Duration, slo api.SLO) *tally {
 func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 	for i := range w.turns {
 		one := &w.turns[i]
-		if one.ended <= t.now-t.span {
+		if one.ended <= t.now-t.span || one.ended > t.now {
 			continue
 		}
 		if wanted(one) {
@@ -49,7 +49,8 @@ func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 		}
 	}
 	for i := range gaps.slots {
-		if s := &gaps.slots[i]; s.number > gaps.number(t.now)-ringSlots {
+		s, last := &gaps.slots[i], gaps.number(t.now)
+		if s.number > last-gaps.number(t.span) && s.number <= last {
 			t.itl[t.batch(time.Duration(s.number)*gaps.length+gaps.length/2)].merge(&s.buckets)
 		}
 	}

@@ -32,6 +32,7 @@ type Window struct {
 	first   time.Duration // end of its first counted turn
 	kept    time.Duration // turns that ended up to then may be gone, though they are not older than StepSpan
 	counts  bool          // there is such a step
+	live    liveBatches   // of that step
 }
 
 // turn is what the window keeps of a sample.
@@ -143,6 +144,7 @@ func (w *Window) Reset(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.start, w.turns, w.step, w.first, w.kept, w.counts = now, nil, 0, 0, 0, false
+	w.live = liveBatches{}
 	w.gaps.clear()
 	w.counted.clear()
 }
@@ -182,10 +184,13 @@ func (w *Window) isOld(t *turn, turns int, now time.Duration) bool {
 func (w *Window) count(step int64, ended time.Duration) {
 	switch {
 	case !w.counts || step > w.step:
-		w.step, w.first, w.counts = step, ended, true
+		w.step, w.first, w.counts, w.live = step, ended, true, liveBatches{from: ended}
 		w.counted.clear()
 	case step == w.step:
 		w.first = min(w.first, ended)
+		if len(w.live.all) == 0 {
+			w.live.from = w.first
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type world struct {
 	stalls   bool      // at times nothing has its first token for a while, heavy-tailed
 	span     float64   // seconds that a span counts; 0: 60
 	failing  float64   // share of its turns, the slowest, that the last arm fails
+	wander   float64   // standard deviation of a slow change of speed, with a memory of ten minutes
 }
 
 // What a span is like: 60 conversations with turns of about 25 s.
@@ -75,9 +76,10 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		rough = s.rougher
 	}
 	level := s.restart*rough*s.rng.NormFloat64() + s.lane*float64(lane)
+	wandered := s.wanders(r.Until)
 	at := func(t float64) float64 { // what all times are multiplied by, on the logarithmic scale
 		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
-		v := level + s.drift*(s.time+float64(span))
+		v := level + wandered[int(t/60)] + s.drift*(s.time+float64(span))
 		if span == 0 && s.previous >= 0 && s.previous != arm {
 			v += s.switched
 		}
@@ -112,6 +114,20 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		r.Tokens = append(r.Tokens, rate*tokens*math.Exp(.1*s.rng.NormFloat64()-at(float64(second))))
 	}
 	return r
+}
+
+// wanders is by how much the system is slower in each minute, on the logarithmic scale.
+func (s *spans) wanders(seconds float64) []float64 {
+	all := make([]float64, int(seconds/60)+1)
+	if s.wander == 0 {
+		return all
+	}
+	memory := math.Exp(-1. / 10)
+	all[0] = s.wander * s.rng.NormFloat64()
+	for i := range all[1:] {
+		all[i+1] = memory*all[i] + s.wander*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
+	}
+	return all
 }
 
 // fail makes the slowest turns fail, when they would have had their first token.

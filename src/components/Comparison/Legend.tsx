@@ -41,7 +41,7 @@ export function Legend({ model, settling, seconds }: LegendProps) {
       )}
       {texts.includes('too variable to say') && (
         <li>
-          <i>too variable to say</i>: too few independent turns yet; this may take another minute or two
+          <i>too variable to say</i>: too few whole minutes yet; this may take another minute or two
         </li>
       )}
       {model.tags.map((tag) => (

@@ -26,7 +26,7 @@ export default function Dashboard() {
     <div className={styles.page}>
       <Section
         title="Live against baseline"
-        info="Latencies and rates of the running workload next to recorded results at the same concurrency. The load generator measures live figures from when this step settled, over five minutes at most; recorded ones come from the baseline named here."
+        info="Latencies and rates of the running workload next to recorded results at the same concurrency. The load generator measures live figures from when this step settled, over an hour at most; recorded ones come from the baseline named here."
       >
         <div className={styles.parts}>
           <Controls lane={LANE} bare />

@@ -70,7 +70,7 @@ const own: Term[] = [
   {
     id: 'counted',
     term: 'Counted turn',
-    text: 'A turn that began and ended within one settled step. Only counted turns are compared.',
+    text: 'A turn that ended in a settled step, after the last turn from before had ended. Only counted turns are compared.',
   },
   {
     id: 'decode',
@@ -156,7 +156,7 @@ const own: Term[] = [
   {
     id: 'interval',
     term: 'Interval (95 %)',
-    text: 'Where the true value probably lies. Turns that share a worker are correlated, so four time spans are compared, not single turns. If the interval includes zero, the screen says “no difference shown”; if there is no interval yet, “too variable to say”.',
+    text: 'Where the true value probably lies. Turns that share a worker are correlated, so minutes are compared, not single turns. You may look as often as you like. If the interval includes zero, the screen says “no difference shown”; if there is no interval yet, “too variable to say”.',
   },
   {
     id: 'interval-all-looks',
@@ -383,7 +383,7 @@ const own: Term[] = [
   {
     id: 'window',
     term: 'Window',
-    text: 'The last minute. Live figures cover the turns that ended in it; next to a baseline they cover up to five minutes of the current step.',
+    text: 'The last minute. Live figures cover the turns that ended in it; next to a baseline they cover whole minutes of the current step, up to an hour.',
   },
 ];
 

@@ -1,0 +1,175 @@
+package stats
+
+import (
+	"math"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
+)
+
+// A step in progress is looked at all along, and acted on at any time. Its intervals are therefore confidence sequences
+// over batches of time: they hold at all times together, see [decide.Sequence].
+const (
+	liveBatch  = time.Minute // how long a batch lasts at least
+	liveTurns  = 2           // mean turns that it lasts at least, the system's memory
+	leastTurns = 40          // turns that its p95 takes: that of fewer is too low
+	liveReach  = time.Hour   // how far the batches reach back
+	liveError  = .05         // of an interval at all times together
+	// liveWander is by how much the speed of a system, and that of the one before it, may change slowly by itself: one
+	// standard deviation.
+	liveWander = .01 * math.Sqrt2
+)
+
+// liveBatches are those of the latest step.
+type liveBatches struct {
+	from time.Duration // end of the latest batch, or of the step's first counted turn
+	all  []stepBatch   // ascending
+}
+
+// stepBatch is what the counted turns of a batch were like.
+type stepBatch struct {
+	until                    time.Duration
+	report                   Report
+	prompt                   float64 // tokens of the turns that told their cached ones
+	ttft, tpot, itl, latency buckets
+}
+
+// AdvanceLive closes the batches that have ended by now. It must be called once a minute or more often, since the turns
+// of a step are kept for [StepSpan]. The tokens are those that the meter counted.
+func (w *Window) AdvanceLive(m *Meter, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := now.Sub(w.start)
+	for w.counts {
+		w.live.from = max(w.live.from, w.kept, at-StepSpan)
+		b, ok := w.nextBatch(at)
+		if !ok {
+			break
+		}
+		if rate, _ := m.Over(w.start.Add(w.live.from), w.start.Add(b.until)); rate != nil {
+			b.report.Window.OutputTokensPerSecond = *rate
+		}
+		w.live.from, w.live.all = b.until, append(w.live.all, b)
+	}
+	for len(w.live.all) > 0 && w.live.all[0].until <= at-liveReach {
+		w.live.all = w.live.all[1:]
+	}
+}
+
+// nextBatch is the next batch, if it is over: as many minutes as have two mean turns and the turns that a p95 takes,
+// or all that is kept.
+func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
+	from := w.live.from
+	for length := liveBatch; length <= StepSpan && from+length <= now; length += liveBatch {
+		b.until = from + length
+		t := newTally(b.until, length, from, api.SLO{})
+		t.gather(w, func(one *turn) bool { return one.Counted && one.Step == w.step && one.ended > from }, &w.counted)
+		if length < StepSpan && (t.OK < leastTurns || length.Seconds() < liveTurns*t.meanTurn()) {
+			continue
+		}
+		for i := range batches {
+			b.itl.merge(&t.itl[i])
+			b.ttft.addAll(t.ttft[i])
+			b.tpot.addAll(t.tpot[i])
+			b.latency.addAll(t.latency[i])
+		}
+		b.report, b.prompt = t.report(), addUp(t.hits.whole)
+		return b, true
+	}
+	return b, false
+}
+
+// Live describes a step as [Window.CountedAsArrived] does, but over its batches of the last hour, with intervals that
+// hold however often they are looked at. It has none before there are enough batches.
+func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
+	w.AdvanceLive(m, now)
+	r := w.CountedAsArrived(m, now, step, slo)
+	w.mu.Lock()
+	all := w.live.all
+	if !w.counts || step != w.step {
+		all = nil
+	}
+	w.mu.Unlock()
+	metrics := &r.Window.Metrics
+	for _, of := range []struct {
+		q       *api.Quantiles
+		buckets func(*stepBatch) *buckets
+		of      func(*stepBatch) *api.Quantiles
+	}{
+		{&metrics.TTFT, func(b *stepBatch) *buckets { return &b.ttft }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.TTFT }},
+		{&metrics.TPOT, func(b *stepBatch) *buckets { return &b.tpot }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.TPOT }},
+		{&metrics.ITL, func(b *stepBatch) *buckets { return &b.itl }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.ITL }},
+		{&metrics.Latency, func(b *stepBatch) *buckets { return &b.latency }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.Latency }},
+	} {
+		liveQuantiles(of.q, all, of.buckets, of.of)
+	}
+	r.liveRates(all)
+	return r
+}
+
+// liveQuantiles gives the percentiles over all batches, with the intervals that the batches' own allow.
+func liveQuantiles(q *api.Quantiles, all []stepBatch, in func(*stepBatch) *buckets, of func(*stepBatch) *api.Quantiles) {
+	q.P50Interval, q.P95Interval = nil, nil
+	var whole buckets
+	p50, p95 := make([]float64, len(all)), make([]float64, len(all))
+	for i := range all {
+		whole.merge(in(&all[i]))
+		p50[i], p95[i] = orNaN(of(&all[i]).P50), orNaN(of(&all[i]).P95)
+		if all[i].report.OK < leastTurns {
+			p95[i] = math.NaN()
+		}
+	}
+	if whole.total == 0 {
+		return
+	}
+	overall := whole.summarise()
+	q.N, q.P50, q.P95, q.P99, q.Estimated = overall.N, overall.P50, overall.P95, overall.P99, overall.Estimated
+	q.P50Interval, q.P95Interval = relative(*q.P50, p50), relative(*q.P95, p95)
+}
+
+// liveRates does the same for the rates and the hit ratio.
+func (r *Report) liveRates(all []stepBatch) {
+	r.OutputInterval, r.RequestsInterval, r.HitInterval = nil, nil, nil
+	if len(all) == 0 {
+		return
+	}
+	r.OK, r.OutputTokens, r.CachedTokens, r.Window.Seconds = 0, 0, 0, 0
+	var tokens, requests, prompt float64
+	var outputs, rates, hits []float64
+	for i := range all {
+		b := &all[i].report
+		r.OK, r.OutputTokens, r.CachedTokens = r.OK+b.OK, r.OutputTokens+b.OutputTokens, r.CachedTokens+b.CachedTokens
+		r.Window.Seconds += b.Window.Seconds
+		tokens += b.Window.OutputTokensPerSecond * b.Window.Seconds
+		requests += b.Window.RequestsPerSecond * b.Window.Seconds
+		prompt += all[i].prompt
+		outputs = append(outputs, b.Window.OutputTokensPerSecond)
+		rates, hits = append(rates, b.Window.RequestsPerSecond), append(hits, orNaN(b.HitRatio))
+	}
+	r.Window.OutputTokensPerSecond, r.Window.RequestsPerSecond = tokens/r.Window.Seconds, requests/r.Window.Seconds
+	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs)
+	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates)
+	if r.HitRatio = ratio(r.CachedTokens, int64(prompt)); r.HitRatio == nil {
+		return
+	}
+	if mean, in := decide.Sequence(hits, liveError, 0); !math.IsNaN(mean) && !math.IsInf(in[1], 1) {
+		half := in[1] - mean
+		r.HitInterval = &[2]float64{max(0, *r.HitRatio-half), min(1, *r.HitRatio+half)}
+	}
+}
+
+// relative is the interval of a value, from that of its batches: on the logarithmic scale, on which a slow wander of the
+// speed is the same for all values. It is nil where one batch or more has none, or there are too few.
+func relative(value float64, batches []float64) *[2]float64 {
+	logs := make([]float64, len(batches))
+	for i, v := range batches {
+		logs[i] = math.Log(v)
+	}
+	mean, in := decide.Sequence(logs, liveError, liveWander)
+	half := in[1] - mean
+	if math.IsNaN(half) || math.IsInf(half, 1) {
+		return nil
+	}
+	return &[2]float64{value * math.Exp(-half), value * math.Exp(half)}
+}
