@@ -81,8 +81,8 @@ type PairedMetric struct {
 	A          *float64 `json:"a,omitempty"`
 	B          *float64 `json:"b,omitempty"`
 	Difference *float64 `json:"difference,omitempty"` // B − A
-	// Interval is the 95 % interval of the difference for one look, absent where there are
-	// too few pairs for one.
+	// Interval is that of the difference, absent where there are too few batches for one. The intervals of all metrics
+	// hold together with 95 %, however often they are looked at.
 	Interval *[2]float64 `json:"interval,omitempty"`
 	// VarianceRatio is the variance of the difference over that of two unpaired means:
 	// below 1, pairing tells more than as many turns without it.

@@ -2315,7 +2315,7 @@ export interface components {
             b?: number;
             /** @description b − a */
             difference?: number;
-            /** @description 95 %, of the difference, for one look; absent where there are too few pairs for one */
+            /** @description of the difference: 95 % for all metrics together, however often it is looked at; absent where there are too few batches for one */
             interval?: [
                 number,
                 number

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -42,38 +45,33 @@ type PairedTurn struct {
 }
 
 const (
-	// cellsPerRound is into how many cells the conversations of a round are put. A round is
-	// as many conversations as are in progress at once.
-	cellsPerRound = 8
 	// maxCells bounds the memory: beyond it, two cells become one.
-	maxCells = 1024
-	// batchRounds is how many rounds a batch takes at least; there are leastBatches to
-	// mostBatches of them. Longer ones put off the first interval; shorter ones and more of
-	// them understate the variance: the test in sidecar/test/intervals judges it.
-	batchRounds  = .75
-	leastBatches = 4
-	mostBatches  = 8
+	maxCells     = 1024
 	leastInBatch = 40 // turns for its 95th percentile: with fewer, that is the largest or close to it
 	// mostPairs and pairsReach bound what is held, too.
 	mostPairs  = 300_000
 	pairsReach = time.Hour
 
-	interest  = .05 // the smallest difference of interest, as a share of A's mean or as a share
-	firstLook = 6   // rounds; every further look takes twice as many
+	interest = .05 // the smallest difference of interest, as a share of A's mean or as a share
 )
+
+// pairedAlpha is the error of the interval of each of [PairedMetrics], at all times together: 5 % for all of them.
+var pairedAlpha = alpha / float64(len(PairedMetrics))
 
 // Pairs holds the turns of two lanes at one unchanged setting, of the last hour at most, and
 // says how the lanes differ. Turns that share workers depend on each other, on either lane,
 // so the unit is a batch of successive conversations: both lanes begin them in the same order,
 // and their numbers are the time that the two have in common, however far they drift apart by
-// the clock. It counts from the first conversation on whose first turn counts on both:
-// those that were in progress while the lanes settled are left out.
+// the clock. A batch is a round, as many conversations as are in progress at once: so many turns
+// pass before its conversations have ended that the system remembers little of those before. It counts from the first
+// conversation on whose first turn counts on both: those that were in progress while the lanes settled are left out.
 type Pairs struct {
-	size  int64 // conversations of a cell
-	round int64
-	from  int64 // the first conversation that counts; below 0: none does yet
-	cells map[int64]*pairCell
-	n     int
+	size   int64 // conversations of a cell
+	round  int64
+	from   int64 // the first conversation that counts; below 0: none does yet
+	newest int64
+	cells  map[int64]*pairCell
+	n      int
 }
 
 // pairCell holds the turns of conversations with successive numbers.
@@ -92,7 +90,8 @@ type ratios struct {
 
 // NewPairs begins at a concurrency.
 func NewPairs(concurrency int) *Pairs {
-	return &Pairs{size: max(1, int64(concurrency)/cellsPerRound), round: max(1, int64(concurrency)), from: -1, cells: map[int64]*pairCell{}}
+	round := max(1, int64(concurrency))
+	return &Pairs{size: round, round: round, from: -1, cells: map[int64]*pairCell{}}
 }
 
 // N is how many turns it holds.
@@ -116,6 +115,7 @@ func (p *Pairs) Add(t PairedTurn) bool {
 		p.cells[t.Conversation/p.size] = c
 	}
 	p.n++
+	p.newest = max(p.newest, t.Conversation)
 	c.add(t)
 	return true
 }
@@ -185,31 +185,12 @@ func (p *Pairs) forget(before time.Time) {
 	}
 }
 
-// Rounds is over how many rounds of conversations the turns extend.
-func (p *Pairs) Rounds() float64 {
-	if len(p.cells) == 0 {
-		return 0
-	}
-	first, last := p.span()
-	return float64((last-first+1)*p.size) / float64(p.round)
-}
-
-func (p *Pairs) span() (first, last int64) {
-	numbers := slices.Collect(maps.Keys(p.cells))
-	return slices.Min(numbers), slices.Max(numbers)
-}
-
-// batches puts the cells together to batches of as many conversations each; nil where the
-// turns extend over too few rounds.
-func (p *Pairs) batches() []pairCell {
-	count := min(int(p.Rounds()/batchRounds), mostBatches)
-	if count < leastBatches {
-		return nil
-	}
-	first, last := p.span()
-	all := make([]pairCell, count)
-	for at, c := range p.cells {
-		all[(at-first)*int64(count)/(last-first+1)].merge(c)
+// batches are the cells whose conversations have ended, in order: a round after them has begun.
+func (p *Pairs) batches() (all []*pairCell) {
+	for _, at := range slices.Sorted(maps.Keys(p.cells)) {
+		if (at+1)*p.size+p.round <= p.newest+1 {
+			all = append(all, p.cells[at])
+		}
 	}
 	return all
 }
@@ -220,9 +201,15 @@ type Paired struct {
 	N      int     // turns that have it on both
 	A, B   float64 // NaN without any
 
-	variance float64 // of B − A
-	unpaired float64 // that it would have if other conversations were in progress on each
-	df       float64 // 0: the variances are not known
+	arranged []arranged // one, or two where the modes were swapped
+	variance float64    // of a batch's B − A
+	unpaired float64    // that it would have if other conversations were in progress on each
+}
+
+// arranged is what the lanes differ by in one arrangement of modes.
+type arranged struct {
+	difference float64   // B − A of all turns
+	batches    []float64 // by how much that of each batch is more
 }
 
 // Differences are those of [PairedMetrics], in this order.
@@ -242,38 +229,40 @@ func (p *Pairs) Differences() []Paired {
 	return all
 }
 
-// ratio is a metric that is a ratio of sums. Its variance comes from how far the batches lie
-// apart: that of a ratio estimator over clusters, Cochran, "Sampling Techniques", 3rd edition
-// (1977), section 6.3, here for the difference of two of them over the same clusters.
-func (c *pairCell) ratio(m Metric, batches []pairCell) Paired {
+// ratio is a metric that is a ratio of sums. How far a batch lies from all turns is linearized, as for the variance of a
+// ratio estimator over clusters: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3.
+func (c *pairCell) ratio(m Metric, batches []*pairCell) Paired {
 	i := slices.Index(ratioMetrics[:], m)
 	r := &c.sums[i]
 	d := Paired{Metric: m, N: r.n, A: r.part[0] / r.whole[0], B: r.part[1] / r.whole[1]}
+	var whole [2]float64 // of the batches
+	for _, b := range batches {
+		whole[0], whole[1] = whole[0]+b.sums[i].whole[0], whole[1]+b.sums[i].whole[1]
+	}
 	var distances [2][]float64
-	for j := range batches {
-		b := &batches[j].sums[i]
-		if b.n == 0 {
-			return d
-		}
+	for _, b := range batches {
 		for lane, value := range [...]float64{d.A, d.B} {
-			distances[lane] = append(distances[lane], (b.part[lane]-value*b.whole[lane])/r.whole[lane]*float64(len(batches)))
+			distance := (b.sums[i].part[lane] - value*b.sums[i].whole[lane]) / whole[lane] * float64(len(batches))
+			distances[lane] = append(distances[lane], distance)
 		}
 	}
 	d.vary(distances)
 	return d
 }
 
-// percentile is the 95th of TTFT; its variance comes from sectioning, as in a [Trial].
-func (c *pairCell) percentile(m Metric, batches []pairCell) Paired {
+// percentile is the 95th of TTFT. A batch of it has so many turns that it has one.
+func (c *pairCell) percentile(m Metric, batches []*pairCell) Paired {
 	d := Paired{Metric: m, N: len(c.ttft[0]), A: percentile95(c.ttft[0]), B: percentile95(c.ttft[1])}
 	var distances [2][]float64
-	for j := range batches {
-		if len(batches[j].ttft[0]) < leastInBatch {
-			return d
+	of := new(pairCell)
+	for _, b := range batches {
+		if of.merge(b); len(of.ttft[0]) < leastInBatch {
+			continue
 		}
 		for lane, value := range [...]float64{d.A, d.B} {
-			distances[lane] = append(distances[lane], percentile95(batches[j].ttft[lane])-value)
+			distances[lane] = append(distances[lane], percentile95(of.ttft[lane])-value)
 		}
+		of = new(pairCell)
 	}
 	d.vary(distances)
 	return d
@@ -288,26 +277,16 @@ func percentile95(values []float32) float64 {
 	return stats.Percentile(sorted, .95)
 }
 
-// vary adds the variances, from the distances of each lane's batches to its whole. That of
-// the difference takes what both lanes have in common as it is; that without pairing is the
-// sum of the lanes' own, as far as they share nothing.
+// vary adds the batches, from the distances of each lane's to its whole. The variance of the difference takes what both
+// lanes have in common as it is; that without pairing is the sum of the lanes' own, as far as they share nothing.
 func (d *Paired) vary(distances [2][]float64) {
-	n := len(distances[0])
-	if n < leastBatches {
-		return
-	}
-	both := make([]float64, n)
+	both := make([]float64, len(distances[0]))
 	for i := range both {
 		both[i] = distances[1][i] - distances[0][i]
 	}
-	of := func(distances []float64) float64 {
-		s := Sectioned{Sections: distances}
-		// As [inflation], but whether or not chance explains r: there is one run, and in it
-		// what lasts longer than a batch is seen in its neighbours alone.
-		r := min(max(0, correlation([]Sectioned{s})), .9)
-		return s.variance() * (1 + r) / (1 - r)
-	}
-	d.variance, d.unpaired, d.df = of(both), of(distances[0])+of(distances[1]), float64(n-1)
+	d.arranged = []arranged{{d.B - d.A, both}}
+	d.variance = stat.Variance(both, nil)
+	d.unpaired = stat.Variance(distances[0], nil) + stat.Variance(distances[1], nil)
 }
 
 // HalfAndHalf puts two arrangements of the same lanes together, in the second of which each
@@ -315,43 +294,42 @@ func (d *Paired) vary(distances [2][]float64) {
 // have: A is the mode that A has in the first, half of it from either lane, and so is B. The
 // difference is half of that between the differences of the two, so that whatever one lane
 // is faster or slower by in both modes cancels out; what a lane's hardware does to one mode
-// alone does not. Degrees of freedom: Welch, Biometrika 34 (1947).
+// alone does not.
 func HalfAndHalf(first, second []Paired) []Paired {
 	all := slices.Clone(first)
 	for i := range all {
 		d, o := &all[i], &second[i]
 		d.N += o.N
 		d.A, d.B = (d.A+o.B)/2, (d.B+o.A)/2
-		if d.df == 0 || o.df == 0 {
-			d.df = 0
-			continue
-		}
-		v, w := d.variance, o.variance
-		if v+w > 0 {
-			d.df = (v + w) * (v + w) / (v*v/d.df + w*w/o.df)
-		}
-		d.variance, d.unpaired = (v+w)/4, (d.unpaired+o.unpaired)/4
+		d.arranged = append(slices.Clone(d.arranged), o.arranged...)
+		d.variance, d.unpaired = d.variance+o.variance, d.unpaired+o.unpaired
 	}
 	return all
 }
 
-// interval holds the difference with a probability of 1 − alpha; false where it is not known.
+// interval holds the difference at all times together but for an error of alpha; false where it is not known. Two
+// arrangements have half of the error each.
 func (d *Paired) interval(alpha float64) (in [2]float64, ok bool) {
-	if d.df == 0 || !finite(d.B-d.A) {
-		return in, false
+	n := float64(len(d.arranged))
+	for i, a := range d.arranged {
+		_, one := decide.Sequence(a.batches, alpha/n, 0)
+		low, high := a.difference+one[0], a.difference+one[1]
+		if i == 1 { // the modes are swapped
+			low, high = -high, -low
+		}
+		in[0], in[1] = in[0]+low/n, in[1]+high/n
 	}
-	half := student(alpha, d.df) * math.Sqrt(d.variance)
-	return [2]float64{d.B - d.A - half, d.B - d.A + half}, true
+	return in, finite(in[0]) && finite(in[1]) && finite(d.B-d.A)
 }
 
-// API is the difference as the API has it, with a 95 % interval for one look.
+// API is the difference as the API has it, with its interval.
 func (d *Paired) API() api.PairedMetric {
 	m := api.PairedMetric{Metric: string(d.Metric), N: d.N}
 	if d.N == 0 {
 		return m
 	}
 	m.A, m.B, m.Difference = new(d.A), new(d.B), new(d.B-d.A)
-	if in, ok := d.interval(alpha); ok {
+	if in, ok := d.interval(pairedAlpha); ok {
 		m.Interval = &in
 		if d.unpaired > 0 {
 			m.VarianceRatio = new(d.variance / d.unpaired)
@@ -360,31 +338,28 @@ func (d *Paired) API() api.PairedMetric {
 	return m
 }
 
-// Likeness looks at two lanes in the same mode: whether they differ in more than their mode.
-// It looks at the means of TTFT, TPOT and latency and at the hit rate after 6 rounds of
-// conversations, and whenever there are twice as many; the k-th look spends 1/(k(k+1)) of
-// the error of 5 %, in equal parts for the four (Bonferroni), as a [Trial]'s looks do. The
-// zero value is ready.
+// Likeness looks at two lanes in the same mode after each batch: whether they differ in more than their mode, in the
+// means of TTFT, TPOT and latency and in the hit rate. The zero value is ready.
 type Likeness struct {
-	looks int
+	batches int
 }
 
 // Look is called after each turn. The evidence is [api.EvidenceAlike] where all four
 // differences are certainly below 5 % of A's mean (5 points for the hit rate),
 // [api.EvidenceDiffer] where one is certainly not zero, and may be 5 % or more; then largest
-// is the difference farthest from zero, in standard errors. Else it is [api.EvidenceNone].
+// is the difference farthest from zero, by the width of its interval. Else it is [api.EvidenceNone].
 func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
-	if p.Rounds() < firstLook*math.Pow(2, float64(l.looks)) {
+	n := len(p.batches())
+	if n == l.batches {
 		return api.EvidenceNone, Paired{}
 	}
-	l.looks++
-	share := alpha / float64(l.looks*(l.looks+1)) / float64(len(ratioMetrics))
+	l.batches = n
 	alike, differ, most := true, false, 0.0
 	for _, d := range p.Differences() {
 		if d.Metric == TTFT95 || d.N == 0 {
 			continue
 		}
-		in, known := d.interval(share)
+		in, known := d.interval(pairedAlpha)
 		margin := interest
 		if !d.Metric.Share() {
 			margin *= d.A
@@ -393,7 +368,7 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 		alike = alike && small
 		if known && !small && (in[0] > 0 || in[1] < 0) {
 			differ = true
-			if distance := math.Abs(d.B-d.A) / math.Sqrt(d.variance); distance > most || largest.N == 0 {
+			if distance := math.Abs(d.B-d.A) / (in[1] - in[0]); distance > most || largest.N == 0 {
 				most, largest = distance, d
 			}
 		}
@@ -401,7 +376,7 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 	switch {
 	case differ:
 		return api.EvidenceDiffer, largest
-	case alike && p.N() > 0:
+	case alike && n > 0:
 		return api.EvidenceAlike, largest
 	}
 	return api.EvidenceNone, largest
@@ -409,9 +384,10 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 
 // Known says whether the means have intervals.
 func Known(all []Paired) bool {
-	for _, d := range all {
-		if d.Metric == TTFTMean {
-			return d.df > 0
+	for i := range all {
+		if all[i].Metric == TTFTMean {
+			_, ok := all[i].interval(pairedAlpha)
+			return ok
 		}
 	}
 	return false

@@ -138,17 +138,15 @@ func TestPairsAreBounded(t *testing.T) {
 	assert.LessOrEqual(t, p.N(), mostPairs+int(100*p.size))
 }
 
-// Lanes in one mode are alike, or differ, or it is not known yet; the number of looks is
-// bounded.
+// Lanes in one mode are alike, or differ, or it is not known yet.
 func TestLikeness(t *testing.T) {
 	for name, test := range map[string]struct {
 		model model
 		want  api.TwinEvidence
-		looks int
 	}{
-		"the hit rates differ": {model{own: .3, common: 1}, api.EvidenceDiffer, 1},
-		"alike":                {model{own: .5, sameHits: true}, api.EvidenceAlike, 1},
-		"too variable":         {model{own: 200, sameHits: true}, api.EvidenceNone, 4}, // after 6, 12, 24 and 48 rounds
+		"the hit rates differ": {model{own: .3, common: 1}, api.EvidenceDiffer},
+		"alike":                {model{own: .5, sameHits: true}, api.EvidenceAlike},
+		"too variable":         {model{own: 200, sameHits: true}, api.EvidenceNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, l := NewPairs(20), new(Likeness)
@@ -159,7 +157,6 @@ func TestLikeness(t *testing.T) {
 				evidence, largest = l.Look(p)
 			}
 			assert.Equal(t, test.want, evidence)
-			assert.Equal(t, test.looks, l.looks)
 			if evidence == api.EvidenceDiffer {
 				assert.Equal(t, HitRate, largest.Metric)
 			}
