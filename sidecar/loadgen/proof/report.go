@@ -386,6 +386,16 @@ func (r *Report) compare() {
 			r.Pairs = append(r.Pairs, r.pair(j, i))
 		}
 	}
+	if r.Sweep != nil && r.Sweep.Request.Kind == api.SweepLevels {
+		r.judgeLevels()
+	}
+	for i := range r.Pairs {
+		for _, q := range quantities {
+			if average, ok := r.Pairs[i].average(q.name); ok {
+				r.Pairs[i].Averages[q.name] = average
+			}
+		}
+	}
 }
 
 // What stands where no advantage is told.
@@ -416,11 +426,6 @@ func (r *Report) pair(i, j int) Pair {
 	for _, level := range b.levels() {
 		if a.row(level) == nil {
 			p.OnlyB = append(p.OnlyB, level)
-		}
-	}
-	for _, q := range quantities {
-		if average, ok := p.average(q.name); ok {
-			p.Averages[q.name] = average
 		}
 	}
 	return p

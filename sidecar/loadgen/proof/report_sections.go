@@ -411,7 +411,10 @@ func (r *Report) explained() (text []string) {
 		text = append(text, "Each mode is compared with each other one. An advantage is by how much the latter's times are lower and its rates higher than the former's, in per cent of the former's, and a difference in percentage points for hit rates.")
 	}
 	measured, estimated := r.intervals()
-	if measured {
+	switch {
+	case measured && r.Sweep != nil && r.Sweep.Request.Kind == api.SweepLevels:
+		text = append(text, "95 % intervals are in brackets, each by itself. Repeats of all levels tell together how much they scatter. A level is called better or worse where that holds for all levels and for TTFT p95, throughput and hit rate together, with an error of 5 % (Holm), so an interval may leave out zero where no difference is shown. The other quantities are judged together in the same way.")
+	case measured:
 		text = append(text, "95 % intervals are in brackets. Where the interval of an advantage includes zero, no difference is shown.")
 	}
 	if estimated {

@@ -81,13 +81,19 @@ func crossed() api.Sweep {
 	for i, r := range s.Rows {
 		state := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
 		for repeat := range 2 {
+			row := s.Rows[i]
+			for _, q := range quantities { // repeats of a hundredth less and more
+				if of := q.of(&row); *of != nil {
+					*of = new(**of * (1 + .02*(float64(repeat)-.5)))
+				}
+			}
 			c := api.SweepCauses{Seconds: 300, QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17), InflightSpread: new(13.), EngineTTFT: new(.26)}
 			if r.Concurrency == 180 && r.Mode == api.ModeKV {
 				c = api.SweepCauses{Seconds: 300, QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSkew: new(2.55), InflightSpread: new(30.), EngineTTFT: new(1.59)}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
 				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: t0, CountedFrom: t0.Add(time.Minute),
-				Until: t0.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &s.Rows[i], Causes: &c,
+				Until: t0.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &row, Causes: &c,
 				Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000", Router: "mode set by the driver endpoints; no metrics say how it chooses workers",
 				FirstTurns: &api.SweepFirstTurns{Openings: 10},
 			})

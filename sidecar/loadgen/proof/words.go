@@ -387,7 +387,7 @@ func (r *Report) sweepWords() (all []string) {
 		if p.A != 0 {
 			continue
 		}
-		for _, q := range []Quantity{QuantityTTFT95, QuantityThroughput, QuantityHitRate} {
+		for _, q := range named {
 			if s, ok := p.Averages[q]; ok {
 				all = append(all, fmt.Sprintf("%s, %s against %s: %s.", q.title(), r.Sides[p.B].Name, r.Sides[p.A].Name, p.outcomes(q, &s)))
 			}
