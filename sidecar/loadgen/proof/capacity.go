@@ -64,71 +64,29 @@ func (p CapacityPlan) Validate() error {
 	return nil
 }
 
-// steps is how many times the widest gap of the scan can be halved until it is no wider
-// than the resolution.
-func (p CapacityPlan) steps() (n int) {
-	widest := 0
-	for i, level := range p.Levels[1:] {
-		widest = max(widest, level-p.Levels[i])
-	}
-	return halvings(widest, p.Resolution)
-}
-
-// halvings is how many times a gap can be halved until it is no wider than the resolution.
-func halvings(gap, resolution int) (n int) {
-	for ; gap > resolution; n++ {
-		gap -= gap / 2
-	}
-	return n
-}
-
-// family is how many levels the search may test: those of the scan, and as many again as it takes
-// to halve a gap of theirs down to the resolution, for each mode and once more.
-func (p CapacityPlan) family() int { return len(p.Levels) + (1+len(p.Modes))*p.steps() }
-
 // Capacity finds for each mode the highest concurrency such that it and every lower
 // level tested meet the SLOs, TTFT p95 and TPOT p95; of two modes, also where TTFT p95 of
 // the second stops being better, or begins to. It is a state machine like [Trial], and
 // its JSON is all of its state.
 //
-// Both are the same question, of the first failure in a row of levels: a level fails
-// where an SLO is missed, or where the order of the modes is not that of the lowest levels.
-// First each level of the scan is measured once in every mode, since what lies above a
-// failure need not fail. Then whatever narrows an interval most by the span comes next:
+// Both are the same question, of where in a row of levels a limit begins to be missed: an SLO, or the order of the modes
+// that the lowest levels have. More load makes nothing faster, so the figures rise with the level: isotonic regression
+// over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the interval of 95 %; see
+// [decide.Capacity]. The variance of a span is that between spans of one level, of all levels together. With two SLOs,
+// the one that is missed first counts. A level that certainly misses by itself ends the row, whatever lies above.
 //
-//   - A level that decides is measured again, with fresh draws: one up to the first that
-//     seems to fail, or above it up to the first that certainly fails. It is left open when,
-//     as it scatters, [maxRepeats] spans would not settle it; the interval must end beyond it.
-//   - The gap below the first level that seems to fail is halved, down to the resolution.
-//   - So is the gap between a level that certainly passes, all below it too, and the next, and
-//     that below the first which certainly fails: at the middle, or a quarter from that end,
-//     unless it is too close to call there already by interpolation.
-//
-// The interval of 95 % runs from the highest level such that it and all tested ones below
-// certainly pass, to the lowest that certainly fails. It is wrong only if a level's verdict is, and
-// each of the three intervals has α for that. It is spent equally over as many levels
-// as the search may test (Bonferroni; that later levels are chosen by what earlier ones
-// showed does not matter, since each is judged by spans of its own), and by each level
-// over its looks as [Trial] does: the k-th spends 1/(k(k+1)) of it. The tests are one-sided,
-// since a level that truly passes can err on one side only. To meet both SLOs, each is
-// tested with the whole of a level's error (intersection-union: Berger, "Multiparameter
-// Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982)); to miss one of
-// them, with half of it.
-//
-// A level's figure is the mean over its spans of the logarithm of their percentiles; its
-// variance is that of a trial, of one arm for the SLOs, and of pairs of spans with the same
-// draws for the crossing.
+// First each level of the scan is measured once in every mode. Then comes, question by question, whichever level within
+// the interval, or out of order, was measured least often, up to [maxRepeats] times, and the middle of the gap around the estimate once its
+// ends were measured twice, down to the resolution.
 type Capacity struct {
 	Plan CapacityPlan `json:"plan"`
 	Done []Done       `json:"done"`
 }
 
-// maxRepeats is how many spans a level gets in a mode at most. With more of them, the looks
-// cost more than they bring.
+// maxRepeats is how many spans a level gets in a mode at most: a level that they do not settle is left open.
 const maxRepeats = 8
 
-// capacityPlanned is how many median latencies a capacity search's spans count, enough for ten
-// sections: with few of them, Student's t is wide where little error is left to each level.
+// capacityPlanned is how many median latencies a capacity search's spans count: long ones scatter less.
 const capacityPlanned = 16
 
 // capacityMetrics are those that the SLOs are about.
@@ -194,7 +152,7 @@ type task struct{ level, mode int }
 
 // span is that of a task. The k-th spans of a level hold the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
-	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Seconds: c.Plan.Seconds}
+	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level, Seconds: c.Plan.Seconds}
 	if n := len(c.Done); n > 0 {
 		s.Number = c.Done[n-1].Number + 1
 	}
@@ -243,21 +201,19 @@ func (c *Capacity) task() (task, bool) {
 		}
 	}
 	rows, _ := c.rows()
-	best, question, ok := wish{cost: math.Inf(1)}, 0, false
+	best, question, fewest := 0, -1, math.MaxInt
 	for i, r := range rows {
-		for _, w := range c.wishes(r) {
-			if i == len(c.Plan.Modes) { // the crossing takes both modes
-				w.cost *= 2
-			}
-			if w.cost < best.cost {
-				best, question, ok = w, i, true
-			}
+		if concurrency, spans, ok := c.wish(r); ok && spans < fewest {
+			best, question, fewest = concurrency, i, spans
 		}
 	}
-	if ok && question == len(c.Plan.Modes) {
-		return c.fewest(best.concurrency, math.MaxInt)
+	switch question {
+	case -1:
+		return task{}, false
+	case len(c.Plan.Modes): // the crossing takes both modes
+		return c.fewest(best, math.MaxInt)
 	}
-	return task{best.concurrency, question}, ok
+	return task{best, question}, true
 }
 
 // fewest is the mode in which a level was begun least often, if below so many times. Which

@@ -7,131 +7,150 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 )
 
-// The verdicts on a level. For the crossing, a level meets where the modes stand as they do
-// at the lowest levels.
+// The verdicts on a level.
 const (
 	meets  = "meets"
 	misses = "misses"
 	open   = "open"
 )
 
-// level is what is known of one in a row.
+// level is what is known of one for a question: of each figure, by how much its spans exceed the limit, on the scale of
+// differences. For the crossing, that is by how much the order of the modes is not that of the lowest levels.
 type level struct {
 	concurrency int
-	spans       int     // of a crossing: pairs of them; 0: all were spoiled, nothing is known
-	excess      float64 // on the scale of differences: above 0, it seems to fail
-	verdict     string  // with the confidence asked for
-	more        int     // spans that would settle it, as it scatters; 0: it is settled, or too close to call
-	look        look    // of the figure that the excess is of
-	spent       float64 // of the error on its verdict, as if of two sides
+	spans       int // of a crossing: pairs of them; 0: all were spoiled, nothing is known
+	lost        bool
+	excess      [][]float64 // by figure, then by span
+	late        [][2]float64
 }
-
-// seems says whether an SLO seems to be missed, or the order turned. Nothing is known
-// of a level without spans.
-func (l level) seems() bool { return l.spans > 0 && l.excess > 0 }
 
 // row is the levels tested for one question, ascending.
 type row []level
 
-// first is the place of the first level that seems to fail, or the number of levels.
-func (r row) first() int {
-	if i := slices.IndexFunc(r, level.seems); i >= 0 {
-		return i
-	}
-	return len(r)
-}
+// leastAtEnds is how many spans the ends of an interval get: else a level that chance has put outside once would stay
+// there.
+const leastAtEnds = 4
 
-// passing is how many levels from the lowest on are certain to pass.
-func (r row) passing() int {
-	if i := slices.IndexFunc(r, func(l level) bool { return l.verdict != meets }); i >= 0 {
-		return i
-	}
-	return len(r)
-}
+// chosen is by how much the variance is taken to be larger for an interval: what is measured next was chosen by the spans
+// before, and each of two figures may be the one that is missed first. It was found by simulation.
+const chosen = 1.5
 
-// failing is the place of the first level that is certain to fail, or the number of levels.
-func (r row) failing() int {
-	if i := slices.IndexFunc(r, func(l level) bool { return l.verdict == misses }); i >= 0 {
-		return i
-	}
-	return len(r)
-}
-
-// wish is a level to measure, and by how many spans each conversation costs that the
-// interval would get narrower.
-type wish struct {
-	concurrency int
-	cost        float64
-}
-
-// wishes are the levels of a question that may be measured next.
-func (c *Capacity) wishes(r row) (all []wish) {
-	first, passing, failing := r.first(), r.passing(), r.failing()
-	ends, _ := r.interval()
-	if failing == len(r) { // no end at all: that is worth a gap more
-		ends[1] += r[len(r)-1].concurrency - r[len(r)-2].concurrency
-	}
-	for i := passing; i < first && (r[i].verdict == meets || r[i].more > 0); i++ {
-		if r[i].more > 0 {
-			all = append(all, wish{r[i].concurrency, float64(r[i].more) / float64(r[i].concurrency-ends[0])})
+// scatter is the variance of a span's figure, of all levels together.
+func (r row) scatter(figure int) (v decide.Variance) {
+	squares := 0.
+	for _, l := range r {
+		if n := float64(l.spans); n > 1 {
+			squares, v.DF = squares+stat.Variance(l.excess[figure], nil)*(n-1), v.DF+n-1
 		}
 	}
-	for _, l := range r[first:failing] {
-		if l.more > 0 && l.excess > 0 {
-			all = append(all, wish{l.concurrency, float64(l.more) / float64(ends[1]-l.concurrency)})
-		}
-	}
-	if first > 0 && first < len(r) {
-		if middle, ok := c.middle(r[first-1], r[first], .5); ok {
-			all = append(all, wish{middle, 2 / float64(r[first].concurrency-r[first-1].concurrency)})
-		}
-	}
-	if passing > 0 && passing < len(r) {
-		all = append(all, c.between(r[passing-1], r[passing], .25)...)
-	}
-	if failing > 0 && failing < len(r) {
-		all = append(all, c.between(r[failing-1], r[failing], .75)...)
-	}
-	return all
+	v.Value = squares / v.DF
+	return v
 }
 
-// middle is a level in a gap, at a share of it; false where it is narrow enough, or no level more
-// may be tested.
-func (c *Capacity) middle(low, high level, share float64) (concurrency int, ok bool) {
-	gap := float64(high.concurrency - low.concurrency)
-	concurrency = low.concurrency + int(math.Round(share*gap))
-	tested := c.tested()
-	return concurrency, 2*min(share, 1-share)*gap > float64(c.Plan.Resolution) &&
-		(slices.Contains(tested, concurrency) || len(tested) < c.Plan.family())
+// certain says whether a level by itself lies above the limit of a figure (1), below it (−1), or may be either (0). Its
+// error is far below that of an interval, since a level that misses ends the row.
+func (r row) certain(l level, figure int) int {
+	v := r.scatter(figure)
+	if l.spans == 0 || v.DF == 0 {
+		return 0
+	}
+	mean := stat.Mean(l.excess[figure], nil)
+	width := student(.2*alpha/float64(len(r)), v.DF) * math.Sqrt(v.Value/float64(l.spans))
+	switch {
+	case mean-l.late[figure][0] > width:
+		return 1
+	case mean+l.late[figure][1] < -width:
+		return -1
+	}
+	return 0
 }
 
-// between is a level in a gap that can be settled, as far as its neighbours tell: the middle
-// one, or that at a quarter of the gap.
-func (c *Capacity) between(low, high level, quarter float64) []wish {
-	for _, share := range []float64{.5, quarter} {
-		if concurrency, ok := c.middle(low, high, share); ok {
-			if cost := forecast(low, high, share); cost <= maxRepeats {
-				return []wish{{concurrency, float64(cost) / float64(max(concurrency-low.concurrency, high.concurrency-concurrency))}}
+// until is the row up to the first level that certainly misses by itself, and whatever lies above.
+func (r row) until() (below, above row) {
+	for i, l := range r {
+		for figure := range l.excess {
+			if r.certain(l, figure) > 0 {
+				return r[:i+1], r[i+1:]
 			}
 		}
 	}
-	return nil
+	return r, nil
 }
 
-// forecast is how many spans would settle a level between two: by what is known of
-// them, interpolated.
-func forecast(low, high level, share float64) int {
-	if low.spans == 0 || high.spans == 0 {
-		return 1
+// answer is what a row says: where a limit begins to be missed, with an interval of 95 %, infinite above where no level
+// is certain to miss. Without two spans of one level there is no interval.
+type answer struct {
+	decide.Sustained
+	known bool
+}
+
+// answer is that of isotonic regression, by the figure that is missed first. The load generator's own error widens the
+// interval. It is false where nothing is known.
+func (r row) answer() (a answer, ok bool) {
+	a = answer{decide.Sustained{Level: math.Inf(1), Interval: [2]float64{math.Inf(1), math.Inf(1)}}, true}
+	measured := slices.DeleteFunc(slices.Clone(r), func(l level) bool { return l.spans == 0 })
+	if len(measured) == 0 {
+		return a, false
 	}
-	excess := (1-share)*low.excess + share*high.excess
-	l := look{
-		pairs: 1, variance: (1-share)*low.look.variance + share*high.look.variance,
-		df: min(low.look.df/float64(low.spans), high.look.df/float64(high.spans)),
+	below, _ := measured.until()
+	for figure := range below[0].excess {
+		v := measured.scatter(figure)
+		v.Value *= chosen
+		excess := func(late int, sign float64) (all []decide.Excess) {
+			for _, l := range below {
+				mean := stat.Mean(l.excess[figure], nil) + sign*l.late[figure][late]
+				all = append(all, decide.Excess{Level: float64(l.concurrency), Mean: mean, Spans: float64(l.spans)})
+			}
+			return all
+		}
+		if a.known = v.DF > 0; !a.known {
+			v = decide.Variance{Value: math.Inf(1), DF: 1}
+		}
+		a.Level = min(a.Level, decide.Capacity(excess(0, 0), v).Level)
+		a.Interval[0] = min(a.Interval[0], decide.Capacity(excess(1, 1), v).Interval[0])
+		a.Interval[1] = min(a.Interval[1], decide.Capacity(excess(0, -1), v).Interval[1])
 	}
-	return l.takes(math.Abs(excess), min(low.spent, high.spent))
+	return a, true
+}
+
+// seems says whether a limit seems to be missed.
+func (l level) seems() bool {
+	return slices.ContainsFunc(l.excess, func(spans []float64) bool { return stat.Mean(spans, nil) > 0 })
+}
+
+// wish is the level to measure next for a question: of those between the ends of its interval, and those that seem to be
+// on the wrong side of the estimate, one that was measured least often, or the middle of a gap around the estimate; false where none would tell more.
+func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
+	a, known := r.answer()
+	if !known {
+		return 0, 0, false
+	}
+	inside := func(l level) bool {
+		at := float64(l.concurrency)
+		return l.spans > 0 && !l.lost && l.spans < maxRepeats &&
+			(!a.known || a.Interval[0] < at && at < a.Interval[1] || l.seems() != (at > a.Level) ||
+				(at == a.Interval[0] || at == a.Interval[1]) && l.spans < leastAtEnds)
+	}
+	r, _ = r.until()
+	distance := math.Inf(1)
+	for _, l := range r {
+		by := math.Abs(float64(l.concurrency) - a.Level)
+		if inside(l) && (!ok || l.spans < spans || l.spans == spans && by < distance) {
+			concurrency, spans, distance, ok = l.concurrency, l.spans, by, true
+		}
+	}
+	high := slices.IndexFunc(r, func(l level) bool { return float64(l.concurrency) > a.Level })
+	if high <= 0 {
+		return concurrency, spans, ok
+	}
+	low, up := r[high-1], r[high]
+	if up.concurrency-low.concurrency > c.Plan.Resolution && (!inside(low) || low.spans > 1) && (!inside(up) || up.spans > 1) {
+		return (low.concurrency + up.concurrency) / 2, 0, true
+	}
+	return concurrency, spans, ok
 }
 
 // tested are all levels of the scan and those that a span was begun at, ascending.
@@ -158,8 +177,7 @@ func (c *Capacity) rows() (all []row, below string) {
 			}
 		}
 		if len(of) == 2 {
-			l := c.order(concurrency, of[0], of[1])
-			if l.spans > 0 || of[0].lost || of[1].lost {
+			if l := order(concurrency, of[0], of[1]); l.spans > 0 || l.lost {
 				all[2] = append(all[2], l)
 			}
 		}
@@ -170,183 +188,71 @@ func (c *Capacity) rows() (all []row, below string) {
 	return all, below
 }
 
-// judge holds the spans of a level in one mode against the SLOs, as baseline.Judge does: they
-// are met at the threshold itself.
+// judge holds the spans of a level in one mode against the SLOs.
 func (c *Capacity) judge(concurrency int, h held) level {
-	l := level{concurrency: concurrency, spans: h.count, verdict: open}
-	if h.count == 0 {
-		return l
-	}
-	// One-sided, hence twice the error that [half] takes for two sides; to miss either
-	// of two SLOs, half of that for each.
-	each := 2 * alpha / float64(c.Plan.family())
-	thresholds := map[Metric]float64{TTFT95: c.Plan.SLO.TTFT, TPOT95: c.Plan.SLO.TPOT}
-	l.excess = math.Inf(-1)
-	toMeet, toMiss := 0, maxRepeats+1 // spans that it takes, as it scatters
+	l := level{concurrency: concurrency, spans: h.count, lost: h.lost}
 	for _, m := range capacityMetrics {
-		known := m.arm(h.good)
-		excess := known.a - m.scaled(thresholds[m])
-		if math.Abs(excess) <= rounding {
-			excess = 0
-		}
-		if excess > l.excess {
-			l.excess, l.look, l.spent = excess, known, each
-		}
-		more := 0. // than was measured, of a TPOT, either end of which may be late
+		threshold := c.Plan.SLO.TTFT
 		if m == TPOT95 {
-			more = known.errA
+			threshold = c.Plan.SLO.TPOT
 		}
-		toMeet = max(toMeet, known.takes(-excess-more, each))
-		toMiss = min(toMiss, known.takes(excess-known.errA, each/2))
-	}
-	l.settle(h.count, toMeet, toMiss)
-	if h.lost {
-		l.more = 0
+		var excess []float64
+		late := 0.
+		for _, d := range h.good {
+			if d != nil {
+				v := d.Metrics[m].Whole - m.scaled(threshold)
+				if math.Abs(v) <= rounding {
+					v = 0
+				}
+				excess, late = append(excess, v), max(late, d.Metrics[m].Error)
+			}
+		}
+		l.excess, l.late = append(l.excess, excess), append(l.late, [2]float64{late, 0})
+		if m == TPOT95 { // either end of which may be late
+			l.late[len(l.late)-1][1] = late
+		}
 	}
 	return l
 }
 
-// order holds the TTFT p95 of a level in the second mode against that in the first: it passes
-// where the second is the better one.
-func (c *Capacity) order(concurrency int, a, b held) level {
-	l := level{concurrency: concurrency, verdict: open}
-	var pairs []pair
+// order holds the TTFT p95 of a level in the second mode against that in the first, by pairs of spans with the same draws:
+// it passes where the second is the better one.
+func order(concurrency int, a, b held) level {
+	l := level{concurrency: concurrency, lost: a.lost || b.lost, excess: [][]float64{nil}, late: [][2]float64{{}}}
 	for i := range min(len(a.good), len(b.good)) {
 		if a.good[i] != nil && b.good[i] != nil {
-			pairs = append(pairs, pair{a.good[i], b.good[i]})
+			of, other := a.good[i].Metrics[TTFT95], b.good[i].Metrics[TTFT95]
+			l.excess[0] = append(l.excess[0], other.Whole-of.Whole)
+			l.late[0] = [2]float64{max(l.late[0][0], other.Error), max(l.late[0][1], of.Error)}
 		}
 	}
-	if len(pairs) == 0 {
-		return l
-	}
-	known, _ := lookAt(TTFT95, pairs)
-	each := 2 * alpha / float64(c.Plan.family())
-	l.spans, l.excess, l.look, l.spent = len(pairs), known.b-known.a, known, each
-	l.settle(len(pairs), known.takes(-l.excess-known.errA, each), known.takes(l.excess-known.errB, each))
-	if a.lost || b.lost {
-		l.more = 0
-	}
+	l.spans = len(l.excess[0])
 	return l
 }
 
-// settle judges by how many spans it takes to say that a level passes, or that it fails.
-func (l *level) settle(spans, toMeet, toMiss int) {
-	takes := toMeet
-	if l.excess > 0 {
-		takes = toMiss
-	}
-	switch {
-	case toMeet <= spans:
-		l.verdict = meets
-	case toMiss <= spans:
-		l.verdict = misses
-	case takes <= maxRepeats:
-		l.more = takes - spans
-	case spans == 1: // by which its scatter is hardly known
-		l.more = 1
-	}
-}
-
-// takes is after how many spans an interval is no wider than a distance, if they go on as
-// they are: as many as there have been, or fewer, if it is so already.
-func (l look) takes(distance, alpha float64) int {
-	if !(distance > 0) {
-		return maxRepeats + 1
-	}
-	perSpan := l.df / float64(l.pairs)
-	k := l.pairs
-	for k <= maxRepeats && half(l.variance, perSpan*float64(k), k, alpha) > distance {
-		k++
-	}
-	return k
-}
-
-// arm is what the spans of one mode tell of a metric, as a: those that are not nil.
-func (m Metric) arm(spans []*Done) (l look) {
-	var all []Sectioned
-	var values []float64
-	for _, d := range spans {
-		if d != nil {
-			all = append(all, d.Metrics[m])
-			values = append(values, d.Metrics[m].Whole)
-			l.errA = max(l.errA, d.Metrics[m].Error)
-		}
-	}
-	l.pairs, l.a = len(all), stat.Mean(values, nil)
-	variance, df := within(all)
-	l.scattering(values, variance+restart*restart, df)
-	return l
-}
-
-// below is which mode is better below the crossing: the one that is at the lowest level
-// where that is certain, else the one that seems to be at the lowest level. Empty:
-// nothing is known. The row must be as [Capacity.order] gives it.
-func (r row) below() (mode string, base int) {
-	base = slices.IndexFunc(r, func(l level) bool { return l.verdict != open })
-	if base < 0 {
-		base = slices.IndexFunc(r, func(l level) bool { return l.spans > 0 })
-	}
-	switch {
-	case base < 0:
-		return "", 0
-	case r[base].excess > 0:
-		return "a", base
-	}
-	return "b", base
-}
-
-// turn makes levels of the crossing pass where the modes stand as they do at the base. What is
-// open below that is no crossing.
+// turn makes levels of the crossing pass where the modes stand as they do at the lowest level, if that is certain, else as
+// they seem to at the lowest two. It returns which mode is better there; empty: nothing is known.
 func (r row) turn() (below string) {
-	below, base := r.below()
+	var lowest []float64
+	levels := 0
+	for _, l := range r {
+		if l.spans > 0 && levels < 2 && (levels == 0 || r.certain(r[0], 0) == 0) {
+			lowest, levels = append(lowest, stat.Mean(l.excess[0], nil)), levels+1
+		}
+	}
+	switch {
+	case levels == 0:
+		return ""
+	case stat.Mean(lowest, nil) <= 0:
+		return string(ArmB)
+	}
 	for i := range r {
-		l := &r[i]
-		if below == "a" {
-			l.excess = -l.excess
-			l.verdict = map[string]string{meets: misses, misses: meets, open: open}[l.verdict]
+		for j := range r[i].excess[0] {
+			r[i].excess[0][j] *= -1
 		}
-		if i < base {
-			l.excess = min(l.excess, 0)
-		}
+		r[i].late[0][0], r[i].late[0][1] = r[i].late[0][1], r[i].late[0][0]
 	}
-	return below
-}
-
-// interval is that of 95 %: 0 as its lower end, where no level is certain to pass; above says
-// that none is certain to fail, so that its upper end is the highest tested, or more.
-func (r row) interval() (in [2]int, above bool) {
-	if n := r.passing(); n > 0 {
-		in[0] = r[n-1].concurrency
-	}
-	i := r.failing()
-	if above = i == len(r); above {
-		i--
-	}
-	in[1] = r[i].concurrency
-	return in, above
-}
-
-// estimate is where the row goes over from passing to failing, by what seems so: interpolated
-// linearly in the logarithm of p95, of the SLO that is closer to being missed. It is
-// 0 where the lowest level fails, and the highest one known where none does; false where
-// nothing is known below the first that fails.
-func (r row) estimate() (concurrency float64, ok bool) {
-	first := r.first()
-	if first == 0 {
-		return 0, true
-	}
-	for i := first - 1; i >= 0; i-- {
-		if r[i].spans == 0 {
-			continue
-		}
-		low := float64(r[i].concurrency)
-		if first == len(r) {
-			return low, true
-		}
-		share := -r[i].excess / (r[first].excess - r[i].excess)
-		return low + share*(float64(r[first].concurrency)-low), true
-	}
-	return 0, false
+	return string(ArmA)
 }
 
 // State says what the spans so far show.
@@ -374,33 +280,51 @@ func (c *Capacity) scanned(r row) bool {
 
 func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 	s := api.ModeCapacity{Mode: m, Isolated: []int{}, Tested: []api.LevelTest{}}
-	for i, l := range r {
-		s.Tested = append(s.Tested, api.LevelTest{Concurrency: l.concurrency, Spans: l.spans, Verdict: l.verdict})
-		if i > r.first() && l.verdict == meets {
+	a, known := r.answer()
+	for _, l := range r {
+		verdict := open
+		if at := float64(l.concurrency); l.spans > 0 && known && a.known {
+			switch {
+			case at <= a.Interval[0]:
+				verdict = meets
+			case at >= a.Interval[1]:
+				verdict = misses
+			}
+		}
+		s.Tested = append(s.Tested, api.LevelTest{Concurrency: l.concurrency, Spans: l.spans, Verdict: verdict})
+	}
+	_, above := r.until()
+	for _, l := range above {
+		if r.certain(l, 0) < 0 && r.certain(l, 1) < 0 {
 			s.Isolated = append(s.Isolated, l.concurrency)
 		}
 	}
-	if !c.scanned(r) {
-		return s
+	if known && c.scanned(r) {
+		s.Level = new(int(a.Level))
+		s.Interval, s.Above = r.interval(a)
 	}
-	if estimate, ok := r.estimate(); ok {
-		whole := int(estimate)
-		s.Level = &whole
-	}
-	in, above := r.interval()
-	s.Interval, s.Above = &in, above
 	return s
 }
 
+// interval is that of an answer in whole conversations, up to the highest level where it is open above; nil where there
+// is none yet.
+func (r row) interval(a answer) (in *[2]int, above bool) {
+	if !a.known {
+		return nil, false
+	}
+	high := float64(r[len(r)-1].concurrency)
+	return &[2]int{int(a.Interval[0]), int(min(a.Interval[1], high))}, a.Interval[1] > high
+}
+
 func (c *Capacity) crossing(r row, below string) *api.Crossing {
-	if !c.scanned(r) {
+	a, known := r.answer()
+	if !known || !c.scanned(r) {
 		return nil
 	}
-	in, above := r.interval()
-	s := &api.Crossing{Below: below, Interval: &in, Above: above}
-	if estimate, ok := r.estimate(); ok && r.first() < len(r) {
-		whole := int(math.Round(estimate))
-		s.Level = &whole
+	s := &api.Crossing{Below: below}
+	s.Interval, s.Above = r.interval(a)
+	if a.Level < float64(r[len(r)-1].concurrency) {
+		s.Level = new(int(math.Round(a.Level)))
 	}
 	return s
 }
@@ -415,41 +339,18 @@ func (c *Capacity) SecondsLeft() (seconds float64, known bool) {
 		return 0, true
 	}
 	rows, _ := c.rows()
-	for i, r := range rows {
-		modes := 1.
-		if i == len(c.Plan.Modes) { // of the crossing, whose scan is that of the modes
-			modes = 2
-		}
+	for mode, r := range rows[:len(c.Plan.Modes)] {
 		for _, concurrency := range c.Plan.Levels {
-			if modes == 1 && c.at(task{concurrency, i}).begun == 0 {
+			if c.at(task{concurrency, mode}).begun == 0 {
 				each, _ := c.expected(concurrency)
 				seconds += each
 			}
 		}
-		seconds += modes * c.toCome(r)
+		concurrency, spans, ok := c.wish(r)
+		if ok || len(r) == 0 { // the ends of the interval and what lies between
+			each, _ := c.expected(concurrency)
+			seconds += float64(max(1, 3*leastAtEnds-spans)) * each
+		}
 	}
 	return min(seconds, c.Plan.MaxTime-c.used()), true
-}
-
-// spansPerLevel is about how many a level takes that a bisection adds.
-const spansPerLevel = 1
-
-// toCome is what a question takes in each mode after the scan: to halve the gap below the
-// first failure, and to settle what decides.
-func (c *Capacity) toCome(r row) (seconds float64) {
-	first, steps, at := r.first(), 0, slices.Max(c.Plan.Levels)
-	switch {
-	case first == len(r) && !c.scanned(r): // it may lie anywhere above
-		steps = c.Plan.steps()
-	case first > 0 && first < len(r):
-		at = r[first].concurrency
-		steps = halvings(at-r[first-1].concurrency, c.Plan.Resolution)
-	}
-	each, _ := c.expected(at)
-	seconds = float64(steps*spansPerLevel) * each
-	for _, l := range r[:min(first+1, len(r))] {
-		each, _ := c.expected(l.concurrency)
-		seconds += float64(l.more) * each
-	}
-	return seconds
 }

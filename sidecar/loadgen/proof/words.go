@@ -323,6 +323,8 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	switch {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
+	case uninformative(m):
+		return "these levels do not tell what " + name + " sustains: its p95 changes too little with load, next to its scatter, to say where it meets the SLOs"
 	case unsure(m):
 		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:
@@ -335,6 +337,11 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	return name + " " + sustained(m) + in
 }
 
+// uninformative says whether the interval holds everything from nothing to no limit, so that an estimate means little.
+func uninformative(m *api.ModeCapacity) bool {
+	return m.Interval != nil && m.Interval[0] == 0 && m.Above
+}
+
 // unsure says whether a mode seems to sustain nothing, though its lowest level may yet meet the SLOs.
 func unsure(m *api.ModeCapacity) bool {
 	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == open
@@ -345,6 +352,8 @@ func sustained(m *api.ModeCapacity) string {
 	switch {
 	case m.Level == nil:
 		return "not known"
+	case uninformative(m):
+		return "cannot be told"
 	case unsure(m):
 		return "perhaps none"
 	case *m.Level == 0:

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -191,38 +191,55 @@ func count(yes bool) int {
 	return 0
 }
 
-// Capacity: nine levels from 60 to 180 with four spans each, on curves that cross the limit at a known level.
+// spanWith is a result of a capacity search's span with a TTFT of so many seconds.
+func spanWith(s proof.Span, ttft float64) proof.Result {
+	r := proof.Recording{Until: s.Seconds, Tokens: make([]float64, int(s.Seconds)+1)}
+	for at := 0.; at < s.Seconds; at++ {
+		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11})
+	}
+	return proof.Result{Number: s.Number, Elapsed: s.Seconds, Recording: r}
+}
+
+// Capacity: searches over nine levels from 60 to 180, of 36 spans at most, on curves that cross the limit at a known level.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(8, 3))
 	for _, slope := range []float64{.0005, .002, .01} { // of log p95 for each conversation
 		for _, truth := range []float64{100, 140} {
-			covered, estimates, widths := 0, []float64{}, []float64{}
+			covered, says, estimates, widths := 0, 0, []float64{}, []float64{}
 			for range trials() {
-				var levels []decide.Excess
-				squares := 0.
-				for level := 60.; level <= 180; level += 15 {
-					sum, values := 0., [4]float64{}
-					for i := range values {
-						values[i] = slope*(level-truth) + .05*rng.NormFloat64()
-						sum += values[i]
-					}
-					for _, v := range values {
-						squares += (v - sum/4) * (v - sum/4)
-					}
-					levels = append(levels, decide.Excess{Level: level, Mean: sum / 4, Spans: 4})
+				plan := proof.DefaultCapacity(api.ModeState{Mode: api.ModeKV})
+				plan.Levels, plan.Resolution, plan.Seconds, plan.SLO.TPOT = nil, 15, 60, 1
+				plan.MaxTime = 36 * plan.Seconds
+				for level := 60; level <= 180; level += 15 {
+					plan.Levels = append(plan.Levels, level)
 				}
-				s := decide.Capacity(levels, decide.Variance{Value: squares / 27, DF: 27})
-				covered += count(s.Interval[0] <= truth && truth <= s.Interval[1])
-				estimates = append(estimates, s.Level)
-				widths = append(widths, s.Interval[1]-s.Interval[0])
+				c, err := proof.NewCapacity(plan)
+				require.NoError(t, err)
+				for {
+					s, ok := c.Next()
+					if !ok {
+						break
+					}
+					by := slope*(float64(s.Concurrency)-truth) + .05*rng.NormFloat64()
+					require.NoError(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
+				}
+				m := c.State().Modes[0]
+				covered += count(float64(m.Interval[0]) <= truth && (m.Above || truth <= float64(m.Interval[1])))
+				says += count(m.Interval[0] == 0 && m.Above)
+				estimates = append(estimates, float64(*m.Level))
+				width := float64(m.Interval[1] - m.Interval[0])
+				if m.Above {
+					width = math.Inf(1)
+				}
+				widths = append(widths, width)
 			}
 			slices.Sort(estimates)
 			slices.Sort(widths)
 			n := len(estimates)
 			figure.Report(t, "capacity, p95 rises by %s a conversation, truth %.0f: estimates %.0f to %.0f (nine of ten), median %.0f; "+
-				"interval holds the truth in %s %%, median width %.0f", fmt.Sprintf("%.2f %%", 100*slope), truth,
-				estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2])
+				"interval holds the truth in %s %%, median width %.0f, says nothing in %s %%", fmt.Sprintf("%.2f %%", 100*slope), truth,
+				estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2], percent(says, n))
 			assert.GreaterOrEqual(t, covered, n-most(n))
 		}
 	}

@@ -41,7 +41,7 @@ func (w *truths) of(c cell) map[proof.Metric]float64 {
 	}
 	var settings []setting
 	for i := range w.runs {
-		settings = append(settings, setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(i + 70_000), system: uint64(i + 80_000), together: true})
+		settings = append(settings, setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(i + 70_000), system: uint64(i + 80_000)})
 	}
 	var ttft, tpot []float64
 	for _, r := range spans(w.t, 3000, settings) {
@@ -67,7 +67,7 @@ func (w *truths) span(c cell, place int) proof.Recording {
 	if _, ok := w.pools[c]; !ok {
 		var settings []setting
 		for i := range w.size {
-			s := setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(c.concurrency*1000 + i), system: uint64(c.concurrency*1000 + i), together: true}
+			s := setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(c.concurrency*1000 + i), system: uint64(c.concurrency*1000 + i)}
 			if c.mode == api.ModeKV {
 				s.system += 500
 			}

@@ -48,6 +48,9 @@ function levelText({ level, interval, above, tested }: ModeCapacity): string {
   if (level === undefined) {
     return 'not known yet';
   }
+  if (interval?.[0] === 0 && above) {
+    return 'cannot be told from these levels';
+  }
   if (level > 0) {
     return withInterval(level, interval, above);
   }

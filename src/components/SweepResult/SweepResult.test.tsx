@@ -117,9 +117,18 @@ describe('the verdict', () => {
         { mode: { mode: 'kv', speculation: 'off' }, level: 128, interval: [120, 135], isolated: [150], tested: [] },
         { mode: { mode: 'round_robin', speculation: 'off' }, level: 0, isolated: [], tested: [] },
         { mode: { mode: 'least_loaded', speculation: 'off' }, isolated: [], tested: [] },
+        {
+          mode: { mode: 'kv', speculation: 'draft' },
+          level: 96,
+          interval: [0, 180],
+          above: true,
+          isolated: [],
+          tested: [],
+        },
       ],
     };
     show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
+    expect(await screen.findByText('cannot be told from these levels')).toBeInTheDocument();
     expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
     expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
     expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
