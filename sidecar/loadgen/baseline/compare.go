@@ -99,7 +99,8 @@ func improve(c *api.Column, live Live, hits func(down, up float64) float64) {
 		improveValue(&l.pair.P95, figure{q.P95, q.P95Interval, q.P95Error}, -1, l.margin, l.bothWays, math.Hypot)
 	}
 	improveValue(&c.OutputTokensPerSecond, figure{live.OutputTokensPerSecond, live.OutputInterval, nil}, 1, 0, false, math.Hypot)
-	improveValue(&c.RequestsPerSecond, figure{live.RequestsPerSecond, live.RequestsInterval, nil}, 1, 0, false, math.Hypot)
+	requests := figure{live.RequestsPerSecond, live.RequestsInterval, nil}
+	improveValue(&c.RequestsPerSecond, requests, 1, 0, false, math.Hypot)
 	improveValue(&c.KVHitRatio, figure{live.KVHitRatio, live.HitInterval, nil}, 1, 0, false, hits)
 }
 

@@ -121,19 +121,27 @@ func (l level) seems() bool {
 	return slices.ContainsFunc(l.excess, func(spans []float64) bool { return stat.Mean(spans, nil) > 0 })
 }
 
-// wish is the level to measure next for a question: of those between the ends of its interval, and those that seem to be
-// on the wrong side of the estimate, one that was measured least often, or the middle of a gap around the estimate; false where none would tell more.
+// open says whether a level lies within the interval, at an end of it with few spans, or seems to be on the wrong side of
+// the estimate.
+func (a answer) open(l level) bool {
+	at := float64(l.concurrency)
+	switch {
+	case !a.known || l.seems() != (at > a.Level):
+		return true
+	case at == a.Interval[0] || at == a.Interval[1]:
+		return l.spans < leastAtEnds
+	}
+	return a.Interval[0] < at && at < a.Interval[1]
+}
+
+// wish is the level to measure next for a question: of those that are open one that was measured least often, or the
+// middle of the gap around the estimate; false where none would tell more.
 func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 	a, known := r.answer()
 	if !known {
 		return 0, 0, false
 	}
-	inside := func(l level) bool {
-		at := float64(l.concurrency)
-		return l.spans > 0 && !l.lost && l.spans < maxRepeats &&
-			(!a.known || a.Interval[0] < at && at < a.Interval[1] || l.seems() != (at > a.Level) ||
-				(at == a.Interval[0] || at == a.Interval[1]) && l.spans < leastAtEnds)
-	}
+	inside := func(l level) bool { return l.spans > 0 && !l.lost && l.spans < maxRepeats && a.open(l) }
 	r, _ = r.until()
 	distance := math.Inf(1)
 	for _, l := range r {
@@ -147,7 +155,8 @@ func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 		return concurrency, spans, ok
 	}
 	low, up := r[high-1], r[high]
-	if up.concurrency-low.concurrency > c.Plan.Resolution && (!inside(low) || low.spans > 1) && (!inside(up) || up.spans > 1) {
+	wide := up.concurrency-low.concurrency > c.Plan.Resolution
+	if wide && (!inside(low) || low.spans > 1) && (!inside(up) || up.spans > 1) {
 		return (low.concurrency + up.concurrency) / 2, 0, true
 	}
 	return concurrency, spans, ok

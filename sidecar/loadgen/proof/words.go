@@ -324,7 +324,8 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
 	case uninformative(m):
-		return "these levels do not tell what " + name + " sustains: its p95 changes too little with load, next to its scatter, to say where it meets the SLOs"
+		return "these levels do not tell what " + name + " sustains: its p95 changes too little with load, next to its " +
+			"scatter, to say where it meets the SLOs"
 	case unsure(m):
 		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:

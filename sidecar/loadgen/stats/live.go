@@ -29,10 +29,16 @@ type liveBatches struct {
 
 // stepBatch is what the counted turns of a batch were like.
 type stepBatch struct {
-	until                    time.Duration
-	report                   Report
-	prompt                   float64 // tokens of the turns that told their cached ones
-	ttft, tpot, itl, latency buckets
+	until  time.Duration
+	report Report
+	prompt float64    // tokens of the turns that told their cached ones
+	times  [4]buckets // in the order of [timesOf]
+}
+
+// timesOf are those of a report.
+func timesOf(r *Report) [4]*api.Quantiles {
+	m := &r.Window.Metrics
+	return [...]*api.Quantiles{&m.TTFT, &m.TPOT, &m.ITL, &m.Latency}
 }
 
 // AdvanceLive closes the batches that have ended by now. It must be called once a minute or more often, since the turns
@@ -69,10 +75,10 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 			continue
 		}
 		for i := range batches {
-			b.itl.merge(&t.itl[i])
-			b.ttft.addAll(t.ttft[i])
-			b.tpot.addAll(t.tpot[i])
-			b.latency.addAll(t.latency[i])
+			b.times[0].addAll(t.ttft[i])
+			b.times[1].addAll(t.tpot[i])
+			b.times[2].merge(&t.itl[i])
+			b.times[3].addAll(t.latency[i])
 		}
 		b.report, b.prompt = t.report(), addUp(t.hits.whole)
 		return b, true
@@ -91,31 +97,22 @@ func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
 		all = nil
 	}
 	w.mu.Unlock()
-	metrics := &r.Window.Metrics
-	for _, of := range []struct {
-		q       *api.Quantiles
-		buckets func(*stepBatch) *buckets
-		of      func(*stepBatch) *api.Quantiles
-	}{
-		{&metrics.TTFT, func(b *stepBatch) *buckets { return &b.ttft }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.TTFT }},
-		{&metrics.TPOT, func(b *stepBatch) *buckets { return &b.tpot }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.TPOT }},
-		{&metrics.ITL, func(b *stepBatch) *buckets { return &b.itl }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.ITL }},
-		{&metrics.Latency, func(b *stepBatch) *buckets { return &b.latency }, func(b *stepBatch) *api.Quantiles { return &b.report.Window.Metrics.Latency }},
-	} {
-		liveQuantiles(of.q, all, of.buckets, of.of)
+	for i, q := range timesOf(&r) {
+		liveQuantiles(q, all, i)
 	}
 	r.liveRates(all)
 	return r
 }
 
-// liveQuantiles gives the percentiles over all batches, with the intervals that the batches' own allow.
-func liveQuantiles(q *api.Quantiles, all []stepBatch, in func(*stepBatch) *buckets, of func(*stepBatch) *api.Quantiles) {
+// liveQuantiles gives the percentiles of one of the times over all batches, with the intervals that the batches' own allow.
+func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 	q.P50Interval, q.P95Interval = nil, nil
 	var whole buckets
 	p50, p95 := make([]float64, len(all)), make([]float64, len(all))
 	for i := range all {
-		whole.merge(in(&all[i]))
-		p50[i], p95[i] = orNaN(of(&all[i]).P50), orNaN(of(&all[i]).P95)
+		whole.merge(&all[i].times[time])
+		of := timesOf(&all[i].report)[time]
+		p50[i], p95[i] = orNaN(of.P50), orNaN(of.P95)
 		if all[i].report.OK < leastTurns {
 			p95[i] = math.NaN()
 		}
