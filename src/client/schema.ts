@@ -1407,7 +1407,7 @@ export interface components {
          */
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
         /**
-         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because too few of them are independent. `withheld`: the load generator's own error could change it; without that, it would be better or worse.
+         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because there are too few batches of them. `withheld`: the load generator's own error could change it; without that, it would be better or worse.
          * @enum {string}
          */
         Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
