@@ -141,13 +141,13 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 func TestArrangements(t *testing.T) {
 	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
 		b.start()
-		wait.Advance(10 * time.Minute)
+		wait.Advance(20 * time.Minute)
 		apart := metric(t, b.twin(), "ttft")
 		require.NotNil(t, apart.Interval)
 
 		b.arrange(api.TwinSwapped)
 		assert.Contains(t, b.twin().Caution, "one half")
-		wait.Advance(10 * time.Minute)
+		wait.Advance(20 * time.Minute)
 		v := b.twin()
 		swapped := metric(t, v, "ttft")
 		assert.Equal(t, api.EvidenceSwapped, v.Evidence)
