@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,9 +196,9 @@ func TestAFileThatIsPutBackIsUsed(t *testing.T) {
 }
 
 // smallDisk gives a store a disk of so many bytes, of which others use some.
-func smallDisk(l *limits, bytes int64, others *int64) {
+func smallDisk(l *limits, bytes int64, others *atomic.Int64) {
 	l.space = func(dir string) (free, size int64) {
-		free = bytes - *others
+		free = bytes - others.Load()
 		files, _ := os.ReadDir(dir)
 		for _, f := range files {
 			if info, err := f.Info(); err == nil {
@@ -211,12 +212,14 @@ func smallDisk(l *limits, bytes int64, others *int64) {
 // A database removes its oldest conversations before it fills the disk, gives their room back, and says what it keeps.
 func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
 	const bytes = 10 << 20
-	l, others, least := still(), int64(0), int64(bytes)
+	l := still()
+	var others, least atomic.Int64 // the writer asks for space at any time
+	least.Store(bytes)
 	smallDisk(&l, bytes, &others)
 	inner := l.space
 	l.space = func(dir string) (free, size int64) {
 		free, size = inner(dir)
-		least = min(least, free)
+		least.Store(min(least.Load(), free))
 		return free, size
 	}
 	s := openTest(t, Options{}, l)
@@ -232,7 +235,7 @@ func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
 			flush(t, s)
 		}
 	}
-	assert.Positive(t, least, "the disk was never full")
+	assert.Positive(t, least.Load(), "the disk was never full")
 	assert.Zero(t, s.LostTurns())
 	assert.EqualValues(t, n, s.Status().StoredTurns)
 	ids := pageThrough(t, s, api.ConversationQuery{})
@@ -245,20 +248,21 @@ func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
 
 // Where others fill the disk, nothing is removed, and the reserve is what the store goes on with.
 func TestADiskThatOthersFill(t *testing.T) {
-	l, others := still(), int64(0)
+	l := still()
+	var others atomic.Int64
 	smallDisk(&l, 100<<20, &others)
 	dir := t.TempDir()
 	s := openTest(t, Options{Dir: dir}, l)
 	assert.FileExists(t, s.reservePath())
 	fill(t, s, 10, 1000)
-	others = 99 << 20
+	others.Store(99 << 20)
 	assert.False(t, s.look())
 	assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 10)
 	assert.Empty(t, s.Status().Notice)
 	require.NoError(t, s.Close())
 	s = openTest(t, Options{Dir: dir}, l)
 	assert.NoFileExists(t, s.reservePath(), "SQLite needs room to open")
-	others = 0
+	others.Store(0)
 	s.look()
 	assert.FileExists(t, s.reservePath())
 }
