@@ -31,7 +31,7 @@ type liveBatches struct {
 type stepBatch struct {
 	until  time.Duration
 	report Report
-	prompt float64    // tokens of the turns that told their cached ones
+	prompt float64    // tokens of the prompts whose cached ones are known
 	times  [4]buckets // in the order of [timesOf]
 }
 
@@ -69,11 +69,14 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 	from := w.live.from
 	for length := liveBatch; length <= StepSpan && from+length <= now; length += liveBatch {
 		b.until = from + length
-		t := newTally(b.until, length, from, api.SLO{})
-		t.gather(w, func(one *turn) bool { return one.Counted && one.Step == w.step && one.ended > from }, &w.counted)
-		if length < StepSpan && (t.OK < leastTurns || length.Seconds() < liveTurns*t.meanTurn()) {
+		counts := func(one *turn) bool {
+			return one.Counted && one.Step == w.step && from < one.ended && one.ended <= b.until
+		}
+		if length < StepSpan && !w.suffices(length, counts) {
 			continue
 		}
+		t := newTally(b.until, length, from, api.SLO{})
+		t.gather(w, counts, &w.counted)
 		for i := range batches {
 			b.times[0].addAll(t.ttft[i])
 			b.times[1].addAll(t.tpot[i])
@@ -84,6 +87,23 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 		return b, true
 	}
 	return b, false
+}
+
+// suffices says whether a batch of a length has turns enough, and none too long. It allocates nothing: where turns are
+// long, it is asked again and again before a batch is over.
+func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
+	ok, known, seconds := 0, 0, 0.
+	for i := range w.turns {
+		one := &w.turns[i]
+		if one.Status != api.TurnOK || !counts(one) {
+			continue
+		}
+		ok++
+		if defined(one.Latency) {
+			known, seconds = known+1, seconds+one.Latency
+		}
+	}
+	return ok >= leastTurns && known > 0 && length.Seconds() >= liveTurns*seconds/float64(known)
 }
 
 // Live describes a step as [Window.CountedAsArrived] does, but over its batches of the last hour, with intervals that
@@ -150,10 +170,16 @@ func (r *Report) liveRates(all []stepBatch) {
 	if r.HitRatio = ratio(r.CachedTokens, int64(prompt)); r.HitRatio == nil {
 		return
 	}
-	if mean, in := decide.Sequence(hits, liveError, 0); !math.IsNaN(mean) && !math.IsInf(in[1], 1) {
-		half := in[1] - mean
+	if half := liveHalf(hits, 0); defined(half) {
 		r.HitInterval = &[2]float64{max(0, *r.HitRatio-half), min(1, *r.HitRatio+half)}
 	}
+}
+
+// liveHalf is half the width of the interval of a mean over batches; not finite where a batch has no value, or there are
+// too few.
+func liveHalf(batches []float64, wander float64) float64 {
+	mean, in := decide.Sequence(batches, liveError, wander)
+	return in[1] - mean
 }
 
 // relative is the interval of a value, from that of its batches: on the logarithmic scale, on which a slow wander of the
@@ -163,9 +189,8 @@ func relative(value float64, batches []float64) *[2]float64 {
 	for i, v := range batches {
 		logs[i] = math.Log(v)
 	}
-	mean, in := decide.Sequence(logs, liveError, liveWander)
-	half := in[1] - mean
-	if math.IsNaN(half) || math.IsInf(half, 1) {
+	half := liveHalf(logs, liveWander)
+	if !defined(half) {
 		return nil
 	}
 	return &[2]float64{value * math.Exp(-half), value * math.Exp(half)}
