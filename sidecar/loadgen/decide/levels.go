@@ -19,26 +19,36 @@ type LevelDifference struct {
 // repeats of one level say little of it, those of all levels more. A level that lacks an arm has NaN. With fewer than
 // two values of one arm at every level, nothing is known.
 func Levels(levels [][2][]float64) []LevelDifference {
-	squares, df := 0., 0.
+	var groups [][]float64
 	for _, arms := range levels {
-		for _, values := range arms {
-			if n := float64(len(values)); n > 1 {
-				squares, df = squares+stat.Variance(values, nil)*(n-1), df+n-1
-			}
-		}
+		groups = append(groups, arms[:]...)
 	}
+	v := Pooled(groups)
 	all := make([]LevelDifference, len(levels))
 	for i, arms := range levels {
 		a, b := float64(len(arms[0])), float64(len(arms[1]))
-		d := LevelDifference{Estimate: stat.Mean(arms[1], nil) - stat.Mean(arms[0], nil), DF: df}
-		d.SE = math.Sqrt(squares / df * (1/a + 1/b))
+		d := LevelDifference{Estimate: stat.Mean(arms[1], nil) - stat.Mean(arms[0], nil), DF: v.DF}
+		d.SE = math.Sqrt(v.Value * (1/a + 1/b))
 		d.P = math.NaN()
-		if df > 0 && a > 0 && b > 0 {
-			d.P = 2 * distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(d.Estimate)/d.SE)
+		if v.DF > 0 && a > 0 && b > 0 {
+			d.P = 2 * distuv.StudentsT{Sigma: 1, Nu: v.DF}.CDF(-math.Abs(d.Estimate)/d.SE)
 		}
 		all[i] = d
 	}
 	return all
+}
+
+// Pooled returns one variance for groups of values, each around its own mean. It is NaN, with no degrees of freedom, where
+// no group has two values.
+func Pooled(groups [][]float64) (v Variance) {
+	squares := 0.
+	for _, values := range groups {
+		if n := float64(len(values)); n > 1 {
+			squares, v.DF = squares+stat.Variance(values, nil)*(n-1), v.DF+n-1
+		}
+	}
+	v.Value = squares / v.DF
+	return v
 }
 
 // Holm says which of several p-values are significant, with an error of alpha for all together: Holm, "A simple

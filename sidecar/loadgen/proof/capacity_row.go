@@ -39,15 +39,12 @@ const leastAtEnds = 4
 const chosen = 1.5
 
 // scatter is the variance of a span's figure, of all levels together.
-func (r row) scatter(figure int) (v decide.Variance) {
-	squares := 0.
+func (r row) scatter(figure int) decide.Variance {
+	var spans [][]float64
 	for _, l := range r {
-		if n := float64(l.spans); n > 1 {
-			squares, v.DF = squares+stat.Variance(l.excess[figure], nil)*(n-1), v.DF+n-1
-		}
+		spans = append(spans, l.excess[figure])
 	}
-	v.Value = squares / v.DF
-	return v
+	return decide.Pooled(spans)
 }
 
 // certain says whether a level by itself lies above the limit of a figure (1), below it (−1), or may be either (0). Its
