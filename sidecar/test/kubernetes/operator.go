@@ -98,8 +98,8 @@ func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := r.apply(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(object.GetGeneration())
-	return ctrl.Result{RequeueAfter: r.next()}, o.write(ctx, &before, object, r.told)
+	r.report(object.GetGeneration())
+	return ctrl.Result{RequeueAfter: r.next()}, o.write(ctx, &before, object, r.status)
 }
 
 // look notes which generation of a graph it is, and gives how long that is not to be known yet.
@@ -121,9 +121,9 @@ func (o *operator) look(g *graph) (wait time.Duration) {
 // ready says whether a status calls the graph ready.
 func ready(s status) bool { return meta.IsStatusConditionTrue(s.Conditions, conditionReady) }
 
-// write tells the API server a status that differs from the one before.
-func (o *operator) write(ctx context.Context, before, object *unstructured.Unstructured, told status) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&told)
+// write updates a status that differs from the one before.
+func (o *operator) write(ctx context.Context, before, object *unstructured.Unstructured, reported status) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&reported)
 	if err != nil || equality.Semantic.DeepEqual(before.Object["status"], fields) {
 		return err
 	}
@@ -131,58 +131,64 @@ func (o *operator) write(ctx context.Context, before, object *unstructured.Unstr
 	return o.client.Status().Update(ctx, object)
 }
 
-// tell says how far a graph is.
-func (r *rollOut) tell(generation int64) {
-	r.told.ObservedGeneration = generation
-	r.told.Components = map[string]componentStatus{}
+// report says how far a graph is.
+func (r *rollOut) report(generation int64) {
+	r.status.ObservedGeneration = generation
+	r.status.Components = map[string]componentStatus{}
 	var missing []string
 	for i := range r.graph.Spec.Components {
 		c := &r.graph.Spec.Components[i]
-		told, lacks := r.component(c)
-		r.told.Components[c.Name] = told
+		reported, lacks := r.component(c)
+		r.status.Components[c.Name] = reported
 		if lacks != "" {
 			missing = append(missing, lacks)
 		}
 	}
 	condition := metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, ObservedGeneration: generation}
-	switch roll := r.told.RollingUpdate; {
+	switch roll := r.status.RollingUpdate; {
 	case roll != nil && (roll.Phase == phasePending || roll.Phase == phaseInProgress):
-		r.told.State, condition.Reason, condition.Message = statePending, "rolling_update_in_progress", "Rolling update in progress"
+		r.status.State = statePending
+		condition.Reason, condition.Message = "rolling_update_in_progress", "Rolling update in progress"
 	case len(missing) > 0:
-		r.told.State, condition.Reason, condition.Message = statePending, "some_resources_are_not_ready", "Resources not ready: "+strings.Join(missing, "; ")
+		r.status.State = statePending
+		condition.Reason = "some_resources_are_not_ready"
+		condition.Message = "Resources not ready: " + strings.Join(missing, "; ")
 	default:
-		r.told.State, condition.Status, condition.Reason, condition.Message = stateSuccessful, metav1.ConditionTrue, "all_resources_are_ready", "All resources are ready"
+		r.status.State, condition.Status = stateSuccessful, metav1.ConditionTrue
+		condition.Reason, condition.Message = "all_resources_are_ready", "All resources are ready"
 	}
-	r.told.Conditions = slices.Clone(r.told.Conditions)
-	meta.SetStatusCondition(&r.told.Conditions, condition)
+	r.status.Conditions = slices.Clone(r.status.Conditions)
+	meta.SetStatusCondition(&r.status.Conditions, condition)
 }
 
 // component counts the pods of a component, and says what it lacks, "" for nothing.
-func (r *rollOut) component(c *component) (told componentStatus, lacks string) {
-	told = componentStatus{Kind: "Deployment"}
+func (r *rollOut) component(c *component) (reported componentStatus, lacks string) {
+	reported = componentStatus{Kind: "Deployment"}
 	var available int32
 	for i, name := range r.names[c.Name] {
 		d := r.found[name]
 		if d == nil {
 			continue
 		}
-		told.Names = append(told.Names, name)
-		told.Replicas, told.ReadyReplicas, available = told.Replicas+d.Status.Replicas, told.ReadyReplicas+d.Status.ReadyReplicas, available+d.Status.AvailableReplicas
+		reported.Names = append(reported.Names, name)
+		reported.Replicas += d.Status.Replicas
+		reported.ReadyReplicas += d.Status.ReadyReplicas
+		available += d.Status.AvailableReplicas
 		if i == 0 {
-			told.UpdatedReplicas = d.Status.UpdatedReplicas
+			reported.UpdatedReplicas = d.Status.UpdatedReplicas
 			lacks = rolled(d)
 		} else if lacks == "" && d.Status.Replicas > 0 {
 			lacks = name + " is not gone"
 		}
 	}
-	slices.Sort(told.Names)
-	told.AvailableReplicas = &available
-	return told, lacks
+	slices.Sort(reported.Names)
+	reported.AvailableReplicas = &available
+	return reported, lacks
 }
 
 // next is when to look again unless something changes before.
 func (r *rollOut) next() time.Duration {
-	if ready(r.told) {
+	if ready(r.status) {
 		return 0
 	}
 	return lookEvery

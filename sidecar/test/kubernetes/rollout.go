@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rollOut is one look at a graph: what there is of it, and what is told of it.
+// rollOut is one look at a graph: what there is of it, and what is reported of it.
 type rollOut struct {
 	client client.Client
 	graph  *graph
 	found  map[string]*appsv1.Deployment // by name
-	told   status
-	names  map[string][]string // the Deployments that are told of, by component; the one that is to stay comes first
+	status status
+	names  map[string][]string // the Deployments that are reported of, by component; the one that is to stay comes first
 }
 
 // open lists the Deployments of a graph.
@@ -29,7 +29,7 @@ func open(ctx context.Context, c client.Client, g *graph) (*rollOut, error) {
 	if err := c.List(ctx, &list, client.InNamespace(g.Object.GetNamespace()), client.MatchingLabels{labelGraph: g.Object.GetName()}); err != nil {
 		return nil, err
 	}
-	r := &rollOut{client: c, graph: g, found: map[string]*appsv1.Deployment{}, names: map[string][]string{}, told: g.Status}
+	r := &rollOut{client: c, graph: g, found: map[string]*appsv1.Deployment{}, names: map[string][]string{}, status: g.Status}
 	for i := range list.Items {
 		r.found[list.Items[i].Name] = &list.Items[i]
 	}
@@ -76,15 +76,15 @@ func (r *rollOut) workers(ctx context.Context, hash string, olds []*appsv1.Deplo
 	if r.graph.Object.GetAnnotations()[annotationCurrent] == hash {
 		return r.rollBack(ctx, hash, olds)
 	}
-	if r.told.RollingUpdate == nil || r.told.RollingUpdate.Phase == phaseCompleted {
-		// It is told before anything happens.
-		r.told.RollingUpdate = &rollingStatus{Phase: phasePending}
+	if r.status.RollingUpdate == nil || r.status.RollingUpdate.Phase == phaseCompleted {
+		// It is reported before anything happens.
+		r.status.RollingUpdate = &rollingStatus{Phase: phasePending}
 		for c := range r.eachWorker() {
 			r.names[c.Name] = append([]string{r.graph.deployment(c, hash, 0).Name}, r.olds(c, hash)...)
 		}
 		return nil
 	}
-	r.told.RollingUpdate = &rollingStatus{Phase: phaseInProgress}
+	r.status.RollingUpdate = &rollingStatus{Phase: phaseInProgress}
 	done := true
 	for c := range r.eachWorker() {
 		rolled, err := r.roll(ctx, c, hash)
@@ -123,9 +123,9 @@ func (r *rollOut) rollBack(ctx context.Context, hash string, olds []*appsv1.Depl
 }
 
 func (r *rollOut) complete() {
-	r.told.RollingUpdate = &rollingStatus{Phase: phaseCompleted}
+	r.status.RollingUpdate = &rollingStatus{Phase: phaseCompleted}
 	for c := range r.eachWorker() {
-		r.told.RollingUpdate.UpdatedComponents = append(r.told.RollingUpdate.UpdatedComponents, c.Name)
+		r.status.RollingUpdate.UpdatedComponents = append(r.status.RollingUpdate.UpdatedComponents, c.Name)
 	}
 }
 
