@@ -57,7 +57,7 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	if !live.Settling && c.Withheld == "" {
 		for i := range c.Columns {
 			if c.Columns[i].Mode != api.ModeUnknown {
-				improve(&c.Columns[i], live, sum)
+				improve(&c.Columns[i], live, true)
 			}
 		}
 	}
@@ -81,27 +81,26 @@ func Against(column, other api.Column) api.Column {
 		OutputTokensPerSecond: other.OutputTokensPerSecond.Value, OutputInterval: other.OutputTokensPerSecond.Interval,
 		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
 		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,
-	}, math.Hypot)
+	}, false)
 	return column
 }
 
 const modeNotKnown = "the routing mode of this server is unknown"
 
-// sum joins an interval of a hit ratio that holds at all times with one that stays as it is: both err together or not at
-// all. Speeds have an allowance for their wander, which is more.
-func sum(a, b float64) float64 { return a + b }
-
-// improve fills the improvements of one column; hits joins the intervals of hit ratios.
-func improve(c *api.Column, live Live, hits func(down, up float64) float64) {
+// improve fills the improvements of one column. Live intervals may hold at all times: that of the hit ratio then has no
+// allowance for a wander, as those of speeds have.
+func improve(c *api.Column, live Live, atAllTimes bool) {
 	for _, l := range latencies(c) {
 		q := l.live(&live.Metrics)
-		improveValue(&l.pair.P50, figure{q.P50, q.P50Interval, q.P50Error}, -1, l.margin, l.bothWays, math.Hypot)
-		improveValue(&l.pair.P95, figure{q.P95, q.P95Interval, q.P95Error}, -1, l.margin, l.bothWays, math.Hypot)
+		improveValue(&l.pair.P50, figure{value: q.P50, interval: q.P50Interval, error: q.P50Error}, -1, l.margin, l.bothWays)
+		improveValue(&l.pair.P95, figure{value: q.P95, interval: q.P95Interval, error: q.P95Error}, -1, l.margin, l.bothWays)
 	}
-	improveValue(&c.OutputTokensPerSecond, figure{live.OutputTokensPerSecond, live.OutputInterval, nil}, 1, 0, false, math.Hypot)
-	requests := figure{live.RequestsPerSecond, live.RequestsInterval, nil}
-	improveValue(&c.RequestsPerSecond, requests, 1, 0, false, math.Hypot)
-	improveValue(&c.KVHitRatio, figure{live.KVHitRatio, live.HitInterval, nil}, 1, 0, false, hits)
+	output := figure{value: live.OutputTokensPerSecond, interval: live.OutputInterval}
+	requests := figure{value: live.RequestsPerSecond, interval: live.RequestsInterval}
+	hits := figure{value: live.KVHitRatio, interval: live.HitInterval, addsUp: atAllTimes}
+	improveValue(&c.OutputTokensPerSecond, output, 1, 0, false)
+	improveValue(&c.RequestsPerSecond, requests, 1, 0, false)
+	improveValue(&c.KVHitRatio, hits, 1, 0, false)
 }
 
 // pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
@@ -116,6 +115,7 @@ type figure struct {
 	value    *float64
 	interval *[2]float64
 	error    *float64
+	addsUp   bool // with the other figure's: both intervals leave out the truth together or not at all
 }
 
 // reach is how far the interval reaches without the error on either side, and how far the error.
@@ -137,9 +137,7 @@ const smallest = .05
 // interval of the difference is wider by a margin, in per cent, on either side. The errors of
 // both sides, which are no chance, add up; an outcome that there would be without them is
 // withheld.
-func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool,
-	join func(a, b float64) float64,
-) {
+func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool) {
 	if l.Value == nil || live.value == nil || *l.Value == 0 {
 		return
 	}
@@ -150,16 +148,20 @@ func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays
 		return
 	}
 	down, up, errorDown, errorUp := live.reach(bothWays)
-	wasDown, wasUp, wasErrorDown, wasErrorUp := figure{l.Value, l.Interval, l.Error}.reach(bothWays)
+	was := figure{value: l.Value, interval: l.Interval, error: l.Error}
+	wasDown, wasUp, wasErrorDown, wasErrorUp := was.reach(bothWays)
 	between := func(low, high float64) (api.Outcome, *[2]float64) {
 		low, high = percent(low), percent(high)
 		low, high = min(low, high)-margin, max(low, high)+margin
 		return outcome(l.Improvement.Percent, low, high), &[2]float64{low, high}
 	}
-	// Hypot is what two independent intervals say of a difference: Zou and Donner,
+	// What two independent intervals say of a difference: Zou and Donner,
 	// "Construction of confidence limits about effect measures", Statistics in
 	// Medicine 27 (2008). For symmetric ones that is the root of the sum of squares.
-	low, high := d-join(down, wasUp), d+join(up, wasDown)
+	low, high := d-math.Hypot(down, wasUp), d+math.Hypot(up, wasDown)
+	if live.addsUp {
+		low, high = d-down-wasUp, d+up+wasDown
+	}
 	without, _ := between(low, high)
 	l.Improvement.Outcome, l.Improvement.Interval = between(low-errorDown-wasErrorUp, high+errorUp+wasErrorDown)
 	if without != l.Improvement.Outcome {
