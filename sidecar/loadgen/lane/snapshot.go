@@ -160,22 +160,16 @@ func (l *Lane) Comparison(name string) (api.Comparison, error) {
 
 // compare puts the current step's counted turns beside a baseline.
 func (r *reading) compare(b api.Baseline) api.Comparison {
-	live := baseline.Live{
-		Settling: r.state.Settling, Deployment: r.deployment, Shape: r.state.Shape,
-		Mode: r.state.Mode, Speculation: r.state.Speculation,
-	}
-	if live.Settling {
-		live.SettlingFor = r.settling.Seconds()
-	}
+	var live baseline.Live
 	if r.state.Phase == api.PhaseRunning { // else there is no step under way
 		counted := r.record.Live(r.meter, r.now, r.state.Step.ID)
 		r.process.allow(&counted, r.now)
-		live.Metrics, live.N, live.Seconds = counted.Window.Metrics, counted.OK, counted.Window.Seconds
-		live.KVHitRatio, live.HitInterval = counted.HitRatio, counted.HitInterval
-		if counted.OK > 0 && counted.Window.Seconds > 0 {
-			live.OutputTokensPerSecond, live.OutputInterval = &counted.Window.OutputTokensPerSecond, counted.OutputInterval
-			live.RequestsPerSecond, live.RequestsInterval = &counted.Window.RequestsPerSecond, counted.RequestsInterval
-		}
+		live = Compared(&counted)
+	}
+	live.Settling, live.Deployment, live.Shape = r.state.Settling, r.deployment, r.state.Shape
+	live.Mode, live.Speculation = r.state.Mode, r.state.Speculation
+	if live.Settling {
+		live.SettlingFor = r.settling.Seconds()
 	}
 	live.Withheld = r.disturbed()
 	comparison := baseline.Compare(live, b, r.level())
@@ -186,6 +180,19 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 		comparison.Differences = []api.Difference{}
 	}
 	return comparison
+}
+
+// Compared gives the figures of a report as a baseline is compared with them, without the setting that they are of.
+func Compared(r *stats.Report) baseline.Live {
+	live := baseline.Live{
+		Metrics: r.Window.Metrics, N: r.OK, Seconds: r.Window.Seconds,
+		KVHitRatio: r.HitRatio, HitInterval: r.HitInterval,
+	}
+	if r.OK > 0 && r.Window.Seconds > 0 {
+		live.OutputTokensPerSecond, live.OutputInterval = &r.Window.OutputTokensPerSecond, r.OutputInterval
+		live.RequestsPerSecond, live.RequestsInterval = &r.Window.RequestsPerSecond, r.RequestsInterval
+	}
+	return live
 }
 
 // level is the concurrency that the figures are those of: less than was asked for where

@@ -16,6 +16,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -84,12 +85,7 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
 		is := l.window.Live(l.meter, l.pass(), 1, slo)
-		c := baseline.Compare(baseline.Live{
-			Metrics: is.Window.Metrics, N: is.OK, Seconds: is.Window.Seconds,
-			OutputTokensPerSecond: &is.Window.OutputTokensPerSecond, OutputInterval: is.OutputInterval,
-			RequestsPerSecond: &is.Window.RequestsPerSecond, RequestsInterval: is.RequestsInterval,
-			KVHitRatio: is.HitRatio, HitInterval: is.HitInterval,
-		}, was, 60).Columns[0]
+		c := baseline.Compare(lane.Compared(&is), was, 60).Columns[0]
 		for name, v := range map[string]api.LookedUp{
 			"TTFT p50": c.TTFT.P50, "TTFT p95": c.TTFT.P95, "TPOT p50": c.TPOT.P50, "TPOT p95": c.TPOT.P95,
 			"latency p50": c.Latency.P50, "latency p95": c.Latency.P95,

@@ -15,6 +15,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -68,12 +69,7 @@ func measure(t *testing.T, of setting, looked time.Duration) (m measured) {
 // outcomes compares a step with a row of this target.
 func outcomes(is *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 	b := api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}}
-	column := baseline.Compare(baseline.Live{
-		Metrics: is.Window.Metrics, N: is.OK, Seconds: is.Window.Seconds,
-		OutputTokensPerSecond: &is.Window.OutputTokensPerSecond, OutputInterval: is.OutputInterval,
-		RequestsPerSecond: &is.Window.RequestsPerSecond, RequestsInterval: is.RequestsInterval,
-		KVHitRatio: is.HitRatio, HitInterval: is.HitInterval,
-	}, b, 1).Columns[0]
+	column := baseline.Compare(lane.Compared(is), b, 1).Columns[0]
 	found := map[string]api.Outcome{}
 	for name, value := range map[string]api.LookedUp{
 		"TTFT p50": column.TTFT.P50, "TTFT p95": column.TTFT.P95, "TPOT p50": column.TPOT.P50, "TPOT p95": column.TPOT.P95,

@@ -31,8 +31,8 @@ type onLane struct {
 	side         proof.PairedSide
 }
 
-// lane runs a cluster and gives the turns that ended.
-func lane(mode api.Mode, concurrency int, draws, system uint64, until time.Duration) (all []onLane, err error) {
+// runLane runs a cluster and returns the turns that ended.
+func runLane(mode api.Mode, concurrency int, draws, system uint64, until time.Duration) (all []onLane, err error) {
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
 	o.Mode, o.Seed = mode, system
 	w.Concurrency, w.Seed, w.Turns = concurrency, draws, api.Range{Min: 3, Max: 5}
@@ -100,7 +100,7 @@ func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, truth map[string]
 		group.Go(func() (err error) {
 			var lanes [2][]onLane
 			for i, mode := range modes {
-				lanes[i], err = lane(mode, concurrency, uint64(run+1), uint64(10_000+2*run+i), time.Hour)
+				lanes[i], err = runLane(mode, concurrency, uint64(run+1), uint64(10_000+2*run+i), time.Hour)
 				if err != nil {
 					return err
 				}
