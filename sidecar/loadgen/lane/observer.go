@@ -14,7 +14,7 @@ import (
 // observer turns what a workload tells into samples, rows and numbers.
 type observer struct {
 	lane   *Lane
-	tap    Tap    // nil: nobody hears of the run
+	tap    Tap    // nil: the run is not observed
 	seed   uint64 // of the run's conversations
 	opened int64  // before the run
 	marks  Marks

@@ -170,7 +170,7 @@ func (p *part) note(c *workload.Conversation, status api.ConversationStatus, don
 	p.next.Conversations = append(p.next.Conversations, lane.ConversationOf(p.lane, c, status, done, ended))
 }
 
-// TurnStarted marks the turn with the step in which it begins, as the server has told it.
+// TurnStarted marks the turn with the step in which it begins, by the latest order.
 func (p *part) TurnStarted(t *workload.Turn) { p.marks.Begin(t, p.order.Load().Step) }
 
 // Chunk counts tokens as they arrive.

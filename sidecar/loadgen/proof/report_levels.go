@@ -23,7 +23,7 @@ type levelTest struct {
 }
 
 // judgeLevels judges the levels of a sweep: one variance for all levels of a quantity, since a few repeats of one level
-// tell little of it, and Holm's procedure over all that is named, so that a report on equal modes names any level in 5 %.
+// say little of it, and Holm's procedure over all that is named: a report on equal modes names a level in 5 % of cases.
 // The other quantities of the tables are judged in the same way, by themselves. A sweep of one repeat has its spans'
 // parts in the place of repeats.
 func (r *Report) judgeLevels() {

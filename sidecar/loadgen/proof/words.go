@@ -324,8 +324,8 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
 	case uninformative(m):
-		return "these levels do not tell what " + name + " sustains: its p95 changes too little with load, next to its " +
-			"scatter, to say where it meets the SLOs"
+		return "these levels do not show what " + name + " sustains: its p95 changes too little with load, next to " +
+			"its scatter, to say where it meets the SLOs"
 	case unsure(m):
 		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:
@@ -354,7 +354,7 @@ func sustained(m *api.ModeCapacity) string {
 	case m.Level == nil:
 		return "not known"
 	case uninformative(m):
-		return "cannot be told"
+		return "cannot be determined"
 	case unsure(m):
 		return "perhaps none"
 	case *m.Level == 0:

@@ -43,7 +43,7 @@ func TestSGLang(t *testing.T) {
 		assert.Equal(t, fmt.Sprint(i), w.GPUs[0].Index, w.Name)
 	}
 	metrics := families(t, b.base)
-	assert.NotContains(t, metrics, "loadgen_cached_tokens_total", "nobody tells of them")
+	assert.NotContains(t, metrics, "loadgen_cached_tokens_total", "not reported")
 	assert.Contains(t, metrics, "loadgen_input_tokens_total")
 	b.drain(t)
 }

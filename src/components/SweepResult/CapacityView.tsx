@@ -49,7 +49,7 @@ function levelText({ level, interval, above, tested }: ModeCapacity): string {
     return 'not known yet';
   }
   if (interval?.[0] === 0 && above) {
-    return 'cannot be told from these levels';
+    return 'cannot be determined from these levels';
   }
   if (level > 0) {
     return withInterval(level, interval, above);

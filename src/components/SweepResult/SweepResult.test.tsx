@@ -128,7 +128,7 @@ describe('the verdict', () => {
       ],
     };
     show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
-    expect(await screen.findByText('cannot be told from these levels')).toBeInTheDocument();
+    expect(await screen.findByText('cannot be determined from these levels')).toBeInTheDocument();
     expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
     expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
     expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
