@@ -10,7 +10,8 @@ import (
 )
 
 // header is what the load generator writes, in its order.
-const header = "lane,conversation,turn,request_id,step,status,error_class,started,ended,ttft_seconds,tpot_seconds,prompt_tokens,cached_tokens,output_tokens,worker\r\n"
+const header = "lane,conversation,turn,request_id,step,status,error_class,started,ended,ttft_seconds,tpot_seconds," +
+	"prompt_tokens,cached_tokens,output_tokens,worker\r\n"
 
 func TestReadTurns(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -21,7 +22,8 @@ func TestReadTurns(t *testing.T) {
 	require.Len(t, turns, 2)
 	want := Turn{
 		Conversation: "c-1", Number: 2, Status: TurnOK, Started: noon, Ended: noon.Add(20500 * time.Millisecond),
-		TTFT: new(.25), TPOT: new(.026), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830), Worker: "77",
+		TTFT: new(.25), TPOT: new(.026), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830),
+		Worker: "77",
 	}
 	assert.Equal(t, want, turns[0])
 	assert.Equal(t, ErrorTimeout, turns[1].ErrorClass)

@@ -693,17 +693,19 @@ type Difference struct {
 
 // Comparison is the live step beside a baseline at the same concurrency.
 type Comparison struct {
-	Name        string   `json:"name"`
-	Title       string   `json:"title"`
-	Concurrency int      `json:"concurrency"`
-	Settling    bool     `json:"settling"`
-	SettlingFor float64  `json:"settling_for_seconds"` // seconds of counted turns still missing
-	Seconds     float64  `json:"seconds"`              // how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour
-	N           int      `json:"n"`                    // counted turns in Live
-	Live        Metrics  `json:"live"`                 // of the step's counted turns
-	LiveOutput  *float64 `json:"live_output_tokens_per_second,omitempty"`
-	LiveRPS     *float64 `json:"live_requests_per_second,omitempty"`
-	LiveKV      *float64 `json:"live_kv_hit_ratio,omitempty"`
+	Name        string  `json:"name"`
+	Title       string  `json:"title"`
+	Concurrency int     `json:"concurrency"`
+	Settling    bool    `json:"settling"`
+	SettlingFor float64 `json:"settling_for_seconds"` // seconds of counted turns still missing
+	// Seconds is how much time the live figures are of: whole batches of the step since its first counted turn, at most an
+	// hour.
+	Seconds    float64  `json:"seconds"`
+	N          int      `json:"n"`    // counted turns in Live
+	Live       Metrics  `json:"live"` // of the step's counted turns
+	LiveOutput *float64 `json:"live_output_tokens_per_second,omitempty"`
+	LiveRPS    *float64 `json:"live_requests_per_second,omitempty"`
+	LiveKV     *float64 `json:"live_kv_hit_ratio,omitempty"`
 
 	// The 95 % intervals of the three above, which hold however often they are looked at; nil where there are too few
 	// batches.
@@ -921,38 +923,39 @@ type ModeRequest struct {
 
 // Turn is one request and its answer.
 type Turn struct {
-	Lane             string      `json:"lane"`
-	Conversation     string      `json:"conversation"`
-	Number           int         `json:"number"` // from 1
-	RequestID        string      `json:"request_id"`
-	Step             int64       `json:"step"`
-	Concurrency      int         `json:"concurrency"` // target of the step it began in
-	Mode             Mode        `json:"mode"`
-	Speculation      Speculation `json:"speculation"`
-	Counted          bool        `json:"counted"` // ended in a settled step, after all turns that had begun before it settled
-	Status           TurnStatus  `json:"status"`
-	ErrorClass       ErrorClass  `json:"error_class,omitempty"`
-	ErrorMessage     string      `json:"error_message,omitempty"`
-	Started          time.Time   `json:"started"`
-	Ended            time.Time   `json:"ended"`
-	TTFT             *float64    `json:"ttft,omitempty"`
-	FirstAnswer      *float64    `json:"first_answer,omitempty"` // to the first token after any reasoning
-	TPOT             *float64    `json:"tpot,omitempty"`
-	ITLP50           *float64    `json:"itl_p50,omitempty"`
-	ITLP95           *float64    `json:"itl_p95,omitempty"`
-	ITLEstimated     bool        `json:"itl_estimated,omitempty"`
-	Latency          *float64    `json:"latency,omitempty"`
-	PromptTokens     *int        `json:"prompt_tokens,omitempty"`
-	CachedTokens     *int        `json:"cached_tokens,omitempty"`
-	OutputTokens     *int        `json:"output_tokens,omitempty"`
-	TokenSource      string      `json:"token_source,omitempty"` // usage or chunks
-	FinishReason     string      `json:"finish_reason,omitempty"`
-	Worker           string      `json:"worker,omitempty"`          // decimal instance id
-	PredictedRatio   *float64    `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
-	QueueDepth       *int        `json:"queue_depth,omitempty"`
-	ServerTTFT       *float64    `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
-	UserMessage      string      `json:"user_message,omitempty"`
-	AssistantMessage string      `json:"assistant_message,omitempty"`
+	Lane         string      `json:"lane"`
+	Conversation string      `json:"conversation"`
+	Number       int         `json:"number"` // from 1
+	RequestID    string      `json:"request_id"`
+	Step         int64       `json:"step"`
+	Concurrency  int         `json:"concurrency"` // target of the step it began in
+	Mode         Mode        `json:"mode"`
+	Speculation  Speculation `json:"speculation"`
+	// Counted: it ended in a settled step, after all turns that had begun before it settled.
+	Counted          bool       `json:"counted"`
+	Status           TurnStatus `json:"status"`
+	ErrorClass       ErrorClass `json:"error_class,omitempty"`
+	ErrorMessage     string     `json:"error_message,omitempty"`
+	Started          time.Time  `json:"started"`
+	Ended            time.Time  `json:"ended"`
+	TTFT             *float64   `json:"ttft,omitempty"`
+	FirstAnswer      *float64   `json:"first_answer,omitempty"` // to the first token after any reasoning
+	TPOT             *float64   `json:"tpot,omitempty"`
+	ITLP50           *float64   `json:"itl_p50,omitempty"`
+	ITLP95           *float64   `json:"itl_p95,omitempty"`
+	ITLEstimated     bool       `json:"itl_estimated,omitempty"`
+	Latency          *float64   `json:"latency,omitempty"`
+	PromptTokens     *int       `json:"prompt_tokens,omitempty"`
+	CachedTokens     *int       `json:"cached_tokens,omitempty"`
+	OutputTokens     *int       `json:"output_tokens,omitempty"`
+	TokenSource      string     `json:"token_source,omitempty"` // usage or chunks
+	FinishReason     string     `json:"finish_reason,omitempty"`
+	Worker           string     `json:"worker,omitempty"`          // decimal instance id
+	PredictedRatio   *float64   `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
+	QueueDepth       *int       `json:"queue_depth,omitempty"`
+	ServerTTFT       *float64   `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
+	UserMessage      string     `json:"user_message,omitempty"`
+	AssistantMessage string     `json:"assistant_message,omitempty"`
 }
 
 // Conversation is a row of the list; Turns is filled in its detail only.

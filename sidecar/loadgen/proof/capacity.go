@@ -69,15 +69,15 @@ func (p CapacityPlan) Validate() error {
 // the second stops being better, or begins to. It is a state machine like [Trial], and
 // its JSON is all of its state.
 //
-// Both are the same question, of where in a row of levels a limit begins to be missed: an SLO, or the order of the modes
-// that the lowest levels have. More load makes nothing faster, so the figures rise with the level: isotonic regression
-// over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the interval of 95 %; see
-// [decide.Capacity]. The variance of a span is that between spans of one level, of all levels together. With two SLOs,
+// Both are the same question, of where in a row of levels a limit begins to be missed: an SLO, or the order of the
+// modes that the lowest levels have. More load makes nothing faster, so the figures rise with the level: isotonic
+// regression over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the interval
+// of 95 %; see [decide.Capacity]. The variance of a span is that between spans of one level, of all levels together. With two SLOs,
 // the one that is missed first counts. A level that certainly misses by itself ends the row, whatever lies above.
 //
 // First each level of the scan is measured once in every mode. Then comes, question by question, whichever level within
-// the interval, or out of order, was measured least often, up to [maxRepeats] times, and the middle of the gap around the estimate once its
-// ends were measured twice, down to the resolution.
+// the interval, or out of order, was measured least often, up to [maxRepeats] times, and the middle of the gap around
+// the estimate once its ends were measured twice, down to the resolution.
 type Capacity struct {
 	Plan CapacityPlan `json:"plan"`
 	Done []Done       `json:"done"`
@@ -152,7 +152,10 @@ type task struct{ level, mode int }
 
 // span is that of a task. The k-th spans of a level hold the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
-	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level, Seconds: c.Plan.Seconds}
+	s := Span{
+		Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level,
+		Seconds: c.Plan.Seconds,
+	}
 	if n := len(c.Done); n > 0 {
 		s.Number = c.Done[n-1].Number + 1
 	}

@@ -45,8 +45,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// execute runs a prepared statement.
-func (s *Store) execute(ctx context.Context, tx *sql.Tx, query string, args ...any) (sql.Result, error) {
+// executePrepared runs a statement of [Store.prepare].
+func (s *Store) executePrepared(ctx context.Context, tx *sql.Tx, query string, args ...any) (sql.Result, error) {
 	statement := tx.StmtContext(ctx, s.prepared[query])
 	defer statement.Close()
 	return statement.ExecContext(ctx, args...)
@@ -66,7 +66,7 @@ func (s *Store) SaveNewConversation(c api.Conversation) {
 
 func (s *Store) saveConversation(c api.Conversation, query string) {
 	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
-		_, err := s.execute(ctx, tx, query,
+		_, err := s.executePrepared(ctx, tx, query,
 			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
 			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
 		return err
@@ -86,7 +86,7 @@ func (s *Store) SaveTurn(t api.Turn) {
 			return err
 		}
 		values := []any{t.Lane, t.Step, t.Ended.UnixNano(), data, user, assistant, t.Conversation, t.Number}
-		done, err := s.execute(ctx, tx, insertTurn, values...)
+		done, err := s.executePrepared(ctx, tx, insertTurn, values...)
 		if err != nil {
 			return err
 		}
