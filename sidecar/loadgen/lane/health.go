@@ -27,6 +27,10 @@ const finalFor = 30 * time.Second
 // noticeFrom is the number of answers with the same peculiarity from which it is reported.
 const noticeFrom = 3
 
+// burstsFrom is the share of answers in bursts from which they are reported. A client that was kept from running for a
+// moment reads a few answers in bursts too, whatever the server did.
+const burstsFrom = .05
+
 // target watches whether the target can serve, and probes its extensions before
 // the first turn and again after it was lost, since another server may have
 // come back. It is a [workload.Sender].
@@ -288,7 +292,7 @@ func (t *target) notices() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if n := t.answers.buffered; n >= noticeFrom {
+	if n := t.answers.buffered; n >= noticeFrom && float64(n) >= burstsFrom*float64(t.answers.all) {
 		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
 			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
 	}

@@ -201,4 +201,6 @@ func TestNoticesOfTheTarget(t *testing.T) {
 		assert.Contains(t, notices(b), "list of models lacks")
 		require.NoError(t, b.view.Ready())
 	})
+	few := target{client: &fake{}, answers: peculiar{all: 502, buffered: 4}}
+	assert.Empty(t, few.notices(), "a few answers in bursts among many")
 }
