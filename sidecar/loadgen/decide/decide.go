@@ -2,6 +2,7 @@ package decide
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -41,10 +42,11 @@ func (m Metric) margin(shown float64) float64 {
 // Plan is what a trial asks, fixed before its first block.
 type Plan struct {
 	Arms       int      `json:"arms"`
-	Metrics    []Metric `json:"metrics"`     // the first one decides
-	Alpha      float64  `json:"alpha"`       // of all looks and pairs of arms together
-	Margin     float64  `json:"margin"`      // the smallest difference of interest, as it is shown
-	MaxSeconds float64  `json:"max_seconds"` // of all blocks; no block begins that would take longer
+	Metrics    []Metric `json:"metrics"`                // the first one decides
+	Alpha      float64  `json:"alpha"`                  // of all looks and pairs of arms together
+	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as it is shown
+	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; no block begins that would take longer
+	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
 	// Prior is what earlier trials on this target say of the first metric's variance; see [Moderate].
 	Prior Variance `json:"prior"`
 	// Known keeps the boundaries between calls of [Decide]; nil computes them anew.
@@ -147,13 +149,19 @@ func Decide(p Plan, blocks []Block) Decision {
 	}
 	s := state{Plan: p, shown: map[[3]int]int{}, deviation: map[[3]int][]float64{}}
 	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
-		s.look(&d, blocks[:k])
+		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
+			s.look(&d, blocks[:k])
+		}
 	}
 	if len(d.Looks) == 0 && len(blocks) > 0 && next(d.Left, blocks) > p.MaxSeconds {
 		d.Verdict = TimeOver
 	}
 	return d
 }
+
+// due says whether there is a look after so many blocks: after each of the first 32, then after every second, and so
+// on, 16 to an octave. More looks cost much to compute and decide hardly sooner.
+func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 }
 
 // next is how much time there must be for another block.
 func next(left []int, blocks []Block) float64 {

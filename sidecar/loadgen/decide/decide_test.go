@@ -236,3 +236,34 @@ func TestModerate(t *testing.T) {
 	assert.InDelta(t, math.Pi*math.Pi/6, trigamma(1), 1e-9)
 	assert.InDelta(t, math.Pi*math.Pi/2, trigamma(.5), 1e-9)
 }
+
+// A large difference and none at all are over soon; one that is hidden by the scatter is not within the time.
+func TestExpected(t *testing.T) {
+	for _, sideBySide := range []bool{false, true} {
+		p := Plan{Arms: 2, Metrics: []Metric{{Name: "ttft", LessIsBetter: true}}, Alpha: .05, Margin: .05, MaxSeconds: 3600, SideBySide: sideBySide}
+		for _, row := range []struct {
+			estimate, se float64
+			want         int
+		}{{-.3, .02, 2}, {0, .005, 2}, {-.1, .03, 3}, {-.03, .2, 0}} {
+			n := Expected(p, &Comparison{Estimate: row.estimate, SE: row.se}, 2, 600)
+			assert.InDelta(t, row.want, n, 1, "%v ± %v", row.estimate, row.se)
+		}
+		assert.Zero(t, Expected(p, &Comparison{Estimate: -1, SE: .01}, 1, 2000), "two blocks do not fit")
+	}
+	assert.Less(t, Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600, SideBySide: true}, .01, 600),
+		Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600}, .01, 600), "four runs in a block say more than three")
+}
+
+// Long trials look less often: 16 times while their blocks double.
+func TestLooksOfALongTrial(t *testing.T) {
+	looks := 0
+	for n := 1; n <= 1024; n++ {
+		if due(n) {
+			looks++
+		}
+		if n <= 32 {
+			assert.True(t, due(n))
+		}
+	}
+	assert.Equal(t, 32+5*16, looks)
+}

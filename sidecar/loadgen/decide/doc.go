@@ -15,6 +15,5 @@
 //	}
 //
 // A run is repeated for faults of the client or of the switch alone, never for what the target did: a failed turn is an
-// observation. Trials do not use the package yet. docs/statistics.md has the formulas with their sources and the error
-// rates on simulated spans.
+// observation. docs/statistics.md has the formulas with their sources and the error rates on simulated spans.
 package decide

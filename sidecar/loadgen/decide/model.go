@@ -10,7 +10,7 @@ import (
 // leastDegrees is how many degrees of freedom must be left for the order within blocks to be taken out.
 const leastDegrees = 4
 
-// observation is one run's value on the scale of differences.
+// observation is one run's value on the scale of differences; those of a block follow those of the block before.
 type observation struct {
 	arm, block int
 	at, y      float64
@@ -36,8 +36,11 @@ type Variance struct {
 // The slope takes out what grows evenly over a block, or what two lanes differ in. It waits until leastDegrees are left
 // without it; before that it inflates the variance, and the order within a block balances the estimates.
 func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
-	blocks := map[int][]observation{}
+	var blocks [][]observation
 	for _, o := range all {
+		if o.block == len(blocks) {
+			blocks = append(blocks, nil)
+		}
 		blocks[o.block] = append(blocks[o.block], o)
 	}
 	df, slope := degrees(len(all), len(blocks), arms)

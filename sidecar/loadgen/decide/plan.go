@@ -15,26 +15,12 @@ const Power = .8
 // many seconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
 // [LeastBlocks] fit into the time.
 func Detectable(p Plan, variance, blockSeconds float64) float64 {
-	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))
-	if blocks < LeastBlocks || !(blockSeconds > 0 && variance >= 0) {
+	s, looks, t := p.ahead(blockSeconds)
+	if looks == nil || !(variance >= 0) {
 		return math.NaN()
 	}
-	per, runs := 2., p.Arms // variance of a difference in one block, in those of a run
-	if p.Arms == 2 {
-		per, runs = 1.5, 3
-	}
-	var looks []Look
-	for n := LeastBlocks; n <= blocks; n++ {
-		df, _ := degrees(n*runs, n, p.Arms)
-		looks = append(looks, Look{n, float64(n) / float64(blocks), float64(df) + p.Prior.DF})
-	}
-	s := state{Plan: p}
-	t := slices.Clone(p.Known.at(s.pairAlpha(), looks))
-	for i, z := range t {
-		t[i] = toStudent(z, looks[i].DF)
-	}
 	chi := distuv.ChiSquared{K: looks[len(looks)/2].DF}
-	one := math.Sqrt(variance * per)
+	one := math.Sqrt(variance * s.perBlock())
 	return solve(0, 60*one, func(difference float64) float64 {
 		found := 0.
 		for i := range nodes {
@@ -43,6 +29,66 @@ func Detectable(p Plan, variance, blockSeconds float64) float64 {
 		}
 		return Power - found
 	})
+}
+
+// Expected returns after how many blocks a trial of two arms is over, as likely as not, if a comparison of the first
+// metric after so many blocks has the truth: once the interval excludes 0, or lies within the margin. It is 0 where the
+// time is over before.
+func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
+	_, looks, t := p.ahead(blockSeconds)
+	within := p.Metrics[0].margin(p.Margin) - math.Abs(c.Estimate)
+	narrow := p.Known.at(equivalence, looks)
+	for i, l := range looks {
+		se := c.SE * math.Sqrt(float64(blocks)/float64(l.Blocks))
+		if t[i]*se < math.Abs(c.Estimate) || toStudent(narrow[i], l.DF)*se < within {
+			return l.Blocks
+		}
+	}
+	return 0
+}
+
+// ahead returns the looks of a trial whose blocks take so many seconds, with the critical values of Student's t; none
+// where fewer than [LeastBlocks] fit into the time.
+func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
+	s = state{Plan: p}
+	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))
+	if blocks < LeastBlocks || !(blockSeconds > 0) {
+		return s, nil, nil
+	}
+	for n := LeastBlocks; n <= blocks; n++ {
+		if !due(n) && n < blocks {
+			continue
+		}
+		df, _ := degrees(n*s.runs(), n, p.Arms)
+		looks = append(looks, Look{n, float64(n) / float64(blocks), float64(df) + p.Prior.DF})
+	}
+	t = slices.Clone(p.Known.at(s.pairAlpha(), looks))
+	for i, z := range t {
+		t[i] = toStudent(z, looks[i].DF)
+	}
+	return s, looks, t
+}
+
+// runs is how many there are in a block.
+func (s *state) runs() int {
+	switch {
+	case s.Arms != 2:
+		return s.Arms
+	case s.SideBySide:
+		return 4
+	}
+	return 3
+}
+
+// perBlock is the variance of a difference in one block, in those of a run.
+func (s *state) perBlock() float64 {
+	switch {
+	case s.Arms != 2:
+		return 2
+	case s.SideBySide:
+		return 1
+	}
+	return 1.5
 }
 
 // nodes is over how many estimates of the variance the power is averaged.
