@@ -54,6 +54,7 @@ var routes = map[string]access{
 
 	"GET /sweeps":                  see,
 	"POST /sweeps":                 operate,
+	"POST /sweeps/outlook":         operate,
 	"GET /sweeps/{id}":             see,
 	"PATCH /sweeps/{id}":           operate,
 	"DELETE /sweeps/{id}":          operate,

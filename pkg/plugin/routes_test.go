@@ -70,6 +70,7 @@ var calls = map[string]struct {
 
 	"GET /sweeps":                  {"sweeps", "", anyRole, ""},
 	"POST /sweeps":                 {"sweeps?lane=main", `{"kind":"trial","levels":[120]}`, operators, ""},
+	"POST /sweeps/outlook":         {"sweeps/outlook?lane=main", `{"kind":"trial"}`, operators, ""},
 	"GET /sweeps/{id}":             {"sweeps/a1", "", anyRole, ""},
 	"PATCH /sweeps/{id}":           {"sweeps/a1", `{"state":"paused"}`, operators, ""},
 	"DELETE /sweeps/{id}":          {"sweeps/a1", "", operators, ""},

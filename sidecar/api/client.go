@@ -285,6 +285,11 @@ func (c *Client) StartSweep(ctx context.Context, lane string, req SweepRequest) 
 	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps"), req, &s)
 }
 
+// SweepOutlook says what a sweep can find that is not begun.
+func (c *Client) SweepOutlook(ctx context.Context, lane string, req SweepRequest) (o SweepOutlook, err error) {
+	return o, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps", "outlook"), req, &o)
+}
+
 // Sweep gives a sweep with what it has measured so far.
 func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
 	return s, c.item(ctx, nil, "sweeps", id, &s)

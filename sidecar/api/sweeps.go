@@ -59,12 +59,12 @@ type SweepRequest struct {
 	// sweep, not: it is of one cluster then.
 	Together *bool   `json:"together,omitempty"`
 	SLO      *SLO    `json:"slo,omitempty"`         // default: the settings'
-	Seed     *uint64 `json:"seed,omitempty,string"` // of the order of the spans, and of what the conversations are like
+	Seed     *uint64 `json:"seed,omitempty,string"` // of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1
 }
 
 // SweepMetrics are the metrics that a trial compares, in the order of tables: those that
 // may be primary.
-var SweepMetrics = []string{"ttft_p95", "ttft_p50", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput"}
+var SweepMetrics = []string{"ttft_mean", "ttft_p95", "ttft_p50", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput"}
 
 // Bounds of a [SweepRequest] as a whole.
 const (
@@ -255,7 +255,7 @@ type SweepCause string
 // The causes.
 const (
 	CauseOperator SweepCause = "operator" // somebody paused, cancelled or stopped it, and can let it go on
-	CauseTarget   SweepCause = "target"   // the target failed in the same span twice
+	CauseTarget   SweepCause = "target"   // the target failed in the same span twice, or answered nothing in both modes of a trial
 	CauseMode     SweepCause = "mode"     // the cluster could not be brought to a mode
 	CauseDisk     SweepCause = "disk"     // what was measured could not be stored yet; it goes on by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
@@ -339,7 +339,7 @@ const (
 // SweepNow is the span under way.
 type SweepNow struct {
 	Number      int        `json:"number"`  // from 0; the same when it is repeated
-	Attempt     int        `json:"attempt"` // 1, or 2 where the first was spoiled
+	Attempt     int        `json:"attempt"` // 1, or more where those before were spoiled
 	Arm         string     `json:"arm,omitempty"`
 	Lane        string     `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState  `json:"mode"`
@@ -356,7 +356,7 @@ type SweepNow struct {
 type SweepSpan struct {
 	Number      int       `json:"number"`
 	Attempt     int       `json:"attempt"`
-	Arm         string    `json:"arm,omitempty"`  // of a trial: pilot, a or b
+	Arm         string    `json:"arm,omitempty"`  // of a trial: a or b; of one on pairs, also pilot
 	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState `json:"mode"`
 	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; empty: not known
@@ -370,6 +370,7 @@ type SweepSpan struct {
 	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it; of spans that ran together, its share
 	Turns       int       `json:"turns"`           // that ended well while it counted
 	Failed      int       `json:"failed"`
+	Actual      *float64  `json:"actual,omitempty"`  // conversations in progress while it counted, mean
 	Cold        string    `json:"cold"`              // how its caches were made cold: emptied, or nonce
 	Spoiled     string    `json:"spoiled,omitempty"` // why it does not count
 	// FirstTurns is whether the caches were cold, as the first turns show; nil: it is not known.
@@ -401,41 +402,108 @@ type SweepCauses struct {
 	EngineTTFT     *float64 `json:"engine_ttft_seconds,omitempty"` // p95 of the time to the first token as the server told it with its turns
 }
 
-// TrialDifference is what a trial knows of one metric. The difference is (B − A)/A of times
-// and rates, and B − A of shares.
+// TrialDifference is what a trial shows of one metric. The difference is (B − A)/A of times and rates, and B − A of
+// shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
-	Metric     string     `json:"metric"`
-	A          float64    `json:"a"` // mean over the spans, the geometric one of times and rates
-	B          float64    `json:"b"`
-	Difference float64    `json:"difference"`
-	Interval   [2]float64 `json:"interval"` // 95 %, over all looks together
-	Outcome    string     `json:"outcome"`  // what the interval says: as the verdict of a [TrialState]
-	Basis      string     `json:"basis"`    // what its width rests on: sections of the spans, or pairs of them
+	Metric     string      `json:"metric"`
+	A          float64     `json:"a"` // mean over the spans, the geometric one of times and rates
+	B          float64     `json:"b"`
+	Difference float64     `json:"difference"`
+	Interval   *[2]float64 `json:"interval,omitempty"` // 95 %, over all looks together; absent: it has no bounds yet
+	Outcome    string      `json:"outcome"`            // what the interval says: as the verdict of a [TrialState]
+	// NotWorse are those of a and b that are certainly not worse than the other by the smallest difference of interest.
+	NotWorse []TrialArm `json:"not_worse,omitempty"`
+	Basis    string     `json:"basis,omitempty"` // of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
 }
 
-// TrialLook is what a trial knew of the metric that decides after so many pairs of spans.
+// TrialArm is one of the two modes that a trial compares.
+type TrialArm string
+
+// The arms: the second is compared with the first.
+const (
+	TrialArmA TrialArm = "a"
+	TrialArmB TrialArm = "b"
+)
+
+// TrialLook is what a trial showed of the metric that decides at one of its looks.
 type TrialLook struct {
-	Pairs      int        `json:"pairs"`
-	Difference float64    `json:"difference"`
-	Interval   [2]float64 `json:"interval"` // 95 %, over all looks together
+	Blocks     int         `json:"blocks,omitempty"` // whole ones so far
+	Pairs      int         `json:"pairs,omitempty"`  // of a trial on pairs: so far
+	Difference float64     `json:"difference"`
+	Interval   *[2]float64 `json:"interval,omitempty"` // 95 %, over all looks together; absent: it has no bounds yet
 }
+
+// TrialMethod is how a trial decides.
+type TrialMethod string
+
+// The methods.
+const (
+	TrialOnBlocks TrialMethod = "blocks"
+	TrialOnPairs  TrialMethod = "pairs" // of earlier versions; such trials can only be read
+)
 
 // TrialState is how a trial stands.
 type TrialState struct {
-	// Verdict is running, b_better, a_better, no_difference (the smallest difference of
-	// interest is excluded both ways) or time_over (undecided).
-	Verdict string           `json:"verdict"`
-	Pairs   int              `json:"pairs"`
-	Primary *TrialDifference `json:"primary,omitempty"`
-	Looks   []TrialLook      `json:"looks"` // at the metric that decides, after each pair
+	Method TrialMethod `json:"method"`
+	// Verdict is running, b_better, a_better, trade_off (one is better and fails more turns than the other),
+	// no_difference (the smallest difference of interest is excluded both ways) or time_over (undecided).
+	Verdict  string           `json:"verdict"`
+	Blocks   int              `json:"blocks"`          // whole ones; there is no look before the second
+	Pairs    int              `json:"pairs,omitempty"` // of a trial on pairs
+	Failures *TrialFailures   `json:"failures,omitempty"`
+	Primary  *TrialDifference `json:"primary,omitempty"`
+	// Final is the estimate at the stop: median-unbiased, while that of [TrialState.Primary] is on average too large
+	// where a trial stops early.
+	Final *TrialFinal `json:"final,omitempty"`
+	Looks []TrialLook `json:"looks"` // at the metric that decides
 	// Boundaries are the ends of the differences that are of no interest: an interval
 	// between them decides for no difference. The lower one of relative differences is −s/(1+s),
 	// which undoes a rise by s.
 	Boundaries [2]float64        `json:"boundaries"`
-	Others     []TrialDifference `json:"others"` // with intervals that hold for all of them together
-	// Assumed is the difference that the time left is estimated for: the present
-	// estimate, or before the first pair twice the smallest of interest.
-	Assumed *float64 `json:"assumed,omitempty"`
+	Others     []TrialDifference `json:"others"` // outcomes by Holm's procedure over all of them
+	// Assumed is the difference that the time left is estimated for: the present estimate.
+	Assumed    *float64         `json:"assumed,omitempty"`
+	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
+	Variance   *TrialVariance   `json:"variance,omitempty"`   // of the metric that decides, for later trials on this target
+	// BlockSeconds is what the latest block took, with switches and warm-up; 0 before the first.
+	BlockSeconds float64 `json:"block_seconds,omitempty"`
+	// KeepsLanes says that each of two lanes kept its mode: the trial compares targets as well as modes.
+	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+}
+
+// TrialFailures are the turns of a trial that failed.
+type TrialFailures struct {
+	A TrialFailed `json:"a"`
+	B TrialFailed `json:"b"`
+	// More is which of them certainly fails more turns; empty: neither.
+	More TrialArm `json:"more,omitempty"`
+}
+
+// TrialFailed is how many of an arm's turns failed.
+type TrialFailed struct {
+	Failed int `json:"failed"`
+	Ended  int `json:"ended"` // all that ended, the failed among them
+}
+
+// TrialFinal is a trial's estimate at the stop.
+type TrialFinal struct {
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"` // 95 %
+}
+
+// TrialDetectable is what a trial can find.
+type TrialDetectable struct {
+	Difference   float64 `json:"difference"`      // the smallest one, in either direction, that is found in a share of trials
+	Power        float64 `json:"power"`           // that share
+	Seconds      float64 `json:"seconds"`         // the trial's time limit
+	BlockSeconds float64 `json:"block_seconds"`   // what a block takes
+	Trial        string  `json:"trial,omitempty"` // id of the trial whose spans it is computed from; absent: the first block of this one
+}
+
+// TrialVariance is by how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates.
+type TrialVariance struct {
+	Value            float64 `json:"value"`
+	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
 }
 
 // Capacity is what a capacity search has found.
@@ -469,6 +537,13 @@ type Crossing struct {
 	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 where the order is not certain at the lowest level
 	Above    bool    `json:"above,omitempty"`    // at no level is the order certain to have turned: the interval ends at the highest, or beyond it
 	Below    string  `json:"below"`              // which is better below: a or b
+}
+
+// SweepOutlook says before a sweep starts what it can find.
+type SweepOutlook struct {
+	Request    SweepRequest     `json:"request"`              // with all defaults filled in, but for the seed of a trial, which is drawn
+	Detectable *TrialDetectable `json:"detectable,omitempty"` // of a trial; absent: no such trial was run on this target
+	Words      []string         `json:"words"`                // the same, in sentences
 }
 
 // SweepBaselineRequest makes a baseline of a sweep's rows.

@@ -24,6 +24,7 @@ import type {
   Sweep,
   SweepBaselineRequest,
   SweepList,
+  SweepOutlook,
   SweepRequest,
   SweepState,
   Twin,
@@ -64,7 +65,7 @@ export function compareWith(client: Client, lane: string, baseline: string): Pro
 /** All baselines, page by page. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
   const all: Baseline[] = [];
-  for (let path = '/baselines'; ; ) {
+  for (let path = '/baselines'; ;) {
     const page = await client.get<{ baselines: Baseline[]; next_cursor?: string }>(path);
     all.push(...page.baselines);
     if (!page.next_cursor) {
@@ -225,6 +226,11 @@ export function listSweeps(client: Client): Promise<SweepList> {
 /** Begins a trial, a sweep or a capacity search on a lane; a problem of status 409 while another one is in progress. */
 export function startSweep(client: Client, lane: string, request: SweepRequest): Promise<Sweep> {
   return client.write('POST', lanePath('/sweeps', lane), request);
+}
+
+/** What a trial can find that is not begun. */
+export function readOutlook(client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> {
+  return client.write('POST', lanePath('/sweeps/outlook', lane), request);
 }
 
 /** A sweep with what it has measured so far. */

@@ -503,6 +503,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sweeps/outlook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Says what a trial can find in its time, without beginning it */
+        post: operations["sweepOutlook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sweeps/{id}": {
         parameters: {
             query?: never;
@@ -2164,7 +2181,7 @@ export interface components {
              * @description of a trial: the metric that decides
              * @enum {string}
              */
-            primary?: "ttft_p95" | "ttft_p50" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
+            primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
             /** @description of a trial: the smallest difference of interest, relative, of shares in points */
             smallest?: number;
             /** @description of a sweep: spans of each level and mode */
@@ -2184,7 +2201,7 @@ export interface components {
             /** @description of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
             together?: boolean;
             slo?: components["schemas"]["SLO"];
-            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like */
+            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1 */
             seed?: string;
         };
         /**
@@ -2393,6 +2410,15 @@ export interface components {
             /** @description that may be primary */
             metrics: string[];
         };
+        /** @description What a trial can find that is not begun. */
+        SweepOutlook: {
+            /** @description with all defaults filled in, but for the seed of a trial, which is drawn */
+            request: components["schemas"]["SweepRequest"];
+            /** @description of a trial; absent: no such trial was run on this target */
+            detectable?: components["schemas"]["TrialDetectable"];
+            /** @description the same, in sentences */
+            words: string[];
+        };
         /**
          * @description The state of a sweep. It stays running while no load generator runs: the next one on its data directory resumes it. The last three are final.
          * @enum {string}
@@ -2427,7 +2453,7 @@ export interface components {
             baseline?: string;
         };
         /**
-         * @description What blocks a sweep, or has ended it. operator: someone paused, cancelled or stopped it; target: the target failed in the same span twice; mode: the cluster could not be switched to a mode; disk: results could not be stored yet, and it resumes by itself; internal: an error of the load generator itself.
+         * @description What blocks a sweep, or has ended it. operator: someone paused, cancelled or stopped it; target: the target failed in the same span twice, or answered nothing in both modes of a trial; mode: the cluster could not be switched to a mode; disk: results could not be stored yet, and it resumes by itself; internal: an error of the load generator itself.
          * @enum {string}
          */
         SweepCause: "operator" | "target" | "mode" | "disk" | "internal";
@@ -2473,10 +2499,10 @@ export interface components {
         SweepNow: {
             /** @description from 0; the same when it is repeated */
             number: number;
-            /** @description 1, or 2 where the first was spoiled */
+            /** @description 1, or more where those before were spoiled */
             attempt: number;
             /**
-             * @description of a trial
+             * @description of a trial; pilot: of one on pairs
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
@@ -2500,10 +2526,10 @@ export interface components {
         SweepSpan: {
             /** @description from 0; the same when it is repeated */
             number: number;
-            /** @description 1, or 2 where the first was spoiled */
+            /** @description 1, or more where those before were spoiled */
             attempt: number;
             /**
-             * @description of a trial
+             * @description of a trial; pilot: of one on pairs
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
@@ -2532,6 +2558,8 @@ export interface components {
             /** @description that ended well while it counted */
             turns: number;
             failed: number;
+            /** @description conversations in progress while it counted, mean */
+            actual?: number;
             /**
              * @description how its caches were made cold: emptied, or by prompts that none of them has seen
              * @enum {string}
@@ -2576,15 +2604,15 @@ export interface components {
             /** @description p95 of the time to the first token as reported by the server with its turns */
             engine_ttft_seconds?: number;
         };
-        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. */
+        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {
             metric: string;
             /** @description mean over the spans, the geometric one of times and rates */
             a: number;
             b: number;
             difference: number;
-            /** @description 95 %, over all looks together */
-            interval: [
+            /** @description 95 %, over all looks together; absent: it has no bounds yet */
+            interval?: [
                 number,
                 number
             ];
@@ -2593,42 +2621,109 @@ export interface components {
              * @enum {string}
              */
             outcome: "running" | "b_better" | "a_better" | "no_difference";
+            /** @description those that are certainly not worse than the other by the smallest difference of interest */
+            not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description what the interval's width rests on: sections of the spans, or pairs of them, which scatter more than sections explain
+             * @description of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
              * @enum {string}
              */
-            basis: "sections" | "pairs";
+            basis?: "sections" | "pairs";
         };
-        /** @description A trial's interim result for the deciding metric after a number of pairs of spans. */
+        /**
+         * @description One of the two modes that a trial compares, the second with the first.
+         * @enum {string}
+         */
+        TrialArm: "a" | "b";
+        /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
         TrialLook: {
-            pairs: number;
+            /** @description whole ones so far */
+            blocks?: number;
+            /** @description of a trial on pairs: so far */
+            pairs?: number;
             difference: number;
-            /** @description 95 %, over all looks together */
+            /** @description 95 %, over all looks together; absent: it has no bounds yet */
+            interval?: [
+                number,
+                number
+            ];
+        };
+        /**
+         * @description How a trial decides. blocks: on whole blocks of spans, from the second on; pairs: the method of earlier versions, after each pair of spans; such trials can only be read.
+         * @enum {string}
+         */
+        TrialMethod: "blocks" | "pairs";
+        /** @description The state of a trial. */
+        TrialState: {
+            method: components["schemas"]["TrialMethod"];
+            /**
+             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
+             * @enum {string}
+             */
+            verdict: "running" | "b_better" | "a_better" | "trade_off" | "no_difference" | "time_over";
+            /** @description whole ones; there is no look before the second */
+            blocks: number;
+            /** @description of a trial on pairs */
+            pairs?: number;
+            failures?: components["schemas"]["TrialFailures"];
+            primary?: components["schemas"]["TrialDifference"];
+            final?: components["schemas"]["TrialFinal"];
+            /** @description at the metric that decides */
+            looks: components["schemas"]["TrialLook"][];
+            /** @description bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
+            boundaries: [
+                number,
+                number
+            ];
+            /** @description outcomes by Holm's procedure over all of them */
+            others: components["schemas"]["TrialDifference"][];
+            /** @description difference that the time left is estimated for: the present estimate */
+            assumed?: number;
+            detectable?: components["schemas"]["TrialDetectable"];
+            variance?: components["schemas"]["TrialVariance"];
+            /** @description what the latest block took, with switches and warm-up */
+            block_seconds?: number;
+            /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
+            keeps_lanes?: boolean;
+        };
+        /** @description The turns of a trial that failed. */
+        TrialFailures: {
+            a: components["schemas"]["TrialFailed"];
+            b: components["schemas"]["TrialFailed"];
+            /** @description which of them certainly fails more turns; absent: neither */
+            more?: components["schemas"]["TrialArm"];
+        };
+        /** @description How many of an arm's turns failed. */
+        TrialFailed: {
+            failed: number;
+            /** @description all that ended, the failed among them */
+            ended: number;
+        };
+        /** @description A trial's median-unbiased estimate at the stop. That of primary is on average too large where a trial stops early. */
+        TrialFinal: {
+            difference: number;
+            /** @description 95 % */
             interval: [
                 number,
                 number
             ];
         };
-        /** @description The state of a trial. */
-        TrialState: {
-            /**
-             * @description no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
-             * @enum {string}
-             */
-            verdict: "running" | "b_better" | "a_better" | "no_difference" | "time_over";
-            pairs: number;
-            primary?: components["schemas"]["TrialDifference"];
-            /** @description at the metric that decides, after each pair */
-            looks: components["schemas"]["TrialLook"][];
-            /** @description bounds of the differences that are not relevant: an interval between them means no_difference; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
-            boundaries: [
-                number,
-                number
-            ];
-            /** @description with intervals that hold for all of them together */
-            others: components["schemas"]["TrialDifference"][];
-            /** @description difference that the time left is estimated for: the present estimate, or before the first pair twice the smallest of interest */
-            assumed?: number;
+        /** @description What a trial can find. */
+        TrialDetectable: {
+            /** @description the smallest one, in either direction, that is found in a share of trials */
+            difference: number;
+            /** @description that share */
+            power: number;
+            /** @description the trial's time limit */
+            seconds: number;
+            /** @description what a block takes */
+            block_seconds: number;
+            /** @description id of the trial whose spans it is computed from; absent: the first block of this one */
+            trial?: string;
+        };
+        /** @description By how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates. */
+        TrialVariance: {
+            value: number;
+            degrees_of_freedom: number;
         };
         /** @description What a capacity search has found. */
         Capacity: {
@@ -3607,6 +3702,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    sweepOutlook: {
+        parameters: {
+            query?: {
+                /** @description The lane */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description What it can find */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepOutlook"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -137,6 +137,8 @@ export type SweepNow = Schemas['SweepNow'];
 export type SweepSpan = Schemas['SweepSpan'];
 /** The cluster's own metrics while a span counted. */
 export type SweepCauses = Schemas['SweepCauses'];
+/** What a trial can find that is not begun. */
+export type SweepOutlook = Schemas['SweepOutlook'];
 /** How a trial stands. */
 export type TrialState = Schemas['TrialState'];
 /** What a trial knows of one metric. */

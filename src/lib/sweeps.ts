@@ -51,11 +51,10 @@ export function takenHint({ request, state }: SweepSummary): string {
 
 /** What is done of the span under way, in words. */
 export function spanText(now: SweepNow): string {
-  const { number: k, attempt, arm, lane, mode, concurrency } = now;
-  const again = attempt > 1 ? ', second attempt' : '';
-  const pilot = arm === 'pilot' ? ', the pilot' : '';
+  const { number: k, attempt, lane, mode, concurrency } = now;
+  const again = attempt > 1 ? `, attempt ${attempt}` : '';
   const on = lane ? `, lane ${lane}` : '';
-  return `Span ${number(k + 1)}${pilot}${again}${on}: ${modeText(mode)} at ${number(concurrency)}, ${phaseText(now)}`;
+  return `Span ${number(k + 1)}${again}${on}: ${modeText(mode)} at ${number(concurrency)}, ${phaseText(now)}`;
 }
 
 function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, concurrency, mode }: SweepNow): string {

@@ -321,11 +321,11 @@ func (b *realBooth) finishTrial() {
 	t := b.t
 	t.Helper()
 	s, err := b.client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{8}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
-		Seconds: new(2.), MaxSeconds: new(15.),
+		Kind: api.SweepTrial, Levels: []int{3}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
+		Primary: new("output_tokens_per_second"), Smallest: new(.5), Seconds: new(1.), MaxSeconds: new(120.), // two blocks, mostly
 	})
 	require.NoError(t, err)
-	b.eventually("the trial ends", func() (any, bool) {
+	wait.Within(t, 3*time.Minute, "the trial ends", func() (any, bool) {
 		now, err := b.client.Sweep(t.Context(), s.ID)
 		if err != nil {
 			return err, false

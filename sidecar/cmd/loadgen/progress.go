@@ -100,9 +100,6 @@ func span(seconds float64) string {
 // nowWords is the span under way.
 func nowWords(n api.SweepNow) string {
 	text := fmt.Sprintf("%s at %d", n.Mode.Name(), n.Concurrency)
-	if n.Arm == "pilot" {
-		text = "preview, " + text
-	}
 	if n.Attempt > 1 {
 		text += " again"
 	}
@@ -135,7 +132,11 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	if metric.Share() {
 		unit = "points"
 	}
-	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", metric.Name(), v.Request.Modes[1].Name(), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
+	text := fmt.Sprintf("%s of %s %+.1f %s", metric.Name(), v.Request.Modes[1].Name(), factor*d.Difference, unit)
+	if d.Interval == nil {
+		return text
+	}
+	return fmt.Sprintf("%s (%+.1f to %+.1f)", text, factor*d.Interval[0], factor*d.Interval[1])
 }
 
 // spanWords is what a span that has ended showed, by the number that page and report have.
@@ -143,9 +144,6 @@ func spanWords(s api.SweepSpan) string {
 	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, s.Mode.Name(), s.Concurrency)
 	if s.Spoiled != "" {
 		return text + "invalid: " + s.Spoiled
-	}
-	if s.Arm == "pilot" {
-		text += "a preview, which does not count; "
 	}
 	var figures []string
 	if r := s.Row; r != nil {

@@ -31,6 +31,7 @@ func (e undecided) Error() string { return e.reason }
 type sweeps interface {
 	Sweeps(ctx context.Context) api.SweepList
 	StartSweep(ctx context.Context, by, lane string, r api.SweepRequest) (api.Sweep, error)
+	SweepOutlook(ctx context.Context, lane string, r api.SweepRequest) (api.SweepOutlook, error)
 	Sweep(ctx context.Context, id string) (api.Sweep, error)
 	PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error)
 	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
@@ -233,8 +234,18 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 			r.Modes[i].Speculation = q.state().Speculation
 		}
 	}
+	outlook, err := q.desk.SweepOutlook(ctx, api.DefaultLane, r)
+	if err != nil {
+		return "", err
+	}
 	v, err := q.desk.StartSweep(ctx, byCommand, api.DefaultLane, r)
-	return v.ID, err
+	if err != nil {
+		return "", err
+	}
+	for _, sentence := range outlook.Words {
+		q.say(q.noun() + ": " + sentence)
+	}
+	return v.ID, nil
 }
 
 // watch returns when the sweep has ended and the lane is as it was before, when nobody but the
@@ -320,8 +331,8 @@ func (q *question) verdict(v api.Sweep) error {
 // unanswered is what a sweep that is done has not found out.
 func unanswered(v api.Sweep) error {
 	switch {
-	case v.Trial != nil && v.Trial.Verdict != "b_better" && v.Trial.Verdict != "a_better" && v.Trial.Verdict != "no_difference":
-		return undecided{"undecided: the time left is too short for another pair of spans; use a longer --max-time or a larger --smallest"}
+	case v.Trial != nil && (v.Trial.Verdict == "time_over" || v.Trial.Verdict == "running"):
+		return undecided{"undecided: the time left is too short for another block; use a longer --max-time or a larger --smallest"}
 	case v.Capacity != nil:
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {

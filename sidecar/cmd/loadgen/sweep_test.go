@@ -81,6 +81,10 @@ func (d *desk) Sweeps(context.Context) (list api.SweepList) {
 	return list
 }
 
+func (d *desk) SweepOutlook(context.Context, string, api.SweepRequest) (api.SweepOutlook, error) {
+	return api.SweepOutlook{Words: []string{"It finds a difference."}}, nil
+}
+
 func (d *desk) StartSweep(_ context.Context, by, lane string, r api.SweepRequest) (api.Sweep, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +236,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
-		assert.Equal(t, []string{"the trial waits: connection refused", "span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
+		assert.Equal(t, []string{"the trial waits: connection refused", "trial: It finds a difference.", "span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -250,7 +254,7 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 	}{
 		"its time is over": {
 			func(q *trial) { q.desk.ends("new1", "time_over") },
-			"undecided: the time left is too short for another pair of spans; use a longer --max-time or a larger --smallest", unmeasured,
+			"undecided: the time left is too short for another block; use a longer --max-time or a larger --smallest", unmeasured,
 		},
 		"no difference is an answer": {func(q *trial) { q.desk.ends("new1", "no_difference") }, "", success},
 		"Ctrl-C": {
@@ -378,10 +382,10 @@ func TestProgressLine(t *testing.T) {
 	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.)}
 	v.Progress.Span = &api.SweepNow{Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting, Seconds: 34, Of: new(60.), Turns: 99}
 	decided := v
-	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231, Interval: [2]float64{-.302, -.154}}}
+	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231, Interval: &[2]float64{-.302, -.154}}}
 	decided.Progress.Beyond = true
 	warming := v
-	warming.Progress.Span = &api.SweepNow{Arm: "pilot", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp, Seconds: 3, WarmingUp: 12}
+	warming.Progress.Span = &api.SweepNow{Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp, Seconds: 3, WarmingUp: 12}
 	switching := v
 	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching, Message: "restarting"}
 	levels := v
@@ -395,7 +399,7 @@ func TestProgressLine(t *testing.T) {
 	}{
 		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns"},
 		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
-		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · preview, Round-robin at 60 warming up 3 s, waiting for 12 initial conversations to end"},
+		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60 warming up 3 s, waiting for 12 initial conversations to end"},
 		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: restarting"},
 		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more invalid"},
 		{paused, "trial paused by ann · 4 spans"},
@@ -423,8 +427,8 @@ func TestSpanWords(t *testing.T) {
 		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
 	}}
 	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
-	s.Arm, s.Failed = "pilot", 2
-	assert.Equal(t, "span 3, KV-aware at 60: a preview, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	s.Failed = 2
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
 	s.Spoiled = "the mode changed"
 	assert.Equal(t, "span 3, KV-aware at 60: invalid: the mode changed", spanWords(s))
 }

@@ -38,13 +38,13 @@ func TestTrialIsResumed(t *testing.T) {
 	kv, rr := startTarget(t), startTarget(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	trial := func() *program {
-		args := []string{"trial", "--span=1h", "--max-time=2h", "--concurrency=3"}
+		args := []string{"trial", "--span=1h", "--max-time=12h", "--concurrency=3"}
 		p := newProgram(t, append(args, twoRouters(kv, rr)...)...)
 		p.dir = dir
 		p.serve(kv.URL)
-		p.eventually("a span counts", func() bool {
+		p.eventually("a span warms up", func() bool { // the first one for an hour
 			s := p.lane().State.Sweep
-			return s != nil && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanCounting
+			return s != nil && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanWarmingUp
 		})
 		return p
 	}

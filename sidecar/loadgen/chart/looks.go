@@ -8,10 +8,10 @@ import (
 )
 
 // Looks draws how a difference and its interval become known, look by look: the points of
-// the series are ascending in how many pairs of spans they rest on. Between the boundaries a
+// the series are ascending in how many blocks of spans they rest on. Between the boundaries a
 // difference is of no interest.
 func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
-	c := Chart{Title: title, Unit: unit, XName: "pairs of spans"}
+	c := Chart{Title: title, Unit: unit, XName: "blocks of spans"}
 	if len(s.Points) == 0 {
 		c.Empty = "nothing was measured"
 		return c

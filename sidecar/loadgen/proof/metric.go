@@ -5,26 +5,28 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"kvbooth/sidecar/api"
 )
 
-// Metric is what a trial compares.
+// Metric is what a trial compares. A failed turn counts in the times of a trial as slower than every successful one.
 type Metric string
 
 // The metrics.
 const (
+	MeanTTFT   Metric = "ttft_mean"
 	TTFT95     Metric = "ttft_p95"
 	TTFT50     Metric = "ttft_p50"
 	TPOT95     Metric = "tpot_p95"
 	Throughput Metric = "output_tokens_per_second"
 	HitRate    Metric = "kv_hit_ratio"
-	// Goodput is the share of ended turns, the failed among them, that were whole and within
-	// all SLOs. A failed turn is in no other metric but [Throughput].
+	// Goodput is the share of ended turns, the failed among them, that were whole and within all SLOs.
 	Goodput Metric = "goodput"
 )
 
 // Metrics are all of them, in the order of tables.
-var Metrics = []Metric{TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
+var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
 
 // metricNames is what is allowed where a metric is asked for.
 func metricNames() string {
@@ -40,6 +42,8 @@ func (m Metric) known() bool { return slices.Contains(Metrics, m) }
 // Name is what sentences call the metric.
 func (m Metric) Name() string {
 	switch m {
+	case MeanTTFT:
+		return "mean TTFT"
 	case TTFT95:
 		return "TTFT p95"
 	case TTFT50:
@@ -60,7 +64,9 @@ func (m Metric) Name() string {
 func (m Metric) Share() bool { return m == HitRate || m == Goodput }
 
 // LessIsBetter is so of times.
-func (m Metric) LessIsBetter() bool { return m == TTFT95 || m == TTFT50 || m == TPOT95 }
+func (m Metric) LessIsBetter() bool {
+	return m == MeanTTFT || m == TTFT95 || m == TTFT50 || m == TPOT95
+}
 
 // scaled brings a value to the scale on which differences are taken: the natural logarithm of times
 // and rates, since a router makes them so many per cent larger or smaller, and shares as they are.
@@ -116,6 +122,14 @@ func (t *Turn) good(slo api.SLO) bool {
 	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
 }
 
+// wait is how long a failed turn waited for its first token, or for its end where none came.
+func (t *Turn) wait() float64 {
+	if t.FirstToken > 0 {
+		return t.FirstToken - t.Sent
+	}
+	return t.Ended - t.Sent
+}
+
 // tpot is the mean time of an output token after the first; false below two, and where it is
 // unknown.
 func (t *Turn) tpot() (float64, bool) {
@@ -126,6 +140,7 @@ func (t *Turn) tpot() (float64, bool) {
 type tally struct {
 	ttft, tpot      []float64
 	latency         []float64
+	waits           []float64 // of failed turns, for their first tokens
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64
@@ -134,6 +149,8 @@ type tally struct {
 // value is a metric of what was counted, NaN where nothing tells it.
 func (t *tally) value(m Metric) float64 {
 	switch m {
+	case MeanTTFT:
+		return stat.Mean(t.ttft, nil)
 	case TTFT95:
 		return percentile(t.ttft, .95)
 	case TTFT50:

@@ -258,7 +258,7 @@ func (r *Run) methodology() (items []item) {
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp += "; these start at different turns, so that they do not all end at once"
-		add("Order", trialOrder(q))
+		add("Order", trialOrder(q, onPairs(r.Trial)))
 		if q.Primary != nil {
 			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
@@ -279,7 +279,11 @@ func (r *Run) methodology() (items []item) {
 	}
 	add("Warm-up", warmUp)
 	if q.Seconds != nil {
-		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies", span(*q.Seconds), Latencies))
+		latencies := Latencies
+		if q.Kind == api.SweepTrial && !onPairs(r.Trial) {
+			latencies = trialLatencies
+		}
+		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies", span(*q.Seconds), latencies))
 	}
 	if q.Snapshots != nil {
 		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), snapshotSeconds))
@@ -295,12 +299,14 @@ func (r *Run) methodology() (items []item) {
 }
 
 // trialOrder says in which order a trial runs its spans.
-func trialOrder(q *api.SweepRequest) string {
-	order := "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; "
-	if q.Together != nil && *q.Together {
-		return order + "the two of a pair at the same time, each on one of two targets, in that order"
+func trialOrder(q *api.SweepRequest, pairs bool) string {
+	switch {
+	case pairs:
+		return "pairs of spans, by the method of earlier versions"
+	case q.Together != nil && *q.Together:
+		return "blocks of spans with the same conversations, both modes at the same time on two targets and then the other way about if both can switch; a look after each block from the second on"
 	}
-	return order + "the first span is a pilot and counts for neither mode"
+	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle as one of double length; a look after each block from the second on"
 }
 
 // levelsOrder says in which order a sweep of levels runs its spans.
@@ -399,7 +405,7 @@ func (r *Report) explained() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.trial():
-		return []string{"Modes are compared by pairs of spans, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
+		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
 	}
 	switch len(r.Sides) {
 	case 1:

@@ -43,7 +43,7 @@ type Cause struct {
 // measured nothing yet: it says so, with what there is.
 func NewSweepReport(s api.Sweep) Report {
 	r := sweepReport(&s)
-	r.Words = append([]string{}, words(&r)...)
+	r.Words = Words(&s)
 	return r
 }
 
@@ -143,8 +143,9 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 		return nil
 	}
 	all := *t
+	in := func(v *[2]float64) bool { return v == nil || finite(v[0]) && finite(v[1]) }
 	numbers := func(d *api.TrialDifference) bool {
-		return finite(d.A) && finite(d.B) && finite(d.Difference) && finite(d.Interval[0]) && finite(d.Interval[1])
+		return finite(d.A) && finite(d.B) && finite(d.Difference) && in(d.Interval)
 	}
 	if all.Primary != nil && !numbers(all.Primary) {
 		all.Primary = nil
@@ -155,9 +156,7 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 			all.Others = append(all.Others, d)
 		}
 	}
-	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool {
-		return !finite(l.Difference) || !finite(l.Interval[0]) || !finite(l.Interval[1])
-	})
+	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool { return !finite(l.Difference) || !in(l.Interval) })
 	if all.Assumed != nil && !finite(*all.Assumed) {
 		all.Assumed = nil
 	}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,10 +15,10 @@ const (
 	// Latencies is how many median latencies a span counts at least, so that long turns
 	// are not left out; it has as many sections at least, if shorter ones then.
 	Latencies = 5
-	// planned is how many a trial's spans count unless the plan has more: warm-up takes
-	// about five, so that shorter spans are mostly warm-up, and longer ones put off the
-	// first look.
-	planned = 8
+	// trialLatencies is how many the spans of a trial count at least. They begin after a warm-up, with conversations that
+	// are met at random moments, so that no turn is left out for its length; a verdict takes two blocks whatever they
+	// show, and shorter spans make them shorter.
+	trialLatencies = 3
 	// maxSections bounds a span's sections: with more of them they
 	// get shorter than what turns have to do with each other, and no better known.
 	maxSections = 15
@@ -32,17 +33,39 @@ type Recording struct {
 	CountedFrom, Until float64
 	Turns              []Turn
 	Tokens             []float64 // output tokens delivered in each second of the span
+	Short              bool      // it may count for less than [Latencies] median latencies, as a span of a trial does
 }
 
 // Least is for how many seconds a span counts at least: those asked for, and so many times
 // the median latency of the turns that ended in them, which is NaN before the first. Then
 // Least is NaN, too.
 func (s Span) Least(medianLatency float64) float64 {
-	return max(s.Seconds, max(Latencies, s.Latencies)*medianLatency)
+	return max(s.Seconds, cmp.Or(s.Latencies, Latencies)*medianLatency)
 }
 
-// validate refuses what no span can be.
+// GiveUp counts the turns that wait for their first tokens at the end as failed: the target has not answered for long.
+func (r *Recording) GiveUp() {
+	for i := range r.Turns {
+		if t := &r.Turns[i]; t.Ended == 0 && t.FirstToken == 0 {
+			t.Failed, t.Ended = true, math.Nextafter(r.Until, 0)
+		}
+	}
+}
+
+// validate refuses what no span can be, or is too short for its turns.
 func (r *Recording) validate() error {
+	if err := r.bounds(); err != nil {
+		return err
+	}
+	counted := r.Until - r.CountedFrom
+	if median := r.medianLatency(); !r.Short && !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
+		return api.Refuse("until", r.Until, fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
+	}
+	return nil
+}
+
+// bounds refuses what no span can be.
+func (r *Recording) bounds() error {
 	counted := r.Until - r.CountedFrom
 	switch {
 	case !(r.CountedFrom >= 0):
@@ -51,9 +74,6 @@ func (r *Recording) validate() error {
 		return api.Refuse("until", r.Until, fmt.Sprintf("up to %d s after counted_from", maxSpan))
 	case float64(len(r.Tokens)) < math.Floor(r.Until):
 		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)), fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
-	}
-	if median := r.medianLatency(); !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
-		return api.Refuse("until", r.Until, fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
 	}
 	return nil
 }
@@ -120,6 +140,7 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 		t.good++
 	}
 	if turn.Failed {
+		t.waits = append(t.waits, turn.wait())
 		return
 	}
 	t.latency = append(t.latency, turn.Ended-turn.Sent)
@@ -134,6 +155,7 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 
 func (t *tally) add(o *tally) {
 	t.ttft, t.tpot, t.latency = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...), append(t.latency, o.latency...)
+	t.waits = append(t.waits, o.waits...)
 	t.tokens += o.tokens
 	t.seconds += o.seconds
 	t.prompt += o.prompt

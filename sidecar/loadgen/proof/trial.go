@@ -2,14 +2,15 @@ package proof
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 )
 
 // Plan is what a trial asks, settled before its first span.
@@ -18,45 +19,47 @@ type Plan struct {
 	B           api.ModeState `json:"b"` // may be A: such a trial tests the method on one's own cluster
 	Concurrency int           `json:"concurrency"`
 	Primary     Metric        `json:"primary"` // decides
-	// Smallest is the smallest difference of interest: relative for times and rates, in
-	// points for shares.
+	// Smallest is the smallest difference of interest: relative for times and rates, in points for shares.
 	Smallest float64 `json:"smallest"`
-	Seconds  float64 `json:"seconds"`  // that a span counts at least
-	MaxTime  float64 `json:"max_time"` // seconds, of all spans with their warm-up; no pair is begun that would take longer
+	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
+	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; no block is begun that would take longer
 	SLO      api.SLO `json:"slo"`
 	Seed     uint64  `json:"seed,string"` // of the order and of the draws
-	// Together runs the two arms of a pair at the same time, on two targets: the order of a
-	// pair says which of them has which mode. There is no pilot then; the warm-up of the first
-	// pair is one.
+	// Together runs the two arms at the same time, on two targets, in turn on either.
 	Together bool `json:"together,omitempty"`
+	// KeepsLanes says that each of the two targets keeps its mode, so that the trial compares targets as well.
+	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+	// Prior is what earlier trials on the target say of the variance; see [decide.Moderate].
+	Prior decide.Variance `json:"prior,omitzero"`
 }
 
-// DefaultPlan compares TTFT p95 for an hour at most, with 5 % as the smallest
-// difference of interest.
+// DefaultPlan compares the mean TTFT for an hour at most, with 5 % as the smallest difference of interest.
 func DefaultPlan(a, b api.ModeState, concurrency int) Plan {
 	return Plan{
-		A: a, B: b, Concurrency: concurrency, Primary: TTFT95, Smallest: .05, Seconds: 60, MaxTime: 3600,
+		A: a, B: b, Concurrency: concurrency, Primary: MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
 		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
 	}
 }
 
-// Validate says what no trial can ask: nil, or an *[api.FieldError].
+// Validate says what no trial can ask: nil, or an *[api.FieldError] with a field of [api.SweepRequest].
 func (p Plan) Validate() error {
-	switch {
-	case !slices.Contains(api.Modes, p.A.Mode) || p.A.Mode == api.ModeUnknown:
-		return api.Refuse("a.mode", p.A.Mode, "kv, round_robin or least_loaded")
-	case !slices.Contains(api.Modes, p.B.Mode) || p.B.Mode == api.ModeUnknown:
-		return api.Refuse("b.mode", p.B.Mode, "kv, round_robin or least_loaded")
+	for _, m := range []api.ModeState{p.A, p.B} {
+		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		}
+	}
+	switch least := p.least(); {
 	case p.Concurrency < 1:
-		return api.Refuse("concurrency", p.Concurrency, "1 or more")
+		return api.Refuse("levels", p.Concurrency, "1 or more")
 	case !p.Primary.known():
 		return api.Refuse("primary", p.Primary, metricNames())
 	case !(p.Smallest >= .001 && p.Smallest <= .5):
 		return api.Refuse("smallest", p.Smallest, ".001 to .5")
 	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
-		return api.Refuse("seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
-	case !(p.MaxTime >= p.Seconds && p.MaxTime <= maxTrial):
-		return api.Refuse("max_time", p.MaxTime, fmt.Sprintf("seconds to %d", maxTrial))
+		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
+	case !(p.MaxTime >= least && p.MaxTime <= maxTrial):
+		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
+			"%.0f to %d: a trial decides after %d blocks, which count for %[1]g s at least, and need time for warm-up as well", least, maxTrial, decide.LeastBlocks))
 	case !(p.SLO.TTFT > 0):
 		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
 	case !(p.SLO.TPOT > 0):
@@ -65,352 +68,429 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-const maxTrial = 7 * 24 * 3600 // seconds
+// least is for how long the blocks before the first look count at least.
+func (p Plan) least() (seconds float64) {
+	for block := range decide.LeastBlocks {
+		order := p.order(block)
+		for i := 0; i < len(order); i += p.step() {
+			seconds += p.Seconds * float64(order[i].Length+order[i].RunIn)
+		}
+	}
+	return seconds
+}
+
+// order is that of the runs of a block; where arms run together, two that follow each other are of the same time, the
+// first of them on the first target.
+func (p Plan) order(block int) (runs []decide.Run) {
+	arms := []int{0, 1}
+	if !p.Together {
+		return decide.Order(p.Seed, arms, block)
+	}
+	for _, both := range decide.SideBySide(p.Seed, arms, block) {
+		runs = append(runs, both[:]...)
+	}
+	if p.KeepsLanes { // what the targets differ in cannot be told apart from the arms
+		for i := range runs {
+			runs[i].At = 0
+		}
+	}
+	return runs
+}
+
+// step is how many runs are of the same time.
+func (p Plan) step() int {
+	if p.Together {
+		return 2
+	}
+	return 1
+}
+
+// decisions is the plan of the decisions.
+func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
+	d := decide.Plan{
+		Arms: 2, Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime, SideBySide: p.Together, Prior: p.Prior, Known: known,
+	}
+	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
+	for _, m := range append([]Metric{p.Primary}, others...) {
+		d.Metrics = append(d.Metrics, decide.Metric{Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95})
+	}
+	return d
+}
+
+// Detectable is what a trial finds in most cases, if its runs scatter by a variance and a block takes so many seconds;
+// nil where that is not known. See [decide.Detectable].
+func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
+	by := decide.Detectable(p.decisions(&decide.Boundaries{}), variance, blockSeconds)
+	shown := -p.Primary.relative(-by) // a fall is the smaller one
+	if !finite(shown) || !(variance > 0) {
+		return nil
+	}
+	return &api.TrialDetectable{Difference: shown, Power: decide.Power, Seconds: p.MaxTime, BlockSeconds: blockSeconds}
+}
+
+// Variance is what the blocks say of the variance of a run by a metric, which need not be the one that decided.
+func (t *Trial) Variance(m Metric) decide.Variance {
+	if n := len(t.Blocks); n < decide.LeastBlocks || string(m) == string(t.Plan.Primary) {
+		if v := t.Shown.Variance; v != nil {
+			return decide.Variance{Value: v.Value, DF: v.DegreesOfFreedom}
+		}
+		return decide.Variance{}
+	}
+	p := t.Plan
+	p.Primary, p.Prior = m, decide.Variance{}
+	d := p.decisions(&decide.Boundaries{})
+	d.Metrics = d.Metrics[:1]
+	return decide.Decide(d, t.Blocks).Variance
+}
 
 // Arm is one of the two sides of a trial.
 type Arm string
 
-// The arms. A trial's first span is the pilot: it never counts for a mode, but tells how
-// long spans must be and, warm-up and all, how much they scatter.
+// The arms. The pilot is of trials on pairs, and counted for neither.
 const (
 	ArmPilot Arm = "pilot"
 	ArmA     Arm = "a"
 	ArmB     Arm = "b"
 )
 
-// Span is one to run next: on cold caches, with the workload begun anew.
-type Span struct {
-	Number  int           `json:"number"`        // from 0, the pilot; the same when it is repeated
-	Attempt int           `json:"attempt"`       // 1, or 2 where the first was spoiled
-	Arm     Arm           `json:"arm,omitempty"` // of a trial
-	Mode    api.ModeState `json:"mode"`
-	// Concurrency is how many conversations it keeps in progress.
-	Concurrency int    `json:"concurrency"`
-	Seed        uint64 `json:"seed,string"` // of the workload's draws, the same for the spans that are compared
-	// WarmUp is how many conversations, from the first on, must have ended before it
-	// counts; none for the pilot, whose figures are for the forecast alone.
-	WarmUp int `json:"warm_up"`
-	// Midway is how many conversations, from the first on, are held from their midst, so that those
-	// that begin together do not end together, over and over; see [draw.Shape].
-	Midway int `json:"midway,omitempty"`
-	// WarmUpSeconds is for how long it must have been at its concurrency before it counts.
-	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
-	// Seconds is for how long it then counts at least; see [Span.Least].
-	Seconds float64 `json:"seconds"`
-	// Latencies is for how many of its own median latencies it counts at least, where those
-	// are to be more than [Latencies].
-	Latencies float64 `json:"latencies,omitempty"`
-}
+// Verdict is how a trial stands, or what is shown of one of its metrics.
+type Verdict string
 
-// Result is a span that has been run.
-type Result struct {
-	Number int
-	// Elapsed is what it took with switch and warm-up, in seconds.
-	Elapsed float64
-	// Spoiled says why it does not count: too many errors, the load generator's own
-	// load, a switch that failed. Such a span is repeated once; if that is spoiled too,
-	// its pair is left out. Empty: it counts.
-	Spoiled string
-	// Errors are the most that the load generator itself may be wrong by, in seconds.
-	Errors map[Metric]float64
-	Recording
-}
+// The verdicts. All but the first are final.
+const (
+	Running      Verdict = "running"
+	BBetter      Verdict = "b_better"
+	ABetter      Verdict = "a_better"
+	TradeOff     Verdict = "trade_off"     // one is better, and fails more turns than the other
+	NoDifference Verdict = "no_difference" // the smallest difference of interest is excluded, both ways
+	TimeOver     Verdict = "time_over"     // undecided
+)
 
-// Done is what a trial keeps of a span.
-type Done struct {
-	Span
-	Elapsed float64              `json:"elapsed"`
-	Counted float64              `json:"counted"` // seconds
-	Latency float64              `json:"latency"` // median, in seconds
-	Turns   int                  `json:"turns"`   // that had their first token while it counted
-	Spoiled string               `json:"spoiled,omitempty"`
-	Metrics map[Metric]Sectioned `json:"metrics,omitempty"`
-}
+// Over says whether a trial with this verdict has ended.
+func (v Verdict) Over() bool { return v != Running }
 
-// Trial decides whether B is better than A at one concurrency. It is a state machine:
-// run what [Trial.Next] says, hand it to [Trial.Add], see [Trial.State]. Its JSON is
-// all of its state, so that a trial goes on with its next unfinished span whatever
+// Trial decides whether B is better than A at one concurrency, by the method of package [decide]: whole blocks of runs,
+// with a look after each from the second on. It is a state machine: run what [Trial.Next] says, hand it to [Trial.Add],
+// see [Trial.State]. Its JSON is all of its state, so that a trial goes on with its next unfinished run whatever
 // happened to the process.
 //
-// Spans of both modes take turns in pairs, in blocks of two: ABBA or BAAB, by the
-// seed, so that what grows evenly over a block weighs the same on both. The two arms
-// of a pair hold the same conversations.
-//
-// After each pair, the difference of the arms is the mean of the pairs' differences. Its
-// variance comes from two sources. Inside spans, sections tell how well a span's figure is
-// known (see [Sectioned]); to that [restart] is added. Between pairs, their scatter tells
-// whatever sections cannot; it takes the place of the former where it is larger, and where
-// it is larger than chance explains (F test at 5 %), with its own degrees of freedom.
-//
-// The intervals hold over all looks together: the k-th spends α/(k(k+1)), which adds up to α
-// over as many looks as there may ever be. That is Bonferroni's inequality: it asks nothing
-// of how the looks depend on each other, and so holds for t as for normal distributions,
-// unlike the boundaries of O'Brien and Fleming or Pocock, which assume a known variance; Lan
-// and DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983), is
-// the source of spending. Half of the error is spent on the first look, since most
-// differences that matter are plain by then. The metrics that do not decide share one
-// further α equally (Bonferroni, over their whole sequences).
+// All runs of a block hold the same conversations, those of the next one hold others.
 type Trial struct {
-	Plan Plan   `json:"plan"`
-	Done []Done `json:"done"`
+	Plan    Plan           `json:"plan"`
+	Blocks  []decide.Block `json:"blocks"` // whole
+	Runs    []Measured     `json:"runs"`   // of the block under way
+	Attempt int            `json:"attempt"`
+	Lost    float64        `json:"lost"`    // seconds of the block under way that do not count
+	Latency float64        `json:"latency"` // the longest median latency of a run so far, in seconds
+	// Expected is after how many blocks it is over, as likely as not; 0: not known, or not in its time.
+	Expected int            `json:"expected"`
+	Shown    api.TrialState `json:"state"` // after the latest block
+
+	spoiled string // the run that was added last
+	known   decide.Boundaries
 }
 
-// restart is by how much a metric may differ from one span to the next of the same mode
-// beyond what sections tell, as a standard deviation: 1 %, or one point. A cluster
-// does not come back from a change of mode exactly as it was, and one pair alone
-// could not show that. It is an assumption; pairs that scatter more overrule it.
-const restart = .01
+// Measured is a run of the block under way. What it says of times depends on the other runs of the block, whose slowest
+// turn says what a failed one counts as.
+type Measured struct {
+	Spoiled string             `json:"spoiled,omitempty"`
+	Elapsed float64            `json:"elapsed"`
+	TTFT    decide.Sample      `json:"ttft"`
+	TPOT    decide.Sample      `json:"tpot"`
+	Known   map[Metric]float64 `json:"known,omitempty"`  // the metrics that do not
+	Errors  map[Metric]float64 `json:"errors,omitempty"` // the most that the load generator may be wrong by, in seconds
+	Within  float64            `json:"within"`           // variance of the primary metric by its sections; 0: not known
+	Failed  int                `json:"failed"`
+	Ended   int                `json:"ended"`
+}
 
 // New begins a trial. The error is an *[api.FieldError].
 func New(p Plan) (*Trial, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &Trial{Plan: p}, nil
+	t := &Trial{Plan: p, Blocks: []decide.Block{}, Runs: []Measured{}, Attempt: 1}
+	t.Shown = api.TrialState{
+		Method: api.TrialOnBlocks, Verdict: string(Running), Looks: []api.TrialLook{}, Others: []api.TrialDifference{},
+		KeepsLanes: p.KeepsLanes,
+	}
+	margin := p.Primary.margin(p.Smallest)
+	t.Shown.Boundaries = [2]float64{p.Primary.relative(-margin), p.Primary.relative(margin)}
+	return t, nil
 }
+
+// State is what the whole blocks show.
+func (t *Trial) State() api.TrialState { return t.Shown }
 
 // Next is the span to run; false once the trial is over.
 func (t *Trial) Next() (Span, bool) {
-	number, attempt := 0, 1
-	if t.Plan.Together {
-		number = 1
-	}
-	if len(t.Done) > 0 {
-		if t.verdict().Over() {
-			return Span{}, false
-		}
-		number, attempt = t.after(t.Done[len(t.Done)-1])
-	}
-	return t.span(number, attempt), true
-}
-
-// Beside is the span that runs at the same time as that of [Trial.Next], on the other target;
-// false where the arms run in turns, or half of a pair has been added.
-func (t *Trial) Beside() (Span, bool) {
-	s, ok := t.Next()
-	if !ok || !t.Plan.Together || s.Number%2 == 0 {
+	if Verdict(t.Shown.Verdict).Over() {
 		return Span{}, false
 	}
-	return t.span(s.Number+1, s.Attempt), true
+	return t.span(len(t.Runs)), true
 }
 
-// span is that of a number.
-func (t *Trial) span(number, attempt int) Span {
-	s := Span{Number: number, Attempt: attempt, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
-	if number > 0 {
-		s.Arm = t.arm(number)
-		s.Seconds, s.WarmUp = max(s.Seconds, planned*t.latency()), t.Plan.Concurrency
+// Beside is the span that runs at the same time as that of [Trial.Next], on the other target; false where the arms run
+// in turns, or half of a pair has been added.
+func (t *Trial) Beside() (Span, bool) {
+	s, ok := t.Next()
+	if !ok || !t.Plan.Together || s.Number%2 == 1 {
+		return Span{}, false
 	}
-	if t.Plan.Together { // without a pilot, none of the first pair is known before
-		s.Latencies = planned
+	return t.span(len(t.Runs) + 1), true
+}
+
+// span is that of a place in the block under way.
+func (t *Trial) span(place int) Span {
+	order := t.Plan.order(len(t.Blocks))
+	run := order[place]
+	length := float64(run.Length)
+	s := Span{
+		Number: len(t.Blocks)*len(order) + place, Attempt: t.Attempt, Arm: ArmA, Mode: t.Plan.A,
+		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
+		Seconds: length * max(t.Plan.Seconds, trialLatencies*t.Latency), Latencies: length * trialLatencies,
+		Seed: rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
 	}
-	s.Mode = t.Plan.A
-	if s.Arm == ArmB || s.Arm == ArmPilot && t.arm(1) == ArmB {
-		s.Mode = t.Plan.B
+	if run.Arm == 1 {
+		s.Arm, s.Mode = ArmB, t.Plan.B
 	}
-	s.Seed = rand.New(rand.NewPCG(t.Plan.Seed, uint64(pairOf(number)+1))).Uint64()
 	return s
 }
 
-// after says which span follows on another, and which attempt that is.
-func (t *Trial) after(last Done) (number, attempt int) {
-	switch {
-	case t.Plan.Together && last.Number%2 == 1: // its other half, whatever became of it
-		return last.Number + 1, last.Attempt
-	case t.Plan.Together && last.Attempt == 1 && (last.Spoiled != "" || t.Done[len(t.Done)-2].Spoiled != ""):
-		return last.Number - 1, 2 // what ran at the same time is repeated at the same time
-	case t.Plan.Together || last.Spoiled == "":
-		return last.Number + 1, 1
-	case last.Attempt == 1:
-		return last.Number, 2
-	case last.Number == 0: // without a pilot, the first span's own latency tells its length
-		return 1, 1
-	}
-	return 2*pairOf(last.Number) + 3, 1 // the other arm would have no counterpart
-}
-
-// pairOf is the pair of a span, from 0; −1 is the pilot.
-func pairOf(number int) int { return (number+1)/2 - 1 }
-
-// arm is which arm a span is on.
-func (t *Trial) arm(number int) Arm {
-	pair := pairOf(number)
-	coin := rand.New(rand.NewPCG(t.Plan.Seed, 1<<63|uint64(pair/2))).IntN(2)
-	if (coin+pair+number)%2 == 0 {
-		return ArmA
-	}
-	return ArmB
-}
-
-// latency is the longest median latency of the spans so far.
-func (t *Trial) latency() (longest float64) {
-	for i := range t.Done {
-		longest = max(longest, t.Done[i].Latency)
-	}
-	return longest
-}
-
-// Add takes in the result of the span that [Trial.Next] gave. What cannot be that
-// span's result gives an *[api.FieldError] and changes nothing.
+// Add takes in the result of the span that [Trial.Next] gave. What cannot be that span's result gives an
+// *[api.FieldError] and changes nothing.
 func (t *Trial) Add(r Result) error {
 	s, ok := t.Next()
-	if err := r.checkFor(s, ok, "trial"); err != nil {
+	if err := r.isOf(s, ok, "trial"); err != nil {
 		return err
 	}
-	t.Done = append(t.Done, s.done(&r, t.Plan.SLO, t.Plan.Primary))
+	if r.Spoiled == "" {
+		if err := r.bounds(); err != nil {
+			return err
+		}
+	}
+	m := Measured{Spoiled: r.Spoiled, Elapsed: r.Elapsed}
+	if r.Spoiled == "" {
+		m = r.measured(t.Plan)
+		if latency := r.medianLatency(); finite(latency) {
+			t.Latency = max(t.Latency, latency)
+		}
+	}
+	t.Runs, t.spoiled = append(t.Runs, m), r.Spoiled
+	if len(t.Runs)%t.Plan.step() == 0 {
+		t.complete()
+	}
 	return nil
 }
 
 // Spoiled says why the span that was added last does not count; empty: it does, or there is none.
-func (t *Trial) Spoiled() string { return lastSpoiled(t.Done) }
+func (t *Trial) Spoiled() string { return t.spoiled }
 
-func lastSpoiled(all []Done) string {
-	if len(all) == 0 {
-		return ""
+// complete takes in the latest runs of the same time: all of them are repeated where one is spoiled.
+func (t *Trial) complete() {
+	first := len(t.Runs) - t.Plan.step()
+	if slices.ContainsFunc(t.Runs[first:], func(m Measured) bool { return m.Spoiled != "" }) {
+		for _, m := range t.Runs[first:] {
+			t.Lost += m.Elapsed
+		}
+		t.Runs = t.Runs[:first]
+		t.Attempt++
+		return
 	}
-	return all[len(all)-1].Spoiled
+	t.Attempt = 1
+	if order := t.Plan.order(len(t.Blocks)); len(t.Runs) == len(order) {
+		t.Blocks = append(t.Blocks, t.block(order))
+		t.look()
+		t.Runs, t.Lost = []Measured{}, 0
+	}
 }
 
-// checkFor says why a result is not that of the next span of what is asked for; more is
-// false once that is over.
-func (r *Result) checkFor(next Span, more bool, what string) error {
+// measured is what a recording says.
+func (r *Result) measured(p Plan) Measured {
+	whole, _ := r.cut(1, p.SLO)
+	m := Measured{
+		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
+		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
+		Known: map[Metric]float64{}, Errors: r.Errors, Failed: len(whole.waits), Ended: int(whole.ended),
+	}
+	for _, metric := range []Metric{Throughput, HitRate, Goodput} {
+		if v := whole.value(metric); finite(v) {
+			m.Known[metric] = v
+		}
+	}
+	if s, ok := r.section(r.sections(), p.SLO)[p.Primary]; ok {
+		m.Within = s.variance() * inflation([]Sectioned{s})
+	}
+	return m
+}
+
+// values are a run's, in units of their own.
+func (m *Measured) values(slowestTTFT, slowestTPOT float64) map[Metric]float64 {
+	values := map[Metric]float64{MeanTTFT: m.TTFT.Mean(slowestTTFT)}
+	values[TTFT95], _ = m.TTFT.Quantile(.95, slowestTTFT)
+	values[TTFT50], _ = m.TTFT.Quantile(.5, slowestTTFT)
+	values[TPOT95], _ = m.TPOT.Quantile(.95, slowestTPOT)
+	maps.Copy(values, m.Known)
+	return values
+}
+
+// tooLate is the share of a figure that may be the load generator's own error at most; more is no less useless.
+const tooLate = .99
+
+// block is the one under way, once all of its runs are measured.
+func (t *Trial) block(order []decide.Run) decide.Block {
+	var ttft, tpot []decide.Sample
+	for i := range t.Runs {
+		ttft, tpot = append(ttft, t.Runs[i].TTFT), append(tpot, t.Runs[i].TPOT)
+	}
+	b := decide.Block{Seconds: t.Lost}
+	for i := range t.Runs {
+		m := &t.Runs[i]
+		s := decide.Span{
+			Arm: order[i].Arm, At: order[i].At, Failed: m.Failed, Ended: m.Ended,
+			Values: map[string]float64{}, Late: map[string]float64{},
+		}
+		for metric, v := range m.values(decide.Largest(ttft...), decide.Largest(tpot...)) {
+			if finite(metric.scaled(v)) {
+				s.Values[string(metric)] = v
+			}
+			if e := m.Errors[metric]; e > 0 && v > 0 {
+				s.Late[string(metric)] = -math.Log1p(-min(e/v, tooLate))
+			}
+		}
+		b.Spans, b.Seconds = append(b.Spans, s), b.Seconds+m.Elapsed
+	}
+	return b
+}
+
+// look computes what the blocks show.
+func (t *Trial) look() {
+	p := t.Plan.decisions(&t.known)
+	d := decide.Decide(p, t.Blocks)
+	s := &t.Shown
+	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
+	s.Verdict, s.Failures = string(verdictOf(&d)), t.failures(d.FailsMore)
+	if s.Detectable == nil && s.Blocks == 1 {
+		within := 0.
+		for i := range t.Runs {
+			within += t.Runs[i].Within / float64(len(t.Runs))
+		}
+		s.Detectable = t.Plan.Detectable(within, s.BlockSeconds)
+	}
+	s.Others = []api.TrialDifference{}
+	for i := range d.Others {
+		s.Others = append(s.Others, t.difference(&d.Others[i]))
+	}
+	if len(d.Primary) == 0 {
+		return
+	}
+	c := &d.Primary[0]
+	s.Primary = new(t.difference(c))
+	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
+		return // none was due
+	}
+	s.Looks = append(s.Looks, api.TrialLook{Blocks: s.Blocks, Difference: s.Primary.Difference, Interval: s.Primary.Interval})
+	s.Variance = &api.TrialVariance{Value: d.Variance.Value, DegreesOfFreedom: d.Variance.DF}
+	if d.Final != nil {
+		if in := shown(c.Metric, d.Final.Interval); in != nil {
+			s.Final = &api.TrialFinal{Difference: c.Metric.Shown(d.Final.Estimate), Interval: *in}
+		}
+	}
+	s.Assumed = nil
+	if Verdict(s.Verdict) == Running {
+		s.Assumed = &s.Primary.Difference
+		t.Expected = decide.Expected(p, c, s.Blocks, s.BlockSeconds)
+	}
+}
+
+// verdictOf is a decision's on two arms.
+func verdictOf(d *decide.Decision) Verdict {
 	switch {
-	case !more:
-		return api.Refuse("number", r.Number, "none: the "+what+" is over")
-	case r.Number != next.Number:
-		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", next.Number))
-	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
-		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
-	case r.Spoiled != "":
-		return nil
+	case d.Verdict != decide.Better:
+		return Verdict(d.Verdict)
+	case d.Left[0] == 1:
+		return BBetter
 	}
-	return r.validate()
+	return ABetter
 }
 
-// done is what is kept of a span that has been run. Without one of the metrics that it is
-// needed for, it is spoiled.
-func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
-	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
-	if r.Spoiled != "" {
-		return d
-	}
-	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
-	d.Metrics = r.section(r.sections(), slo)
-	for m, e := range r.Errors {
-		if s, ok := d.Metrics[m]; ok {
-			s.Error = -math.Log1p(-min(e/m.unscaled(s.Whole), tooLarge))
-			d.Metrics[m] = s
+// failures are the turns of all blocks that failed.
+func (t *Trial) failures(more [][2]int) *api.TrialFailures {
+	f := &api.TrialFailures{}
+	of := []*api.TrialFailed{&f.A, &f.B}
+	for i := range t.Blocks {
+		for _, s := range t.Blocks[i].Spans {
+			of[s.Arm].Failed += s.Failed
+			of[s.Arm].Ended += s.Ended
 		}
 	}
-	whole, _ := r.cut(1, slo)
-	d.Turns = len(whole.ttft)
-	for _, m := range needed {
-		if _, ok := d.Metrics[m]; !ok && d.Spoiled == "" {
-			d.Spoiled = fmt.Sprintf("%s is not known in every section of it", m)
+	for _, arms := range more {
+		f.More = []api.TrialArm{api.TrialArmA, api.TrialArmB}[arms[0]]
+	}
+	return f
+}
+
+// difference is what is shown of a comparison.
+func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
+	m := Metric(c.Metric.Name)
+	d := api.TrialDifference{
+		Metric: string(m), A: t.mean(m, 0), B: t.mean(m, 1), Difference: c.Metric.Shown(c.Estimate),
+		Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
+	}
+	for _, arm := range []api.TrialArm{api.TrialArmA, api.TrialArmB} {
+		if c.NotWorse(t.Plan.Smallest, arm == api.TrialArmB) {
+			d.NotWorse = append(d.NotWorse, arm)
 		}
+	}
+	switch {
+	case len(d.NotWorse) == 2:
+		d.Outcome = string(NoDifference)
+	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
+		d.Outcome = string(BBetter)
+	case c.Shown != 0:
+		d.Outcome = string(ABetter)
 	}
 	return d
 }
 
-// tooLarge is the share of a figure that may be the load generator's own error; a span with
-// more is spoiled by who runs it.
-const tooLarge = .5
-
-// pair is two spans that are compared.
-type pair struct{ a, b *Done }
-
-// pairs are those that are whole.
-func (t *Trial) pairs() (all []pair) {
-	open := map[int]pair{}
-	for i := range t.Done {
-		d := &t.Done[i]
-		if d.Number == 0 || d.Spoiled != "" {
-			continue
-		}
-		p := open[pairOf(d.Number)]
-		if t.Plan.Together && d.Number%2 == 1 {
-			p = pair{} // half of an attempt before is no counterpart
-		}
-		if d.Arm == ArmA {
-			p.a = d
-		} else {
-			p.b = d
-		}
-		if open[pairOf(d.Number)] = p; p.a != nil && p.b != nil {
-			all = append(all, p)
+// mean is that of an arm's runs.
+func (t *Trial) mean(m Metric, arm int) float64 {
+	var all []float64
+	for i := range t.Blocks {
+		for _, s := range t.Blocks[i].Spans {
+			if s.Arm == arm {
+				all = append(all, m.scaled(s.Values[string(m)]))
+			}
 		}
 	}
-	return all
+	return m.unscaled(stat.Mean(all, nil))
 }
 
-// look is what the pairs tell of one metric, on the scale of differences.
-type look struct {
-	pairs    int
-	a, b     float64 // means of the arms
-	errA     float64 // means of their errors
-	errB     float64
-	variance float64 // of a pair's difference
-	df       float64
-	basis    Basis
+// shown brings an interval from the scale of differences to what is shown; nil where it has no bounds.
+func shown(m decide.Metric, in [2]float64) *[2]float64 {
+	in = [2]float64{m.Shown(in[0]), m.Shown(in[1])}
+	if !finite(in[0]) || !finite(in[1]) {
+		return nil
+	}
+	return &in
 }
 
-// look computes what some pairs tell; false where not all of them know the metric.
-func lookAt(m Metric, pairs []pair) (l look, ok bool) {
-	var as, bs []Sectioned
-	var differences []float64
-	for _, p := range pairs {
-		a, knownA := p.a.Metrics[m]
-		b, knownB := p.b.Metrics[m]
-		if !knownA || !knownB {
-			return l, false
-		}
-		as, bs = append(as, a), append(bs, b)
-		differences = append(differences, b.Whole-a.Whole)
-		l.a += a.Whole / float64(len(pairs))
-		l.b += b.Whole / float64(len(pairs))
-		l.errA += a.Error / float64(len(pairs))
-		l.errB += b.Error / float64(len(pairs))
+// Left is how many seconds a trial takes from now on, as likely more as less; false before the first block. beyond says
+// that its time will be over before it is decided, if its estimate is right.
+func (t *Trial) Left() (seconds float64, beyond, known bool) {
+	if len(t.Blocks) == 0 || Verdict(t.Shown.Verdict).Over() {
+		return 0, false, false
 	}
-	if m == TPOT95 { // either end of it may be late
-		l.errA += l.errB
-		l.errB = l.errA
+	used, each := t.Lost, 0.
+	for i := range t.Runs {
+		used += t.Runs[i].Elapsed
 	}
-	l.pairs = len(pairs)
-	va, dfa := within(as)
-	vb, dfb := within(bs)
-	// Degrees of freedom of a sum of variances: Welch, Biometrika 34 (1947), 28–35.
-	df := dfa + dfb
-	if q := va*va/dfa + vb*vb/dfb; q > 0 {
-		df = (va + vb) * (va + vb) / q
+	for i := range t.Blocks {
+		each += t.Blocks[i].Seconds / float64(len(t.Blocks))
 	}
-	l.scattering(differences, va+vb+2*restart*restart, df)
-	return l, true
-}
-
-// scattering sets the variance to that by sections, or to that between values where they
-// scatter more.
-func (l *look) scattering(values []float64, variance, df float64) {
-	l.variance, l.df, l.basis = variance, df, BasisSections
-	if between := float64(len(values) - 1); between > 0 {
-		scatter := stat.Variance(values, nil)
-		if scatter > variance*(distuv.F{D1: between, D2: df}).Quantile(1-alpha) {
-			l.df, l.basis = between, BasisPairs
-		}
-		l.variance = max(variance, scatter)
+	n := max(t.Expected, len(t.Blocks)+1)
+	if beyond = t.Expected == 0 && t.Shown.Primary != nil; beyond {
+		n = max(n, int(t.Plan.MaxTime/each))
 	}
-}
-
-// within is the variance of a span's value by its sections, over the spans of one arm.
-func within(spans []Sectioned) (variance, df float64) {
-	for _, s := range spans {
-		variance += s.variance() / float64(len(spans))
-		df += s.df()
-	}
-	return variance * inflation(spans), df
-}
-
-// half is half the width of the interval at the k-th look, after as many pairs.
-func half(variance, df float64, k int, alpha float64) float64 {
-	n := float64(k)
-	return student(alpha/(n*(n+1)), df) * math.Sqrt(variance/n)
+	return max(0, each*float64(n-len(t.Blocks))-used), beyond, true
 }

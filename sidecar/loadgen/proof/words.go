@@ -9,12 +9,16 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 )
 
 // Words say in a few plain sentences what a sweep shows so far, for screens, the terminal and
 // the top of its report. Every number in them is computed from what was measured. Before
 // anything was, they say that.
 func Words(s *api.Sweep) []string {
+	if onPairs(s.Trial) {
+		return append([]string{}, s.Words...)
+	}
 	r := sweepReport(s)
 	return words(&r)
 }
@@ -38,8 +42,8 @@ func (r *Report) stateWords(some bool) []string {
 	nothing := ""
 	if !some {
 		what := "no span that counts has ended"
-		if run.Request.Kind == api.SweepTrial && run.Progress.Spans > 0 {
-			what = "no pair of spans is complete"
+		if t := run.Trial; t != nil && run.Progress.Spans > 0 {
+			what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, decide.LeastBlocks)
 		}
 		nothing = "No results yet: " + what + "."
 		if run.State.Ended() {
@@ -88,34 +92,6 @@ func (r *Run) spoiling() string {
 // oneEvidence is why throughput and latency are not two reasons.
 const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are answered sooner send the next turn sooner."
 
-// trialNames are those of the two arms, also before anything was measured.
-func (r *Report) trialNames() (a, b string) {
-	names := modeNames(r.Sweep.Request.Modes)
-	if len(names) != 2 {
-		return "the first mode", "the second mode"
-	}
-	if names[0] == names[1] {
-		return names[0] + " (A)", names[1] + " (B)"
-	}
-	return names[0], names[1]
-}
-
-func (r *Report) trialWords() []string {
-	t := r.Sweep.Trial
-	if t == nil || t.Primary == nil {
-		if t != nil && Verdict(t.Verdict) == TimeOver {
-			return []string{"Undecided after " + span(r.Sweep.Progress.SecondsUsed) + ": no pair of spans was measured."}
-		}
-		return nil
-	}
-	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
-	all = append(all, r.laneWords()...)
-	if r.Sweep.State == api.SweepRunning && r.Sweep.Progress.Beyond {
-		all = append(all, "At the current rate, it will run out of time undecided.")
-	}
-	return all
-}
-
 // laneWords say how both modes, which ran at the same time, were dealt out to the two targets;
 // none where they took turns.
 func (r *Report) laneWords() []string {
@@ -158,127 +134,8 @@ func (r *Report) isB(s *api.SweepSpan) bool {
 	return Arm(s.Arm) == ArmB || s.Arm == "" && len(q.Modes) == 2 && s.Mode == q.Modes[1]
 }
 
-// otherWords say what the metrics show that do not decide: of the better mode, or of B
-// where neither is.
-func (r *Report) otherWords(t *api.TrialState) (all []string) {
-	a, b := r.trialNames()
-	ofB := Verdict(t.Verdict) != ABetter
-	name := b
-	if !ofB {
-		name = a
-	}
-	var better, worse, none, open []string
-	evidence := false
-	for i := range t.Others {
-		d := &t.Others[i]
-		switch Verdict(d.Outcome) {
-		case NoDifference:
-			none = append(none, Metric(d.Metric).Name())
-		case BBetter, ABetter:
-			list := &worse
-			if (Verdict(d.Outcome) == BBetter) == ofB {
-				list = &better
-			}
-			*list = append(*list, changeOf(d, ofB))
-			evidence = evidence || (Metric(d.Metric) == Throughput) != (Metric(t.Primary.Metric) == Throughput)
-		default:
-			open = append(open, Metric(d.Metric).Name())
-		}
-	}
-	lead, also := "Worse under ", "Better under "
-	if v := Verdict(t.Verdict); v == BBetter || v == ABetter {
-		lead, also = "Trade-off, worse under ", "Also better under "
-	}
-	add := func(lead string, list []string, text string) {
-		if len(list) > 0 {
-			all = append(all, lead+text+".")
-		}
-	}
-	add(lead+name+": ", worse, strings.Join(worse, "; "))
-	add(also+name+": ", better, strings.Join(better, "; "))
-	add("No difference of interest in ", none, join(none))
-	add("Not decided: ", open, join(open))
-	if evidence {
-		all = append(all, oneEvidence)
-	}
-	return all
-}
-
-// verdictWords are the sentence on the primary metric.
-func (r *Report) verdictWords(t *api.TrialState) string {
-	a, b := r.trialNames()
-	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
-	of := strings.Replace(changeOf(t.Primary, true), " is ", " of "+b+" is ", 1)
-	switch Verdict(t.Verdict) {
-	case BBetter:
-		return fmt.Sprintf("%s is better than %s %s: %s.", b, a, at, strings.Replace(changeOf(t.Primary, true), " is ", " ", 1))
-	case ABetter:
-		return fmt.Sprintf("%s is better than %s %s: %s.", a, b, at, of)
-	case NoDifference:
-		return fmt.Sprintf("No difference of %s or more between %s and %s %s: %s.", r.smallest(), b, a, at, of)
-	case TimeOver:
-		return fmt.Sprintf("Undecided after %s %s: %s.", span(r.Sweep.Progress.SecondsUsed), at, of)
-	}
-	return fmt.Sprintf("Undecided so far, after %s %s: %s.", plural(t.Pairs, "pair"), at, of)
-}
-
-// smallest is the smallest difference of interest.
-func (r *Report) smallest() string {
-	v := value64(r.Sweep.Request.Smallest)
-	if p := r.Sweep.Request.Primary; p != nil && Metric(*p).Share() {
-		return trimmed(100*v) + " points"
-	}
-	return trimmed(100*v) + " %"
-}
-
-func value64(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
 // trimmed writes a number with no more digits than it has, four at most.
 func trimmed(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-// changeOf says by how much a metric differs: "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)",
-// of B against A, or the other way round in points or, for what is relative, of A against B.
-func changeOf(d *api.TrialDifference, ofB bool) string {
-	m := Metric(d.Metric)
-	by, low, high := d.Difference, d.Interval[0], d.Interval[1]
-	if !ofB {
-		turn := func(v float64) float64 { return -v }
-		if !m.Share() {
-			turn = func(v float64) float64 { return 1/(1+v) - 1 }
-		}
-		by, low, high = turn(by), turn(high), turn(low)
-	}
-	return Metric(d.Metric).Name() + " is " + change(by, low, high, m.Share())
-}
-
-// change writes a difference with its interval: in the direction of the estimate where
-// the interval has that one alone.
-func change(by, low, high float64, points bool) string {
-	unit := " %"
-	if points {
-		unit = " points"
-	}
-	amount := func(v float64) string { return fmt.Sprintf("%.1f", 100*math.Abs(v)) }
-	direction := func(v float64) string {
-		if v < 0 {
-			return "lower"
-		}
-		return "higher"
-	}
-	text := amount(by) + unit + " " + direction(by)
-	switch {
-	case low > 0 && high > 0:
-		return fmt.Sprintf("%s (%s to %s%s)", text, amount(low), amount(high), unit)
-	case low < 0 && high < 0:
-		return fmt.Sprintf("%s (%s to %s%s)", text, amount(high), amount(low), unit)
-	}
-	return fmt.Sprintf("%s (%s%s lower to %s%s higher)", text, amount(low), unit, amount(high), unit)
-}
 
 // capacityWords say what each mode sustains, the one that sustains most first.
 func (r *Report) capacityWords() []string {

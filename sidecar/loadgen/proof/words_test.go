@@ -13,10 +13,16 @@ import (
 )
 
 func difference(m Metric, by, low, high float64, outcome Verdict) api.TrialDifference {
-	d := api.TrialDifference{Metric: string(m), A: .643, B: .643 * (1 + by), Difference: by, Interval: [2]float64{low, high}, Outcome: string(outcome), Basis: string(BasisSections)}
+	d := api.TrialDifference{Metric: string(m), A: .643, B: .643 * (1 + by), Difference: by, Interval: &[2]float64{low, high}, Outcome: string(outcome)}
 	if m.Share() {
 		d.A, d.B = .87, .87+by
 	}
+	return d
+}
+
+// notWorse says of a difference that B is not worse.
+func notWorse(d api.TrialDifference) api.TrialDifference {
+	d.NotWorse = []api.TrialArm{"b"}
 	return d
 }
 
@@ -25,7 +31,7 @@ func tried(v Verdict, primary *api.TrialDifference, others ...api.TrialDifferenc
 	s := swept(api.SweepTrial, 120)
 	s.Request.Repeats, s.Request.Order, s.Request.WarmUp, s.Request.Snapshots, s.Request.MaxSeconds = nil, nil, nil, nil, new(3600.)
 	s.Progress.Of = nil
-	s.Trial = &api.TrialState{Verdict: string(v), Pairs: 2, Primary: primary, Others: others}
+	s.Trial = &api.TrialState{Method: api.TrialOnBlocks, Verdict: string(v), Blocks: 2, Primary: primary, Others: others}
 	if v == Running {
 		s.State = api.SweepRunning
 	}
@@ -37,11 +43,13 @@ func looked() api.Sweep {
 	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)),
 		difference(Goodput, .02, -.1, .1, Running), difference(Throughput, .06, .04, .08, BBetter))
 	s.Rows = crossed().Rows[2:4]
-	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "pilot", Mode: kv, Concurrency: 120, Cold: "nonce"}}
+	s.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Failed: 3, Ended: 1000}, B: api.TrialFailed{Failed: 1, Ended: 1000}}
+	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
+	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
 	s.Trial.Boundaries = [2]float64{-.047619, .05}
 	s.Trial.Looks = []api.TrialLook{
-		{Pairs: 1, Difference: -.25, Interval: [2]float64{-.6, .4}},
-		{Pairs: 2, Difference: -.194, Interval: [2]float64{-.232, -.151}},
+		{Blocks: 2, Difference: -.25},
+		{Blocks: 3, Difference: -.194, Interval: &[2]float64{-.232, -.151}},
 	}
 	return s
 }
@@ -77,6 +85,22 @@ func TestWords(t *testing.T) {
 	alike := difference(TTFT95, -.008, -.021, .005, NoDifference)
 	late := tried(Running, &open)
 	late.Progress.Beyond = true
+	noLook := tried(Running, nil)
+	noLook.Trial.Blocks, noLook.Trial.Detectable = 1, &api.TrialDetectable{Difference: .12, Power: .8, Seconds: 1800, Trial: "x"}
+	short := tried(TimeOver, nil)
+	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
+	failing := tried(TradeOff, &lower)
+	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b"}
+	kept := tried(BBetter, &lower)
+	kept.Trial.KeepsLanes = true
+	for i, arm := range []string{"a", "b"} {
+		kept.Spans = append(kept.Spans, api.SweepSpan{
+			Arm: arm, Mode: kept.Request.Modes[i], Target: "http://" + arm, Concurrency: 120,
+			Lane: []string{api.DefaultLane, api.TwinLane}[i], Actual: new(97.),
+		})
+	}
+	pairs := tried(BBetter, &lower)
+	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0, []string{"As it was told."}
 	told := tried(BBetter, &lower) // modes that differ in speculation alone are told apart
 	told.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 
@@ -95,13 +119,16 @@ func TestWords(t *testing.T) {
 		"trial, A better":             tried(ABetter, &higher),
 		"trial, no difference":        tried(NoDifference, &alike),
 		"trial, time over":            tried(TimeOver, &open),
-		"trial, time over, no pair":   tried(TimeOver, nil),
+		"trial, time over, one block": short,
+		"trial, trade-off":            failing,
+		"trial, each lane its mode":   kept,
+		"trial, on pairs":             pairs,
 		"trial, running":              tried(Running, &open),
 		"trial, running out of time":  late,
-		"trial, running, no pair yet": tried(Running, nil),
+		"trial, running, no look yet": noLook,
 		"trial, one mode twice":       told,
 		"trial, trade-offs of B": tried(BBetter, &lower, difference(TPOT95, .04, .01, .07, ABetter),
-			difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
+			notWorse(difference(Throughput, .06, .04, .08, BBetter)), difference(HitRate, .091, .08, .1, BBetter),
 			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)),
 		"trial, trade-offs of A": tried(ABetter, &higher, difference(Throughput, .25, .1, .6, BBetter),
 			difference(HitRate, .05, .03, .07, BBetter), difference(TPOT95, .25, .25, .25, ABetter)),
@@ -131,12 +158,14 @@ func TestWords(t *testing.T) {
 // One span spoiled after the other is said in front, and an operator who paused it is no cause.
 func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	s := tried(Running, nil)
-	s.Spans = []api.SweepSpan{{Arm: "pilot"}, {Number: 1, Spoiled: "12 of 40 turns failed"}}
+	s.Trial.Blocks = 0
+	s.Spans = []api.SweepSpan{{Arm: "a"}, {Number: 1, Spoiled: "its caches were not cold"}}
 	s.Progress.Spans = 1
-	assert.Equal(t, []string{"No results yet: no pair of spans is complete."}, Words(&s))
+	const nothing = "No results yet: 0 of the 2 blocks before the first look are complete."
+	assert.Equal(t, []string{nothing}, Words(&s))
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU"})
 	assert.Equal(t, []string{
-		"No results yet: no pair of spans is complete.",
+		nothing,
 		"The latest 2 spans do not count, the last one because: the load generator itself was late; give it more CPU.",
 	}, Words(&s))
 	s.State, s.Reason, s.Cause = api.SweepPaused, "by ann, who stopped the workload", api.CauseOperator

@@ -110,6 +110,8 @@ type SweepDesk interface {
 	Sweeps(ctx context.Context) api.SweepList
 	// StartSweep begins one on a lane. A second one at a time is an [api.ErrConflict].
 	StartSweep(ctx context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error)
+	// SweepOutlook says what one can find that is not begun.
+	SweepOutlook(ctx context.Context, lane string, req api.SweepRequest) (api.SweepOutlook, error)
 	Sweep(ctx context.Context, id string) (api.Sweep, error)
 	PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error)
 	// DeleteSweep deletes one that has ended, and gives those that are left.

@@ -261,6 +261,7 @@ func everyCall(c *api.Client) []clientCall {
 		{"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) }, sample[api.Settings](), call{"patch settings", "", by, settings}},
 		{"sweeps", func(ctx context.Context) (any, error) { return c.Sweeps(ctx) }, sample[api.SweepList](), call{name: "sweeps"}},
 		{"start sweep", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "twin", trial) }, sample[api.Sweep](), call{"start sweep", "twin", by, trial}},
+		{"sweep outlook", func(ctx context.Context) (any, error) { return c.SweepOutlook(ctx, "twin", trial) }, sample[api.SweepOutlook](), call{"sweep outlook", "twin", "", trial}},
 		{"start sweep on the main lane", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "", trial) }, sample[api.Sweep](), call{"start sweep", "main", by, trial}},
 		{"sweep", func(ctx context.Context) (any, error) { return c.Sweep(ctx, "a/b") }, sample[api.Sweep](), call{"sweep", "", "", "a/b"}},
 		{"patch sweep", func(ctx context.Context) (any, error) { return c.PatchSweep(ctx, "a1", pause) }, sample[api.Sweep](), call{"patch sweep a1", "", by, pause}},

@@ -235,6 +235,10 @@ func (b *recorder) Sweeps(context.Context) api.SweepList {
 	return v
 }
 
+func (b *recorder) SweepOutlook(_ context.Context, lane string, req api.SweepRequest) (api.SweepOutlook, error) {
+	return heard[api.SweepOutlook](b, call{"sweep outlook", lane, "", req})
+}
+
 func (b *recorder) StartSweep(_ context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error) {
 	return heard[api.Sweep](b, call{"start sweep", lane, by, req})
 }

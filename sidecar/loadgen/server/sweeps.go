@@ -17,6 +17,7 @@ func (s *Server) sweepRoutes() []route {
 	all := []route{
 		{"GET " + api.Prefix + "/sweeps", read, s.sweeps},
 		{"POST " + api.Prefix + "/sweeps", write, s.startSweep},
+		{"POST " + api.Prefix + "/sweeps/outlook", write, s.sweepOutlook},
 		{"GET " + api.Prefix + "/sweeps/{id}", read, item("id", b.Sweep)},
 		{"PATCH " + api.Prefix + "/sweeps/{id}", write, s.patchSweep},
 		{"DELETE " + api.Prefix + "/sweeps/{id}", write, s.deleteSweep},
@@ -38,20 +39,34 @@ func (s *Server) sweeps(w http.ResponseWriter, r *http.Request) error {
 	return replyJSON(w, s.opts.Backend.Sweeps(r.Context()), nil)
 }
 
-func (s *Server) startSweep(w http.ResponseWriter, r *http.Request) error {
+// sweepRequest reads a request and the lane that it is about.
+func (s *Server) sweepRequest(w http.ResponseWriter, r *http.Request) (lane string, req api.SweepRequest, err error) {
 	v, err := params(r, "lane")
 	if err != nil {
-		return err
+		return "", req, err
 	}
-	lane := laneOf(v)
+	lane = laneOf(v)
 	if _, err := s.opts.Backend.Lane(lane); err != nil {
-		return err
+		return "", req, err
 	}
-	req, err := object[api.SweepRequest](w, r)
+	if req, err = object[api.SweepRequest](w, r); err != nil {
+		return "", req, err
+	}
+	return lane, req, req.Check()
+}
+
+func (s *Server) sweepOutlook(w http.ResponseWriter, r *http.Request) error {
+	lane, req, err := s.sweepRequest(w, r)
 	if err != nil {
 		return err
 	}
-	if err := req.Check(); err != nil {
+	outlook, err := s.opts.Backend.SweepOutlook(r.Context(), lane, req)
+	return replyJSON(w, outlook, err)
+}
+
+func (s *Server) startSweep(w http.ResponseWriter, r *http.Request) error {
+	lane, req, err := s.sweepRequest(w, r)
+	if err != nil {
 		return err
 	}
 	started, err := s.opts.Backend.StartSweep(r.Context(), caller(r), lane, req)

@@ -166,6 +166,18 @@ func (l *Lags) bound(p, value float64, n int, shape *api.Shape) float64 {
 	return min(max(likely, min(mean, quantile)), max(mean, quantile), value-shape.Least+l.Quantile(.05))
 }
 
+// MeanError is the most that late stamps add to the mean of n TTFTs, in seconds.
+func (l *Lag) MeanError(n int) float64 {
+	bound := func(of *Lags) float64 {
+		if of.N() == 0 || n == 0 {
+			return 0
+		}
+		mean, deviation := of.moments()
+		return mean + certain*deviation*math.Sqrt(1/float64(n)+1/float64(of.N()))
+	}
+	return more*max(bound(&l.Timer), bound(&l.Stream)) + unseen + bound(&l.Send)
+}
+
 // LagHistory remembers lags: by the second, and all of them in one count. It is not safe for
 // concurrent use.
 type LagHistory struct {

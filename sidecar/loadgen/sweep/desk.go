@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -195,12 +197,13 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	m, err := newMachine(r)
+	r.Seed = or(r.Seed, uint64(rand.Uint32()))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if err := d.free(); err != nil {
 		return api.Sweep{}, err
 	}
@@ -230,6 +233,32 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	return s.view(), nil
 }
 
+// SweepOutlook says what a sweep can find that is not begun. The error is as that of [Desk.StartSweep], which it does
+// not need to have the lane for.
+func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest) (api.SweepOutlook, error) {
+	if name != api.DefaultLane {
+		return api.SweepOutlook{}, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
+	}
+	r, err := complete(req, d.opts.Lane.State(), d.twin(), d.opts.Catalogue.Settings())
+	if err != nil {
+		return api.SweepOutlook{}, err
+	}
+	o := api.SweepOutlook{Request: r, Words: []string{}}
+	if r.Kind != api.SweepTrial {
+		return o, nil
+	}
+	r.Seed = or(r.Seed, 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
+	if err != nil {
+		return api.SweepOutlook{}, err
+	}
+	o.Detectable = m.(*proof.Trial).State().Detectable
+	o.Words = append(o.Words, proof.Outlook(&r, o.Detectable))
+	return o, nil
+}
+
 // twin is the state of the other lane, nil where there is none.
 func (d *Desk) twin() *api.State {
 	if d.opts.Twin == nil {
@@ -240,6 +269,11 @@ func (d *Desk) twin() *api.State {
 
 // fixed says whether each of the two lanes keeps its mode.
 func (d *Desk) fixed() bool { return fixed(d.opts.Lane.State(), *d.twin()) }
+
+// keepsLanes says whether what is asked for runs on two lanes, each of which keeps its mode.
+func (d *Desk) keepsLanes(r api.SweepRequest) bool {
+	return r.Together != nil && *r.Together && d.fixed()
+}
 
 // newID is one that no sweep has, and that sorts by time. The lock is held.
 func (d *Desk) newID(now time.Time) string {

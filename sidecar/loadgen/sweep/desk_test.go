@@ -14,3 +14,31 @@ func TestSweepsAreLimited(t *testing.T) {
 	d.all = append(d.all, nil)
 	require.ErrorIs(t, d.room(), api.ErrConflict)
 }
+
+// A trial goes on whatever the target does, until both modes were answered nothing, or a span fails twice for another
+// reason.
+func TestTrialThatPauses(t *testing.T) {
+	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{Arm: "b", Attempt: 1, Turns: 9, Failed: 30}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
+	alsoNone := none
+	alsoNone.Arm = "b"
+	for name, row := range map[string]struct {
+		spans []api.SweepSpan
+		want  api.SweepCause
+	}{
+		"some turns":             {[]api.SweepSpan{none, some}, ""},
+		"none in one mode":       {[]api.SweepSpan{some, none, none}, ""},
+		"none in either":         {[]api.SweepSpan{some, none, alsoNone}, api.CauseTarget},
+		"spoiled twice":          {[]api.SweepSpan{some, spoiled}, api.CauseInternal},
+		"another span was so":    {[]api.SweepSpan{spoiled, some}, ""},
+		"the first of the trial": {[]api.SweepSpan{none}, ""},
+	} {
+		s := &sweep{}
+		s.doc.Sweep.Request.Kind, s.doc.Sweep.Spans = api.SweepTrial, row.spans
+		err := s.hopeless([]*outcome{{span: row.spans[len(row.spans)-1]}})
+		if row.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.Equal(t, row.want, causeOf(err), name)
+		}
+	}
+}

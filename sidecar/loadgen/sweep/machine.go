@@ -33,15 +33,26 @@ var (
 	_ machine = (*proof.Capacity)(nil)
 )
 
-// newMachine makes the machine of a request with every field set.
-func newMachine(r api.SweepRequest) (machine, error) {
+// earlier is a trial by the method of earlier versions, of which only what is shown is read.
+type earlier struct{ json.RawMessage }
+
+func (earlier) Next() (proof.Span, bool) { return proof.Span{}, false }
+func (earlier) Add(proof.Result) error   { return api.ErrConflict }
+func (earlier) Spoiled() string          { return "" }
+
+// newMachine makes the machine of a request with every field set. lanes says whether each of two lanes keeps its mode.
+func newMachine(r api.SweepRequest, fixed bool, before history) (machine, error) {
 	switch r.Kind {
 	case api.SweepTrial:
-		return proof.New(proof.Plan{
-			A: r.Modes[0], B: r.Modes[1], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
-			Smallest: *r.Smallest, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed,
-			Together: *r.Together,
-		})
+		p := planOf(r)
+		p.KeepsLanes = fixed && r.Modes[0] != r.Modes[1]
+		p.Prior = before.prior()
+		t, err := proof.New(p)
+		if err == nil {
+			err = before.fits(p)
+			t.Shown.Detectable = before.detectable(p)
+		}
+		return t, err
 	case api.SweepLevels:
 		return proof.NewSweep(proof.SweepPlan{
 			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp, Seconds: *r.Seconds, Seed: *r.Seed,
@@ -55,10 +66,21 @@ func newMachine(r api.SweepRequest) (machine, error) {
 	return nil, api.Refuse("kind", r.Kind, fmt.Sprint(api.SweepKinds))
 }
 
+// planOf is the plan of a trial.
+func planOf(r api.SweepRequest) proof.Plan {
+	return proof.Plan{
+		A: r.Modes[0], B: r.Modes[1], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
+		Smallest: *r.Smallest, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed, Together: *r.Together,
+	}
+}
+
 // readMachine reads one back.
-func readMachine(k api.SweepKind, data json.RawMessage) (machine, error) {
-	switch k {
+func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
+	switch k := s.Request.Kind; k {
 	case api.SweepTrial:
+		if s.Trial == nil || s.Trial.Method != api.TrialOnBlocks {
+			return earlier{data}, nil
+		}
 		m := &proof.Trial{}
 		return m, json.Unmarshal(data, m)
 	case api.SweepLevels:
@@ -67,8 +89,9 @@ func readMachine(k api.SweepKind, data json.RawMessage) (machine, error) {
 	case api.SweepCapacity:
 		m := &proof.Capacity{}
 		return m, json.Unmarshal(data, m)
+	default:
+		return nil, fmt.Errorf("a sweep of an unknown kind, %q", k)
 	}
-	return nil, fmt.Errorf("a sweep of an unknown kind, %q", k)
 }
 
 // writeState writes the state of a machine into a sweep.
@@ -76,22 +99,9 @@ func writeState(m machine, s *api.Sweep) {
 	p := &s.Progress
 	switch m := m.(type) {
 	case *proof.Trial:
-		state := m.State()
-		s.Trial = &api.TrialState{
-			Verdict: string(state.Verdict), Pairs: state.Pairs, Looks: []api.TrialLook{}, Boundaries: m.Plan.Boundaries(), Others: []api.TrialDifference{},
-		}
-		for i, l := range m.Looks() {
-			s.Trial.Looks = append(s.Trial.Looks, api.TrialLook{Pairs: i + 1, Difference: l.Difference, Interval: l.Interval})
-		}
-		if state.Primary != nil {
-			s.Trial.Primary = new(difference(*state.Primary))
-		}
-		for _, d := range state.Others {
-			s.Trial.Others = append(s.Trial.Others, difference(d))
-		}
-		p.SecondsLeft, p.Beyond = nil, false
-		if l := state.Left; l != nil {
-			p.SecondsLeft, p.Beyond, s.Trial.Assumed = &l.Seconds, l.Beyond, &l.Difference
+		s.Trial, p.SecondsLeft, p.Beyond = new(m.State()), nil, false
+		if left, beyond, known := m.Left(); known {
+			p.SecondsLeft, p.Beyond = &left, beyond
 		}
 	case *proof.Sweep:
 		p.Of, p.SecondsLeft = new(m.Of()), new(m.SecondsLeft())
@@ -100,12 +110,5 @@ func writeState(m machine, s *api.Sweep) {
 		if left, ok := m.SecondsLeft(); ok {
 			p.SecondsLeft = &left
 		}
-	}
-}
-
-func difference(d proof.Difference) api.TrialDifference {
-	return api.TrialDifference{
-		Metric: string(d.Metric), A: d.A, B: d.B, Difference: d.Difference, Interval: d.Interval,
-		Outcome: string(d.Outcome), Basis: string(d.Basis),
 	}
 }

@@ -62,10 +62,9 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	}
 	r.Title = or(r.Title, "")
 	r.SLO = or(r.SLO, settings.SLO)
-	r.Seed = or(r.Seed, 1)
 	switch r.Kind {
 	case api.SweepTrial:
-		r.Primary, r.Smallest = or(r.Primary, string(proof.TTFT95)), or(r.Smallest, smallest)
+		r.Primary, r.Smallest = or(r.Primary, string(proof.MeanTTFT)), or(r.Smallest, smallest)
 		r.Seconds, r.MaxSeconds = or(r.Seconds, trialSeconds), or(r.MaxSeconds, trialTime)
 	case api.SweepLevels:
 		order := api.OrderInterleaved
@@ -80,6 +79,9 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		r.WarmUp, r.Seconds = or(r.WarmUp, specWarmUp), or(r.Seconds, specSeconds)
 	case api.SweepCapacity:
 		r.Resolution, r.Seconds, r.MaxSeconds = or(r.Resolution, resolution), or(r.Seconds, trialSeconds), or(r.MaxSeconds, capacityTime)
+	}
+	if r.Kind != api.SweepTrial { // whose seed is drawn when it starts
+		r.Seed = or(r.Seed, 1)
 	}
 	return r, nil
 }

@@ -15,14 +15,15 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// When a span is spoiled.
+// When a span of a sweep of levels or a capacity search is spoiled.
 const (
 	tolerableErrors = .05 // share of the turns that ended
 	tolerableClient = .5  // of a TTFT p50 that may be the load generator's own error
 	tolerableMiss   = .10 // of the concurrency
 )
 
-// When a span is given up before its end: nothing good will come of it.
+// When a span is given up before its end: nothing good will come of it. In a trial it counts all the same, as far as
+// that is the target's fault.
 const (
 	hopelessFailures = 20 // turns, with more of them failed than well
 	hopelessSilence  = 5 * time.Minute
@@ -41,12 +42,14 @@ type attempt struct {
 	span     proof.Span
 	record   *recorder
 	run      *lane.SpanRun
+	warm     float64 // its warm-up ended; 0: not yet
 	from     float64 // it counts since; 0: not yet
 	full     float64 // it has been at its concurrency since; 0: not yet
 	seconds  []second
 	actual   float64   // conversations in progress, added up over the seconds that count
 	progress time.Time // of the turns
 	ended    int       // turns, at that time
+	silent   bool      // it was given up, since the target answered nothing
 
 	spoiled string // once it has been watched
 	until   float64
@@ -70,7 +73,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
 		l := s.laneOf(i, span)
-		all[i] = &attempt{sweep: s, lane: l, place: i, span: span, record: newRecorder(now, span.WarmUp, l.Opening), progress: now}
+		all[i] = &attempt{sweep: s, lane: l, place: i, span: span, record: newRecorder(now, span.WarmUp, l.Opening)}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Tap: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
@@ -157,6 +160,9 @@ func (s *sweep) laneOf(place int, span proof.Span) *lane.Lane {
 	return s.lane
 }
 
+// trial says whether it is one.
+func (s *sweep) trial() bool { return s.request().Kind == api.SweepTrial }
+
 func (s *sweep) together() bool {
 	t := s.request().Together
 	return t != nil && *t
@@ -167,6 +173,7 @@ func (s *sweep) together() bool {
 func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	a.progress = time.Now() // the switch may have taken long
 	for second := math.Ceil(a.record.seconds(time.Now())); ; second++ {
 		timer.Reset(time.Until(a.record.at(second)))
 		select {
@@ -179,7 +186,7 @@ func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 		if late := math.Floor(a.record.seconds(time.Now())); late > second {
 			second = late // the machine slept, or was very busy
 		}
-		if spoiled = a.hopeless(); spoiled != "" || a.tick(second) {
+		if spoiled = a.hopeless(); spoiled != "" || a.silent || a.tick(second) {
 			return spoiled, second
 		}
 	}
@@ -192,33 +199,56 @@ func (a *attempt) tick(second float64) bool {
 	if a.full == 0 && actual >= a.span.Concurrency {
 		a.full = second
 	}
-	if a.from == 0 {
-		left := a.record.warmingUp()
-		waits := a.span.WarmUpSeconds > 0 && (a.full == 0 || second-a.full < a.span.WarmUpSeconds)
-		if left > 0 || waits {
-			var of *float64
-			if a.span.WarmUpSeconds > 0 {
-				of = &a.span.WarmUpSeconds
-			}
-			a.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
-			return false
+	if a.from == 0 && !a.warmedUp(second) {
+		var of *float64
+		if a.span.WarmUpSeconds > 0 {
+			of = &a.span.WarmUpSeconds
 		}
+		a.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
+		return false
+	}
+	if a.from == 0 {
 		a.from = second
 	}
-	ok, _, latency := a.record.counted(a.from, second)
-	if second-a.from >= a.span.Least(latency) {
+	ok, least := a.least(a.from, second)
+	if second-a.from >= least {
 		return true
 	}
 	a.actual += float64(actual)
 	a.seconds = append(a.seconds, look(now, a.lane.Cluster()))
 	of := a.span.Seconds
-	if !math.IsNaN(latency) {
-		of = a.span.Least(latency)
+	if !math.IsNaN(least) {
+		of = least
 	}
 	n := a.now(api.SpanCounting, a.record.at(a.from), &of)
 	n.Turns = ok
 	a.show(n)
 	return false
+}
+
+// warmedUp says whether the span begins to count.
+func (a *attempt) warmedUp(second float64) bool {
+	if a.record.warmingUp() > 0 || a.span.WarmUpSeconds > 0 && (a.full == 0 || second-a.full < a.span.WarmUpSeconds) {
+		return false
+	}
+	if a.warm == 0 {
+		a.warm = second
+	}
+	if a.span.RunIn == 0 {
+		return true
+	}
+	_, least := a.least(a.warm, second)
+	return second-a.warm >= a.span.RunIn*least
+}
+
+// least is for how many seconds the span counts at least, as the turns since a second have it, and how many of those
+// ended well; NaN where that is not known yet. In a trial a target that fails all turns does not make it longer.
+func (a *attempt) least(from, second float64) (ok int, least float64) {
+	ok, failed, latency := a.record.counted(from, second)
+	if ok == 0 && failed > 0 && a.sweep.trial() {
+		latency = 0
+	}
+	return ok, a.span.Least(latency)
 }
 
 // hopeless says why nothing will come of a span; empty: something may.
@@ -230,6 +260,8 @@ func (a *attempt) hopeless() string {
 	switch {
 	case !a.run.Undisturbed():
 		return "the mode or the settings changed while it ran"
+	case a.sweep.trial():
+		a.silent = time.Since(a.progress) > hopelessSilence
 	case failed >= hopelessFailures && failed > ok:
 		return fmt.Sprintf("%d of %d turns failed, the latest with %s", failed, ok+failed, words)
 	case time.Since(a.progress) > hopelessSilence:
@@ -276,6 +308,10 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if a.run.Emptied {
 		out.Cold = "emptied"
 	}
+	if a.silent && a.from == 0 {
+		a.from = min(until-1, math.Ceil(a.record.seconds(a.run.Began)))
+		out.CountedFrom = a.record.at(a.from)
+	}
 	if a.from == 0 { // it never counted
 		r.Spoiled = cmp.Or(spoiled, "it never counted")
 		out.CountedFrom = out.Until
@@ -283,24 +319,31 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		return r, out
 	}
 	r.Recording = a.record.recording(a.from, until)
+	r.Short = a.sweep.trial()
+	if a.silent {
+		r.GiveUp()
+	}
 	out.Turns, out.Failed, _ = a.record.counted(a.from, until)
 	if len(a.seconds) > 0 {
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
-	if refused := (*api.FieldError)(nil); errors.As(err, &refused) {
+	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s", refused.Field, refused.Value, refused.Allowed))
 	}
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
 		lag.AllowRow(&row, r.TokensPerTurn())
-		r.Errors = map[proof.Metric]float64{}
+		r.Errors = map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}
 		for m, e := range map[proof.Metric]*float64{proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.TPOT95: row.Errors.TPOT.P95} {
 			if e != nil {
 				r.Errors[m] = *e
 			}
 		}
+	}
+	if n := float64(len(a.seconds)); n > 0 {
+		out.Actual = new(a.actual / n)
 	}
 	r.Spoiled = cmp.Or(spoiled, a.judge(&out, &row))
 	if err == nil {
@@ -316,21 +359,22 @@ func (a *attempt) snapshots() int {
 	return 0
 }
 
-// judge says why what was measured does not count; empty: it does.
+// judge says why what was measured does not count; empty: it does. In a trial nothing that depends on how fast or how
+// well the target answered has a say.
 func (a *attempt) judge(s *api.SweepSpan, row *api.BaselineRow) string {
+	if reason := warm(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
+		return reason
+	}
 	if all := s.Turns + s.Failed; float64(s.Failed) > tolerableErrors*float64(all) {
 		_, _, words := a.record.total()
 		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, words)
-	}
-	if reason := warm(s.FirstTurns, s.Cold); reason != "" {
-		return reason
 	}
 	if p50 := row.TTFT.P50; row.Errors != nil && p50 != nil && *row.Errors.TTFT.P95 > tolerableClient**p50 {
 		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run fewer conversations, give it more cores, or add members",
 			1000**row.Errors.TTFT.P95, 1000**p50)
 	}
-	if n := float64(len(a.seconds)); n > 0 && math.Abs(a.actual/n-float64(a.span.Concurrency)) > tolerableMiss*float64(a.span.Concurrency) {
-		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps", a.actual/n, a.span.Concurrency)
+	if s.Actual != nil && math.Abs(*s.Actual-float64(a.span.Concurrency)) > tolerableMiss*float64(a.span.Concurrency) {
+		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps", *s.Actual, a.span.Concurrency)
 	}
 	return ""
 }

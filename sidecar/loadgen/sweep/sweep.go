@@ -52,11 +52,38 @@ func (d *Desk) read(data []byte) (*sweep, error) {
 		return nil, err
 	}
 	var err error
-	if s.machine, err = readMachine(s.doc.Sweep.Request.Kind, s.doc.Machine); err != nil {
+	if s.machine, err = readMachine(&s.doc.Sweep, s.doc.Machine); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.doc.Sweep.ID, err)
+	}
+	if _, old := s.machine.(earlier); old {
+		s.readEarlier()
 	}
 	s.renew()
 	return s, nil
+}
+
+// What is said of a trial that an earlier version decided, or left unfinished.
+const (
+	decidedOnPairs = "Decided by the method of earlier versions, which looked after each pair of spans."
+	leftOnPairs    = "it was left unfinished by an earlier version, which decided by another method; ask again"
+)
+
+// readEarlier makes a trial of earlier versions one that has ended.
+func (s *sweep) readEarlier() {
+	v := &s.doc.Sweep
+	if v.Trial == nil {
+		v.Trial = &api.TrialState{Verdict: string(proof.Running), Looks: []api.TrialLook{}, Others: []api.TrialDifference{}}
+	}
+	v.Trial.Method = api.TrialOnPairs
+	switch {
+	case !v.State.Ended():
+		ended := v.Asked.Add(time.Duration(v.Progress.SecondsUsed * float64(time.Second)))
+		v.State, v.Reason, v.Cause, v.Ended = api.SweepFailed, leftOnPairs, "", &ended
+		v.Progress.Beyond = false
+		v.Words = []string{"Unfinished, with no verdict: " + leftOnPairs + "."}
+	case v.State == api.SweepDone && !slices.Contains(v.Words, decidedOnPairs):
+		v.Words = append(v.Words, decidedOnPairs)
+	}
 }
 
 func (s *sweep) request() api.SweepRequest { return s.doc.Sweep.Request }
@@ -352,13 +379,31 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 			return err
 		}
 	}
+	return s.hopeless(all)
+}
+
+// hopeless is why the sweep pauses after these spans; nil: it goes on. In a trial the failures of the target are
+// observations, and spans in which it answered nothing count: that both arms are down is for somebody to see, though.
+func (s *sweep) hopeless(all []*outcome) error {
+	trial := s.trial()
 	for _, o := range all {
-		if o.failing && o.span.Attempt > 1 {
+		switch {
+		case o.span.Spoiled == "" || o.span.Attempt < 2:
+		case trial:
+			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume", o.span.Spoiled)
+		case o.failing:
 			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues without that span", o.span.Spoiled)}
 		}
 	}
+	spans := s.doc.Sweep.Spans
+	if n := len(spans); trial && n >= 2 && silent(&spans[n-1]) && silent(&spans[n-2]) && spans[n-1].Arm != spans[n-2].Arm {
+		return errTarget{errors.New("the target answered no turn in the latest spans of both modes, which count; fix it and resume, or cancel it")}
+	}
 	return nil
 }
+
+// silent says whether the target answered no turn of a span.
+func silent(s *api.SweepSpan) bool { return s.Spoiled == "" && s.Turns == 0 }
 
 // shareFate lets none of the spans that ran at the same time count where one does not, as the
 // machine has it, which repeats them all: what is compared ran in the same minutes.

@@ -14,7 +14,6 @@ import (
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/loadgen/decide"
-	"kvbooth/sidecar/loadgen/proof"
 )
 
 // trials is how many there are to a cell.
@@ -91,40 +90,6 @@ func simulate(w world, primaries int, truth float64) []*cell {
 	return cells
 }
 
-type old struct {
-	decided, aBetter, none int
-	others                 int
-	minutes                []float64
-	estimate               float64
-}
-
-func simulateBefore(t *testing.T, w world, primary proof.Metric, n int) *old {
-	t.Helper()
-	o := &old{}
-	for i := range n {
-		s := before(t, w, primary, i)
-		o.minutes = append(o.minutes, s.Used/60)
-		switch s.Verdict {
-		case proof.BBetter:
-			o.decided++
-			o.estimate += math.Log1p(s.Primary.Difference)
-		case proof.ABetter:
-			o.aBetter++
-		case proof.NoDifference:
-			o.none++
-		}
-		shown := false
-		for _, d := range s.Others {
-			shown = shown || d.Outcome == proof.ABetter || d.Outcome == proof.BBetter
-		}
-		if shown {
-			o.others++
-		}
-	}
-	slices.Sort(o.minutes)
-	return o
-}
-
 func percent(n, of int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(max(1, of))) }
 
 // most is how many of n trials may be wrong where 5 % of them are, with three standard errors.
@@ -159,20 +124,16 @@ func TestEqualArms(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			now := simulate(w.world, 5, 0)
 			n := len(now[0].minutes)
-			line := "now"
+			line := ""
 			for i, c := range now {
-				line += fmt.Sprintf(", %s %s", metrics[i].Name, c.wrong(w.failing, n))
+				line += fmt.Sprintf("%s %s, ", metrics[i].Name, c.wrong(w.failing, n))
 				assert.LessOrEqual(t, c.better, most(n), metrics[i].Name)
 				if !w.failing {
 					assert.LessOrEqual(t, c.better+c.worse, most(n), metrics[i].Name)
 					assert.LessOrEqual(t, c.others, most(n), "beside %s", metrics[i].Name)
 				}
 			}
-			line += fmt.Sprintf(", others %s; before", percent(now[0].others, n))
-			for i, m := range []proof.Metric{proof.TTFT95, proof.TTFT50, proof.TPOT95, proof.Throughput} {
-				o := simulateBefore(t, w.world, m, n/3)
-				line += fmt.Sprintf(", %s %s", metrics[i+1].Name, o.wrong(w.failing, n/3))
-			}
+			line += fmt.Sprintf("others %s", percent(now[0].others, n))
 			figure.Report(t, "%s: %s %% of %d trials called different", w.name, line, n)
 		})
 	}
@@ -184,10 +145,6 @@ func (c *cell) wrong(failing bool, n int) string {
 		return fmt.Sprintf("%s (A %s)", percent(c.better, n), percent(c.worse, n))
 	}
 	return percent(c.better+c.worse, n)
-}
-
-func (o *old) wrong(failing bool, n int) string {
-	return (&cell{better: o.decided, worse: o.aBetter}).wrong(failing, n)
 }
 
 // True differences: how many trials decide, when, and how well the final estimate and its interval hold.
@@ -207,11 +164,6 @@ func TestPower(t *testing.T) {
 				assert.InDelta(t, .95, coverage, .02+2*math.Sqrt(.05*.95/float64(n)))
 			}
 			assert.LessOrEqual(t, c.worse, most(n)/2)
-		}
-		if effect < -.05 {
-			o := simulateBefore(t, w, proof.TTFT95, trials()/3)
-			figure.Report(t, "%+.0f %%, TTFT p95 before: %s %% decided, median %.0f min; estimate %.2f of the truth",
-				100*effect, percent(o.decided, trials()/3), o.minutes[len(o.minutes)/2], o.estimate/float64(o.decided)/w.effect[1])
 		}
 	}
 }

@@ -3,15 +3,9 @@
 package decisions
 
 import (
-	"math"
 	"slices"
-	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
-	"kvbooth/sidecar/loadgen/proof"
 )
 
 // plan is that of a trial; primary is the place of the metric that decides.
@@ -88,63 +82,4 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 		b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = v, all[i].failed, all[i].ended
 	}
 	return b
-}
-
-// before runs a trial of the method before, on spans of the same world.
-func before(t *testing.T, w world, primary proof.Metric, trial int) proof.State {
-	t.Helper()
-	mode := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
-	p := proof.DefaultPlan(mode, mode, 60)
-	p.Primary, p.Seed, p.Together = primary, uint64(trial), w.lane > 0
-	machine, err := proof.New(p)
-	require.NoError(t, err)
-	s := newSpans(w, 2, trial)
-	for {
-		next, ok := machine.Next()
-		if !ok {
-			return machine.State()
-		}
-		at := []proof.Span{next}
-		if beside, ok := machine.Beside(); ok {
-			at = append(at, beside)
-		}
-		for lane, span := range at {
-			arm := 0
-			if span.Arm == proof.ArmB {
-				arm = 1
-			}
-			counts := max(span.Seconds, max(proof.Latencies, span.Latencies)*25)
-			r := s.record(arm, lane, math.Ceil(counts)+20, 1)
-			r.Until -= 20
-			for !(r.Until-r.CountedFrom >= span.Least(latency(r))) && r.Until < float64(len(r.Tokens))-1 {
-				r.Until++
-			}
-			elapsed := change + r.Until
-			if span.WarmUp == 0 && span.Arm == proof.ArmPilot {
-				elapsed -= warmUp
-			}
-			result := proof.Result{Number: span.Number, Elapsed: elapsed / float64(len(at)), Recording: r}
-			if failed := failedShare(r); failed > .05 {
-				result.Spoiled = "too many turns failed"
-			}
-			require.NoError(t, machine.Add(result))
-			s.passed(arm, 1)
-		}
-	}
-}
-
-func latency(r proof.Recording) float64 {
-	c := decide.Sample{}
-	for i := range r.Turns {
-		if t := &r.Turns[i]; !t.Failed && r.CountedFrom <= t.Ended && t.Ended < r.Until {
-			c.OK = append(c.OK, t.Ended-t.Sent)
-		}
-	}
-	v, _ := c.Quantile(.5, 0)
-	return v
-}
-
-func failedShare(r proof.Recording) float64 {
-	c := counted(r)
-	return float64(c.failed) / float64(c.ended)
 }

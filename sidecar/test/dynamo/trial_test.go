@@ -19,14 +19,9 @@ import (
 // with a verdict, or with its time, and a report of either.
 func TestTrial(t *testing.T) {
 	b := startBooth(t)
-	s := b.trial(t, time.Minute)
-	if s.State == api.SweepDone && s.Trial.Pairs == 0 {
-		// On a busy machine the load generator finds itself late, and such spans do not count: a minute can be over before
-		// there is a pair that does.
-		s = b.trial(t, 3*time.Minute)
-	}
+	s := b.trial(t, 5*time.Minute)
 	require.Equal(t, api.SweepDone, s.State, s.Reason)
-	require.NotNil(t, s.Trial.Primary)
+	require.NotNil(t, s.Trial.Primary, "two blocks fit into its time")
 	require.NotEqual(t, "running", s.Trial.Verdict)
 	var report bytes.Buffer
 	require.NoError(t, b.client.SweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))

@@ -133,6 +133,11 @@ func span(s setting, seconds float64) (proof.Recording, error) {
 // cut shortens a recording to what a trial would take that runs it as a span.
 func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 	t.Helper()
+	if s.RunIn > 0 {
+		runIn := s
+		runIn.RunIn = 0
+		r.CountedFrom = cut(t, r, runIn).Until
+	}
 	end := r.CountedFrom + math.Ceil(s.Seconds)
 	for !(end-r.CountedFrom >= s.Least(latency(r, end))) {
 		end++
@@ -173,89 +178,87 @@ func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording 
 	return all
 }
 
-// pool is two lists of spans, from which trials draw their pairs: those of one place
-// have the same conversations.
+// pool is blocks of spans with the same conversations, from which trials draw theirs: two of either arm.
 //
-// A trial draws without replacement, so that its own spans are independent, as they
-// would be if each were computed for it. Different trials share spans, unless the pool is
-// large enough for all of them (PROOF_SPANS): that leaves the share of wrong
-// verdicts what it is on average, and makes it less certain.
-type pool struct{ a, b []proof.Recording }
+// A trial draws without replacement, so that its own blocks are independent, as they would be if each were computed for
+// it. Different trials share blocks, unless the pool is large enough for all of them (PROOF_BLOCKS): that leaves the
+// share of wrong verdicts what it is on average, and makes it less certain.
+type pool [][2][2]proof.Recording
 
-// perTrial is how many pairs a trial takes at most, with one for its pilot.
-const perTrial = 14
+// perTrial is how many blocks a trial takes at most.
+const perTrial = 12
 
-// size is how many pairs a pool has.
+// size is how many blocks a pool has.
 func size(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv("PROOF_SPANS")
+	text := os.Getenv("PROOF_BLOCKS")
 	if text == "" {
-		return 40
+		return 24
 	}
 	n, err := strconv.Atoi(text)
-	require.NoError(t, err, "PROOF_SPANS")
-	require.GreaterOrEqual(t, n, perTrial, "PROOF_SPANS")
+	require.NoError(t, err, "PROOF_BLOCKS")
+	require.GreaterOrEqual(t, n, perTrial, "PROOF_BLOCKS")
 	return n
 }
 
-// arms makes a pool of two arms that differ by what change does to the settings of either.
-func arms(t *testing.T, n int, seconds float64, a setting, change func(place int, a, b *setting)) pool {
+// arms makes a pool of two arms, which change can change for each span of a block.
+func arms(t *testing.T, n int, a, b setting, change func(block, nth int, s *setting)) pool {
 	t.Helper()
 	var settings []setting
 	for i := range n {
-		a, b := a, a
-		a.draws, a.system = uint64(i+1), uint64(2*i+10_000)
-		b.draws, b.system = a.draws, a.system+1
-		change(i, &a, &b)
-		settings = append(settings, a, b)
-	}
-	var p pool
-	for i, r := range spans(t, seconds, settings) {
-		if i%2 == 0 {
-			p.a = append(p.a, r)
-		} else {
-			p.b = append(p.b, r)
+		for nth := range 2 {
+			for _, s := range []setting{a, b} {
+				s.draws, s.system = uint64(i+1), uint64(len(settings)+10_000)
+				change(i, nth, &s)
+				settings = append(settings, s)
+			}
 		}
+	}
+	p := make(pool, n)
+	for i, r := range spans(t, 1.3*long(a.concurrency), settings) {
+		p[i/4][i%2][i/2%2] = r
 	}
 	return p
 }
 
-// source gives a trial its spans.
-type source func(s proof.Span) proof.Recording
+// source gives a trial its spans: of an arm, in a block, at a place in the order of its runs.
+type source func(arm, block, place int) proof.Recording
 
-// draw gives one trial's spans. In a trial of a mode against itself, which
-// of a pair's two spans is A is drawn as well: they are alike but for chance.
+// draw gives one trial's spans. In a trial of a mode against itself, which of a block's arms is A is drawn as well:
+// they are alike but for chance.
 func (p pool) draw(trial int, alike bool) source {
 	rng := rand.New(rand.NewPCG(uint64(trial), 5))
-	order, swap := rng.Perm(len(p.a)), rng.Uint64()
-	if len(p.a) >= trials*perTrial { // for each its own
+	order, swap := rng.Perm(len(p)), rng.Uint64()
+	if len(p) >= trials*perTrial { // for each its own
 		order = order[:0]
 		for i := range perTrial {
 			order = append(order, trial*perTrial+i)
 		}
 	}
-	return func(s proof.Span) proof.Recording {
-		place := (s.Number + 1) / 2
-		b := s.Arm == proof.ArmB
-		if alike && swap>>place&1 == 1 {
-			b = !b
+	return func(arm, block, place int) proof.Recording {
+		if alike && swap>>block&1 == 1 {
+			arm = 1 - arm
 		}
-		if b {
-			return p.b[order[place]]
-		}
-		return p.a[order[place]]
+		return p[order[block]][arm][place/2] // ABA, or AB and BA
 	}
 }
 
-// run runs a trial to its end. After each pair it hears of the state.
-func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof.State {
+// ended is a trial that is over.
+type ended struct {
+	api.TrialState
+	minutes float64
+}
+
+// run runs a trial to its end.
+func run(t *testing.T, p proof.Plan, from source) (e ended) {
 	t.Helper()
 	machine, err := proof.New(p)
 	require.NoError(t, err)
 	for {
 		s, ok := machine.Next()
 		if !ok {
-			return machine.State()
+			e.TrialState = machine.State()
+			return e
 		}
 		at := []proof.Span{s} // the same time
 		if s, ok := machine.Beside(); ok {
@@ -263,11 +266,14 @@ func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof
 		}
 		elapsed, results := 0., []proof.Result{}
 		for _, s := range at {
-			r := from(s)
-			if s.WarmUp == 0 {
-				r.CountedFrom = 0
+			arm, runs := 0, 3
+			if s.Arm == proof.ArmB {
+				arm = 1
 			}
-			r = cut(t, r, s)
+			if p.Together {
+				runs = 4
+			}
+			r := cut(t, from(arm, s.Number/runs, s.Number%runs), s)
 			elapsed = max(elapsed, restart.Seconds()+r.Until)
 			results = append(results, proof.Result{Number: s.Number, Recording: r})
 		}
@@ -275,9 +281,7 @@ func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof
 			r.Elapsed = elapsed / float64(len(results))
 			require.NoError(t, machine.Add(r))
 		}
-		if n := at[len(at)-1].Number; n > 0 && n%2 == 0 && after != nil {
-			after(machine.State())
-		}
+		e.minutes += elapsed / 60
 	}
 }
 
@@ -289,12 +293,14 @@ func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 }
 
 // decided says whether one mode was called better than the other.
-func decided(v proof.Verdict) bool { return v == proof.ABetter || v == proof.BBetter }
+func decided(verdict string) bool {
+	return verdict == string(proof.ABetter) || verdict == string(proof.BBetter)
+}
 
-// long is how long a span of the pools counts: enough for eight median latencies.
+// long is for how long a span of the pools counts: five median latencies and some more.
 func long(concurrency int) float64 {
 	if concurrency <= 60 {
-		return 240
+		return 200
 	}
-	return 420
+	return 350
 }

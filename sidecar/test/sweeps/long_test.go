@@ -24,21 +24,23 @@ func TestTrial(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.start()
 		s := b.begun(trial())
-		assert.Equal(t, "ttft_p95", *s.Request.Primary)
+		assert.Equal(t, "ttft_mean", *s.Request.Primary)
 		s = b.done(s.ID)
 		require.NotNil(t, s.Trial.Primary)
 		assert.NotEqual(t, "running", s.Trial.Verdict)
-		require.Len(t, s.Trial.Looks, s.Trial.Pairs)
-		assert.Equal(t, s.Trial.Primary.Interval, s.Trial.Looks[s.Trial.Pairs-1].Interval)
-		assert.Equal(t, "pilot", s.Spans[0].Arm)
-		require.Len(t, s.Rows, 2, "the pilot is in neither")
-		for _, span := range s.Spans[1:] {
+		require.Len(t, s.Trial.Looks, s.Trial.Blocks-1)
+		assert.Equal(t, s.Trial.Primary.Interval, s.Trial.Looks[s.Trial.Blocks-2].Interval)
+		assert.Contains(t, s.Words[0], fmt.Sprintf("on %d blocks: no turn failed; mean TTFT", s.Trial.Blocks))
+		require.Len(t, s.Rows, 2)
+		require.Len(t, s.Spans, 3*s.Trial.Blocks)
+		for _, span := range s.Spans {
 			assert.Empty(t, span.Spoiled)
 			assert.Equal(t, "emptied", span.Cold)
-			assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 10.)
-			assert.Equal(t, s.Spans[1+(span.Number-1)/2*2].Seed, span.Seed, "one seed for both arms of a pair")
+			assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 10.*float64(1+span.Number%3%2), "two in a row as one")
+			assert.Equal(t, s.Spans[span.Number/3*3].Seed, span.Seed, "one seed for a block")
+			assert.InDelta(t, 40, *span.Actual, 4)
 		}
-		assert.NotEqual(t, s.Spans[0].Seed, s.Spans[1].Seed)
+		assert.NotEqual(t, s.Spans[0].Seed, s.Spans[3].Seed)
 		state := b.free()
 		assert.Equal(t, api.ModeKV, state.Mode)
 		assert.Equal(t, 8, state.Concurrency.Target)
@@ -167,15 +169,13 @@ func TestFiguresAreTheStores(t *testing.T) {
 				return nil
 			}))
 			b.recomputes(span)
-			if span.Arm != "pilot" {
-				shortest := len(held)
-				for id, n := range held {
-					if number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:]); assert.NoError(t, err) && number < span.Concurrency {
-						shortest = min(shortest, n)
-					}
+			shortest := len(held)
+			for id, n := range held {
+				if number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:]); assert.NoError(t, err) && number < span.Concurrency {
+					shortest = min(shortest, n)
 				}
-				assert.Equal(t, 1, shortest, "of those that begin it, all of which have ended; a whole one has three turns or more")
 			}
+			assert.Equal(t, 1, shortest, "of those that begin it, all of which have ended; a whole one has three turns or more")
 		}
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)

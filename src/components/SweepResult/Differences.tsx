@@ -10,7 +10,7 @@ import { verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
-import { differenceText, intervalText, isShare, metricName, metricValue } from './metrics';
+import { differenceText, isShare, metricName, metricValue, rangeText } from './metrics';
 
 interface DifferencesProps {
   trial: TrialState;
@@ -20,10 +20,14 @@ interface DifferencesProps {
 /** What a trial knows: the metric that decides, and the others, each as a difference with its interval. */
 export function Differences({ trial, request }: DifferencesProps) {
   const styles = useStyles2(getStyles);
-  const { primary, others, boundaries } = trial;
+  const { primary, others, boundaries, blocks, failures, final } = trial;
   const [a, b] = request.modes ?? [];
   if (!primary || !a || !b) {
-    return <p className={styles.note}>The first difference appears after the first pair of spans.</p>;
+    return (
+      <p className={styles.note}>
+        The first difference appears after the second block of spans; {number(blocks)} of 2 done.
+      </p>
+    );
   }
   const smallest = request.smallest ?? 0;
   const reach = reachOf([primary, ...others], smallest);
@@ -44,11 +48,17 @@ export function Differences({ trial, request }: DifferencesProps) {
         {row(primary)}
       </ul>
       <p className={styles.note}>
-        {modeText(b)} compared with {modeText(a)} after {number(trial.pairs)} {trial.pairs === 1 ? 'pair' : 'pairs'} of
-        spans; left of the centre it is lower, right of it higher. The bar is the 95 % interval, valid over all looks;
-        the grey area is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
-        {isShare(primary.metric) ? 'points' : '%'}.
+        {modeText(b)} compared with {modeText(a)} after {baseText(trial)} of spans; left of the centre it is lower,
+        right of it higher. The bar is the 95 % interval, valid over all looks; the grey area is within the smallest
+        difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
+        {final &&
+          ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} (${rangeText(primary.metric, final.interval)}).`}
       </p>
+      {failures && (
+        <p className={styles.note}>
+          Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}.
+        </p>
+      )}
       <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>
@@ -57,7 +67,7 @@ export function Differences({ trial, request }: DifferencesProps) {
             {others.map(row)}
           </ul>
           <p className={styles.note}>
-            These intervals are wider, so that they hold jointly for all {number(others.length)} metrics together.
+            These conclusions hold jointly for all {number(others.length)} metrics together.
           </p>
         </>
       )}
@@ -65,9 +75,19 @@ export function Differences({ trial, request }: DifferencesProps) {
   );
 }
 
+/** On how much a trial's figures stand: "3 blocks"; of trials of earlier versions, pairs. */
+function baseText({ method, blocks, pairs = 0 }: TrialState): string {
+  const [count, word] = method === 'pairs' ? [pairs, 'pair'] : [blocks, 'block'];
+  return `${number(count)} ${word}${count === 1 ? '' : 's'}`;
+}
+
+function failedText({ failed, ended }: { failed: number; ended: number }): string {
+  return `${number(failed)} of ${number(ended)}`;
+}
+
 /** The furthest from 0 that has to be drawn, with some room; beyond 100 % an interval leaves the drawing. */
 function reachOf(all: TrialDifference[], smallest: number): number {
-  const furthest = Math.max(2 * smallest, ...all.flatMap(({ interval }) => interval.map(Math.abs)));
+  const furthest = Math.max(2 * smallest, ...all.flatMap(({ interval = [] }) => interval.map(Math.abs)));
   return Math.min(1, 1.1 * (Number.isFinite(furthest) ? furthest : 1));
 }
 
@@ -84,7 +104,6 @@ interface RowProps {
 function Row({ difference, a, b, boundaries, reach }: RowProps) {
   const styles = useStyles2(getStyles);
   const { metric, difference: estimate, interval } = difference;
-  const [low, high] = interval.map((value) => place(value, reach));
   return (
     <li className={styles.row}>
       <div className={styles.name}>
@@ -95,7 +114,7 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
       </div>
       <div className={styles.words}>
         <b>{differenceText(metric, estimate)}</b>
-        <small>({intervalText(difference)})</small>
+        {interval && <small>({rangeText(metric, interval)})</small>}
         <Outcome outcome={difference.outcome} a={a} b={b} />
       </div>
       <div className={styles.plot} aria-hidden="true">
@@ -106,10 +125,12 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
           />
         )}
         <span className={styles.zero} />
-        <span
-          className={cx(styles.bar, styles[toneOf(difference.outcome)])}
-          style={{ left: low, right: `calc(100% - ${high})` }}
-        />
+        {interval && (
+          <span
+            className={cx(styles.bar, styles[toneOf(difference.outcome)])}
+            style={{ left: place(interval[0], reach), right: `calc(100% - ${place(interval[1], reach)})` }}
+          />
+        )}
         <span className={cx(styles.dot, styles[toneOf(difference.outcome)])} style={{ left: place(estimate, reach) }} />
       </div>
     </li>

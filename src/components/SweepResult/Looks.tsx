@@ -16,8 +16,8 @@ interface LooksProps {
   mode: ModeState;
 }
 
-/** How the interval that decides came about, pair by pair; nothing before there are two. */
-export function Looks({ trial: { looks, boundaries, primary }, mode: { mode } }: LooksProps) {
+/** How the interval that decides came about, look by look; nothing before there are two. */
+export function Looks({ trial: { method, looks, boundaries, primary }, mode: { mode } }: LooksProps) {
   const styles = useStyles2(getStyles);
   if (looks.length < 2 || !primary) {
     return null;
@@ -25,24 +25,29 @@ export function Looks({ trial: { looks, boundaries, primary }, mode: { mode } }:
   const { metric } = primary;
   const [low, high] = rangeOf(looks, boundaries);
   const within = (value: number) => Math.max(low, Math.min(high, value));
-  const last = looks[looks.length - 1].pairs;
+  const what = method === 'pairs' ? 'pair' : 'block';
+  const last = baseOf(looks[looks.length - 1]);
   return (
     <figure className={styles.looks}>
-      <figcaption>{metricName(metric)}, pair by pair</figcaption>
+      <figcaption>
+        {metricName(metric)}, {what} by {what}
+      </figcaption>
       <div className={styles.curve}>
         <Curve
-          label={`The difference in ${metricName(metric)} and its interval after each of ${number(last)} pairs of spans; figures in the report`}
-          x={levels(looks.map(({ pairs }) => pairs))}
+          label={`The difference in ${metricName(metric)} and its interval after up to ${number(last)} ${what}s of spans; figures in the report`}
+          x={levels(looks.map(baseOf))}
           y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
           field={boundaries}
           lines={[
-            { key: 'difference', tone: mode, dots: true, points: looks.map((look) => [look.pairs, look.difference]) },
+            { key: 'difference', tone: mode, dots: true, points: looks.map((look) => [baseOf(look), look.difference]) },
           ]}
           bands={[
             {
               key: 'interval',
               tone: mode,
-              points: looks.map(({ pairs, interval }) => [pairs, within(interval[0]), within(interval[1])]),
+              points: looks.flatMap((look): Array<[number, number, number]> =>
+                look.interval ? [[baseOf(look), within(look.interval[0]), within(look.interval[1])]] : []
+              ),
             },
           ]}
         />
@@ -51,13 +56,18 @@ export function Looks({ trial: { looks, boundaries, primary }, mode: { mode } }:
   );
 }
 
+/** On how many blocks a look stands, or pairs in trials of earlier versions. */
+function baseOf({ blocks, pairs }: TrialState['looks'][number]): number {
+  return blocks ?? pairs ?? 0;
+}
+
 /**
  * What the axis holds: all differences, the boundaries and the last interval. Those before it may be many times as wide,
  * and are drawn up to as much again; the report's chart does the same.
  */
 export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]): [low: number, high: number] {
   const must = [0, ...boundaries, ...looks.map(({ difference }) => difference), ...(looks.at(-1)?.interval ?? [])];
-  const may = looks.flatMap(({ interval }) => interval);
+  const may = [0, ...looks.flatMap(({ interval = [] }) => interval)];
   const [low, high] = [Math.min(...must), Math.max(...must)];
   const room = high - low;
   return [

@@ -87,7 +87,6 @@ export function difference(metric: string, change: Partial<TrialDifference> = {}
     difference: -0.4286,
     interval: [-0.5, -0.35],
     outcome: 'b_better',
-    basis: 'sections',
     ...change,
   };
 }
@@ -99,13 +98,14 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
     request: { ...all.request, kind: 'trial', levels: [60], primary: 'ttft_p95', smallest: 0.05 },
     rows: all.rows.slice(0, 2),
     trial: {
+      method: 'blocks',
       verdict: 'b_better',
-      pairs: 6,
+      blocks: 6,
       primary: difference('ttft_p95'),
       looks: [
-        { pairs: 1, difference: -0.3, interval: [-0.9, 5] },
-        { pairs: 2, difference: -0.44, interval: [-0.62, -0.1] },
-        { pairs: 6, difference: -0.4286, interval: [-0.5, -0.35] },
+        { blocks: 2, difference: -0.3, interval: [-0.9, 5] },
+        { blocks: 3, difference: -0.44, interval: [-0.62, -0.1] },
+        { blocks: 6, difference: -0.4286, interval: [-0.5, -0.35] },
       ],
       boundaries: [-0.0476, 0.05],
       others: [

@@ -1,4 +1,4 @@
-import type { BaselineRow, TrialDifference } from '../../client';
+import type { BaselineRow } from '../../client';
 import { digits, MS, number, PERCENT, written, type Format } from '../../lib/format';
 
 /** A metric of a row: how it is called and read, with its 95 % interval where it has one. */
@@ -71,10 +71,12 @@ export const metrics: Metric[] = [
 
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),
+  ttft_mean: 'TTFT mean',
   goodput: 'Goodput (share of turns meeting all SLOs)',
 };
 
 const formats: Record<string, Format> = {
+  ttft_mean: MS,
   ttft_p95: MS,
   ttft_p50: MS,
   tpot_p95: MS,
@@ -103,8 +105,8 @@ export function differenceText(key: string, value: number): string {
 }
 
 /** The interval of a difference: "−15.0 to −9.6 %". */
-export function intervalText({ metric, interval: [low, high] }: TrialDifference): string {
-  return `${signed(low)} to ${signed(high)} ${isShare(metric) ? 'points' : '%'}`;
+export function rangeText(key: string, [low, high]: [number, number]): string {
+  return `${signed(low)} to ${signed(high)} ${isShare(key) ? 'points' : '%'}`;
 }
 
 function signed(value: number): string {

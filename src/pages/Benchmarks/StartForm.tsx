@@ -5,8 +5,10 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, Checkbox, Combobox, Field as Framed, Input, useStyles2 } from '@grafana/ui';
 
 import {
+  readOutlook,
   startSweep,
   useClient,
+  usePolled,
   type Me,
   type Problem,
   type SweepKind,
@@ -146,6 +148,12 @@ function Form(props: FormProps) {
   const at = fieldOfProblem(kind, problem);
   const request = toRequest(kind, values);
   const why = whyNot(me, running, isLost);
+  const isAsked = kind === 'trial' && isRight && me?.canOperate === true && !isLost;
+  const outlook = usePolled(
+    isAsked ? () => readOutlook(client, LANE, request) : undefined,
+    false,
+    `outlook ${JSON.stringify(request)}`
+  );
   const shown: Errors = at && problem ? { [at]: problem.message, ...errors } : errors;
   // A mistake in a field that is folded away would be a riddle.
   const isOpen = more || fieldsOf(kind).some((field) => field.more && shown[field.name]);
@@ -215,6 +223,11 @@ function Form(props: FormProps) {
         </Button>
         <span role="status">{why ?? (isRight ? durationText(request) : 'Correct the marked fields.')}</span>
       </div>
+      {isAsked && (
+        <p className={styles.note} role="note" aria-label="What it can find">
+          {outlook.problem?.message ?? outlook.value?.words.join(' ')}
+        </p>
+      )}
       <p className={styles.note}>
         It controls the workload until it ends: other workload settings stay as they are, and afterwards mode and
         workload are restored.

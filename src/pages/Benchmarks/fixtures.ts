@@ -122,12 +122,11 @@ export function difference(change: Partial<TrialDifference> = {}): TrialDifferen
     difference: -0.25,
     interval: [-0.31, -0.184],
     outcome: 'b_better',
-    basis: 'sections',
     ...change,
   };
 }
 
-/** A trial in progress after three pairs. */
+/** A trial in progress after four blocks. */
 export function trial(change: Partial<Sweep> = {}): Sweep {
   return {
     id: 't1',
@@ -142,16 +141,17 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
     target: { url: 'http://127.0.0.1:8000' },
     deployment: {},
     workload: { turns: { min: 3, max: 5 }, max_tokens: 1024 },
-    spans: [span(0, { arm: 'pilot' }), span(1, { spoiled: '31 of 420 turns failed, the latest with status 503' })],
+    spans: [span(0), span(1, { spoiled: 'its caches were not cold' })],
     rows: [row('round_robin', 120, { ttft: { p50: 0.37, p95: 0.725 } }), row('kv', 120)],
     trial: {
+      method: 'blocks',
       verdict: 'running',
-      pairs: 3,
+      blocks: 4,
       primary: difference({ outcome: 'running', interval: [-0.4, 0.02] }),
       looks: [
-        { pairs: 1, difference: -0.2, interval: [-0.7, 0.9] },
-        { pairs: 2, difference: -0.22, interval: [-0.5, 0.2] },
-        { pairs: 3, difference: -0.25, interval: [-0.4, 0.02] },
+        { blocks: 2, difference: -0.2, interval: [-0.7, 0.9] },
+        { blocks: 3, difference: -0.22, interval: [-0.5, 0.2] },
+        { blocks: 4, difference: -0.25, interval: [-0.4, 0.02] },
       ],
       boundaries: [-0.0476, 0.05],
       others: [

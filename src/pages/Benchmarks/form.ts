@@ -173,7 +173,7 @@ export const fields: Field[] = [
     entry: 'text',
     kinds: all,
     more: true,
-    help: 'A whole number; the same seed gives the same order and the same texts.',
+    help: 'A whole number; the same seed gives the same order and the same texts. A trial draws one where it is empty.',
   },
 ];
 
@@ -306,7 +306,7 @@ function errorOf(
       return scaled && (whole ? wholeNumber(value, scaled) : decimalNumber(value, scaled));
     }
     case 'text':
-      return name === 'seed' && !/^\d{1,20}$/.test(value.trim()) ? 'A whole number, not below 0' : undefined;
+      return name === 'seed' && !(kind === 'trial' && value.trim() === '') && !/^\d{1,20}$/.test(value.trim()) ? 'A whole number, not below 0' : undefined;
     default:
       return undefined;
   }

@@ -1,0 +1,122 @@
+package sweeps
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// A span in which the target fails counts, and is not run again; only what the cluster's mode needs pauses a trial.
+func TestFailuresOfATrialCount(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		q := trial()
+		q.MaxSeconds = new(1000.) // the target is away for minutes
+		s := b.begun(q)
+		b.counts(s.ID, 1)
+		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		s = b.until(s.ID, "the pause", limit, ended)
+		assert.Equal(t, api.CauseMode, s.Cause)
+		require.Len(t, s.Spans, 2)
+		assert.Empty(t, s.Spans[1].Spoiled)
+		assert.Positive(t, s.Spans[1].Failed)
+		b.cluster.Break(nil)
+		b.free()
+		require.NoError(t, second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
+		s = b.done(s.ID)
+		for i, span := range s.Spans {
+			assert.Equal(t, []int{i, 1}, []int{span.Number, span.Attempt}, "nothing twice")
+		}
+		of := map[api.TrialArm]api.TrialFailed{"a": s.Trial.Failures.A, "b": s.Trial.Failures.B}
+		assert.GreaterOrEqual(t, of[api.TrialArm(s.Spans[1].Arm)].Failed, s.Spans[1].Failed)
+		assert.Contains(t, s.Words[0], " of turns failed under ")
+	})
+}
+
+// What a trial can find is said before it starts, once one was run on this target; so is that its time is too short.
+func TestOutlook(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		outlook := func(q api.SweepRequest) (api.SweepOutlook, error) {
+			return b.process.desk.SweepOutlook(t.Context(), api.DefaultLane, q)
+		}
+		before, err := outlook(trial())
+		require.NoError(t, err)
+		assert.Nil(t, before.Detectable)
+		assert.Equal(t, []string{"What it can find is known after its first block: no such trial was run on this target."}, before.Words)
+
+		first := b.done(b.begun(trial()).ID)
+		b.free()
+		after, err := outlook(trial())
+		require.NoError(t, err)
+		require.NotNil(t, after.Detectable)
+		assert.Equal(t, first.ID, after.Detectable.Trial)
+		assert.Positive(t, after.Detectable.Difference)
+		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
+		assert.Contains(t, after.Words[0], "in mean TTFT within 4 minutes in 80 % of trials, judged by the last such trial")
+
+		q := trial()
+		q.Primary = new("ttft_p95")
+		p95, err := outlook(q)
+		require.NoError(t, err)
+		assert.Greater(t, p95.Detectable.Difference, after.Detectable.Difference)
+		q.MaxSeconds = new(95.)
+		_, err = outlook(q)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, "max_seconds", refused.Field)
+		assert.Contains(t, refused.Allowed, fmt.Sprintf("one took %.0f s", first.Trial.BlockSeconds))
+
+		again := b.begun(trial())
+		assert.NotEqual(t, *first.Request.Seed, *again.Request.Seed, "drawn")
+		assert.Equal(t, first.ID, again.Trial.Detectable.Trial)
+	})
+}
+
+// kept is a trial as earlier versions stored it.
+const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
+"request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
+"levels":[40],"primary":"ttft_p95","smallest":0.05,"span_seconds":10,"max_seconds":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
+"progress":{"spans":3,"spoiled":0,"seconds_used":90,"seconds_left":60},"words":["KV-aware is better."],"program":"old",
+"target":{"url":"http://virtual.invalid"},"deployment":{},"workload":{"turns":{"min":3,"max":5},"max_tokens":1024},"rows":[],
+"spans":[{"number":0,"attempt":1,"arm":"pilot","mode":{"mode":"kv","speculation":"not_recorded"},"concurrency":40,"seed":"5","step":1,
+"started":"2026-01-02T03:04:05Z","counted_from":"2026-01-02T03:04:15Z","until":"2026-01-02T03:04:35Z","elapsed_seconds":30,"turns":90,"failed":0,"cold":"emptied"}],
+"trial":{"verdict":"%[3]s","pairs":1,"looks":[{"pairs":1,"difference":-0.4,"interval":[-0.5,-0.3]}],"boundaries":[-0.0476,0.05],"others":[],
+"primary":{"metric":"ttft_p95","a":0.5,"b":0.3,"difference":-0.4,"interval":[-0.5,-0.3],"outcome":"%[3]s","basis":"sections"}}},
+"machine":{"plan":{"a":{"mode":"round_robin"}},"done":[]}%[4]s}`
+
+// A trial of an earlier version can be read and says by which method it was decided; one that was unfinished has ended,
+// and gives the lane back.
+func TestTrialsOfEarlierVersions(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		before := `,"before":{"mode":{"mode":"round_robin","speculation":"not_recorded"},"concurrency":5,"running":true}`
+		for id, row := range map[string][3]string{"old": {"done", "b_better", ""}, "older": {"running", "running", before}} {
+			require.NoError(t, b.process.Store.SaveSweep(t.Context(), id, fmt.Appendf(nil, kept, id, row[0], row[1], row[2]), 0, nil))
+		}
+		b.kill()
+		b.begin()
+		b.until("older", "the lane is given back", limit, func(api.Sweep) bool {
+			state := b.process.lane.State()
+			return state.Mode == api.ModeRoundRobin && state.Concurrency.Target == 5 && state.Sweep == nil
+		})
+		old, err := b.process.desk.Sweep(t.Context(), "old")
+		require.NoError(t, err)
+		assert.Equal(t, api.TrialOnPairs, old.Trial.Method)
+		assert.Equal(t, []string{"KV-aware is better.", "Decided by the method of earlier versions, which looked after each pair of spans."}, old.Words)
+		var report strings.Builder
+		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, "old", api.ReportMarkdown))
+		for _, want := range []string{old.Words[0], old.Words[1], "By the method of earlier versions, on 1 pair of spans.", "| −40.0 % | −50.0 to −30.0 % | KV-aware is better |", "Pair by pair"} {
+			assert.Contains(t, report.String(), want)
+		}
+		older, err := b.process.desk.Sweep(t.Context(), "older")
+		require.NoError(t, err)
+		assert.Equal(t, api.SweepFailed, older.State)
+		assert.Contains(t, older.Reason, "it was left unfinished by an earlier version")
+		assert.Nil(t, older.Progress.SecondsLeft)
+		require.ErrorIs(t, second(b.process.desk.PatchSweep(t.Context(), "bob", "older", api.SweepPatch{State: api.SweepRunning})), api.ErrConflict)
+	})
+}
