@@ -371,7 +371,7 @@ const own: Term[] = [
   {
     id: 'trial',
     term: 'Trial',
-    text: 'Two modes alternate in pairs at one concurrency until the difference in one metric, chosen in advance, is clear.',
+    text: 'Two modes alternate in blocks of spans at one concurrency until the difference in one metric, chosen in advance, is clear; after two blocks at the earliest.',
   },
   {
     id: 'ttft',
