@@ -53,6 +53,7 @@ var roots = []any{
 	api.Sweep{},
 	api.SweepPatch{},
 	api.SweepBaselineRequest{},
+	api.SweepOutlook{},
 	api.Shadow{},
 	api.Twin{},
 	api.TwinRequest{},
