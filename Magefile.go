@@ -182,6 +182,10 @@ func externalParts() []suite.Part {
 			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster",
 		},
 		{
+			Name: "engines", Run: onEngines, Capability: "trials on real engines",
+			Checks: "cache_aware and round_robin of sglang-router, and equal arms, over two vLLM engines on the CPU",
+		},
+		{
 			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",
 			Checks: "the journeys in a real Chromium that the gate leaves out",
 		},
@@ -608,6 +612,11 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 // peers holds the simulated cluster against clients that others wrote; the first time, pip downloads 7 GB for them.
 func peers(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=peers", "./sidecar/test/peers")
+}
+
+// onEngines runs trials on real engines and routers, where they are installed.
+func onEngines(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=100m", "-tags=engines", "./sidecar/test/engines")
 }
 
 // everywhere is the system that Grafana's catalogue asks a backend for.

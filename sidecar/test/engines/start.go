@@ -1,0 +1,143 @@
+//go:build engines
+
+package engines
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/test/boothtest"
+)
+
+const (
+	token = "a-token-for-the-operators"
+	model = "tiny"
+
+	// engineUp is what an engine may take to serve: it loads PyTorch first.
+	engineUp = 5 * time.Minute
+	// aside is the share of the processor that an engine's session gets, as a nice value: on two cores, the load
+	// generator beside it would be late.
+	aside = "15"
+)
+
+// folder is where engines, routers and a model are installed; without them, the test is skipped.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("ENGINES")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		require.NoError(t, err)
+		dir = filepath.Join(cache, "engines")
+	}
+	for _, name := range []string{"vllm/bin/python", "routers/bin/python", "model/config.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Skipf("skipped: no %s in %s, the folder of the engines (variable ENGINES)", name, dir)
+		}
+	}
+	return dir
+}
+
+// server starts a program that serves HTTP at a free port of loopback, which its arguments follow from, and waits until
+// it answers at a path.
+func server(t *testing.T, name, path string, c func(port int) process.Command) (url string) {
+	t.Helper()
+	ports, err := process.FreePorts(9000, 1)
+	require.NoError(t, err)
+	command := c(ports[0])
+	command.Name, command.Log = name, boothtest.Log(t, name)
+	p, err := process.Start(command)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		p.Stop(ctx)
+		if t.Failed() {
+			t.Logf("%s, from %s:\n%s", name, command.Log, process.Tail(command.Log))
+		}
+	})
+	// A session of its own is a group of the scheduler, where there are such groups.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(aside), 0o600)
+	url = "http://" + process.Loopback(ports[0])
+	wait.Within(t, engineUp, name+" answers", func() (any, bool) {
+		require.False(t, p.Exited(), "%s exited:\n%s", name, process.Tail(command.Log))
+		return nil, answers(t.Context(), url+path)
+	})
+	return url
+}
+
+func answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// engine starts one vLLM engine on the CPU.
+func engine(t *testing.T, dir, name string) (url string) {
+	return server(t, name, "/health", func(port int) process.Command {
+		return process.Command{
+			Path: filepath.Join(dir, "vllm/bin/python"),
+			Args: []string{
+				"-m", "vllm.entrypoints.openai.api_server", "--model", filepath.Join(dir, "model"),
+				"--served-model-name", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--enforce-eager",
+				"--enable-prefix-caching", "--enable-prompt-tokens-details", "--dtype", "bfloat16",
+				"--max-model-len", "16384", "--max-num-seqs", "32", "--generation-config", "vllm",
+			},
+			Env: append(process.Environment(), "VLLM_TARGET_DEVICE=cpu", "VLLM_CPU_KVCACHE_SPACE=1",
+				"VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1"),
+			Parent: true,
+		}
+	})
+}
+
+// router starts an sglang-router with a policy over workers.
+func router(t *testing.T, dir, policy string, workers ...string) (url string) {
+	metrics, err := process.FreePorts(9200, 1)
+	require.NoError(t, err)
+	return server(t, policy, "/v1/models", func(port int) process.Command {
+		return process.Command{
+			Path: filepath.Join(dir, "routers/bin/python"),
+			Args: append([]string{
+				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--policy", policy,
+				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics[0]), "--worker-urls",
+			}, workers...),
+			Parent: true,
+		}
+	})
+}
+
+// loadgen starts a load generator whose mode kv is cache_aware and whose round_robin is round_robin.
+func loadgen(t *testing.T, bin, cacheAware, roundRobin string) *api.Client {
+	t.Helper()
+	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz"}
+	p.Command = process.Command{
+		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: boothtest.Log(t, "loadgen"),
+		Args: []string{
+			"--target-url=" + roundRobin, "--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir(), "--model=" + model,
+			"--mode-driver=endpoints", "--mode-endpoints=kv=" + cacheAware + ",round_robin=" + roundRobin,
+			"--deployment-kind=real", "--preset=recorded", "--openings=0", "--think-time=0s", "--max-tokens=32",
+		},
+		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
+	}
+	p.Run(t)
+	client, err := api.NewClient(nil, p.URL(), token)
+	require.NoError(t, err)
+	return client
+}

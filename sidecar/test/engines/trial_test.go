@@ -1,0 +1,195 @@
+//go:build engines
+
+package engines
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/test/boothtest"
+)
+
+const (
+	conversations = 6
+	spanSeconds   = 20.
+	limit         = 25 * time.Minute // of one trial
+)
+
+// A router that sends a conversation to the engine that has its prefix is not found worse than one that does not look,
+// and equal arms give a verdict by chance alone. What either trial says agrees with a separate computation over the
+// stored turns.
+func TestTrials(t *testing.T) {
+	dir, bin := folder(t), boothtest.Programs(t)
+	workers := []string{engine(t, dir, "engine-1"), engine(t, dir, "engine-2")}
+	client := loadgen(t, bin, router(t, dir, "cache_aware", workers...), router(t, dir, "round_robin", workers...))
+	for _, test := range []struct {
+		name string
+		a, b api.Mode
+	}{
+		{"round_robin and cache_aware", api.ModeRoundRobin, api.ModeKV},
+		{"equal arms", api.ModeKV, api.ModeKV},
+	} {
+		s := trial(t, client, test.a, test.b)
+		figure.Report(t, "%s: %s", test.name, strings.Join(s.Words, " "))
+		if test.a != test.b {
+			assert.NotEqual(t, "a_better", s.Trial.Verdict, test.name)
+			assert.Negative(t, s.Trial.Primary.Difference, "mean TTFT under cache_aware")
+		}
+		agrees(t, s, turns(t, client))
+	}
+}
+
+// trial runs one and returns it once it is over.
+func trial(t *testing.T, client *api.Client, a, b api.Mode) api.Sweep {
+	t.Helper()
+	s, err := client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{conversations}, Modes: []api.ModeState{{Mode: a}, {Mode: b}},
+		Seconds: new(spanSeconds), MaxSeconds: new(limit.Seconds()), Seed: new(uint64(1)),
+	})
+	require.NoError(t, err)
+	wait.Within(t, limit+10*time.Minute, "the trial ends", func() (any, bool) {
+		s, err = client.Sweep(t.Context(), s.ID)
+		require.NoError(t, err)
+		return s.Progress, s.State != api.SweepRunning
+	})
+	for i := range s.Spans {
+		v := &s.Spans[i]
+		t.Logf("span %d, %s, %s: %d turns in %.0f s, %.0f s in all, %d failed, %s %s", v.Number, v.Arm, v.Mode.Mode, v.Turns,
+			v.Until.Sub(v.CountedFrom).Seconds(), v.Elapsed, v.Failed, v.Cold, v.Spoiled)
+	}
+	require.Equal(t, api.SweepDone, s.State, s.Reason)
+	require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
+	return s
+}
+
+func turns(t *testing.T, client *api.Client) []api.Turn {
+	t.Helper()
+	var page bytes.Buffer
+	require.NoError(t, client.TurnsCSV(t.Context(), &page, api.DefaultLane, 0))
+	all, err := api.ReadTurns(&page)
+	require.NoError(t, err)
+	return all
+}
+
+// run is what the stored turns of a span show.
+type run struct {
+	b       bool
+	block   int
+	at      float64 // where the run's middle is in its block
+	log     float64 // of the mean TTFT
+	elapsed float64
+}
+
+// spansPerBlock is how many there are in ABBA with its middle in one.
+const spansPerBlock = 3
+
+// runs computes them from spans that count. A turn belongs to the span in which its first token came.
+func runs(t *testing.T, s *api.Sweep, all []api.Turn) (list []run) {
+	t.Helper()
+	lost := 0.
+	for i := range s.Spans {
+		v := &s.Spans[i]
+		if lost += v.Elapsed; v.Spoiled != "" {
+			continue
+		}
+		require.Zero(t, v.Failed, "span %d", v.Number)
+		var waits []float64
+		for i := range all {
+			turn := &all[i]
+			if turn.TTFT == nil || turn.Status == api.TurnError {
+				continue
+			}
+			first := turn.Started.Add(time.Duration(*turn.TTFT * float64(time.Second)))
+			if !first.Before(v.CountedFrom) && first.Before(v.Until) {
+				waits = append(waits, *turn.TTFT)
+			}
+		}
+		require.NotEmpty(t, waits, "span %d", v.Number)
+		place := len(list) % spansPerBlock
+		list = append(list, run{
+			b: v.Arm == "b", block: len(list) / spansPerBlock, at: []float64{.5, 2, 3.5}[place],
+			log: math.Log(stat.Mean(waits, nil)), elapsed: lost,
+		})
+		lost = 0
+	}
+	return list[:len(list)/spansPerBlock*spansPerBlock]
+}
+
+// regression is an ordinary least squares fit of log TTFT by arm, block and, where slope is set, the place in the
+// block.
+func regression(t *testing.T, list []run, slope bool) (effect, deviation, df float64) {
+	t.Helper()
+	blocks := list[len(list)-1].block + 1
+	columns := 1 + blocks
+	if slope {
+		columns++
+	}
+	x, y := mat.NewDense(len(list), columns, nil), mat.NewVecDense(len(list), nil)
+	for i, r := range list {
+		if r.b {
+			x.Set(i, 0, 1)
+		}
+		x.Set(i, 1+r.block, 1)
+		if slope {
+			x.Set(i, columns-1, r.at)
+		}
+		y.SetVec(i, r.log)
+	}
+	var beta, fitted, residuals mat.VecDense
+	var square, inverse mat.Dense
+	require.NoError(t, beta.SolveVec(x, y))
+	square.Mul(x.T(), x)
+	require.NoError(t, inverse.Inverse(&square))
+	fitted.MulVec(x, &beta)
+	residuals.SubVec(y, &fitted)
+	df = float64(len(list) - columns)
+	return beta.AtVec(0), math.Sqrt(mat.Dot(&residuals, &residuals) / df * inverse.At(0, 0)), df
+}
+
+// agrees holds a trial's figures against the stored turns: the estimate after the last look, and the interval of the
+// first look, of which there is a closed form: 95 % of an error of 5 %, spent by Hwang, Shih and DeCani with γ = −2 on
+// the share of the blocks that fit into the time limit.
+func agrees(t *testing.T, s api.Sweep, all []api.Turn) {
+	t.Helper()
+	list := runs(t, &s, all)
+	last := s.Trial.Looks[len(s.Trial.Looks)-1]
+	require.GreaterOrEqual(t, len(list), last.Blocks*spansPerBlock)
+	list = list[:last.Blocks*spansPerBlock]
+	effect, _, _ := regression(t, list, last.Blocks > 2)
+	assert.InDelta(t, math.Expm1(effect), last.Difference, 1e-3, "difference")
+
+	first, two := s.Trial.Looks[0], list[:2*spansPerBlock]
+	effect, deviation, df := regression(t, two, false)
+	used, each := 0., 0.
+	for i, r := range two {
+		used += r.elapsed
+		if i >= spansPerBlock {
+			each += r.elapsed
+		}
+	}
+	share := used / (used + each*math.Floor((limit.Seconds()-used)/each))
+	spent := .95 * .05 * math.Expm1(2*share) / math.Expm1(2)
+	half := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-spent/2) * deviation
+	require.NotNil(t, first.Interval)
+	figure.Report(t, "after two blocks: %+.1f %% (%+.1f to %+.1f %%), by separate code %+.1f %% (%+.1f to %+.1f %%) without the load generator's own error",
+		100*first.Difference, 100*first.Interval[0], 100*first.Interval[1],
+		100*math.Expm1(effect), 100*math.Expm1(effect-half), 100*math.Expm1(effect+half))
+	assert.InDelta(t, math.Expm1(effect), first.Difference, 1e-3, "difference")
+	assert.LessOrEqual(t, first.Interval[0], math.Expm1(effect-half)+1e-3, "the lower bound")
+	assert.GreaterOrEqual(t, first.Interval[1], math.Expm1(effect+half)-1e-3, "the upper bound")
+	const lateness = .1 // of log TTFT; the load generator shares two cores with the engines
+	assert.InDelta(t, effect-half, math.Log1p(first.Interval[0]), lateness, "the lower bound")
+	assert.InDelta(t, effect+half, math.Log1p(first.Interval[1]), lateness, "the upper bound")
+}
