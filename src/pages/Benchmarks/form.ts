@@ -306,7 +306,9 @@ function errorOf(
       return scaled && (whole ? wholeNumber(value, scaled) : decimalNumber(value, scaled));
     }
     case 'text':
-      return name === 'seed' && !(kind === 'trial' && value.trim() === '') && !/^\d{1,20}$/.test(value.trim()) ? 'A whole number, not below 0' : undefined;
+      return name === 'seed' && !(kind === 'trial' && value.trim() === '') && !/^\d{1,20}$/.test(value.trim())
+        ? 'A whole number, not below 0'
+        : undefined;
     default:
       return undefined;
   }
