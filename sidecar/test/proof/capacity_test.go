@@ -73,7 +73,7 @@ func (w *truths) span(c cell, place int) proof.Recording {
 			}
 			settings = append(settings, s)
 		}
-		w.pools[c] = spans(w.t, 2*long(c.concurrency), settings)
+		w.pools[c] = spans(w.t, 2.4*long(c.concurrency), settings) // a search plans 16 median latencies
 	}
 	return w.pools[c][place]
 }

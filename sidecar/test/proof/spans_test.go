@@ -139,10 +139,11 @@ func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 		r.CountedFrom = cut(t, r, runIn).Until
 	}
 	end := r.CountedFrom + math.Ceil(s.Seconds)
-	for !(end-r.CountedFrom >= s.Least(latency(r, end))) {
+	for end < r.Until && !(end-r.CountedFrom >= s.Least(latency(r, end))) {
 		end++
-		require.LessOrEqual(t, end, r.Until, "the span is too short for what the trial asks")
 	}
+	require.GreaterOrEqual(t, end-r.CountedFrom, s.Least(latency(r, end)), "the span is too short for what is asked for")
+	require.LessOrEqual(t, end, r.Until, "the span is too short for what is asked for")
 	r.Until = end
 	return r
 }
