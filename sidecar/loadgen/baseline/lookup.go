@@ -38,7 +38,7 @@ func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency 
 			func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
 	}
 	if b.Kind != KindMeasured {
-		estimate(&c)
+		estimate(&c, b, rows)
 	}
 	for _, m := range latencies(&c) {
 		m.pair.P50.Error = lookUp(rows, concurrency,

@@ -1,62 +1,132 @@
 package baseline
 
 import (
+	"math"
 	"slices"
 
 	"kvbooth/sidecar/api"
 )
 
-// scatter is by how much a recorded value differs from what another run of the same
-// would have recorded: one standard deviation, as a share of the value, of the hit
-// ratio itself. No recorded table tells it, so it is estimated, and everything that
-// rests on it says so: from the second differences over the levels of
-// h200x3-tp1-llama70b-fp8, which are 0 on a straight line, so that what is left is
-// mostly scatter (Gasser, Sroka and Jennen-Steinmetz, Biometrika 73, 1986). The
-// median of their sizes, over .6745, is not misled by the few levels at which the
-// curve does bend. TestScatter computes them, and holds these roundings-up against
-// them. One table has to do for all: others have fewer levels or fewer columns.
-type scatter struct {
-	share float64 // of the value
-	fixed float64 // in the value's unit
-}
-
-var (
-	scatterTTFT     = [2]scatter{{share: .02}, {share: .05}} // of p50 and p95
-	scatterTPOT     = [2]scatter{{share: .015}, {share: .015}}
-	scatterLatency  = [2]scatter{{share: .03}, {share: .02}}
-	scatterOutput   = scatter{share: .015}
-	scatterRequests = scatter{share: .035}
-	scatterHits     = scatter{fixed: .02}
+// Where a table's own scatter is known, and how small it is taken to be at least: rounded values on a straight line
+// would have none.
+const (
+	leastDifferences = 10 // of all modes together
+	leastOfMode      = 5
+	leastScatter     = .005
 )
 
 // normal is the 97.5 % quantile of the normal distribution.
 const normal = 1.960
 
-// interval is the 95 % interval of a recorded value.
-func (s scatter) interval(value float64) *[2]float64 {
-	half := normal * (s.fixed + s.share*value)
-	return &[2]float64{value - half, value + half}
+// scattering is a value of a row that may be recorded without an interval. Its scatter is by how much it differs from
+// what another run would have recorded: one standard deviation, as a share of the value, or of the value itself.
+//
+// No recorded table says it, so it is estimated, and everything that rests on it says so: from the second differences
+// over the table's levels, which are 0 on a straight line, so that what is left is mostly scatter (Gasser, Sroka and
+// Jennen-Steinmetz, Biometrika 73, 1986). The median of their sizes, over .6745, is not misled by the few levels at
+// which the curve does bend. A mode that scatters more than the table as a whole has its own scatter. A table of few
+// levels has that of h200x3-tp1-llama70b-fp8, rounded up.
+type scattering struct {
+	name     string
+	of       func(*api.Column) *api.LookedUp
+	row      func(*api.BaselineRow) *float64
+	absolute bool
+	assumed  float64 // where a table has too few levels
 }
 
-// estimate gives the values of a column that were recorded without an interval the
-// one that they are estimated to have. ITL is recorded nowhere.
-func estimate(c *api.Column) {
-	for _, of := range []struct {
-		value   *api.LookedUp
-		scatter scatter
-	}{
-		{&c.TTFT.P50, scatterTTFT[0]},
-		{&c.TTFT.P95, scatterTTFT[1]},
-		{&c.TPOT.P50, scatterTPOT[0]},
-		{&c.TPOT.P95, scatterTPOT[1]},
-		{&c.Latency.P50, scatterLatency[0]},
-		{&c.Latency.P95, scatterLatency[1]},
-		{&c.OutputTokensPerSecond, scatterOutput},
-		{&c.RequestsPerSecond, scatterRequests},
-		{&c.KVHitRatio, scatterHits},
-	} {
-		if of.value.Value != nil && of.value.Interval == nil {
-			of.value.Interval, of.value.Estimated = of.scatter.interval(*of.value.Value), true
+// scatterings are all of them; ITL is recorded nowhere.
+var scatterings = []scattering{
+	{
+		"TTFT p50", func(c *api.Column) *api.LookedUp { return &c.TTFT.P50 },
+		func(r *api.BaselineRow) *float64 { return r.TTFT.P50 }, false, .02,
+	},
+	{
+		"TTFT p95", func(c *api.Column) *api.LookedUp { return &c.TTFT.P95 },
+		func(r *api.BaselineRow) *float64 { return r.TTFT.P95 }, false, .05,
+	},
+	{
+		"TPOT p50", func(c *api.Column) *api.LookedUp { return &c.TPOT.P50 },
+		func(r *api.BaselineRow) *float64 { return r.TPOT.P50 }, false, .015,
+	},
+	{
+		"TPOT p95", func(c *api.Column) *api.LookedUp { return &c.TPOT.P95 },
+		func(r *api.BaselineRow) *float64 { return r.TPOT.P95 }, false, .015,
+	},
+	{
+		"latency p50", func(c *api.Column) *api.LookedUp { return &c.Latency.P50 },
+		func(r *api.BaselineRow) *float64 { return r.Latency.P50 }, false, .03,
+	},
+	{
+		"latency p95", func(c *api.Column) *api.LookedUp { return &c.Latency.P95 },
+		func(r *api.BaselineRow) *float64 { return r.Latency.P95 }, false, .02,
+	},
+	{
+		"output tokens/s", func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond },
+		func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond }, false, .015,
+	},
+	{
+		"requests/s", func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond },
+		func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond }, false, .035,
+	},
+	{
+		"hit ratio", func(c *api.Column) *api.LookedUp { return &c.KVHitRatio },
+		func(r *api.BaselineRow) *float64 { return r.KVHitRatio }, true, .02,
+	},
+}
+
+// differences are the second differences over adjacent levels of one mode, each scaled so that its size is that of one
+// value's scatter.
+func (s *scattering) differences(rows []api.BaselineRow) (sizes []float64) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r api.BaselineRow) bool { return s.row(&r) == nil })
+	for i := 2; i < len(rows); i++ {
+		low, middle, high := &rows[i-2], &rows[i-1], &rows[i]
+		share := float64(middle.Concurrency-low.Concurrency) / float64(high.Concurrency-low.Concurrency)
+		d := *s.row(middle) - between(*s.row(low), *s.row(high), share)
+		if !s.absolute {
+			d /= *s.row(middle)
+		}
+		sizes = append(sizes, math.Abs(d)/math.Sqrt(1+share*share+(1-share)*(1-share)))
+	}
+	return sizes
+}
+
+// scatter is that of a mode of a table, given the rows of all modes, each by ascending concurrency.
+func (s *scattering) scatter(modes [][]api.BaselineRow, own []api.BaselineRow) float64 {
+	var all []float64
+	for _, rows := range modes {
+		all = append(all, s.differences(rows)...)
+	}
+	if len(all) < leastDifferences {
+		return s.assumed
+	}
+	scatter := max(leastScatter, deviationOf(all))
+	if of := s.differences(own); len(of) >= leastOfMode {
+		scatter = max(scatter, deviationOf(of))
+	}
+	return scatter
+}
+
+// deviationOf is a standard deviation by the median of sizes, which it sorts.
+func deviationOf(sizes []float64) float64 {
+	slices.Sort(sizes)
+	n := len(sizes)
+	return (sizes[(n-1)/2] + sizes[n/2]) / 2 / .6745
+}
+
+// estimate gives the values of a column that were recorded without an interval the one that they are estimated to have.
+func estimate(c *api.Column, b api.Baseline, own []api.BaselineRow) {
+	var modes [][]api.BaselineRow
+	for _, m := range modesOf(b) {
+		modes = append(modes, rowsOf(b, m))
+	}
+	for i := range scatterings {
+		s := &scatterings[i]
+		if l := s.of(c); l.Value != nil && l.Interval == nil {
+			half := normal * s.scatter(modes, own)
+			if !s.absolute {
+				half *= *l.Value
+			}
+			l.Interval, l.Estimated = &[2]float64{*l.Value - half, *l.Value + half}, true
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestReportForPrograms(t *testing.T) {
 	var back Report
 	require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
 	for i := range r.Sides {
-		r.Sides[i].of = api.Baseline{}
+		r.Sides[i].of, r.Sides[i].whole = api.Baseline{}, api.Baseline{}
 	}
 	assert.Equal(t, r, back)
 	refused(t, "format", r.Write(io.Discard, "pdf"))
