@@ -649,7 +649,10 @@ var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, Outco
 type Improvement struct {
 	Percent  float64     `json:"percent"`
 	Outcome  Outcome     `json:"outcome"`
-	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of Percent; nil where it is too variable to say
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of Percent; nil where too little was measured
+	// SecondsLeft is about how long it takes until the outcome is better or worse, if Percent stays what it is. Nil: it is
+	// one of them, or will not be, or it is not known.
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
 // LookedUp is one value of a baseline at the live concurrency.
@@ -811,6 +814,17 @@ type Baseline struct {
 	Workload   *WorkloadShape `json:"workload,omitempty"`
 	Rows       []BaselineRow  `json:"rows"`
 	Sustained  []Sustained    `json:"sustained,omitempty"` // of each mode, under the SLOs in force when it was asked for; an import's is not read
+	// Advantages are those of KV-aware routing over round-robin, as they were computed when the baseline was asked for; an
+	// import's are not read.
+	Advantages []Advantage `json:"advantages,omitempty"`
+}
+
+// Advantage says by how much KV-aware routing is better than round-robin at one level of a baseline.
+type Advantage struct {
+	Concurrency int         `json:"concurrency"`
+	Speculation Speculation `json:"speculation"`
+	// Of are the improvements by the names of a row's values, such as ttft_p95.
+	Of map[string]Improvement `json:"of"`
 }
 
 // Sustained is what one mode of a baseline sustains under the SLOs: the highest

@@ -1432,11 +1432,13 @@ export interface components {
         Improvement: {
             percent: number;
             outcome: components["schemas"]["Outcome"];
-            /** @description 95 %, of `percent`; absent where it is too variable to say */
+            /** @description 95 %, of `percent`; absent where too little was measured */
             interval?: [
                 number,
                 number
             ];
+            /** @description about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it is, or will not be, or where that is not known */
+            seconds_left?: number;
         };
         /** @description One value of a baseline at the live concurrency. */
         LookedUp: {
@@ -1624,6 +1626,17 @@ export interface components {
             rows: components["schemas"]["BaselineRow"][];
             /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
             sustained?: components["schemas"]["Sustained"][];
+            /** @description of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read */
+            advantages?: components["schemas"]["Advantage"][];
+        };
+        /** @description By how much KV-aware routing is better than round-robin at one level of a baseline. */
+        Advantage: {
+            concurrency: number;
+            speculation: components["schemas"]["Speculation"];
+            /** @description by the names of a row's values, such as ttft_p95 */
+            of: {
+                [key: string]: components["schemas"]["Improvement"];
+            };
         };
         /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
         Sustained: {

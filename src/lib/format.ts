@@ -59,22 +59,10 @@ export function gibibytes(bytes: number | undefined): string {
   return written(bytes, { unit: 'GiB', factor: 2 ** -30, decimals: 1 });
 }
 
-/** The smallest improvement that its one decimal shows, in per cent. */
-const VISIBLE = 0.05;
-
-/** By how many per cent something is better. */
-export interface Improvement {
-  kind: 'better' | 'worse' | 'same';
-  text: string;
-}
-
-/** Writes an improvement in per cent, worse below 0, with its sign. */
-export function improvement(value: number): Improvement {
+/** Writes an improvement in per cent, worse below 0, with its sign; what its one decimal does not show has none. */
+export function improvement(value: number): string {
   const text = `${number(Math.abs(value), 1)} %`;
-  if (Math.abs(value) < VISIBLE) {
-    return { kind: 'same', text };
-  }
-  return value > 0 ? { kind: 'better', text: `+${text}` } : { kind: 'worse', text: `−${text}` };
+  return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
 }
 
 /** Writes a span of seconds as a person says it: 42 s, 3 min 5 s, 2 h 10 min. */

@@ -1,19 +1,44 @@
 import type { Improvement } from '../client';
-import { improvement } from './format';
+import { digits, number, type Format } from './format';
 
-/** How a live value stands to a baseline's, in words: "+12.5 % better", "no difference shown". */
-export function outcomeText(percent: number, outcome: Improvement['outcome']): string {
+/** What is known of a difference: "better", "not certain yet, about 4 min". */
+export function verdictText({ outcome, seconds_left: left }: Improvement): string {
   switch (outcome) {
     case 'better':
     case 'worse':
-      return `${improvement(percent).text} ${outcome}`;
+      return outcome;
     case 'no_difference':
-      return 'no difference shown';
+      return left === undefined ? 'not certain' : `not certain yet, ${waitText(left)}`;
     case 'too_variable':
-      return 'too variable to say';
+      return 'not certain yet';
     case 'withheld':
       return 'withheld: own error';
   }
+}
+
+/** The longest wait that is worth a number, in minutes. */
+const LONGEST = 60;
+
+function waitText(seconds: number): string {
+  const minutes = Math.max(1, Math.ceil(seconds / 60));
+  return minutes > LONGEST ? 'more than an hour' : `about ${number(minutes)} min`;
+}
+
+/** How a live value stands to a recorded one: "−227 ms (−31.9 %) better". Less is better of times. */
+export function outcomeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
+  const verdict = verdictText(improvement);
+  if (improvement.outcome === 'withheld') {
+    return verdict;
+  }
+  const percent = isLessBetter ? -improvement.percent : improvement.percent;
+  const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
+  return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent, (value) => number(value, 1))} %) ${verdict}`;
+}
+
+/** Writes a number with its sign, of what rounds to 0 without. */
+function signed(value: number, write: (size: number) => string): string {
+  const text = write(Math.abs(value));
+  return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
 }
 
 /** Whether a difference is called one way or the other: neither chance nor too few turns can explain it away. */

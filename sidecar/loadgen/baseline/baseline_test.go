@@ -169,6 +169,23 @@ func TestScatterWidensTheInterval(t *testing.T) {
 	assert.Equal(t, api.OutcomeNoDifference, compare(recorded*1.0004, 0).Improvement.Outcome, "what rounds to 0.0 %% is none")
 }
 
+// How long it takes to a decision follows from how fast the live interval gets shorter, the recorded one's stays.
+func TestTimeToADecision(t *testing.T) {
+	left := func(live, half, seconds float64) *float64 {
+		l := Live{Metrics: api.Metrics{TTFT: quantiles(live, live-half, live+half)}, Seconds: seconds}
+		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{{
+			Concurrency: 10, Mode: api.ModeKV, TTFT: api.Percentiles{P50: new(.5)},
+			Intervals: &api.RowIntervals{TTFT: api.PercentileIntervals{P50: &[2]float64{.47, .53}}},
+		}}}
+		return Compare(l, b, 10).Columns[0].TTFT.P50.Improvement.SecondsLeft
+	}
+	assert.InDelta(t, 180, *left(.45, .08, 60), 1e-6, "half as wide after four times the time: 4 and 3 make 5")
+	assert.InDelta(t, 180, *left(.55, .08, 60), 1e-6, "the other way")
+	assert.Nil(t, left(.4, .08, 60), "decided")
+	assert.Nil(t, left(.475, .08, 60), "the recorded value is not known better than that")
+	assert.Nil(t, left(.45, .08, 0), "not being measured")
+}
+
 // A measured row has its own intervals, and without one it is too variable to say.
 func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	row := func(concurrency int, ttft float64, in *[2]float64) api.BaselineRow {

@@ -34,7 +34,7 @@ type Live struct {
 // An improvement is (baseline − live) / baseline for latencies and
 // (live − baseline) / baseline for rates and the hit ratio, in per cent. Its
 // interval comes from the live value's and the baseline's, and decides its outcome;
-// without either of them it is too variable to say. There is no improvement while
+// without either of them nothing is certain yet. There is no improvement while
 // settling or withheld, nor against openings of another length, nor where either side
 // has no value or the baseline's is 0, nor where either side's routing mode is not
 // known: nobody knows then what is compared with what.
@@ -90,14 +90,18 @@ const modeNotKnown = "the routing mode of this server is unknown"
 // improve fills the improvements of one column. Live intervals may hold at all times: that of the hit ratio then has no
 // allowance for a wander, as those of speeds have.
 func improve(c *api.Column, live Live, atAllTimes bool) {
+	of := func(value *float64, interval *[2]float64, err *float64) figure {
+		return figure{value: value, interval: interval, error: err, seconds: live.Seconds}
+	}
 	for _, l := range latencies(c) {
 		q := l.live(&live.Metrics)
-		improveValue(&l.pair.P50, figure{value: q.P50, interval: q.P50Interval, error: q.P50Error}, -1, l.margin, l.bothWays)
-		improveValue(&l.pair.P95, figure{value: q.P95, interval: q.P95Interval, error: q.P95Error}, -1, l.margin, l.bothWays)
+		improveValue(&l.pair.P50, of(q.P50, q.P50Interval, q.P50Error), -1, l.margin, l.bothWays)
+		improveValue(&l.pair.P95, of(q.P95, q.P95Interval, q.P95Error), -1, l.margin, l.bothWays)
 	}
-	output := figure{value: live.OutputTokensPerSecond, interval: live.OutputInterval}
-	requests := figure{value: live.RequestsPerSecond, interval: live.RequestsInterval}
-	hits := figure{value: live.KVHitRatio, interval: live.HitInterval, addsUp: atAllTimes}
+	output := of(live.OutputTokensPerSecond, live.OutputInterval, nil)
+	requests := of(live.RequestsPerSecond, live.RequestsInterval, nil)
+	hits := of(live.KVHitRatio, live.HitInterval, nil)
+	hits.addsUp = atAllTimes
 	improveValue(&c.OutputTokensPerSecond, output, 1, 0, false)
 	improveValue(&c.RequestsPerSecond, requests, 1, 0, false)
 	improveValue(&c.KVHitRatio, hits, 1, 0, false)
@@ -115,7 +119,8 @@ type figure struct {
 	value    *float64
 	interval *[2]float64
 	error    *float64
-	addsUp   bool // with the other figure's: both intervals leave out the truth together or not at all
+	addsUp   bool    // with the other figure's: both intervals leave out the truth together or not at all
+	seconds  float64 // that it was measured for, while it still is; else 0
 }
 
 // reach is how far the interval reaches without the error on either side, and how far the error.
@@ -167,6 +172,29 @@ func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays
 	if without != l.Improvement.Outcome {
 		l.Improvement.Outcome = api.OutcomeWithheld
 	}
+	if l.Improvement.Outcome == api.OutcomeNoDifference && math.Abs(l.Improvement.Percent) >= smallest {
+		margin *= math.Abs(*l.Value) / 100
+		if d > 0 {
+			l.Improvement.SecondsLeft = live.left(d-margin-errorDown-wasErrorUp, down, wasUp)
+		} else {
+			l.Improvement.SecondsLeft = live.left(-d-margin-errorUp-wasErrorDown, up, wasDown)
+		}
+	}
+}
+
+// left is about how many more seconds it takes until an interval, which gets shorter with the root of the time, leaves
+// out a value at a distance; reach is how far it reaches there, and fixed how far that of the value, which stays. Nil:
+// it never will, or the figure is not being measured.
+func (f figure) left(distance, reach, fixed float64) *float64 {
+	if f.seconds == 0 || reach == 0 || distance <= fixed {
+		return nil
+	}
+	allowed := math.Sqrt(distance*distance - fixed*fixed)
+	if f.addsUp {
+		allowed = distance - fixed
+	}
+	more := reach / allowed
+	return new(max(0, f.seconds*(more*more-1)))
 }
 
 func outcome(percent, low, high float64) api.Outcome {

@@ -49,7 +49,7 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 		return api.Baseline{}, refuseRun(run)
 	}
 	b.Name = cmp.Or(name, b.Name)
-	b.Kind, b.Target, b.Sustained = KindImported, nil, nil
+	b.Kind, b.Target, b.Sustained, b.Advantages = KindImported, nil, nil, nil
 	if b.Title == "" {
 		b.Title = b.Name
 	}

@@ -124,7 +124,7 @@ func indexOf(all []api.Baseline, name string) int {
 // CheckBaseline gives a baseline as [Catalogue.SaveBaseline] would store it, or its
 // error, and stores nothing.
 func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
 	return b, c.check(b)
 }
 
@@ -164,13 +164,13 @@ func (c *Catalogue) checkRoom(b api.Baseline) error {
 // earlier one of the same name. The built-in ones and this target's own are
 // not to be replaced: [api.ErrConflict].
 func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
 	return c.save(ctx, by, b, "imported baseline ")
 }
 
 // SaveMeasured is [Catalogue.SaveBaseline] of what was measured here: its target stays.
 func (c *Catalogue) SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Sustained = baseline.KindMeasured, nil
+	b.Kind, b.Sustained, b.Advantages = baseline.KindMeasured, nil, nil
 	return c.save(ctx, by, b, "made baseline ")
 }
 
@@ -181,7 +181,7 @@ func (c *Catalogue) SaveMeasured(ctx context.Context, by string, b api.Baseline)
 func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
 	if old, err := c.Baseline(b.Name); err == nil {
 		if old.Kind != baseline.KindImported {
 			return b, fmt.Errorf("%w: %q was not imported; rows can only be added to imported baselines", api.ErrConflict,

@@ -66,7 +66,7 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 	r := NewSweepReport(s)
 	assert.Equal(t, api.OutcomeWithheld, r.Pairs[0].Levels[0].Figures[QuantityTTFT95].Outcome)
 	assert.Equal(t, []int{60}, r.Pairs[0].Averages[QuantityTTFT95].Withheld)
-	assert.Contains(t, text(t, r), ownError+" (+31.9 %)")
+	assert.Contains(t, text(t, r), "+31.9 %, −209 ms, "+ownError)
 	assert.Contains(t, text(t, r), ownError+" at 60")
 }
 
@@ -298,7 +298,7 @@ func TestReportAsAPage(t *testing.T) {
 	assert.Contains(t, html, "&lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, html, "SLO 600 ms")
 	assert.Contains(t, html, `aria-label="TTFT p95: Round-robin 655 ms (642 to 668) at 60, 595 ms`)
-	assert.Contains(t, html, "no difference shown")
+	assert.Contains(t, html, noneShown)
 	assert.Contains(t, html, `class="band first"`)
 	assert.Regexp(t, `@media screen and \(prefers-[a-z]+-scheme: dark\)`, html)
 	assert.Contains(t, html, "@media print")

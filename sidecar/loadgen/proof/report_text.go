@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 
 // What stands where an interval decides nothing, as on the screens.
 const (
-	noneShown   = "no difference shown"
-	tooVariable = "too variable to say"
+	noneShown   = "not certain"
+	tooVariable = "not certain yet"
 	ownError    = "withheld for the load generator's own error"
 	notRecorded = "not recorded"
 )
@@ -118,17 +119,38 @@ func (q Quantity) advantageCell(f *Figure) string {
 		return notRecorded
 	}
 	text := q.advantage(*f.Advantage)
-	switch {
-	case f.Outcome == api.OutcomeNoDifference:
-		return noneShown + " (" + text + ")"
-	case f.Outcome == api.OutcomeTooVariable:
-		return tooVariable + " (" + text + ")"
-	case f.Outcome == api.OutcomeWithheld:
-		return ownError + " (" + text + ")"
-	case f.Interval == nil || f.Estimated:
-		return text
+	if !notCertain[f.Outcome] && f.Interval != nil && !f.Estimated {
+		text = fmt.Sprintf("%s (%s to %s)", text, bare(q.advantage(f.Interval[0])), bare(q.advantage(f.Interval[1])))
 	}
-	return fmt.Sprintf("%s (%s to %s)", text, bare(q.advantage(f.Interval[0])), bare(q.advantage(f.Interval[1])))
+	if strings.HasPrefix(string(q), "ttft") && f.A != nil && f.B != nil {
+		text += ", " + signedMilliseconds(*f.B-*f.A)
+	}
+	switch f.Outcome {
+	case api.OutcomeNoDifference:
+		return text + ", " + noneShown
+	case api.OutcomeTooVariable:
+		return text + ", " + tooVariable
+	case api.OutcomeWithheld:
+		return text + ", " + ownError
+	}
+	return text
+}
+
+// notCertain are the outcomes that say nothing about which side is better.
+var notCertain = map[api.Outcome]bool{
+	api.OutcomeNoDifference: true, api.OutcomeTooVariable: true, api.OutcomeWithheld: true,
+}
+
+// signedMilliseconds writes a difference of times.
+func signedMilliseconds(seconds float64) string {
+	ms := math.Round(1000 * seconds)
+	switch {
+	case ms < 0:
+		return fmt.Sprintf("−%.0f ms", -ms)
+	case ms > 0:
+		return fmt.Sprintf("+%.0f ms", ms)
+	}
+	return "0 ms"
 }
 
 // bare leaves the unit out.

@@ -217,9 +217,9 @@ func (p Parts) DeleteBaseline(ctx context.Context, by, name string) ([]api.Basel
 	return p.Baselines(), nil
 }
 
-// judged adds what changes with the settings, and is therefore stored nowhere.
+// judged adds what follows from the rows, some of it by the settings, and is therefore stored nowhere.
 func (p Parts) judged(b api.Baseline) api.Baseline {
-	b.Sustained = baseline.Sustained(b, p.Settings().SLO)
+	b.Sustained, b.Advantages = baseline.Sustained(b, p.Settings().SLO), baseline.Advantages(b)
 	return b
 }
 

@@ -4,7 +4,7 @@ import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type Baseline, type BaselineRow } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
+import { FakeClient, improved, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
@@ -31,6 +31,14 @@ const recorded: Baseline = {
   title: '3× H200, recorded',
   kind: 'recorded',
   deployment: {},
+  advantages: [
+    {
+      concurrency: 60,
+      speculation: 'not_recorded',
+      of: { ttft_p95: improved(32), output_tokens_per_second: improved(5.4, false) },
+    },
+    { concurrency: 120, speculation: 'not_recorded', of: { ttft_p95: improved(-125.3) } },
+  ],
   rows: [
     row(40, 'kv', { ttft: { p95: 0.4465 } }),
     row(60, 'round_robin', { ttft: { p95: 0.6554 }, tpot_derived: { p95: 0.036 }, output_tokens_per_second: 2146.9 }),
@@ -82,11 +90,11 @@ describe('the recorded benchmark', () => {
     expect(heads('rates')).toEqual(['Output tokens/s']);
     const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
     expect(texts()).toEqual([
-      ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 %'],
+      ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 % not judged'],
       ['120live now', `557.3 ${near}`, `1,255.5 ${missed}`, '−125.3 %', 'not recorded', 'not recorded', '—'],
     ]);
     expect(texts('rates')).toEqual([
-      ['60', '2,147', '2,263', '+5.4 %'],
+      ['60', '2,147', '2,263', '+5.4 % not certain'],
       ['120live now', 'not recorded', 'not recorded', '—'],
     ]);
     expect(
@@ -251,7 +259,7 @@ describe('the curves', () => {
 
 describe('the model', () => {
   const model = (rows_: BaselineRow[]) =>
-    toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all: true });
+    toBenchmark({ baseline: { ...recorded, advantages: undefined, rows: rows_ }, settings: settings(), all: true });
 
   it('keeps kinds of speculation apart', () => {
     const { rows: found, speculations } = model([
@@ -277,7 +285,7 @@ describe('the model', () => {
   it('shows no gain that one decimal does not show, and none over nothing', () => {
     const same = { ttft: { p95: 0.6 } };
     const [none] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0.60001 } })]).rows;
-    expect(none.groups[0].gain).toEqual({ text: '0.0 %', kind: 'same' });
+    expect(none.groups[0].gain).toEqual({ text: '0.0 %', kind: 'same', verdict: 'not judged' });
     const [zero] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0 } })]).rows;
     expect(zero.groups[0].gain).toBeUndefined();
   });

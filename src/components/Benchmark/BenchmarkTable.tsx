@@ -4,11 +4,11 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { digits, number, type Improvement as Gain } from '../../lib/format';
+import { digits, number } from '../../lib/format';
 import { speculationName } from '../../lib/names';
 import { verdicts, visuallyHidden } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
-import type { BenchmarkModel, Cell, Group, Metric } from './model';
+import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
 
 interface BenchmarkTableProps {
   caption: string;
@@ -111,7 +111,14 @@ function Value({ cell }: { cell?: Cell }) {
 
 function Improvement({ gain }: { gain?: Gain }) {
   const styles = useStyles2(getStyles);
-  return gain ? <span className={styles[gain.kind]}>{gain.text}</span> : <span aria-label="not known">—</span>;
+  return gain ? (
+    <span className={styles[gain.kind]} title={gain.verdict}>
+      {gain.text}
+      {gain.kind === 'same' && <span className={styles.hidden}> {gain.verdict}</span>}
+    </span>
+  ) : (
+    <span aria-label="not known">—</span>
+  );
 }
 
 const getStyles = (theme: GrafanaTheme2) => {

@@ -1,6 +1,7 @@
 import { scaleFrom, type CurveLine, type Point, type Scale, type Tick } from '../Curve';
-import type { Baseline, BaselineRow, Mode, Settings, Slider, Speculation } from '../../client';
-import { digits, improvement, MS, PERCENT, SECONDS, type Format, type Improvement } from '../../lib/format';
+import type { Baseline, BaselineRow, Improvement, Mode, Settings, Slider, Speculation } from '../../client';
+import { digits, improvement, MS, PERCENT, SECONDS, type Format } from '../../lib/format';
+import { isDecided, verdictText } from '../../lib/outcome';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One recorded value, or that there is none. */
@@ -14,8 +15,14 @@ export interface Cell {
 export interface Group {
   roundRobin?: Cell;
   kv?: Cell;
-  /** How much better KV-aware routing did than round-robin. */
-  gain?: Improvement;
+  gain?: Gain;
+}
+
+/** How much better KV-aware routing did than round-robin: same where that is not certain. */
+export interface Gain {
+  kind: 'better' | 'worse' | 'same';
+  text: string;
+  verdict: string;
 }
 
 /** One level. */
@@ -59,6 +66,8 @@ export function only(model: BenchmarkModel, kind: Kind): BenchmarkModel {
 }
 
 interface MetricInfo extends Metric {
+  /** Its name in a baseline's advantages. */
+  advantage?: string;
   value(row: BaselineRow): number | undefined;
   format: Format;
   slo?: 'ttft' | 'tpot';
@@ -75,9 +84,32 @@ const s: Format = { ...SECONDS, unit: undefined };
 const percents: Format = { ...PERCENT, unit: undefined };
 
 const metrics: MetricInfo[] = [
-  { key: 'ttft50', name: 'TTFT p50, ms', kind: 'latency', value: (row) => row.ttft.p50, format: ms },
-  { key: 'ttft', name: 'TTFT p95, ms', kind: 'latency', value: (row) => row.ttft.p95, format: ms, slo: 'ttft' },
-  { key: 'tpot', name: 'TPOT p95, ms', kind: 'latency', value: (row) => row.tpot.p95, format: ms, slo: 'tpot' },
+  {
+    key: 'ttft50',
+    advantage: 'ttft_p50',
+    name: 'TTFT p50, ms',
+    kind: 'latency',
+    value: (row) => row.ttft.p50,
+    format: ms,
+  },
+  {
+    key: 'ttft',
+    advantage: 'ttft_p95',
+    name: 'TTFT p95, ms',
+    kind: 'latency',
+    value: (row) => row.ttft.p95,
+    format: ms,
+    slo: 'ttft',
+  },
+  {
+    key: 'tpot',
+    advantage: 'tpot_p95',
+    name: 'TPOT p95, ms',
+    kind: 'latency',
+    value: (row) => row.tpot.p95,
+    format: ms,
+    slo: 'tpot',
+  },
   {
     key: 'derived',
     name: 'TPOT p95, ms',
@@ -88,10 +120,25 @@ const metrics: MetricInfo[] = [
     slo: 'tpot',
     tableOnly: true,
   },
-  { key: 'e2e50', name: 'E2E p50, s', kind: 'latency', value: (row) => row.latency.p50, format: s },
-  { key: 'e2e', name: 'E2E p95, s', kind: 'latency', value: (row) => row.latency.p95, format: s },
+  {
+    key: 'e2e50',
+    advantage: 'latency_p50',
+    name: 'E2E p50, s',
+    kind: 'latency',
+    value: (row) => row.latency.p50,
+    format: s,
+  },
+  {
+    key: 'e2e',
+    advantage: 'latency_p95',
+    name: 'E2E p95, s',
+    kind: 'latency',
+    value: (row) => row.latency.p95,
+    format: s,
+  },
   {
     key: 'tokens',
+    advantage: 'output_tokens_per_second',
     name: 'Output tokens/s',
     kind: 'rate',
     value: (row) => row.output_tokens_per_second,
@@ -100,13 +147,22 @@ const metrics: MetricInfo[] = [
   },
   {
     key: 'rps',
+    advantage: 'requests_per_second',
     name: 'Requests/s',
     kind: 'rate',
     value: (row) => row.requests_per_second,
     format: { decimals: 2 },
     more: true,
   },
-  { key: 'hits', name: 'KV hit rate, %', kind: 'rate', value: (row) => row.kv_hit_ratio, format: percents, more: true },
+  {
+    key: 'hits',
+    advantage: 'kv_hit_ratio',
+    name: 'KV hit rate, %',
+    kind: 'rate',
+    value: (row) => row.kv_hit_ratio,
+    format: percents,
+    more: true,
+  },
 ];
 
 interface Input {
@@ -133,7 +189,7 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
       concurrency: pair.concurrency,
       speculation: pair.speculation,
       current: pair.concurrency === concurrency,
-      groups: shown.map((metric) => group(metric, pair, settings)),
+      groups: shown.map((metric) => group(metric, pair, baseline, settings)),
     })),
     speculations: new Set(pairs.map((pair) => pair.speculation)).size > 1,
     all: pairs.length,
@@ -224,24 +280,43 @@ function slo({ slo }: MetricInfo, value: number, row: BaselineRow | undefined, s
   return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, slo === 'tpot');
 }
 
-function group(metric: MetricInfo, { rows }: Pair, settings: Settings): Group {
+function group(
+  metric: MetricInfo,
+  { concurrency, speculation, rows }: Pair,
+  baseline: Baseline,
+  settings: Settings
+): Group {
   const before = rows.round_robin && metric.value(rows.round_robin);
   const after = rows.kv && metric.value(rows.kv);
   const cell = (value: number | undefined, row: BaselineRow | undefined): Cell | undefined =>
     value === undefined ? undefined : { value, format: metric.format, slo: slo(metric, value, row, settings) };
+  const found = baseline.advantages?.find((a) => a.concurrency === concurrency && a.speculation === speculation);
   return {
     roundRobin: cell(before, rows.round_robin),
     kv: cell(after, rows.kv),
-    gain: gain(before, after, metric.more === true),
+    gain: gain(before, after, metric, metric.advantage === undefined ? undefined : found?.of[metric.advantage]),
   };
 }
 
-/** By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. */
-function gain(before: number | undefined, after: number | undefined, more: boolean): Improvement | undefined {
+/**
+ * By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. Whether that is
+ * certain is the load generator's word.
+ */
+function gain(
+  before: number | undefined,
+  after: number | undefined,
+  { more }: MetricInfo,
+  told: Improvement | undefined
+): Gain | undefined {
   if (!before || after === undefined) {
     return undefined;
   }
-  return improvement(((more ? after - before : before - after) / before) * 100);
+  const outcome = told?.outcome;
+  return {
+    kind: isDecided(outcome) ? outcome : 'same',
+    text: improvement(((more ? after - before : before - after) / before) * 100),
+    verdict: told ? verdictText(told) : 'not judged',
+  };
 }
 
 /** The baseline to begin with: the settings' own, else a recorded one, else whichever there is. */

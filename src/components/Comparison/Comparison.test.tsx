@@ -67,7 +67,7 @@ describe('the tables', () => {
     showLane();
     const ttft = row(latencies(), 'TTFT');
     expect(ttft).toHaveTextContent('374.7 ms');
-    expect(ttft).toHaveTextContent('+31.9 % better');
+    expect(ttft).toHaveTextContent('−31.9 %) better');
     expect(ttft).toHaveTextContent('meets the SLO, but is near it');
     expect(ttft).toHaveTextContent('95 % interval 240–270');
     expect(row(latencies(), 'TPOT')).toHaveTextContent('misses the SLO');
@@ -81,7 +81,7 @@ describe('the tables', () => {
     expect(legend.getByText('not recorded')).toBeInTheDocument();
     expect(legend.queryByText('interpolated')).not.toBeInTheDocument();
     expect(legend.getByText('Live').parentElement).toHaveTextContent('Live: the last 2 min 30 s of this step');
-    expect(legend.getByText(/^Percentages: live vs. this column/)).toBeInTheDocument();
+    expect(legend.getByText(/^Differences: live less this column/)).toBeInTheDocument();
   });
 
   it('follow each snapshot, and write SLOs with the decimals that they have', () => {

@@ -13,8 +13,8 @@ interface LegendProps {
 
 /** Says what the columns are, and what the tags in use mean. */
 export function Legend({ model, settling, seconds }: LegendProps) {
-  const texts = [...model.latencies.rows, ...model.rates.rows].flatMap(({ cells }) =>
-    cells.map(({ difference }) => difference?.text)
+  const isOpen = [...model.latencies.rows, ...model.rates.rows].some(({ cells }) =>
+    cells.some(({ difference }) => difference?.text.includes('not certain'))
   );
   return (
     <Notes label="Legend">
@@ -35,13 +35,13 @@ export function Legend({ model, settling, seconds }: LegendProps) {
       )}
       {model.sources.length > 0 && !settling && (
         <li>
-          Percentages: live vs. this column; shown only outside the 95 % interval. The spread of recorded values is{' '}
-          <i>estimated</i>.
+          Differences: live less this column; <i>better</i> or <i>worse</i> where the 95 % interval leaves out 0. The
+          spread of recorded values is <i>estimated</i>.
         </li>
       )}
-      {texts.includes('too variable to say') && (
+      {isOpen && (
         <li>
-          <i>too variable to say</i>: too few whole minutes yet; this may take another minute or two
+          <i>not certain</i>: chance could explain it; the time is what it takes if the difference stays what it is
         </li>
       )}
       {model.tags.map((tag) => (

@@ -1,4 +1,4 @@
 export { Comparison, type ComparisonOptions } from './Comparison';
-export { toModel, type Cell, type TableModel } from './model';
+export { toModel, type Cell, type Standing, type TableModel } from './model';
 export { Notes, SLONotes } from './Notes';
 export { SLOMark, type TextSize } from './Table';

@@ -95,25 +95,31 @@ describe('values', () => {
 describe('differences', () => {
   it('are told by sign and word, or as none', () => {
     const { latencies, rates } = model();
-    expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({ kind: 'better', text: '+31.9 % better' });
+    expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({
+      kind: 'better',
+      text: '−120 ms (−31.9 %) better',
+    });
     expect(cell(latencies, 'TPOT', 'RR p95').difference).toEqual({
       kind: 'worse',
-      text: '−8.2 % worse',
-      interval: '95 % interval: −12.3 to −4.1 %',
+      text: '+6.1 ms (+8.2 %) worse',
+      interval: 'Improvement, 95 % interval: −12.3 to −4.1 %',
     });
     expect(cell(latencies, 'TPOT', 'RR p50').difference).toEqual({
       kind: 'same',
-      text: 'no difference shown',
-      interval: '95 % interval: −1.0 to +3.0 %',
+      text: '−0.3 ms (−1.0 %) not certain',
+      interval: 'Improvement, 95 % interval: −1.0 to +3.0 %',
     });
-    expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+12.5 % better');
+    expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+351 (+12.5 %) better');
   });
 
   it('are not told where the turns are too few', () => {
     const improvement = { percent: -12, outcome: 'too_variable' as const };
     const requests_per_second = { value: 4, lookup: 'exact' as const, improvement };
     const { rates } = model({ comparison: comparison({ columns: [column({ requests_per_second })] }) });
-    expect(cell(rates, 'Requests/s', 'RR').difference).toEqual({ kind: 'same', text: 'too variable to say' });
+    expect(cell(rates, 'Requests/s', 'RR').difference).toMatchObject({
+      kind: 'same',
+      text: '+0.63 (−12.0 %) not certain yet',
+    });
   });
 
   it('are not told where there is nothing to compare', () => {

@@ -1,5 +1,5 @@
 import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
-import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
+import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format } from '../../lib/format';
 import { isDecided, outcomeText } from '../../lib/outcome';
 import { modeShort, routingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
@@ -34,6 +34,14 @@ export const tagMeanings: Record<Tag, string> = {
   'not recorded': 'the baseline has no value',
 };
 
+/** How live stands to a recorded value: same where that is not decided. */
+export interface Standing {
+  kind: 'better' | 'worse' | 'same';
+  text: string;
+  /** The 95 % interval of the improvement, in words. */
+  interval?: string;
+}
+
 /** One value of the table. */
 export interface Cell {
   live: boolean;
@@ -42,8 +50,8 @@ export interface Cell {
   /** The ends of the 95 % interval. */
   interval?: number[];
   slo?: SLOLevel;
-  /** How live stands to a recorded value, and the 95 % interval of that in words. */
-  difference?: Improvement & { interval?: string };
+  /** How live stands to a recorded value. */
+  difference?: Standing;
   tag?: Tag;
 }
 
@@ -274,8 +282,9 @@ function slo(
 
 function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
   const found = column[metric.key][quantile];
+  const live = isRunning(input) ? input.comparison.live[metric.key][quantile] : undefined;
   return {
-    ...recordedCell(found, metric.recorded, isRunning(input)),
+    ...recordedCell(found, metric.recorded, live, metric.live),
     slo: slo(input.settings, metric, quantile, found.value, found.error),
   };
 }
@@ -293,7 +302,8 @@ function silentTag(input: Input, { key }: RateInfo): Tag | undefined {
 }
 
 function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {
-  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.format, isRunning(input));
+  const found: Found = rate.key ? column[rate.key] : { lookup: 'not_recorded' };
+  return recordedCell(found, rate.format, isRunning(input) ? rate.live(input) : undefined);
 }
 
 /** Only then is there anything live. */
@@ -311,22 +321,32 @@ export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   not_recorded: 'not recorded',
 };
 
-/** A difference needs a live value that is seen, too. */
-function recordedCell(found: Found, format: Format, running: boolean): Cell {
+/** A difference needs a live value that is seen, too; that of a latency has a format of its own. */
+function recordedCell(found: Found, format: Format, live: number | undefined, latency?: Format): Cell {
+  const { value, improvement } = found;
   return {
     live: false,
-    value: found.value,
+    value,
     format,
-    difference: running && found.improvement ? difference(found.improvement) : undefined,
+    difference:
+      live !== undefined && value !== undefined && improvement
+        ? difference(improvement, live - value, latency ?? format, latency !== undefined)
+        : undefined,
     tag: lookupTags[found.lookup],
   };
 }
 
-function difference({ percent, outcome, interval }: NonNullable<Found['improvement']>): Cell['difference'] {
+function difference(
+  improvement: NonNullable<Found['improvement']>,
+  change: number,
+  format: Format,
+  isLessBetter: boolean
+): Standing {
+  const { outcome, interval } = improvement;
   const [low, high] = interval?.map((end) => `${end < 0 ? '−' : '+'}${number(Math.abs(end), 1)}`) ?? [];
   return {
     kind: isDecided(outcome) ? outcome : 'same',
-    text: outcomeText(percent, outcome),
-    interval: low && `95 % interval: ${low} to ${high} %`,
+    text: outcomeText(improvement, change, format, isLessBetter),
+    interval: low && `Improvement, 95 % interval: ${low} to ${high} %`,
   };
 }

@@ -1,7 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
-import { isDecided, outcomeText } from '../../lib/outcome';
+import { isDecided, verdictText } from '../../lib/outcome';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { silence, whyUnread } from '../../lib/unread';
@@ -138,7 +138,11 @@ function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
     return undefined;
   }
   const { percent: value, outcome } = found.improvement;
-  return isDecided(outcome) ? `${number(Math.abs(value), 1)} % ${outcome}` : outcomeText(value, outcome);
+  const verdict = verdictText(found.improvement);
+  if (isDecided(outcome) || outcome === 'withheld') {
+    return outcome === 'withheld' ? verdict : `${number(Math.abs(value), 1)} % ${verdict}`;
+  }
+  return `${number(Math.abs(value), 1)} % ${value < 0 ? 'worse' : 'better'}, ${verdict}`;
 }
 
 /** A mode's column; of several with different speculations that with the one asked for, else the first. */

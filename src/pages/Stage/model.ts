@@ -1,7 +1,7 @@
-import { toModel, type Cell, type TableModel } from '../../components/Comparison';
+import { toModel, type Cell, type Standing, type TableModel } from '../../components/Comparison';
 import type { Cluster, Live, Worker } from '../../client';
 import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
-import { DASH, digits, written, type Improvement } from '../../lib/format';
+import { DASH, digits, written } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import type { SLOLevel } from '../../lib/slo';
 import { workerCount } from '../../lib/workers';
@@ -16,7 +16,7 @@ export interface Reference {
   text: string;
   /** How it was found, in a word. */
   word: string;
-  difference?: Improvement;
+  difference?: Standing;
 }
 
 /** One of the large figures. */

@@ -245,7 +245,7 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 	}{
 		"compared": {
 			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
-			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s no difference shown, requests/s outside the recorded range",
+			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s 0.0 % better, not certain, requests/s outside the recorded range",
 		},
 		"the differences": {
 			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},

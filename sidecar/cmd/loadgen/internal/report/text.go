@@ -310,19 +310,25 @@ func outcomes(c api.Column) (all []string) {
 			all = append(all, v.name+" outside the recorded range")
 		case i == nil:
 			all = append(all, v.name+" not recorded")
-		case i.Outcome == api.OutcomeBetter:
-			all = append(all, fmt.Sprintf("%s %.1f %% better", v.name, i.Percent))
-		case i.Outcome == api.OutcomeWorse:
-			all = append(all, fmt.Sprintf("%s %.1f %% worse", v.name, -i.Percent))
+		case i.Outcome == api.OutcomeBetter, i.Outcome == api.OutcomeWorse:
+			all = append(all, v.name+" "+improved(i.Percent))
 		case i.Outcome == api.OutcomeNoDifference:
-			all = append(all, v.name+" no difference shown")
+			all = append(all, fmt.Sprintf("%s %s, not certain", v.name, improved(i.Percent)))
 		case i.Outcome == api.OutcomeWithheld:
 			all = append(all, v.name+" withheld: the load generator's own error could change it")
 		default:
-			all = append(all, v.name+" too variable to say")
+			all = append(all, fmt.Sprintf("%s %s, not certain yet", v.name, improved(i.Percent)))
 		}
 	}
 	return all
+}
+
+// improved writes an improvement in per cent.
+func improved(percent float64) string {
+	if percent < 0 {
+		return fmt.Sprintf("%.1f %% worse", -percent)
+	}
+	return fmt.Sprintf("%.1f %% better", percent)
 }
 
 func (r *Report) conditionLines() (lines []string) {
