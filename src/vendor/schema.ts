@@ -62,8 +62,6 @@ export const schema = object({
   name: text,
   /** Names of its products and places: digits in them are no figures, and no text but its own uses them. */
   names: any(text),
-  /** What its own documents call the dashboard “KV-cache-aware routing”; absent where they do not name it. */
-  dashboard: text.optional(),
   /** The router as the pitch names it, at the beginning of a sentence. */
   router: text,
   /** The vendor's part of the thirty-second pitch. */

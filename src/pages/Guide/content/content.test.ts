@@ -116,7 +116,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
       const own = [results, scenes, screens, others, parallels, takeaways.slice(0, 3)].map((one) =>
         JSON.stringify(one)
       );
-      const told = [...answers, ...terms, ...own].join('\n').replaceAll(vendor.dashboard ?? '', '');
+      const told = [...answers, ...terms, ...own].join('\n');
       const theirs = [digitalocean, neutral].flatMap(({ name, names }) => [name, ...names]);
       expect(theirs.filter((name) => told.includes(name))).toEqual([]);
     });

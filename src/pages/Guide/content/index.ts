@@ -33,7 +33,7 @@ export function contentOf(vendor: Vendor): Content {
     visitors: visitors(vendor),
     takeaways: takeaways(vendor),
     story: vendor.story,
-    screens: screens(vendor),
+    screens,
     groups: questionGroups(vendor),
     glossary: glossary(vendor),
     readOn: readOn(vendor),

@@ -1,7 +1,5 @@
-import type { Vendor } from '../../../vendor';
-
 /** What the detailed dashboard is called in Grafana. */
-export const DETAILED = 'KV-cache-aware routing';
+export const DETAILED = 'GTC Demo: Optimized LLM Inference';
 
 /** One thing on a screen: what it is called there, what it shows, how to read it. */
 export interface OnScreen {
@@ -21,7 +19,7 @@ export interface Screen {
 }
 
 /** What a presenter may be asked to point at. */
-export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
+export const screens: Screen[] = [
   {
     id: 'dashboard',
     title: 'Dashboard',
@@ -210,7 +208,7 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
   },
   {
     id: 'gtc-demo',
-    title: `Grafana: ${DETAILED}${dashboard ? ` (“${dashboard}”)` : ''}`,
+    title: `Grafana: ${DETAILED}`,
     items: [
       {
         name: 'Top row',
