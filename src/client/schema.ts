@@ -2857,6 +2857,8 @@ export interface components {
         bMode: components["schemas"]["Mode"];
         /** @description Its speculation; without it, the only one that it has in that mode */
         bSpeculation: components["schemas"]["Speculation"];
+        /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+        levels: string;
     };
     requestBodies: never;
     headers: never;
@@ -3988,6 +3990,8 @@ export interface operations {
                 b_mode?: components["parameters"]["bMode"];
                 /** @description Its speculation; without it, the only one that it has in that mode */
                 b_speculation?: components["parameters"]["bSpeculation"];
+                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: components["parameters"]["levels"];
             };
             header?: never;
             path?: never;
@@ -4022,6 +4026,8 @@ export interface operations {
                 b_mode?: components["parameters"]["bMode"];
                 /** @description Its speculation; without it, the only one that it has in that mode */
                 b_speculation?: components["parameters"]["bSpeculation"];
+                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: components["parameters"]["levels"];
             };
             header?: never;
             path?: never;
@@ -4056,6 +4062,8 @@ export interface operations {
                 b_mode?: components["parameters"]["bMode"];
                 /** @description Its speculation; without it, the only one that it has in that mode */
                 b_speculation?: components["parameters"]["bSpeculation"];
+                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: components["parameters"]["levels"];
             };
             header?: never;
             path?: never;
@@ -4090,6 +4098,8 @@ export interface operations {
                 b_mode?: components["parameters"]["bMode"];
                 /** @description Its speculation; without it, the only one that it has in that mode */
                 b_speculation?: components["parameters"]["bSpeculation"];
+                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: components["parameters"]["levels"];
             };
             header?: never;
             path?: never;

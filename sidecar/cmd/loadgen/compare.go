@@ -47,13 +47,15 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	defer outputs.Close()
 	var text bytes.Buffer
-	if err := desk.WriteReport(ctx, &text, sides[0], sides[1], conf.Compare.Format); err != nil {
+	if err := desk.WriteReport(ctx, &text, sides[0], sides[1], conf.Compare.Levels, conf.Compare.Format); err != nil {
 		return notStarted{err}
 	}
 	if _, err := text.WriteTo(stdout); err != nil {
 		return err
 	}
-	return outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error { return desk.WriteReport(ctx, w, sides[0], sides[1], f) })
+	return outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error {
+		return desk.WriteReport(ctx, w, sides[0], sides[1], conf.Compare.Levels, f)
+	})
 }
 
 // noSweeps is the store of a desk that only compares: it keeps nothing.

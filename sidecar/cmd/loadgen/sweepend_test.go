@@ -138,6 +138,7 @@ func TestCompare(t *testing.T) {
 		want []string
 	}{
 		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
+		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--levels=60-160/20"}, success, []string{"over 6 levels"}},
 		{
 			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page},
 			success,

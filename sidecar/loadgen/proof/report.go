@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -21,8 +22,8 @@ type Input struct {
 
 // Question is what a report on two results is about.
 type Question struct {
-	A, B   api.ReportSide // B is compared with A
-	Levels []int          // that are tested; none: all
+	A, B   api.ReportSide   // B is compared with A
+	Levels []api.LevelRange // that count; none: all
 	SLO    api.SLO
 	Inputs []Input // none: the baselines themselves
 }
@@ -233,17 +234,18 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 	return s
 }
 
-// only keeps some levels, where any are asked for.
-func (s *Side) only(levels []int) error {
-	if len(levels) == 0 {
-		return nil
-	}
-	for _, level := range levels {
-		if s.row(level) == nil {
-			return api.Refuse("levels", level, "one that both results have: "+s.Title+" under "+s.Mode.Name()+" has "+numbers(s.levels()))
+// only keeps some levels, where any are asked for. Each that is named by itself must be there, and one of all.
+func (s *Side) only(ranges []api.LevelRange) error {
+	has := s.Title + " under " + s.Mode.Name() + " has " + numbers(s.levels())
+	for _, r := range ranges {
+		if r.From == r.To && s.row(r.From) == nil {
+			return api.Refuse("levels", r.From, "one that both results have: "+has)
 		}
 	}
-	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !slices.Contains(levels, r.Concurrency) })
+	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !api.Holds(ranges, r.Concurrency) })
+	if len(ranges) > 0 && len(s.Rows) == 0 {
+		return api.Refuse("levels", fmt.Sprintf("%d to %d", ranges[0].From, ranges[0].To), "a range that holds levels of both results: "+has)
+	}
 	s.of.Rows = s.Rows
 	return nil
 }

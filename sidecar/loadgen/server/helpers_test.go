@@ -274,7 +274,7 @@ func (b *recorder) WriteSweepReport(_ context.Context, w io.Writer, id string, f
 	return b.note(call{"report of a sweep as " + string(f), "", "", id})
 }
 
-func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, f api.ReportFormat) error {
+func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, _ []api.LevelRange, f api.ReportFormat) error {
 	_, _ = io.WriteString(w, reports[f])
 	return b.note(call{"report as " + string(f), "", "", sides{a, other}})
 }

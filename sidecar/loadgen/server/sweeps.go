@@ -143,7 +143,7 @@ func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http
 // report gives the report on any two results.
 func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		v, err := params(r, "a", "a_mode", "a_speculation", "b", "b_mode", "b_speculation")
+		v, err := params(r, "a", "a_mode", "a_speculation", "b", "b_mode", "b_speculation", "levels")
 		if err != nil {
 			return err
 		}
@@ -155,8 +155,14 @@ func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Requ
 		if err != nil {
 			return err
 		}
+		var levels []api.LevelRange
+		if text := v.Get("levels"); text != "" {
+			if levels, err = api.ParseLevels(text); err != nil {
+				return err
+			}
+		}
 		return giveReport(w, "report", f, func(out io.Writer) error {
-			return s.opts.Backend.WriteReport(r.Context(), out, a, b, f)
+			return s.opts.Backend.WriteReport(r.Context(), out, a, b, levels, f)
 		})
 	}
 }

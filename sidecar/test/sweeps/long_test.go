@@ -186,7 +186,7 @@ func TestFiguresAreTheStores(t *testing.T) {
 		var out strings.Builder
 		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
 		ours := api.ReportSide{Baseline: "ours", Mode: api.ModeKV}
-		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, ours, api.ReportMarkdown))
+		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, ours, nil, api.ReportMarkdown))
 		assert.Contains(t, out.String(), "KV-aware against Round-robin", "a baseline of a sweep against the record")
 	})
 }

@@ -51,6 +51,7 @@ var forms = map[string]form{
 	"condition":      {report.Allowed(), readCondition},
 	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport + "; with shadow, " + report.AllowedShadow, readOutput},
 	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
+	"level_range":    {api.AllowedLevels, readLevels},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 	"recorded_mode":  {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
 }
@@ -213,6 +214,14 @@ func readHost(s string) (string, error) {
 func readOffer(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
 	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+// readLevels reads a level or a range of them.
+func readLevels(s string) (string, error) {
+	if _, err := api.ParseLevels(s); err != nil {
 		return "", errForm
 	}
 	return s, nil

@@ -24,6 +24,7 @@ type Sweep struct {
 // Compare is what the command compare asks for: B compared with A.
 type Compare struct {
 	A, B   Side
+	Levels []api.LevelRange // that count; none: all that both have
 	Format api.ReportFormat // on standard output
 }
 
@@ -65,11 +66,12 @@ type (
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	compareFlags struct {
-		A      string `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
-		B      string `arg:"" form:"path" help:"Result to compare with A: also a name or a file."`
-		AMode  string `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if nobody noted it, and then nothing is called better or worse."`
-		BMode  string `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
-		Format string `oneof:"md tsv json html" help:"Report format on standard output. Default: md."`
+		A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
+		B      string   `arg:"" form:"path" help:"Result to compare with A: also a name or a file."`
+		AMode  string   `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if nobody noted it, and then nothing is called better or worse."`
+		BMode  string   `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
+		Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
+		Format string   `oneof:"md tsv json html" help:"Report format on standard output. Default: md."`
 	}
 )
 
@@ -172,6 +174,9 @@ func (l *loader) compare(ctx *kong.Context) *Compare {
 	c := &Compare{A: Side{t.A, offer(t.AMode)}, B: Side{t.B, offer(t.BMode)}, Format: api.ReportMarkdown}
 	if t.Format != "" {
 		c.Format = api.ReportFormat(t.Format)
+	}
+	if len(t.Levels) > 0 {
+		c.Levels, _ = api.ParseLevels(strings.Join(t.Levels, ",")) // what is wrong with them has been found before
 	}
 	return c
 }
