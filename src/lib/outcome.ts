@@ -1,14 +1,14 @@
 import type { Improvement } from '../client';
 import { digits, number, type Format } from './format';
 
-/** What is known of a difference: "better", "not certain yet, about 4 min". */
+/** What is known of a difference: "better", or "not certain, ~4 min" where that is how long it will take. */
 export function verdictText({ outcome, seconds_left: left }: Improvement): string {
   switch (outcome) {
     case 'better':
     case 'worse':
       return outcome;
     case 'no_difference':
-      return left === undefined ? 'not certain' : `not certain yet, ${waitText(left)}`;
+      return left === undefined ? 'not certain' : `not certain, ${waitText(left)}`;
     case 'too_variable':
       return 'not certain yet';
     case 'withheld':
@@ -21,18 +21,14 @@ const LONGEST = 60;
 
 function waitText(seconds: number): string {
   const minutes = Math.max(1, Math.ceil(seconds / 60));
-  return minutes > LONGEST ? 'more than an hour' : `about ${number(minutes)} min`;
+  return minutes > LONGEST ? '> 1 h' : `~${number(minutes)} min`;
 }
 
-/** How a live value stands to a recorded one: "−227 ms (−31.9 %) better". Less is better of times. */
-export function outcomeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
-  const verdict = verdictText(improvement);
-  if (improvement.outcome === 'withheld') {
-    return verdict;
-  }
+/** By how much a live value differs from a recorded one: "−227 ms (−31.9 %)". Less is better of times. */
+export function changeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
   const percent = isLessBetter ? -improvement.percent : improvement.percent;
   const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
-  return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent, (value) => number(value, 1))} %) ${verdict}`;
+  return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent, (value) => number(value, 1))} %)`;
 }
 
 /** Writes a number with its sign, of what rounds to 0 without. */

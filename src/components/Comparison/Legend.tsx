@@ -14,7 +14,7 @@ interface LegendProps {
 /** Says what the columns are, and what the tags in use mean. */
 export function Legend({ model, settling, seconds }: LegendProps) {
   const isOpen = [...model.latencies.rows, ...model.rates.rows].some(({ cells }) =>
-    cells.some(({ difference }) => difference?.text.includes('not certain'))
+    cells.some(({ difference }) => difference?.verdict.includes('not certain'))
   );
   return (
     <Notes label="Legend">

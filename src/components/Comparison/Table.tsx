@@ -89,7 +89,7 @@ const ValueCell = memo(
         )}
         {cell.difference && (
           <small className={styles[cell.difference.kind]} title={cell.difference.interval}>
-            {cell.difference.text}
+            {cell.difference.text} <span className={styles.verdict}>{cell.difference.verdict}</span>
           </small>
         )}
         {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
@@ -182,6 +182,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     better: css({ ...line, ...better }),
     worse: css({ ...line, ...worse }),
     same: css({ ...line, ...same }),
+    verdict: css({ display: 'block' }),
     tag: css({ ...line, color: text.secondary, fontStyle: 'italic' }),
   };
 };

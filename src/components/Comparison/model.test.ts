@@ -97,19 +97,22 @@ describe('differences', () => {
     const { latencies, rates } = model();
     expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({
       kind: 'better',
-      text: '−120 ms (−31.9 %) better',
+      text: '−120 ms (−31.9 %)',
+      verdict: 'better',
     });
     expect(cell(latencies, 'TPOT', 'RR p95').difference).toEqual({
       kind: 'worse',
-      text: '+6.1 ms (+8.2 %) worse',
+      text: '+6.1 ms (+8.2 %)',
+      verdict: 'worse',
       interval: 'Improvement, 95 % interval: −12.3 to −4.1 %',
     });
     expect(cell(latencies, 'TPOT', 'RR p50').difference).toEqual({
       kind: 'same',
-      text: '−0.3 ms (−1.0 %) not certain',
+      text: '−0.3 ms (−1.0 %)',
+      verdict: 'not certain',
       interval: 'Improvement, 95 % interval: −1.0 to +3.0 %',
     });
-    expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+351 (+12.5 %) better');
+    expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+351 (+12.5 %)');
   });
 
   it('are not told where the turns are too few', () => {
@@ -118,7 +121,8 @@ describe('differences', () => {
     const { rates } = model({ comparison: comparison({ columns: [column({ requests_per_second })] }) });
     expect(cell(rates, 'Requests/s', 'RR').difference).toMatchObject({
       kind: 'same',
-      text: '+0.63 (−12.0 %) not certain yet',
+      text: '+0.63 (−12.0 %)',
+      verdict: 'not certain yet',
     });
   });
 

@@ -1,6 +1,6 @@
 import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
 import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format } from '../../lib/format';
-import { isDecided, outcomeText } from '../../lib/outcome';
+import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeShort, routingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -37,7 +37,9 @@ export const tagMeanings: Record<Tag, string> = {
 /** How live stands to a recorded value: same where that is not decided. */
 export interface Standing {
   kind: 'better' | 'worse' | 'same';
-  text: string;
+  /** The difference; absent where it is withheld. */
+  text?: string;
+  verdict: string;
   /** The 95 % interval of the improvement, in words. */
   interval?: string;
 }
@@ -346,7 +348,8 @@ function difference(
   const [low, high] = interval?.map((end) => `${end < 0 ? '−' : '+'}${number(Math.abs(end), 1)}`) ?? [];
   return {
     kind: isDecided(outcome) ? outcome : 'same',
-    text: outcomeText(improvement, change, format, isLessBetter),
+    text: outcome === 'withheld' ? undefined : changeText(improvement, change, format, isLessBetter),
+    verdict: verdictText(improvement),
     interval: low && `Improvement, 95 % interval: ${low} to ${high} %`,
   };
 }

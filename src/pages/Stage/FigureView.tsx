@@ -61,7 +61,9 @@ function ReferenceLine({ reference: { of, text, word, difference } }: { referenc
         {of} {word}
       </span>
       <span>{text}</span>
-      <b className={difference && styles[difference.kind]}>{difference?.text}</b>
+      <b className={difference && styles[difference.kind]}>
+        {difference?.text} {difference?.verdict}
+      </b>
     </li>
   );
 }

@@ -156,7 +156,7 @@ const own: Term[] = [
   {
     id: 'interval',
     term: 'Interval (95 %)',
-    text: 'Where the true value probably lies. Turns that share a worker are correlated, so minutes are compared, not single turns. You may look as often as you like. If the interval includes zero, or there is none yet, the difference stands in grey, as “not certain yet”, with the time that a decision takes if it stays what it is.',
+    text: 'Where the true value probably lies. Turns that share a worker are correlated, so minutes are compared, not single turns. You may look as often as you like. If the interval includes zero, or there is none yet, the difference stands in grey, as “not certain”, with the time that a decision takes if it stays what it is.',
   },
   {
     id: 'interval-all-looks',
