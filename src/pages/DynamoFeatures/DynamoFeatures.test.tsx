@@ -146,6 +146,15 @@ describe('usage', () => {
     expect(usage(id, laneOn(3), kind)).toMatchObject({ is });
   });
 
+  it.each([
+    ['aggregated', 'no'],
+    ['disaggregated', 'yes'],
+    [undefined, 'unknown'],
+  ] as const)('of disaggregated serving follows a deployment that is configured as %s', (serving, is) => {
+    const lane = laneOn(3, { target: { deployment: { serving } } });
+    expect(usage('disaggregated', lane, 'dynamo')).toMatchObject({ is });
+  });
+
   it('is not known of a target that cannot be reached', () => {
     expect(usage('kv-routing', laneOn(3, { target: { reachable: false } }), 'dynamo')).toMatchObject({
       is: 'unknown',

@@ -126,6 +126,13 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
     const what = kind === 'simulated' ? 'The cluster is simulated.' : 'The workers are mocks.';
     return { is: 'no', why: `${what} ${ON_THIS_MACHINE[id]}` };
   }
+  const { serving } = lane.target.deployment;
+  if (id === 'disaggregated' && serving === 'aggregated') {
+    return { is: 'no', why: 'The deployment is configured as aggregated: each worker does both prefill and decode.' };
+  }
+  if (id === 'disaggregated' && serving === 'disaggregated') {
+    return { is: 'yes', why: 'The deployment is configured as disaggregated.' };
+  }
   return { is: 'unknown', why: 'The target does not report it.' };
 }
 
