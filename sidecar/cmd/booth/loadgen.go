@@ -50,6 +50,7 @@ func (b *booth) defaults() []string {
 		"LOADGEN_PRESET=demo",
 		"LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing",
 		"LOADGEN_VENDOR=" + string(b.kind.vendor()),
+		"LOADGEN_SLIDER_INCREMENT=20", // the levels that were recorded with every figure
 	}
 }
 
