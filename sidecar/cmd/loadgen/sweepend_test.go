@@ -124,6 +124,7 @@ func TestCompare(t *testing.T) {
 	_, err := p.client.SaveBaseline(t.Context(), b)
 	require.NoError(t, err)
 	file, page := filepath.Join(t.TempDir(), "ours.csv"), filepath.Join(t.TempDir(), "report.html")
+	table := filepath.Join(t.TempDir(), "report.tsv")
 	f, err := os.Create(file)
 	require.NoError(t, err)
 	require.NoError(t, baseline.WriteCSV(f, b))
@@ -138,7 +139,12 @@ func TestCompare(t *testing.T) {
 		want []string
 	}{
 		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
-		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--levels=60-160/20"}, success, []string{"over 6 levels"}},
+		{
+			[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--levels=60-160/20", "--output=" + table},
+			success,
+			[]string{"over 6 levels"},
+		},
+		{[]string{table, table, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"over 6 levels", "32.0 %"}},
 		{
 			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page},
 			success,

@@ -26,6 +26,9 @@ import (
 // milliseconds, hit rates in per cent; an empty field was not recorded. Rows
 // without a speculation take the metadata's, else not_recorded.
 //
+// A header with tabs makes it a table of tab-separated values. One with the column side is the table of a report (times
+// in seconds, ratios from 0 to 1), of which the rows with their intervals are read, and not what it compares.
+//
 // At most 1 MiB and 10,000 rows are read. Rows come back sorted by concurrency
 // and mode, the kind is [KindImported]. What is refused gives an
 // [api.FieldError] that names line, column, value and what is allowed; other
@@ -72,6 +75,9 @@ func rowSpeculation(b api.Baseline) api.Speculation {
 func readRows(text []byte, speculation api.Speculation) ([]api.BaselineRow, error) {
 	t := table{reader: csv.NewReader(bytes.NewReader(text)), speculation: speculation, seen: make(map[key]bool)}
 	t.reader.Comment = '#'
+	if strings.Contains(headerOf(text), "\t") {
+		t.reader.Comma = '\t'
+	}
 	t.reader.FieldsPerRecord = -1 // checked here, with a message that names both numbers
 	if err := t.readHeader(); err != nil {
 		return nil, err
@@ -89,6 +95,16 @@ func readRows(text []byte, speculation api.Speculation) ([]api.BaselineRow, erro
 			return nil, api.Refuse("file", "more rows", fmt.Sprintf("at most %d rows", maxRows))
 		}
 	}
+}
+
+// headerOf is the first line that is no comment.
+func headerOf(text []byte) string {
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // table reads the records of one file.
@@ -114,11 +130,15 @@ func (t *table) readHeader() error {
 	if err != nil {
 		return err
 	}
+	columns := columns
+	if slices.Contains(names, "side") {
+		columns = reportColumns
+	}
 	used := make(map[string]bool)
 	for i, name := range names {
 		at := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		if at < 0 || used[name] {
-			return api.Refuse(t.place(i)+", header", quote(name), "each of these once: "+columnNames())
+			return api.Refuse(t.place(i)+", header", quote(name), "each of these once: "+columnNames(columns))
 		}
 		used[name] = true
 		t.columns = append(t.columns, columns[at])
@@ -191,7 +211,7 @@ var columns = slices.Concat(
 	},
 )
 
-func columnNames() string {
+func columnNames(columns []column) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name

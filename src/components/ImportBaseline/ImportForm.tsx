@@ -149,7 +149,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
             aria-label="File to import"
             className={styles.hidden}
             tabIndex={-1}
-            accept=".csv,.json,text/csv,application/json"
+            accept=".csv,.tsv,.json,text/csv,text/tab-separated-values,application/json"
             onChange={choose}
           />
         </div>

@@ -1,0 +1,98 @@
+package baseline
+
+import (
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// reportColumns are those of a report's table.
+var reportColumns = slices.Concat(
+	[]column{
+		ignored("side"), ignored("baseline"),
+		{"concurrency", setConcurrency, wholeAllowed(1, maxConcurrency)},
+		{"mode", setMode, oneOf(modes)},
+		{"speculation", setSpeculation, oneOf(speculations) + ", or empty"},
+		{"n", setN, wholeAllowed(0, maxCount) + ", or empty"},
+		{"seconds", setSeconds, "a number, or empty"},
+	},
+	reportValues(),
+)
+
+func setSeconds(row *api.BaselineRow, text string) bool {
+	if text == "" {
+		return true
+	}
+	v, err := parseShifted(text, 0)
+	row.Seconds = v
+	return err == nil && validateValue("", v, maxCount) == nil
+}
+
+// ignored is a column that nothing is read from.
+func ignored(name string) column {
+	return column{name, func(*api.BaselineRow, string) bool { return true }, ""}
+}
+
+// reportValues are the columns of all metrics that a report has, each with its interval and what the report makes of
+// it.
+func reportValues() (list []column) {
+	for _, m := range metrics {
+		name := m.field()
+		in := intervalOf(name)
+		if in == nil {
+			continue
+		}
+		m.shift = 0 // a report has the units of a row
+		list = append(list,
+			column{name, func(row *api.BaselineRow, text string) bool { return setMetric(m, row, text) }, m.allowed(false) + ", or empty"},
+			bound(name+"_low", in, 0), bound(name+"_high", in, 1))
+		for _, of := range []string{"advantage_" + name, "advantage_" + name + "_low", "advantage_" + name + "_high", "outcome_" + name} {
+			list = append(list, ignored(of))
+		}
+	}
+	return list
+}
+
+// intervalOf finds a metric's interval in those of a row; nil: a report has no such metric.
+func intervalOf(name string) func(*api.RowIntervals) **[2]float64 {
+	pairs := map[string]func(*api.RowIntervals) *api.PercentileIntervals{
+		"ttft":    func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TTFT },
+		"tpot":    func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TPOT },
+		"latency": func(in *api.RowIntervals) *api.PercentileIntervals { return &in.Latency },
+	}
+	metric, percentile, _ := strings.Cut(name, "_")
+	switch of := pairs[metric]; {
+	case of != nil && percentile == "p50":
+		return func(in *api.RowIntervals) **[2]float64 { return &of(in).P50 }
+	case of != nil && percentile == "p95":
+		return func(in *api.RowIntervals) **[2]float64 { return &of(in).P95 }
+	}
+	return map[string]func(*api.RowIntervals) **[2]float64{
+		"output_tokens_per_second": func(in *api.RowIntervals) **[2]float64 { return &in.OutputTokensPerSecond },
+		"requests_per_second":      func(in *api.RowIntervals) **[2]float64 { return &in.RequestsPerSecond },
+		"kv_hit_ratio":             func(in *api.RowIntervals) **[2]float64 { return &in.KVHitRatio },
+	}[name]
+}
+
+// bound is a column with one end of an interval.
+func bound(name string, of func(*api.RowIntervals) **[2]float64, end int) column {
+	return column{name, func(row *api.BaselineRow, text string) bool {
+		if text == "" {
+			return true
+		}
+		v, err := parseShifted(text, 0)
+		if err != nil {
+			return false
+		}
+		if row.Intervals == nil {
+			row.Intervals = &api.RowIntervals{}
+		}
+		in := of(row.Intervals)
+		if *in == nil {
+			*in = &[2]float64{}
+		}
+		(*in)[end] = v
+		return true
+	}, "a number, or empty"}
+}
