@@ -1,35 +1,49 @@
 package baseline
 
-import "kvbooth/sidecar/api"
+import (
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
 
 // Advantages say by how much KV-aware routing is better than round-robin at the levels of a baseline that have both, by
-// the rule of [Compare]: levels ascend, and values that one of the two lacks are left out.
+// the rule of [Compare]: levels ascend, and values that one of the two lacks are left out. Of several rows of one level
+// the latest counts.
 func Advantages(b api.Baseline) []api.Advantage {
 	all := []api.Advantage{}
-	for _, m := range modesOf(b) {
-		if m.Mode != api.ModeKV {
+	t := tableOf(b)
+	for i, m := range t.modes {
+		before := slices.Index(t.modes, api.ModeState{Mode: api.ModeRoundRobin, Speculation: m.Speculation})
+		if m.Mode != api.ModeKV || before < 0 {
 			continue
 		}
-		before := rowsOf(b, api.ModeState{Mode: api.ModeRoundRobin, Speculation: m.Speculation})
-		levels := map[int]bool{}
-		for i := range before {
-			levels[before[i].Concurrency] = true
-		}
-		for _, row := range rowsOf(b, m) {
-			if levels[row.Concurrency] {
-				levels[row.Concurrency] = false // once, where several rows of one level were measured
-				all = append(all, advantage(b, row.Concurrency, m.Speculation))
+		roundRobin, kv := latest(t.rows[before]), latest(t.rows[i])
+		for j := range t.rows[i] {
+			level := t.rows[i][j].Concurrency
+			if roundRobin[level] != nil && kv[level] == &t.rows[i][j] {
+				all = append(all, advantage(t.exactly(roundRobin[level]), t.exactly(kv[level])))
+				all[len(all)-1].Concurrency = level
 			}
 		}
 	}
 	return all
 }
 
-func advantage(b api.Baseline, level int, speculation api.Speculation) api.Advantage {
-	before, _ := At(b, api.ModeRoundRobin, speculation, level)
-	after, _ := At(b, api.ModeKV, speculation, level)
+// latest are the rows by their levels.
+func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
+	found := map[int]*api.BaselineRow{}
+	for i := range rows {
+		r := &rows[i]
+		if was := found[r.Concurrency]; was == nil || r.Measured != nil && (was.Measured == nil || !r.Measured.Before(*was.Measured)) {
+			found[r.Concurrency] = r
+		}
+	}
+	return found
+}
+
+func advantage(before, after api.Column) api.Advantage {
 	column := Against(before, after)
-	a := api.Advantage{Concurrency: level, Speculation: speculation, Of: map[string]api.Improvement{}}
+	a := api.Advantage{Speculation: after.Speculation, Of: map[string]api.Improvement{}}
 	for name, l := range map[string]*api.LookedUp{
 		"ttft_p50": &column.TTFT.P50, "ttft_p95": &column.TTFT.P95,
 		"tpot_p50": &column.TPOT.P50, "tpot_p95": &column.TPOT.P95,
@@ -39,7 +53,7 @@ func advantage(b api.Baseline, level int, speculation api.Speculation) api.Advan
 		"requests_per_second":      &column.RequestsPerSecond,
 		"kv_hit_ratio":             &column.KVHitRatio,
 	} {
-		if l.Lookup == api.LookupExact && l.Improvement != nil {
+		if l.Improvement != nil {
 			a.Of[name] = *l.Improvement
 		}
 	}

@@ -344,17 +344,19 @@ func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 
 // What is assumed of small tables is the scatter of the recorded H200 table, rounded up. -v prints it.
 func TestScatter(t *testing.T) {
-	var modes [][]api.BaselineRow
-	for _, m := range modesOf(h200()) {
-		modes = append(modes, rowsOf(h200(), m))
-	}
-	for _, s := range scatterings {
-		found := s.scatter(modes, nil)
+	modes := tableOf(h200()).rows
+	few := scatters([][]api.BaselineRow{modes[0][:9]})
+	for i, s := range scatterings {
+		var all []float64
+		for _, rows := range modes {
+			all = append(all, s.differences(rows)...)
+		}
+		found := deviationOf(all)
 		t.Logf("%-16s %.2f %%, round_robin alone %.2f %%, kv alone %.2f %%; assumed %.1f %%", s.name,
 			100*found, 100*deviationOf(s.differences(modes[0])), 100*deviationOf(s.differences(modes[1])), 100*s.assumed)
 		assert.InDelta(t, found, s.assumed, .01, "%s: rounded up by a point at most", s.name)
 		assert.GreaterOrEqual(t, s.assumed, found-.0005, s.name)
-		assert.Equal(t, s.assumed, s.scatter([][]api.BaselineRow{modes[0][:9]}, modes[0][:9]), "%s: too few levels", s.name)
+		assert.Equal(t, s.assumed, few[0][i], "%s: too few levels", s.name)
 	}
 }
 

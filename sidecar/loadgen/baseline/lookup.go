@@ -15,9 +15,55 @@ import (
 // The second result is false if the baseline has no row of this mode and
 // speculation.
 func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
-	rows := rowsOf(b, api.ModeState{Mode: mode, Speculation: speculation})
+	t := tableOf(b)
+	m := api.ModeState{Mode: mode, Speculation: speculation}
+	i := slices.Index(t.modes, m)
+	if i < 0 {
+		return columnAt(nil, m, concurrency), false
+	}
+	return t.at(i, concurrency), true
+}
+
+// recordedTable is a baseline by its modes.
+type recordedTable struct {
+	modes    []api.ModeState
+	rows     [][]api.BaselineRow // of each mode, by ascending concurrency
+	scatters [][]float64         // of each mode; nil: its values have the intervals that were measured with them, or none
+}
+
+func tableOf(b api.Baseline) (t recordedTable) {
+	t.modes = modesOf(b)
+	for _, m := range t.modes {
+		t.rows = append(t.rows, rowsOf(b, m))
+	}
+	if b.Kind != KindMeasured {
+		t.scatters = scatters(t.rows)
+	}
+	return t
+}
+
+// at looks up a mode at a concurrency.
+func (t *recordedTable) at(mode, concurrency int) api.Column {
+	return t.estimated(columnAt(t.rows[mode], t.modes[mode], concurrency), mode)
+}
+
+// exactly is what a row of the table has.
+func (t *recordedTable) exactly(r *api.BaselineRow) api.Column {
+	m := keyOf(*r).ModeState
+	return t.estimated(columnAt([]api.BaselineRow{*r}, m, r.Concurrency), slices.Index(t.modes, m))
+}
+
+func (t *recordedTable) estimated(c api.Column, mode int) api.Column {
+	if t.scatters != nil {
+		estimate(&c, t.scatters[mode])
+	}
+	return c
+}
+
+// columnAt looks up every metric in the rows of one mode.
+func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Column {
 	c := api.Column{
-		Mode: mode, Speculation: speculation,
+		Mode: m.Mode, Speculation: m.Speculation,
 		TTFT: lookUpPair(rows, concurrency,
 			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TTFT, intervals(r).TTFT }),
 		TPOT: lookUpPair(rows, concurrency,
@@ -37,19 +83,16 @@ func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency 
 		KVHitRatio: lookUp(rows, concurrency,
 			func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
 	}
-	if b.Kind != KindMeasured {
-		estimate(&c, b, rows)
-	}
-	for _, m := range latencies(&c) {
-		m.pair.P50.Error = lookUp(rows, concurrency,
-			func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P50, nil }).Value
-		m.pair.P95.Error = lookUp(rows, concurrency,
-			func(r *api.BaselineRow) (*float64, *[2]float64) { return m.errors(r).P95, nil }).Value
+	for _, l := range latencies(&c) {
+		l.pair.P50.Error = lookUp(rows, concurrency,
+			func(r *api.BaselineRow) (*float64, *[2]float64) { return l.errors(r).P50, nil }).Value
+		l.pair.P95.Error = lookUp(rows, concurrency,
+			func(r *api.BaselineRow) (*float64, *[2]float64) { return l.errors(r).P95, nil }).Value
 	}
 	if i := slices.IndexFunc(rows, func(r api.BaselineRow) bool { return r.Concurrency == concurrency }); i >= 0 {
 		c.N, c.Measured, c.LagSeconds = rows[i].N, rows[i].Measured, rows[i].LagSeconds
 	}
-	return c, len(rows) > 0
+	return c
 }
 
 // latency is one of a column.
@@ -103,9 +146,9 @@ func intervals(r *api.BaselineRow) api.RowIntervals {
 // round_robin first, then kv, then the rest. It is never nil.
 func Columns(b api.Baseline, concurrency int) []api.Column {
 	columns := []api.Column{}
-	for _, m := range modesOf(b) {
-		c, _ := At(b, m.Mode, m.Speculation, concurrency)
-		columns = append(columns, c)
+	t := tableOf(b)
+	for i := range t.modes {
+		columns = append(columns, t.at(i, concurrency))
 	}
 	return columns
 }

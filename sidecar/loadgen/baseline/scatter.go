@@ -77,33 +77,49 @@ var scatterings = []scattering{
 // differences are the second differences over adjacent levels of one mode, each scaled so that its size is that of one
 // value's scatter.
 func (s *scattering) differences(rows []api.BaselineRow) (sizes []float64) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r api.BaselineRow) bool { return s.row(&r) == nil })
-	for i := 2; i < len(rows); i++ {
-		low, middle, high := &rows[i-2], &rows[i-1], &rows[i]
-		share := float64(middle.Concurrency-low.Concurrency) / float64(high.Concurrency-low.Concurrency)
-		d := *s.row(middle) - between(*s.row(low), *s.row(high), share)
-		if !s.absolute {
-			d /= *s.row(middle)
+	var low, middle *api.BaselineRow
+	for i := range rows {
+		high := &rows[i]
+		if s.row(high) == nil {
+			continue
 		}
-		sizes = append(sizes, math.Abs(d)/math.Sqrt(1+share*share+(1-share)*(1-share)))
+		if low != nil && (s.absolute || *s.row(middle) != 0) {
+			share := float64(middle.Concurrency-low.Concurrency) / float64(high.Concurrency-low.Concurrency)
+			d := *s.row(middle) - between(*s.row(low), *s.row(high), share)
+			if !s.absolute {
+				d /= *s.row(middle)
+			}
+			sizes = append(sizes, math.Abs(d)/math.Sqrt(1+share*share+(1-share)*(1-share)))
+		}
+		low, middle = middle, high
 	}
 	return sizes
 }
 
-// scatter is that of a mode of a table, given the rows of all modes, each by ascending concurrency.
-func (s *scattering) scatter(modes [][]api.BaselineRow, own []api.BaselineRow) float64 {
-	var all []float64
-	for _, rows := range modes {
-		all = append(all, s.differences(rows)...)
+// scatters are those of [scatterings], in their order, for each mode of a table.
+func scatters(modes [][]api.BaselineRow) [][]float64 {
+	found := make([][]float64, len(modes))
+	for i := range scatterings {
+		s := &scatterings[i]
+		var all []float64
+		own := make([][]float64, len(modes))
+		for mode, rows := range modes {
+			own[mode] = s.differences(rows)
+			all = append(all, own[mode]...)
+		}
+		whole := s.assumed
+		if len(all) >= leastDifferences {
+			whole = max(leastScatter, deviationOf(all))
+		}
+		for mode := range modes {
+			scatter := whole
+			if len(all) >= leastDifferences && len(own[mode]) >= leastOfMode {
+				scatter = max(scatter, deviationOf(own[mode]))
+			}
+			found[mode] = append(found[mode], scatter)
+		}
 	}
-	if len(all) < leastDifferences {
-		return s.assumed
-	}
-	scatter := max(leastScatter, deviationOf(all))
-	if of := s.differences(own); len(of) >= leastOfMode {
-		scatter = max(scatter, deviationOf(of))
-	}
-	return scatter
+	return found
 }
 
 // deviationOf is a standard deviation by the median of sizes, which it sorts.
@@ -113,16 +129,13 @@ func deviationOf(sizes []float64) float64 {
 	return (sizes[(n-1)/2] + sizes[n/2]) / 2 / .6745
 }
 
-// estimate gives the values of a column that were recorded without an interval the one that they are estimated to have.
-func estimate(c *api.Column, b api.Baseline, own []api.BaselineRow) {
-	var modes [][]api.BaselineRow
-	for _, m := range modesOf(b) {
-		modes = append(modes, rowsOf(b, m))
-	}
+// estimate gives the values of a column that were recorded without an interval the one that they are estimated to have,
+// by the scatters of its mode.
+func estimate(c *api.Column, scatters []float64) {
 	for i := range scatterings {
 		s := &scatterings[i]
 		if l := s.of(c); l.Value != nil && l.Interval == nil {
-			half := normal * s.scatter(modes, own)
+			half := normal * scatters[i]
 			if !s.absolute {
 				half *= *l.Value
 			}
@@ -134,13 +147,14 @@ func estimate(c *api.Column, b api.Baseline, own []api.BaselineRow) {
 // WithIntervals gives a copy of a baseline in which every row that was recorded without intervals
 // has those that its values are estimated to have, where [At] estimates them.
 func WithIntervals(b api.Baseline) api.Baseline {
+	t := tableOf(b)
 	b.Rows = slices.Clone(b.Rows)
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		if r.Intervals != nil {
 			continue
 		}
-		c, _ := At(b, r.Mode, r.Speculation, r.Concurrency)
+		c := t.exactly(r)
 		pair := func(l api.LookedUpPair) api.PercentileIntervals {
 			return api.PercentileIntervals{P50: l.P50.Interval, P95: l.P95.Interval}
 		}
