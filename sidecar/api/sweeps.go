@@ -64,7 +64,9 @@ type SweepRequest struct {
 
 // SweepMetrics are the metrics that a trial compares, in the order of tables: those that
 // may be primary.
-var SweepMetrics = []string{"ttft_mean", "ttft_p95", "ttft_p50", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput"}
+var SweepMetrics = []string{
+	"ttft_mean", "ttft_p95", "ttft_p50", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput",
+}
 
 // Bounds of a [SweepRequest] as a whole.
 const (
@@ -255,7 +257,7 @@ type SweepCause string
 // The causes.
 const (
 	CauseOperator SweepCause = "operator" // somebody paused, cancelled or stopped it, and can let it go on
-	CauseTarget   SweepCause = "target"   // the target failed in the same span twice, or answered nothing in both modes of a trial
+	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in both modes of a trial
 	CauseMode     SweepCause = "mode"     // the cluster could not be brought to a mode
 	CauseDisk     SweepCause = "disk"     // what was measured could not be stored yet; it goes on by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself

@@ -332,7 +332,8 @@ func (q *question) verdict(v api.Sweep) error {
 func unanswered(v api.Sweep) error {
 	switch {
 	case v.Trial != nil && (v.Trial.Verdict == "time_over" || v.Trial.Verdict == "running"):
-		return undecided{"undecided: the time left is too short for another block; use a longer --max-time or a larger --smallest"}
+		return undecided{"undecided: the time left is too short for another block; " +
+			"use a longer --max-time or a larger --smallest"}
 	case v.Capacity != nil:
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {

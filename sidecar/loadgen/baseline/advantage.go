@@ -34,7 +34,8 @@ func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
 	found := map[int]*api.BaselineRow{}
 	for i := range rows {
 		r := &rows[i]
-		if was := found[r.Concurrency]; was == nil || r.Measured != nil && (was.Measured == nil || !r.Measured.Before(*was.Measured)) {
+		was := found[r.Concurrency]
+		if was == nil || r.Measured != nil && (was.Measured == nil || !r.Measured.Before(*was.Measured)) {
 			found[r.Concurrency] = r
 		}
 	}

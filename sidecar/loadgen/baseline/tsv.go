@@ -45,11 +45,12 @@ func reportValues() (list []column) {
 		}
 		m.shift = 0 // a report has the units of a row
 		list = append(list,
-			column{name, func(row *api.BaselineRow, text string) bool { return setMetric(m, row, text) }, m.allowed(false) + ", or empty"},
-			bound(name+"_low", in, 0), bound(name+"_high", in, 1))
-		for _, of := range []string{"advantage_" + name, "advantage_" + name + "_low", "advantage_" + name + "_high", "outcome_" + name} {
-			list = append(list, ignored(of))
-		}
+			column{name, func(row *api.BaselineRow, text string) bool {
+				return setMetric(m, row, text)
+			}, m.allowed(false) + ", or empty"},
+			bound(name+"_low", in, 0), bound(name+"_high", in, 1),
+			ignored("advantage_"+name), ignored("advantage_"+name+"_low"), ignored("advantage_"+name+"_high"),
+			ignored("outcome_"+name))
 	}
 	return list
 }

@@ -244,7 +244,8 @@ func (s *Side) only(ranges []api.LevelRange) error {
 	}
 	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !api.Holds(ranges, r.Concurrency) })
 	if len(ranges) > 0 && len(s.Rows) == 0 {
-		return api.Refuse("levels", fmt.Sprintf("%d to %d", ranges[0].From, ranges[0].To), "a range that holds levels of both results: "+has)
+		return api.Refuse("levels", fmt.Sprintf("%d to %d", ranges[0].From, ranges[0].To),
+			"a range that holds levels of both results: "+has)
 	}
 	s.of.Rows = s.Rows
 	return nil

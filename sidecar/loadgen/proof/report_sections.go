@@ -283,7 +283,8 @@ func (r *Run) methodology() (items []item) {
 		if q.Kind == api.SweepTrial && !onPairs(r.Trial) {
 			latencies = trialLatencies
 		}
-		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies", span(*q.Seconds), latencies))
+		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies",
+			span(*q.Seconds), latencies))
 	}
 	if q.Snapshots != nil {
 		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), snapshotSeconds))

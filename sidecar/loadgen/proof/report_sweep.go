@@ -156,7 +156,9 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 			all.Others = append(all.Others, d)
 		}
 	}
-	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool { return !finite(l.Difference) || !in(l.Interval) })
+	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool {
+		return !finite(l.Difference) || !in(l.Interval)
+	})
 	if all.Assumed != nil && !finite(*all.Assumed) {
 		all.Assumed = nil
 	}

@@ -59,7 +59,8 @@ func (r *Recording) validate() error {
 	}
 	counted := r.Until - r.CountedFrom
 	if median := r.medianLatency(); !r.Short && !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
-		return api.Refuse("until", r.Until, fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
+		return api.Refuse("until", r.Until,
+			fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
 	}
 	return nil
 }

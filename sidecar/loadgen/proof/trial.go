@@ -59,7 +59,8 @@ func (p Plan) Validate() error {
 		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
 	case !(p.MaxTime >= least && p.MaxTime <= maxTrial):
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"%.0f to %d: a trial decides after %d blocks, which count for %[1]g s at least, and need time for warm-up as well", least, maxTrial, decide.LeastBlocks))
+			"%.0f to %d: a trial decides after %d blocks, which count for %[1]g s at least, and need time for warm-up as well",
+			least, maxTrial, decide.LeastBlocks))
 	case !(p.SLO.TTFT > 0):
 		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
 	case !(p.SLO.TPOT > 0):
@@ -108,11 +109,14 @@ func (p Plan) step() int {
 // decisions is the plan of the decisions.
 func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	d := decide.Plan{
-		Arms: 2, Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime, SideBySide: p.Together, Prior: p.Prior, Known: known,
+		Arms: 2, Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime,
+		SideBySide: p.Together, Prior: p.Prior, Known: known,
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
 	for _, m := range append([]Metric{p.Primary}, others...) {
-		d.Metrics = append(d.Metrics, decide.Metric{Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95})
+		d.Metrics = append(d.Metrics, decide.Metric{
+			Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95,
+		})
 	}
 	return d
 }
@@ -247,7 +251,8 @@ func (t *Trial) span(place int) Span {
 	length := float64(run.Length)
 	s := Span{
 		Number: len(t.Blocks)*len(order) + place, Attempt: t.Attempt, Arm: ArmA, Mode: t.Plan.A,
-		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
+		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency,
+		WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
 		Seconds: length * max(t.Plan.Seconds, trialLatencies*t.Latency), Latencies: length * trialLatencies,
 		Seed: rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
 	}
@@ -389,7 +394,9 @@ func (t *Trial) look() {
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
 		return // none was due
 	}
-	s.Looks = append(s.Looks, api.TrialLook{Blocks: s.Blocks, Difference: s.Primary.Difference, Interval: s.Primary.Interval})
+	s.Looks = append(s.Looks, api.TrialLook{
+		Blocks: s.Blocks, Difference: s.Primary.Difference, Interval: s.Primary.Interval,
+	})
 	s.Variance = &api.TrialVariance{Value: d.Variance.Value, DegreesOfFreedom: d.Variance.DF}
 	if d.Final != nil {
 		if in := shown(c.Metric, d.Final.Interval); in != nil {

@@ -26,7 +26,9 @@ func (r *Report) trialNames() (a, b string) {
 	}
 	if t := r.Sweep.Trial; t != nil && t.KeepsLanes {
 		for i, arm := range []Arm{ArmA, ArmB} {
-			at := slices.IndexFunc(r.Sweep.Spans, func(s api.SweepSpan) bool { return Arm(s.Arm) == arm && s.Target != "" })
+			at := slices.IndexFunc(r.Sweep.Spans, func(s api.SweepSpan) bool {
+				return Arm(s.Arm) == arm && s.Target != ""
+			})
 			if at >= 0 {
 				names[i] = "target " + r.Sweep.Spans[at].Target + " with " + names[i]
 			}
@@ -70,7 +72,8 @@ func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
 	if d == nil {
 		return "What it can find is known after its first block: no such trial was run on this target."
 	}
-	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.", finds(q, d), span(d.BlockSeconds))
+	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.",
+		finds(q, d), span(d.BlockSeconds))
 }
 
 // finds says what a trial can find, as the rest of a sentence.
@@ -99,7 +102,8 @@ func (r *Report) missWords() []string {
 	if n == 0 || math.Abs(sum/n-level) <= .1*level {
 		return nil
 	}
-	return []string{fmt.Sprintf("On average %.0f conversations were in progress, not %.0f; raise start_rate or target_rps.", sum/n, level)}
+	return []string{fmt.Sprintf("On average %.0f conversations were in progress, not %.0f; raise start_rate or target_rps.",
+		sum/n, level)}
 }
 
 // otherWords say what the metrics show that do not decide: of the better mode, or of B where neither is.
@@ -167,13 +171,16 @@ func (r *Report) verdictWords(t *api.TrialState) string {
 	var text string
 	switch Verdict(t.Verdict) {
 	case BBetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s", b, a, at, on, failed, changeOf(&d, true), r.guardWords(t, api.TrialArmB))
+		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
+			b, a, at, on, failed, changeOf(&d, true), r.guardWords(t, api.TrialArmB))
 	case ABetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s", a, b, at, on, failed, of, r.guardWords(t, api.TrialArmA))
+		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
+			a, b, at, on, failed, of, r.guardWords(t, api.TrialArmA))
 	case TradeOff:
 		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, of)
 	case NoDifference:
-		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s", r.smallest(), b, a, at, on, failed, of)
+		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
+			r.smallest(), b, a, at, on, failed, of)
 	case TimeOver:
 		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", span(r.Sweep.Progress.SecondsUsed), at, on, failed, of)
 	default:
@@ -302,7 +309,8 @@ func (r *Report) trialSection() []section {
 	t := r.Sweep.Trial
 	a, b := r.trialNames()
 	name := Metric(t.Primary.Metric).Name()
-	s := section{Title: "The verdict", Sub: true, Table: &grid{Words: []int{5}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion"}}}
+	head := []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion"}
+	s := section{Title: "The verdict", Sub: true, Table: &grid{Words: []int{5}, Head: head}}
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
@@ -335,7 +343,9 @@ func (r *Report) differenceRow(d *api.TrialDifference, decides bool) []string {
 	if decides {
 		name += " (decides)"
 	}
-	says := map[Verdict]string{BBetter: b + " is better", ABetter: a + " is better", NoDifference: "no difference of interest"}[Verdict(d.Outcome)]
+	says := map[Verdict]string{
+		BBetter: b + " is better", ABetter: a + " is better", NoDifference: "no difference of interest",
+	}[Verdict(d.Outcome)]
 	switch {
 	case says != "":
 	case Verdict(r.Sweep.Trial.Verdict).Over():
@@ -344,7 +354,9 @@ func (r *Report) differenceRow(d *api.TrialDifference, decides bool) []string {
 		says = "nothing yet"
 	}
 	q := Quantity(d.Metric)
-	return []string{name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()), between(d.Interval, m.Share()), says}
+	return []string{
+		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()), between(d.Interval, m.Share()), says,
+	}
 }
 
 // looksSection is how the interval that decides came about, look by look.

@@ -124,7 +124,9 @@ type SweepDesk interface {
 	// WriteSweepReport writes the report of a sweep, whether it has ended or not.
 	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
 	// WriteReport writes the report on any two results: b compared with a.
-	WriteReport(ctx context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat) error
+	WriteReport(
+		ctx context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat,
+	) error
 }
 
 // TwinDesk compares two lanes that run the same conversations. With one lane, all of it is

@@ -29,8 +29,9 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
-		if !ok || v.Target != target || q.Levels[0] != r.Levels[0] || *q.Seconds != *r.Seconds || *q.Together != *r.Together ||
-			!reflect.DeepEqual(v.Workload, shape) {
+		alike := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
+			*q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
+		if !alike {
 			continue
 		}
 		if variance := t.Variance(proof.Metric(*r.Primary)); variance.DF > 0 {
@@ -70,7 +71,8 @@ func (h history) fits(p proof.Plan) error {
 	each := h[len(h)-1].blockSeconds
 	if least := decide.LeastBlocks * each; p.MaxTime < least {
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial on this target", least, decide.LeastBlocks, each))
+			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial on this target",
+			least, decide.LeastBlocks, each))
 	}
 	return nil
 }

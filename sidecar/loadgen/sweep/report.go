@@ -22,7 +22,9 @@ func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f a
 // WriteReport writes the report on any two results: b compared with a, at some levels or, without any, at all. The
 // error is an [api.FieldError] for a side, a level or a format that is not there, [api.ErrNotFound] for a
 // baseline that is not, or that of w.
-func (d *Desk) WriteReport(_ context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat) error {
+func (d *Desk) WriteReport(
+	_ context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat,
+) error {
 	first, err := d.opts.Catalogue.Baseline(a.Baseline)
 	if err != nil {
 		return err
@@ -31,7 +33,8 @@ func (d *Desk) WriteReport(_ context.Context, w io.Writer, a, b api.ReportSide, 
 	if err != nil {
 		return err
 	}
-	r, err := proof.NewReport(first, other, proof.Question{A: a, B: b, Levels: levels, SLO: d.opts.Catalogue.Settings().SLO})
+	q := proof.Question{A: a, B: b, Levels: levels, SLO: d.opts.Catalogue.Settings().SLO}
+	r, err := proof.NewReport(first, other, q)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,9 @@ const (
 func (s *sweep) readEarlier() {
 	v := &s.doc.Sweep
 	if v.Trial == nil {
-		v.Trial = &api.TrialState{Verdict: string(proof.Running), Looks: []api.TrialLook{}, Others: []api.TrialDifference{}}
+		v.Trial = &api.TrialState{
+			Verdict: string(proof.Running), Looks: []api.TrialLook{}, Others: []api.TrialDifference{},
+		}
 	}
 	v.Trial.Method = api.TrialOnPairs
 	switch {
@@ -390,14 +392,16 @@ func (s *sweep) hopeless(all []*outcome) error {
 		switch {
 		case o.span.Spoiled == "" || o.span.Attempt < 2:
 		case trial:
-			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume", o.span.Spoiled)
+			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume",
+				o.span.Spoiled)
 		case o.failing:
 			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues without that span", o.span.Spoiled)}
 		}
 	}
 	spans := s.doc.Sweep.Spans
 	if n := len(spans); trial && n >= 2 && silent(&spans[n-1]) && silent(&spans[n-2]) && spans[n-1].Arm != spans[n-2].Arm {
-		return errTarget{errors.New("the target answered no turn in the latest spans of both modes, which count; fix it and resume, or cancel it")}
+		return errTarget{errors.New("the target answered no turn in the latest spans of both modes, which count; " +
+			"fix it and resume, or cancel it")}
 	}
 	return nil
 }

@@ -115,7 +115,8 @@ func router(t *testing.T, dir, policy string, workers ...string) (url string) {
 		return process.Command{
 			Path: filepath.Join(dir, "routers/bin/python"),
 			Args: append([]string{
-				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--policy", policy,
+				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port),
+				"--policy", policy,
 				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics[0]), "--worker-urls",
 			}, workers...),
 			Parent: true,
