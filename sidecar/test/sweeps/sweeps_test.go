@@ -72,7 +72,9 @@ func (b *booth) free() api.State {
 }
 
 func trial() api.SweepRequest {
-	return api.SweepRequest{Kind: api.SweepTrial, Levels: []int{40}, Seconds: new(10.), MaxSeconds: new(240.)}
+	return api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{40}, Seconds: new(10.), MaxSeconds: new(240.), Seed: new(uint64(1)),
+	}
 }
 
 func levels() api.SweepRequest {
