@@ -11,7 +11,7 @@ import (
 // the latest counts.
 func Advantages(b api.Baseline) []api.Advantage {
 	all := []api.Advantage{}
-	t := tableOf(b)
+	t := NewTable(b)
 	for i, m := range t.modes {
 		before := slices.Index(t.modes, api.ModeState{Mode: api.ModeRoundRobin, Speculation: m.Speculation})
 		if m.Mode != api.ModeKV || before < 0 {
@@ -45,17 +45,9 @@ func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
 func advantage(before, after api.Column) api.Advantage {
 	column := Against(before, after)
 	a := api.Advantage{Speculation: after.Speculation, Of: map[string]api.Improvement{}}
-	for name, l := range map[string]*api.LookedUp{
-		"ttft_p50": &column.TTFT.P50, "ttft_p95": &column.TTFT.P95,
-		"tpot_p50": &column.TPOT.P50, "tpot_p95": &column.TPOT.P95,
-		"itl_p50": &column.ITL.P50, "itl_p95": &column.ITL.P95,
-		"latency_p50": &column.Latency.P50, "latency_p95": &column.Latency.P95,
-		"output_tokens_per_second": &column.OutputTokensPerSecond,
-		"requests_per_second":      &column.RequestsPerSecond,
-		"kv_hit_ratio":             &column.KVHitRatio,
-	} {
-		if l.Improvement != nil {
-			a.Of[name] = *l.Improvement
+	for i := range values {
+		if l := values[i].of(&column); l.Improvement != nil {
+			a.Of[values[i].name] = *l.Improvement
 		}
 	}
 	return a

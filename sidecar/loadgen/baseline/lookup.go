@@ -15,23 +15,20 @@ import (
 // The second result is false if the baseline has no row of this mode and
 // speculation.
 func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
-	t := tableOf(b)
-	m := api.ModeState{Mode: mode, Speculation: speculation}
-	i := slices.Index(t.modes, m)
-	if i < 0 {
-		return columnAt(nil, m, concurrency), false
-	}
-	return t.at(i, concurrency), true
+	t := NewTable(b)
+	return t.At(mode, speculation, concurrency)
 }
 
-// recordedTable is a baseline by its modes.
-type recordedTable struct {
+// Table is a baseline by its modes, for many looks at one: what its values scatter by is computed once. It is safe for
+// concurrent use.
+type Table struct {
 	modes    []api.ModeState
 	rows     [][]api.BaselineRow // of each mode, by ascending concurrency
 	scatters [][]float64         // of each mode; nil: its values have the intervals that were measured with them, or none
 }
 
-func tableOf(b api.Baseline) (t recordedTable) {
+// NewTable sorts a baseline.
+func NewTable(b api.Baseline) (t Table) {
 	t.modes = modesOf(b)
 	for _, m := range t.modes {
 		t.rows = append(t.rows, rowsOf(b, m))
@@ -42,18 +39,28 @@ func tableOf(b api.Baseline) (t recordedTable) {
 	return t
 }
 
+// At is the function [At] for this baseline.
+func (t *Table) At(mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
+	m := api.ModeState{Mode: mode, Speculation: speculation}
+	i := slices.Index(t.modes, m)
+	if i < 0 {
+		return columnAt(nil, m, concurrency), false
+	}
+	return t.at(i, concurrency), true
+}
+
 // at looks up a mode at a concurrency.
-func (t *recordedTable) at(mode, concurrency int) api.Column {
+func (t *Table) at(mode, concurrency int) api.Column {
 	return t.estimated(columnAt(t.rows[mode], t.modes[mode], concurrency), mode)
 }
 
 // exactly is what a row of the table has.
-func (t *recordedTable) exactly(r *api.BaselineRow) api.Column {
+func (t *Table) exactly(r *api.BaselineRow) api.Column {
 	m := keyOf(*r).ModeState
 	return t.estimated(columnAt([]api.BaselineRow{*r}, m, r.Concurrency), slices.Index(t.modes, m))
 }
 
-func (t *recordedTable) estimated(c api.Column, mode int) api.Column {
+func (t *Table) estimated(c api.Column, mode int) api.Column {
 	if t.scatters != nil {
 		estimate(&c, t.scatters[mode])
 	}
@@ -146,7 +153,7 @@ func intervals(r *api.BaselineRow) api.RowIntervals {
 // round_robin first, then kv, then the rest. It is never nil.
 func Columns(b api.Baseline, concurrency int) []api.Column {
 	columns := []api.Column{}
-	t := tableOf(b)
+	t := NewTable(b)
 	for i := range t.modes {
 		columns = append(columns, t.at(i, concurrency))
 	}

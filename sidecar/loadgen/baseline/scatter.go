@@ -18,7 +18,7 @@ const (
 // normal is the 97.5 % quantile of the normal distribution.
 const normal = 1.960
 
-// scattering is a value of a row that may be recorded without an interval. Its scatter is by how much it differs from
+// value is one that a row, its intervals and a column of a comparison have. Its scatter is by how much it differs from
 // what another run would have recorded: one standard deviation, as a share of the value, or of the value itself.
 //
 // No recorded table says it, so it is estimated, and everything that rests on it says so: from the second differences
@@ -26,57 +26,70 @@ const normal = 1.960
 // Jennen-Steinmetz, Biometrika 73, 1986). The median of their sizes, over .6745, is not misled by the few levels at
 // which the curve does bend. A mode that scatters more than the table as a whole has its own scatter. A table of few
 // levels has that of h200x3-tp1-llama70b-fp8, rounded up.
-type scattering struct {
-	name     string
+type value struct {
+	name     string // in a report, such as ttft_p95
 	of       func(*api.Column) *api.LookedUp
 	row      func(*api.BaselineRow) *float64
+	interval func(*api.RowIntervals) **[2]float64
 	absolute bool
-	assumed  float64 // where a table has too few levels
+	assumed  float64 // scatter where a table has too few levels; 0: it is estimated for no table
 }
 
-// scatterings are all of them; ITL is recorded nowhere.
-var scatterings = []scattering{
-	{
-		"TTFT p50", func(c *api.Column) *api.LookedUp { return &c.TTFT.P50 },
-		func(r *api.BaselineRow) *float64 { return r.TTFT.P50 }, false, .02,
+// values are all of them; ITL is recorded nowhere.
+var values = slices.Concat(
+	percentiles("ttft", func(c *api.Column) *api.LookedUpPair { return &c.TTFT },
+		func(r *api.BaselineRow) *api.Percentiles { return &r.TTFT },
+		func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TTFT }, .02, .05),
+	percentiles("tpot", func(c *api.Column) *api.LookedUpPair { return &c.TPOT },
+		func(r *api.BaselineRow) *api.Percentiles { return &r.TPOT },
+		func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TPOT }, .015, .015),
+	percentiles("itl", func(c *api.Column) *api.LookedUpPair { return &c.ITL },
+		func(r *api.BaselineRow) *api.Percentiles { return &r.ITL },
+		func(in *api.RowIntervals) *api.PercentileIntervals { return &in.ITL }, 0, 0),
+	percentiles("latency", func(c *api.Column) *api.LookedUpPair { return &c.Latency },
+		func(r *api.BaselineRow) *api.Percentiles { return &r.Latency },
+		func(in *api.RowIntervals) *api.PercentileIntervals { return &in.Latency }, .03, .02),
+	[]value{
+		{
+			"output_tokens_per_second", func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond },
+			func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond },
+			func(in *api.RowIntervals) **[2]float64 { return &in.OutputTokensPerSecond }, false, .015,
+		},
+		{
+			"requests_per_second", func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond },
+			func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond },
+			func(in *api.RowIntervals) **[2]float64 { return &in.RequestsPerSecond }, false, .035,
+		},
+		{
+			"kv_hit_ratio", func(c *api.Column) *api.LookedUp { return &c.KVHitRatio },
+			func(r *api.BaselineRow) *float64 { return r.KVHitRatio },
+			func(in *api.RowIntervals) **[2]float64 { return &in.KVHitRatio }, true, .02,
+		},
 	},
-	{
-		"TTFT p95", func(c *api.Column) *api.LookedUp { return &c.TTFT.P95 },
-		func(r *api.BaselineRow) *float64 { return r.TTFT.P95 }, false, .05,
-	},
-	{
-		"TPOT p50", func(c *api.Column) *api.LookedUp { return &c.TPOT.P50 },
-		func(r *api.BaselineRow) *float64 { return r.TPOT.P50 }, false, .015,
-	},
-	{
-		"TPOT p95", func(c *api.Column) *api.LookedUp { return &c.TPOT.P95 },
-		func(r *api.BaselineRow) *float64 { return r.TPOT.P95 }, false, .015,
-	},
-	{
-		"latency p50", func(c *api.Column) *api.LookedUp { return &c.Latency.P50 },
-		func(r *api.BaselineRow) *float64 { return r.Latency.P50 }, false, .03,
-	},
-	{
-		"latency p95", func(c *api.Column) *api.LookedUp { return &c.Latency.P95 },
-		func(r *api.BaselineRow) *float64 { return r.Latency.P95 }, false, .02,
-	},
-	{
-		"output tokens/s", func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond },
-		func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond }, false, .015,
-	},
-	{
-		"requests/s", func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond },
-		func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond }, false, .035,
-	},
-	{
-		"hit ratio", func(c *api.Column) *api.LookedUp { return &c.KVHitRatio },
-		func(r *api.BaselineRow) *float64 { return r.KVHitRatio }, true, .02,
-	},
+)
+
+// percentiles are the two of a latency, with their assumed scatters.
+func percentiles(
+	name string, column func(*api.Column) *api.LookedUpPair, row func(*api.BaselineRow) *api.Percentiles,
+	intervals func(*api.RowIntervals) *api.PercentileIntervals, p50, p95 float64,
+) []value {
+	return []value{
+		{
+			name + "_p50", func(c *api.Column) *api.LookedUp { return &column(c).P50 },
+			func(r *api.BaselineRow) *float64 { return row(r).P50 },
+			func(in *api.RowIntervals) **[2]float64 { return &intervals(in).P50 }, false, p50,
+		},
+		{
+			name + "_p95", func(c *api.Column) *api.LookedUp { return &column(c).P95 },
+			func(r *api.BaselineRow) *float64 { return row(r).P95 },
+			func(in *api.RowIntervals) **[2]float64 { return &intervals(in).P95 }, false, p95,
+		},
+	}
 }
 
 // differences are the second differences over adjacent levels of one mode, each scaled so that its size is that of one
 // value's scatter.
-func (s *scattering) differences(rows []api.BaselineRow) (sizes []float64) {
+func (s *value) differences(rows []api.BaselineRow) (sizes []float64) {
 	var low, middle *api.BaselineRow
 	for i := range rows {
 		high := &rows[i]
@@ -96,11 +109,11 @@ func (s *scattering) differences(rows []api.BaselineRow) (sizes []float64) {
 	return sizes
 }
 
-// scatters are those of [scatterings], in their order, for each mode of a table.
+// scatters are those of [values], in their order, for each mode of a table.
 func scatters(modes [][]api.BaselineRow) [][]float64 {
 	found := make([][]float64, len(modes))
-	for i := range scatterings {
-		s := &scatterings[i]
+	for i := range values {
+		s := &values[i]
 		var all []float64
 		own := make([][]float64, len(modes))
 		for mode, rows := range modes {
@@ -132,9 +145,9 @@ func deviationOf(sizes []float64) float64 {
 // estimate gives the values of a column that were recorded without an interval the one that they are estimated to have,
 // by the scatters of its mode.
 func estimate(c *api.Column, scatters []float64) {
-	for i := range scatterings {
-		s := &scatterings[i]
-		if l := s.of(c); l.Value != nil && l.Interval == nil {
+	for i := range values {
+		s := &values[i]
+		if l := s.of(c); s.assumed > 0 && l.Value != nil && l.Interval == nil {
 			half := normal * scatters[i]
 			if !s.absolute {
 				half *= *l.Value
@@ -147,7 +160,7 @@ func estimate(c *api.Column, scatters []float64) {
 // WithIntervals gives a copy of a baseline in which every row that was recorded without intervals
 // has those that its values are estimated to have, where [At] estimates them.
 func WithIntervals(b api.Baseline) api.Baseline {
-	t := tableOf(b)
+	t := NewTable(b)
 	b.Rows = slices.Clone(b.Rows)
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -155,13 +168,9 @@ func WithIntervals(b api.Baseline) api.Baseline {
 			continue
 		}
 		c := t.exactly(r)
-		pair := func(l api.LookedUpPair) api.PercentileIntervals {
-			return api.PercentileIntervals{P50: l.P50.Interval, P95: l.P95.Interval}
-		}
-		r.Intervals = &api.RowIntervals{
-			TTFT: pair(c.TTFT), TPOT: pair(c.TPOT), ITL: pair(c.ITL), Latency: pair(c.Latency),
-			OutputTokensPerSecond: c.OutputTokensPerSecond.Interval, RequestsPerSecond: c.RequestsPerSecond.Interval,
-			KVHitRatio: c.KVHitRatio.Interval,
+		r.Intervals = &api.RowIntervals{}
+		for i := range values {
+			*values[i].interval(r.Intervals) = values[i].of(&c).Interval
 		}
 	}
 	return b

@@ -2,7 +2,6 @@ package baseline
 
 import (
 	"slices"
-	"strings"
 
 	"kvbooth/sidecar/api"
 )
@@ -39,10 +38,11 @@ func ignored(name string) column {
 func reportValues() (list []column) {
 	for _, m := range metrics {
 		name := m.field()
-		in := intervalOf(name)
-		if in == nil {
+		at := slices.IndexFunc(values, func(v value) bool { return v.name == name && v.assumed > 0 })
+		if at < 0 {
 			continue
 		}
+		in := values[at].interval
 		m.shift = 0 // a report has the units of a row
 		list = append(list,
 			column{name, func(row *api.BaselineRow, text string) bool {
@@ -53,27 +53,6 @@ func reportValues() (list []column) {
 			ignored("outcome_"+name))
 	}
 	return list
-}
-
-// intervalOf finds a metric's interval in those of a row; nil: a report has no such metric.
-func intervalOf(name string) func(*api.RowIntervals) **[2]float64 {
-	pairs := map[string]func(*api.RowIntervals) *api.PercentileIntervals{
-		"ttft":    func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TTFT },
-		"tpot":    func(in *api.RowIntervals) *api.PercentileIntervals { return &in.TPOT },
-		"latency": func(in *api.RowIntervals) *api.PercentileIntervals { return &in.Latency },
-	}
-	metric, percentile, _ := strings.Cut(name, "_")
-	switch of := pairs[metric]; {
-	case of != nil && percentile == "p50":
-		return func(in *api.RowIntervals) **[2]float64 { return &of(in).P50 }
-	case of != nil && percentile == "p95":
-		return func(in *api.RowIntervals) **[2]float64 { return &of(in).P95 }
-	}
-	return map[string]func(*api.RowIntervals) **[2]float64{
-		"output_tokens_per_second": func(in *api.RowIntervals) **[2]float64 { return &in.OutputTokensPerSecond },
-		"requests_per_second":      func(in *api.RowIntervals) **[2]float64 { return &in.RequestsPerSecond },
-		"kv_hit_ratio":             func(in *api.RowIntervals) **[2]float64 { return &in.KVHitRatio },
-	}[name]
 }
 
 // bound is a column with one end of an interval.

@@ -56,8 +56,8 @@ type Side struct {
 	Rows       []api.BaselineRow  `json:"rows"` // ascending
 	Sustained  *api.Sustained     `json:"sustained,omitempty"`
 
-	of    api.Baseline // with these rows alone
-	whole api.Baseline // with all rows, which say how its values scatter
+	of    api.Baseline   // with these rows alone
+	table baseline.Table // with all rows, which say how its values scatter
 }
 
 // Pair compares side B with side A; both are indexes of [Report.Sides].
@@ -219,18 +219,18 @@ func (r *Report) baselines() (all []Input) {
 func newSide(b api.Baseline, mode api.ModeState) Side {
 	s := Side{
 		Baseline: b.Name, Title: b.Title, Kind: b.Kind, Mode: mode, Target: b.Target, Deployment: b.Deployment,
-		Workload: b.Workload, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b, whole: b,
+		Workload: b.Workload, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b,
 	}
-	s.whole.Rows = nil
-	for _, row := range b.Rows {
+	b.Rows = slices.Clone(b.Rows)
+	for i, row := range b.Rows {
 		row = known(row)
-		s.whole.Rows = append(s.whole.Rows, row)
+		b.Rows[i] = row
 		if row.Mode == mode.Mode && row.Speculation == mode.Speculation {
 			s.Rows = append(s.Rows, row)
 		}
 	}
 	slices.SortFunc(s.Rows, func(a, b api.BaselineRow) int { return a.Concurrency - b.Concurrency })
-	s.of.Rows = s.Rows
+	s.of.Rows, s.table = s.Rows, baseline.NewTable(b)
 	return s
 }
 
@@ -444,8 +444,8 @@ func (q quantity) unlike(row *api.BaselineRow) bool {
 }
 
 func compareAt(level int, a, b *Side, told bool) Level {
-	of, _ := baseline.At(a.whole, a.Mode.Mode, a.Mode.Speculation, level)
-	other, _ := baseline.At(b.whole, b.Mode.Mode, b.Mode.Speculation, level)
+	of, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
+	other, _ := b.table.At(b.Mode.Mode, b.Mode.Speculation, level)
 	of = baseline.Against(of, other)
 	row, otherRow := a.row(level), b.row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/decide"
 )
 
@@ -114,7 +113,7 @@ func (r *Report) repeats(q quantity, s *Side, level int) (all []float64) {
 // late is by how much a side's value may be too large, and too small, for the load generator's own error, on the scale
 // of differences.
 func (q quantity) late(s *Side, level int) (by [2]float64) {
-	column, _ := baseline.At(s.whole, s.Mode.Mode, s.Mode.Speculation, level)
+	column, _ := s.table.At(s.Mode.Mode, s.Mode.Speculation, level)
 	of := q.at(&column)
 	if of.Error == nil || of.Value == nil || q.kind != duration {
 		return by

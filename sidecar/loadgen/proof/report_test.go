@@ -138,7 +138,7 @@ func TestReportForPrograms(t *testing.T) {
 	var back Report
 	require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
 	for i := range r.Sides {
-		r.Sides[i].of, r.Sides[i].whole = api.Baseline{}, api.Baseline{}
+		r.Sides[i].of, r.Sides[i].table = api.Baseline{}, baseline.Table{}
 	}
 	assert.Equal(t, r, back)
 	refused(t, "format", r.Write(io.Discard, "pdf"))
