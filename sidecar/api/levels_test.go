@@ -24,7 +24,9 @@ func TestParseLevels(t *testing.T) {
 	assert.Equal(t, []int{60, 80, 100, 150}, held("60-100/20, 150"))
 	assert.Equal(t, []int{9, 10, 11}, held("9-11"))
 	assert.True(t, api.Holds(nil, 7), "all")
-	for _, text := range []string{"", "a", "60-", "-60", "100-60", "60/20", "60-100/0", "60-100/x", "0", "1,,2", "60--70"} {
+	for _, text := range []string{
+		"", "a", "60-", "-60", "100-60", "60/20", "60-100/0", "60-100/x", "0", "1,,2", "60--70",
+	} {
 		_, err := api.ParseLevels(text)
 		assert.ErrorContains(t, err, "levels: ", text)
 	}

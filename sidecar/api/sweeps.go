@@ -57,9 +57,10 @@ type SweepRequest struct {
 	// Together lets a trial or a sweep of two modes run both at the same time, each on one of
 	// two lanes that run the same conversations; default: of a trial, where there are two; of a
 	// sweep, not: it is of one cluster then.
-	Together *bool   `json:"together,omitempty"`
-	SLO      *SLO    `json:"slo,omitempty"`         // default: the settings'
-	Seed     *uint64 `json:"seed,omitempty,string"` // of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1
+	Together *bool `json:"together,omitempty"`
+	SLO      *SLO  `json:"slo,omitempty"` // default: the settings'
+	// Seed is of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1.
+	Seed *uint64 `json:"seed,omitempty,string"`
 }
 
 // SweepMetrics are the metrics that a trial compares, in the order of tables: those that
@@ -257,7 +258,7 @@ type SweepCause string
 // The causes.
 const (
 	CauseOperator SweepCause = "operator" // somebody paused, cancelled or stopped it, and can let it go on
-	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in both modes of a trial
+	CauseTarget   SweepCause = "target"   // it failed twice in a span, or answered nothing in both modes of a trial
 	CauseMode     SweepCause = "mode"     // the cluster could not be brought to a mode
 	CauseDisk     SweepCause = "disk"     // what was measured could not be stored yet; it goes on by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
@@ -415,7 +416,8 @@ type TrialDifference struct {
 	Outcome    string      `json:"outcome"`            // what the interval says: as the verdict of a [TrialState]
 	// NotWorse are those of a and b that are certainly not worse than the other by the smallest difference of interest.
 	NotWorse []TrialArm `json:"not_worse,omitempty"`
-	Basis    string     `json:"basis,omitempty"` // of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
+	// Basis is of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them.
+	Basis string `json:"basis,omitempty"`
 }
 
 // TrialArm is one of the two modes that a trial compares.
@@ -466,7 +468,7 @@ type TrialState struct {
 	// Assumed is the difference that the time left is estimated for: the present estimate.
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
-	Variance   *TrialVariance   `json:"variance,omitempty"`   // of the metric that decides, for later trials on this target
+	Variance   *TrialVariance   `json:"variance,omitempty"`   // of the metric that decides, for later trials
 	// BlockSeconds is what the latest block took, with switches and warm-up; 0 before the first.
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// KeepsLanes says that each of two lanes kept its mode: the trial compares targets as well as modes.
@@ -495,14 +497,17 @@ type TrialFinal struct {
 
 // TrialDetectable is what a trial can find.
 type TrialDetectable struct {
-	Difference   float64 `json:"difference"`      // the smallest one, in either direction, that is found in a share of trials
-	Power        float64 `json:"power"`           // that share
-	Seconds      float64 `json:"seconds"`         // the trial's time limit
-	BlockSeconds float64 `json:"block_seconds"`   // what a block takes
-	Trial        string  `json:"trial,omitempty"` // id of the trial whose spans it is computed from; absent: the first block of this one
+	// Difference is the smallest one, in either direction, that is found in a share of trials.
+	Difference   float64 `json:"difference"`
+	Power        float64 `json:"power"`         // that share
+	Seconds      float64 `json:"seconds"`       // the trial's time limit
+	BlockSeconds float64 `json:"block_seconds"` // what a block takes
+	// Trial is the id of the trial whose spans it is computed from; absent: the first block of this one.
+	Trial string `json:"trial,omitempty"`
 }
 
-// TrialVariance is by how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates.
+// TrialVariance is by how much the spans of an arm scatter, on the scale of differences: the logarithm of times and
+// rates.
 type TrialVariance struct {
 	Value            float64 `json:"value"`
 	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
@@ -543,7 +548,8 @@ type Crossing struct {
 
 // SweepOutlook says before a sweep starts what it can find.
 type SweepOutlook struct {
-	Request    SweepRequest     `json:"request"`              // with all defaults filled in, but for the seed of a trial, which is drawn
+	// Request has all defaults filled in, but for the seed of a trial, which is drawn.
+	Request    SweepRequest     `json:"request"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // of a trial; absent: no such trial was run on this target
 	Words      []string         `json:"words"`                // the same, in sentences
 }

@@ -90,7 +90,7 @@ func (p Plan) order(block int) (runs []decide.Run) {
 	for _, both := range decide.SideBySide(p.Seed, arms, block) {
 		runs = append(runs, both[:]...)
 	}
-	if p.KeepsLanes { // what the targets differ in cannot be told apart from the arms
+	if p.KeepsLanes { // differences of the targets cannot be separated from those of the arms
 		for i := range runs {
 			runs[i].At = 0
 		}

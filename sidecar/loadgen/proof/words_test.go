@@ -100,7 +100,7 @@ func TestWords(t *testing.T) {
 		})
 	}
 	pairs := tried(BBetter, &lower)
-	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0, []string{"As it was told."}
+	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0, []string{"As it was stored."}
 	told := tried(BBetter, &lower) // modes that differ in speculation alone are told apart
 	told.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 

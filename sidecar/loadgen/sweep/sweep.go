@@ -385,7 +385,7 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 }
 
 // hopeless is why the sweep pauses after these spans; nil: it goes on. In a trial the failures of the target are
-// observations, and spans in which it answered nothing count: that both arms are down is for somebody to see, though.
+// observations, and spans in which it answered nothing count: but it pauses where both arms are down.
 func (s *sweep) hopeless(all []*outcome) error {
 	trial := s.trial()
 	for _, o := range all {

@@ -300,22 +300,22 @@ function group(
 
 /**
  * By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. Whether that is
- * certain is the load generator's word.
+ * certain comes from the load generator.
  */
 function gain(
   before: number | undefined,
   after: number | undefined,
   { more }: MetricInfo,
-  told: Improvement | undefined
+  judged: Improvement | undefined
 ): Gain | undefined {
   if (!before || after === undefined) {
     return undefined;
   }
-  const outcome = told?.outcome;
+  const outcome = judged?.outcome;
   return {
     kind: isDecided(outcome) ? outcome : 'same',
     text: improvement(((more ? after - before : before - after) / before) * 100),
-    verdict: told ? verdictText(told) : 'not judged',
+    verdict: judged ? verdictText(judged) : 'not judged',
   };
 }
 
