@@ -89,7 +89,8 @@ const ValueCell = memo(
         )}
         {cell.difference && (
           <small className={styles[cell.difference.kind]} title={cell.difference.interval}>
-            {cell.difference.text} <span className={styles.verdict}>{cell.difference.verdict}</span>
+            {cell.difference.text && unbroken(cell.difference.text)}{' '}
+            <span className={styles.verdict}>{unbroken(cell.difference.verdict)}</span>
           </small>
         )}
         {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
@@ -98,6 +99,11 @@ const ValueCell = memo(
   },
   (a, b) => isSame(a.cell, b.cell)
 );
+
+/** Keeps numbers and their units on one line. */
+function unbroken(text: string): string {
+  return text.replace(/(\d|>) (?=\S)/g, '$1\u00a0');
+}
 
 /** Heads and cells are small and plain. */
 function isSame(a: Head | Cell, b: Head | Cell): boolean {
