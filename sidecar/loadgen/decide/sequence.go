@@ -13,26 +13,45 @@ const scaleOfEffects = .1
 // allowance is by how many standard deviations of a slow wander the mean of a window may be off.
 const allowance = 2.5
 
+// Prior is what is known of the variance of one batch before there are any: as much as so many degrees of freedom say.
+// The zero value says nothing.
+type Prior struct {
+	Variance float64
+	Degrees  float64
+}
+
 // Sequence returns the interval of a mean that holds at all numbers of batches together, with an error of alpha: it may
 // be looked at all along, and acted on at any time. A batch must last at least as long as the system's memory, a few
 // turns; batches that follow their neighbours widen the interval. wander is the standard deviation of slow changes of
-// speed that are not of interest, on the scale of the batches. It is infinite while there are too few batches.
+// speed that are not of interest, on the scale of the batches. A prior of the variance makes the first intervals
+// shorter; where the variance is not what the prior says, more of them are wrong. The interval is infinite while there
+// are too few batches.
 //
 // The interval is the set of means that a scale-invariant mixture of likelihood ratios does not reject: Lai, "On
 // confidence sequences", Annals of Statistics 4 (1976); Wang and Ramdas, "Anytime-valid t-tests and confidence
-// sequences for Gaussian means with unknown variance", Sequential Analysis 44 (2025).
-func Sequence(batches []float64, alpha, wander float64) (mean float64, interval [2]float64) {
+// sequences for Gaussian means with unknown variance", Sequential Analysis 44 (2025). With a prior, the mixture is over
+// the variance too, by the scaled inverse χ² distribution: Gelman and others, "Bayesian Data Analysis" (2013), 3.3.
+func Sequence(batches []float64, alpha, wander float64, prior Prior) (mean float64, interval [2]float64) {
 	n := float64(len(batches))
-	if n < 2 {
+	if n == 0 {
 		return math.NaN(), [2]float64{math.Inf(-1), math.Inf(1)}
 	}
-	mean, deviation := stat.MeanStdDev(batches, nil)
-	half := math.Inf(1)
+	mean, half := stat.Mean(batches, nil), math.Inf(1)
 	r := scaleOfEffects / (n + scaleOfEffects)
-	if k := math.Pow(1/(alpha*math.Sqrt(r)), 2/n); k*r < 1 {
-		half = deviation*math.Sqrt((n-1)/n*(k-1)/(1-k*r)*inflation(batches)) + allowance*wander
+	if k := math.Pow(1/(alpha*math.Sqrt(r)), 2/(n+prior.Degrees)); k*r < 1 && n+prior.Degrees > 1 {
+		squares := prior.Degrees*prior.Variance + squaresOf(batches)*inflation(batches)
+		half = math.Sqrt(squares/n*(k-1)/(1-k*r)) + allowance*wander
 	}
 	return mean, [2]float64{mean - half, mean + half}
+}
+
+// squaresOf is the sum of the squared distances from the mean.
+func squaresOf(batches []float64) (squares float64) {
+	mean := stat.Mean(batches, nil)
+	for _, v := range batches {
+		squares += (v - mean) * (v - mean)
+	}
+	return squares
 }
 
 // inflation is by how much batches that follow their neighbours understate the variance of their mean: (1 + r)/(1 − r),

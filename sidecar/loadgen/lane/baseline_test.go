@@ -337,7 +337,8 @@ func TestComparison(t *testing.T) {
 		assert.InDelta(t, .2, *was.TTFT.P95.Value, 1e-9)
 		require.NotNil(t, was.TTFT.P95.Improvement)
 		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1, "three times as long")
-		assert.Equal(t, api.OutcomeTooVariable, was.TTFT.P95.Improvement.Outcome, "of one minute")
+		assert.Equal(t, api.OutcomeWorse, was.TTFT.P95.Improvement.Outcome)
+		assert.Equal(t, api.OutcomeTooVariable, was.RequestsPerSecond.Improvement.Outcome, "two batches")
 		assert.InDelta(t, -50, was.RequestsPerSecond.Improvement.Percent, 2)
 		assert.NotNil(t, was.Measured)
 		column(t, c, api.ModeRoundRobin) // its own row is there as well

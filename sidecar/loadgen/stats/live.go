@@ -11,11 +11,16 @@ import (
 // A step in progress is looked at all along, and acted on at any time. Its intervals are therefore confidence sequences
 // over batches of time: they hold at all times together, see [decide.Sequence].
 const (
-	liveBatch  = time.Minute // how long a batch lasts at least
-	liveTurns  = 2           // mean turns that it lasts at least, the system's memory
-	leastTurns = 40          // turns that its p95 takes: that of fewer is too low
-	liveReach  = time.Hour   // how far the batches reach back
-	liveError  = .05         // of an interval at all times together
+	liveBatch  = 30 * time.Second // how long a batch lasts at least
+	liveTurns  = 1                // mean turns that it lasts at least
+	leastTurns = 40               // turns that its p95 takes: that of fewer is too low
+	// designEffect is by how much the variance of a batch's TTFT percentile exceeds that of as many independent turns, and
+	// priorDegrees how many degrees of freedom that counts for beside the batches: an assumption, see
+	// docs/statistics.md. Turns depend on each other far more in their other times.
+	designEffect = 2
+	priorDegrees = 6
+	liveReach    = time.Hour // how far the batches reach back
+	liveError    = .05       // of an interval at all times together
 	// liveWander is by how much the speed of a system, and that of the one before it, may change slowly by itself: one
 	// standard deviation.
 	liveWander = .01 * math.Sqrt2
@@ -34,6 +39,9 @@ type stepBatch struct {
 	prompt float64    // tokens of the prompts whose cached ones are known
 	times  [4]buckets // in the order of [timesOf]
 }
+
+// timeOfTTFT is the place of TTFT in [timesOf].
+const timeOfTTFT = 0
 
 // timesOf are those of a report.
 func timesOf(r *Report) [4]*api.Quantiles {
@@ -63,7 +71,7 @@ func (w *Window) AdvanceLive(m *Meter, now time.Time) {
 	}
 }
 
-// nextBatch is the next batch, if it is over: as many minutes as have two mean turns and the turns that a p95 takes,
+// nextBatch is the next batch, if it is over: as many half minutes as have a mean turn and the turns that a p95 takes,
 // or all that is kept.
 func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 	from := w.live.from
@@ -142,7 +150,22 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 	}
 	overall := whole.summarise()
 	q.N, q.P50, q.P95, q.P99, q.Estimated = overall.N, overall.P50, overall.P95, overall.P99, overall.Estimated
-	q.P50Interval, q.P95Interval = relative(*q.P50, p50), relative(*q.P95, p95)
+	turns := whole.total / float64(len(all)) // of a batch
+	q.P50Interval = relative(*q.P50, p50, quantilePrior(&whole, .5, turns, time))
+	q.P95Interval = relative(*q.P95, p95, quantilePrior(&whole, .95, turns, time))
+}
+
+// quantilePrior is what the turns of all batches, as if independent, say of the variance of the logarithm of one batch's
+// p-quantile: p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal
+// of Research of the National Bureau of Standards 64B, 1960). Turns do depend on each other, by [designEffect].
+func quantilePrior(whole *buckets, p, turns float64, time int) decide.Prior {
+	if time != timeOfTTFT {
+		return decide.Prior{}
+	}
+	h := 1.5 * math.Sqrt(p*(1-p)/whole.total)
+	low, high := p-h, min(p+h, 1)
+	slope := math.Log(whole.quantile(high)/whole.quantile(low)) / (high - low)
+	return decide.Prior{Variance: designEffect * slope * slope * p * (1 - p) / turns, Degrees: priorDegrees}
 }
 
 // liveRates does the same for the rates and the hit ratio.
@@ -165,31 +188,31 @@ func (r *Report) liveRates(all []stepBatch) {
 		rates, hits = append(rates, b.Window.RequestsPerSecond), append(hits, orNaN(b.HitRatio))
 	}
 	r.Window.OutputTokensPerSecond, r.Window.RequestsPerSecond = tokens/r.Window.Seconds, requests/r.Window.Seconds
-	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs)
-	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates)
+	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs, decide.Prior{})
+	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates, decide.Prior{})
 	if r.HitRatio = ratio(r.CachedTokens, int64(prompt)); r.HitRatio == nil {
 		return
 	}
-	if half := liveHalf(hits, 0); defined(half) {
+	if half := liveHalf(hits, 0, decide.Prior{}); defined(half) {
 		r.HitInterval = &[2]float64{max(0, *r.HitRatio-half), min(1, *r.HitRatio+half)}
 	}
 }
 
 // liveHalf is half the width of the interval of a mean over batches; not finite where a batch has no value, or there are
 // too few.
-func liveHalf(batches []float64, wander float64) float64 {
-	mean, in := decide.Sequence(batches, liveError, wander)
+func liveHalf(batches []float64, wander float64, prior decide.Prior) float64 {
+	mean, in := decide.Sequence(batches, liveError, wander, prior)
 	return in[1] - mean
 }
 
 // relative is the interval of a value, from that of its batches: on the logarithmic scale, on which a slow wander of the
 // speed is the same for all values. It is nil where one batch or more has none, or there are too few.
-func relative(value float64, batches []float64) *[2]float64 {
+func relative(value float64, batches []float64, prior decide.Prior) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {
 		logs[i] = math.Log(v)
 	}
-	half := liveHalf(logs, liveWander)
+	half := liveHalf(logs, liveWander, prior)
 	if !defined(half) {
 		return nil
 	}
