@@ -142,6 +142,7 @@ func TestQuestionSet(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			set.Starters = append(set.Starters, corpus.Starter{ID: id, Topic: "T", Script: scripts[id]})
 		}
+		after(1050 * time.Millisecond) // no conversation begins at the moment of the change
 		changed := time.Now()
 		r.SetCorpus(set)
 		after(10 * time.Minute)
@@ -153,7 +154,7 @@ func TestQuestionSet(t *testing.T) {
 			}
 			id := strings.ToLower(last.Messages[0].Content[:1])
 			asked[id] = true
-			require.Len(t, turns, len(scripts[id]))
+			require.Equal(t, len(scripts[id]), len(turns), "turns of %s", id)
 			for i, question := range scripts[id] {
 				assert.Equal(t, question, last.Messages[2*i].Content)
 				if i > 0 {
