@@ -21,13 +21,22 @@ export function errorName(name: ErrorClass): string {
 
 /** How many errors of which class, the most frequent first: "3 timed out, 1 stalled". */
 export function errorList(byClass: Partial<Record<ErrorClass, number>>): string {
+  return sorted(byClass)
+    .map(([n, words]) => `${n.toLocaleString('en')} ${words}`)
+    .join(', ');
+}
+
+/** The name of the most frequent class. */
+export function mostFrequent(byClass: Partial<Record<ErrorClass, number>>): string | undefined {
+  return sorted(byClass)[0]?.[1];
+}
+
+function sorted(byClass: Partial<Record<ErrorClass, number>>) {
   return Object.keys(names)
     .filter(isErrorClass)
     .map((name) => [byClass[name] ?? 0, names[name]] as const)
     .filter(([n]) => n > 0)
-    .sort(([a], [b]) => b - a)
-    .map(([n, words]) => `${n.toLocaleString('en')} ${words}`)
-    .join(', ');
+    .sort(([a], [b]) => b - a);
 }
 
 function isErrorClass(name: string): name is ErrorClass {

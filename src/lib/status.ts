@@ -1,6 +1,7 @@
 import type { Live, LaneSnapshot, LiveState } from '../client';
 import { describeHold, limiterOf, limitName } from './hold';
 import { modeName } from './names';
+import { targetTrouble } from './target';
 
 /** How a state is to be looked at. */
 export type Tone = 'good' | 'busy' | 'quiet' | 'bad';
@@ -53,6 +54,9 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
   const { state, baseline } = lane;
   const { actual, target } = state.concurrency;
   const held = describeHold(lane);
+  if (lane.window.error_ratio === 1) {
+    return { tone: 'bad', label: 'Failing', detail: targetTrouble(lane)?.title };
+  }
   if (state.step.settled === undefined) {
     if (actual < target) {
       return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}${onTheWay(lane)}` };

@@ -1,7 +1,8 @@
 /** @jest-environment node */
 import type { LaneSnapshot } from '../client';
 import { laneSnapshot } from '../test/fixtures';
-import { targetKind } from './target';
+import { describeLane } from './status';
+import { targetKind, targetTrouble } from './target';
 
 type TargetKind = LaneSnapshot['target']['kind'];
 
@@ -18,5 +19,29 @@ describe('targetKind', () => {
     ['nothing without a lane', undefined, { nvext: true }, 'unknown'],
   ])('knows %s', (_, of, extensions, kind) => {
     expect(targetKind(of, extensions)).toBe(kind);
+  });
+});
+
+describe('targetTrouble', () => {
+  const { window } = laneSnapshot();
+  const failing = { ...window, error_ratio: 1 };
+  const lost = { reachable: false, problem: 'no connection to x' };
+  it.each<[string, Parameters<typeof laneSnapshot>[0], string | undefined]>([
+    ['a server that answers', {}, undefined],
+    ['one that nothing reaches', { target: lost }, 'The target is unreachable'],
+    [
+      'one that nothing reaches under load',
+      { target: lost, window: { ...failing, errors: { connect: 9 } } },
+      'The target is unreachable',
+    ],
+    [
+      'one that answers with errors alone',
+      { target: { ...lost, problem: 'HTTP 503' }, window: { ...failing, errors: { timeout: 1, http_5xx: 8 } } },
+      'Every request fails: server error (5xx)',
+    ],
+  ])('of %s', (_, change, title) => {
+    const lane = laneSnapshot(change);
+    expect(targetTrouble(lane)?.title).toBe(title);
+    expect(describeLane(lane).label).toBe(lane.window.error_ratio === 1 ? 'Failing' : 'Running');
   });
 });

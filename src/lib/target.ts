@@ -1,4 +1,5 @@
 import type { LaneSnapshot, State } from '../client';
+import { mostFrequent } from './errorNames';
 
 /**
  * What is under load: the simulated cluster, a Dynamo with mock workers, a Dynamo,
@@ -48,4 +49,19 @@ export function simulationNote({ simulation }: Pick<State, 'simulation'>): strin
     return 'the timing of the simulated cluster with its current settings is assumed, not fitted to recorded results.';
   }
   return undefined;
+}
+
+/** Why a target serves nothing, in a few words and in a sentence. */
+export interface TargetTrouble {
+  title: string;
+  detail: string;
+}
+
+/** What is wrong with the target; nothing where it serves. One that answers with errors alone is reached. */
+export function targetTrouble({ target, state, window }: LaneSnapshot): TargetTrouble | undefined {
+  const detail = target.problem || `${target.url} does not respond.`;
+  if (state.running && window.error_ratio === 1 && !window.errors.connect) {
+    return { title: `Every request fails: ${mostFrequent(window.errors)}`, detail };
+  }
+  return target.reachable ? undefined : { title: 'The target is unreachable', detail };
 }

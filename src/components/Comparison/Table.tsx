@@ -74,7 +74,7 @@ const ValueCell = memo(
     const { value, format, interval } = cell;
     return (
       <td className={cell.live ? styles.live : styles.recorded}>
-        <span className={cell.slo ? styles[cell.slo] : styles.value}>
+        <span className={styles[standing(cell)]}>
           <span>
             {digits(value, format)}
             {value !== undefined && format.unit && <small> {format.unit}</small>}
@@ -99,6 +99,13 @@ const ValueCell = memo(
   },
   (a, b) => isSame(a.cell, b.cell)
 );
+
+function standing({ slo, failing, tag }: Cell): SLOLevel | 'settling' | 'value' {
+  if (tag === 'settling') {
+    return 'settling';
+  }
+  return failing ? 'missed' : (slo ?? 'value');
+}
 
 /** Keeps numbers and their units on one line. */
 function unbroken(text: string): string {
@@ -176,6 +183,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     recorded: css({ color: text.secondary }),
     value: css(value),
+    settling: css({ ...value, '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } }),
     met: css({ ...value, ...met }),
     near: css({ ...value, ...near }),
     missed: css({ ...value, ...missed }),

@@ -147,6 +147,20 @@ describe('SLO colours', () => {
     ]);
   });
 
+  it('are on nothing live while the step settles', () => {
+    const { latencies, rates } = model({ comparison: comparison({ settling: true, columns: [] }) });
+    expect(cell(latencies, 'TTFT', 'Live p95')).toMatchObject({ tag: 'settling' });
+    expect(latencies.rows.flatMap((row) => row.cells).some((c) => c.slo)).toBe(false);
+    expect(cell(rates, 'Output tokens/s', 'Live').tag).toBe('settling');
+  });
+
+  it('mark an error rate by the threshold of its alert', () => {
+    const lane = laneSnapshot();
+    const rate = (error_ratio: number) =>
+      cell(model({ lane: { ...lane, window: { ...lane.window, error_ratio } } }).rates, 'Error rate, 60 s', 'Live');
+    expect([rate(0.01).failing, rate(0.011).failing]).toEqual([false, true]);
+  });
+
   it('follow the settings', () => {
     const { latencies } = model({ settings: settings({ slo: { ttft: 1, tpot: 1 } }) });
     expect(cell(latencies, 'TTFT', 'Live p95').slo).toBe('met');

@@ -14,6 +14,7 @@ export type Tag =
   | 'draining'
   | 'switching'
   | 'no data yet'
+  | 'settling'
   | 'not reported'
   | 'estimated'
   | 'interpolated'
@@ -27,6 +28,7 @@ export const tagMeanings: Record<Tag, string> = {
   draining: 'the workload is ending',
   switching: 'the cluster is changing its routing mode',
   'no data yet': 'no turn of this step has ended yet',
+  settling: 'of too few turns to be judged',
   'not reported': 'turns have ended, but the responses do not include it',
   estimated: 'responses carry several tokens per chunk; the gap is divided among them',
   interpolated: 'interpolated between the two nearest recorded levels',
@@ -52,6 +54,8 @@ export interface Cell {
   /** The ends of the 95 % interval. */
   interval?: number[];
   slo?: SLOLevel;
+  /** Whether so many requests fail that it is a fault, by the threshold of the alert on errors. */
+  failing?: boolean;
   /** How live stands to a recorded value. */
   difference?: Standing;
   tag?: Tag;
@@ -132,8 +136,12 @@ interface RateInfo {
   name: string;
   live(input: Input): number | undefined;
   interval?(comparison: Comparison): number[] | undefined;
+  failing?(value: number): boolean;
   format: Format;
 }
+
+/** The share of requests that may fail before it is a fault, as in the alert "High error rate". */
+const FAILING = 0.01;
 
 const rates: RateInfo[] = [
   {
@@ -157,7 +165,12 @@ const rates: RateInfo[] = [
     interval: (comparison) => comparison.live_kv_hit_ratio_interval,
     format: PERCENT,
   },
-  { name: 'Error rate, 60 s', live: ({ lane }) => lane?.window.error_ratio, format: PERCENT },
+  {
+    name: 'Error rate, 60 s',
+    live: ({ lane }) => lane?.window.error_ratio,
+    format: PERCENT,
+    failing: (value) => value > FAILING,
+  },
 ];
 
 /** Turns a comparison into what the tables show. */
@@ -265,8 +278,12 @@ function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absen
     value,
     format: metric.live,
     interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
-    slo: slo(input.settings, metric, quantile, value, all.p95_error),
-    tag: all.estimated ? 'estimated' : undefined,
+    ...(settles(input)
+      ? { tag: 'settling' }
+      : {
+          slo: slo(input.settings, metric, quantile, value, all.p95_error),
+          tag: all.estimated ? 'estimated' : undefined,
+        }),
   };
 }
 
@@ -295,7 +312,19 @@ function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
   const value = isRunning(input) ? rate.live(input) : undefined;
   return value === undefined
     ? { live: true, format: rate.format, tag: silentTag(input, rate) ?? absent }
-    : { live: true, value, format: rate.format, interval: rate.interval?.(input.comparison) };
+    : {
+        live: true,
+        value,
+        format: rate.format,
+        interval: rate.interval?.(input.comparison),
+        failing: rate.failing?.(value),
+        tag: rate.key && settles(input) ? 'settling' : undefined,
+      };
+}
+
+/** Whether what is live is of too few turns to be held against an objective. */
+function settles({ comparison }: Input): boolean {
+  return comparison.settling;
 }
 
 /** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */

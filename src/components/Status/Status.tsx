@@ -9,6 +9,7 @@ import { verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive, type Tone } from '../../lib/status';
+import { targetTrouble } from '../../lib/target';
 import { useAge, useNow } from '../../lib/useNow';
 
 interface StatusProps {
@@ -78,13 +79,14 @@ interface TroublesProps {
  */
 export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   const target = live.lane?.target;
+  const trouble = live.lane && targetTrouble(live.lane);
   const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
   return (
     <>
       {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
-      {target && !target.reachable && (
-        <Alert severity="warning" title="The target is unreachable" bottomSpacing={0}>
-          {target.problem || `${target.url} does not respond.`}
+      {trouble && (
+        <Alert severity="error" title={trouble.title} bottomSpacing={0}>
+          {trouble.detail}
         </Alert>
       )}
       {!withoutVerdict && target?.reachable && target.notices && (

@@ -33,7 +33,10 @@ export function FigureView({ figure, points, now, isLive, slo }: FigureViewProps
         {name} <small>this step; curve: last 60 s</small>
       </h2>
       <div className={styles.figure}>
-        <div className={cx(styles.value, level && styles[level], text === DASH && styles.absent)} data-testid={name}>
+        <div
+          className={cx(styles.value, level && styles[level], (text === DASH || tag === 'settling') && styles.absent)}
+          data-testid={name}
+        >
           {text}
           {unit && text !== DASH && <small> {unit}</small>} {level && <SLOMark level={level} />}
         </div>

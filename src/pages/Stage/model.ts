@@ -4,6 +4,7 @@ import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
 import { DASH, digits, written } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import type { SLOLevel } from '../../lib/slo';
+import { targetTrouble } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
 import { LANE } from '../lane';
 import type { Value } from './history';
@@ -128,8 +129,9 @@ export function troubles({ state, lane }: Live): string[] {
   }
   const { client } = state.snapshot;
   const change = lane.state.mode_change;
+  const trouble = targetTrouble(lane);
   return [
-    !lane.target.reachable && `The target is unreachable. ${lane.target.problem ?? ''}`,
+    trouble && `${trouble.title}. ${trouble.detail}`,
     lane.state.running && isWithheld(client) && `${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,
