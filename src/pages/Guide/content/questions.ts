@@ -38,7 +38,7 @@ const demo: Own[] = [
       'Now the gap is {live.spread} requests, and {live.queued} are queued.',
       'Our simulation points to a second cause: to the router a first turn looks nearly free wherever its text is already cached, so new conversations pile up there.',
       'Everything except the first token stays better at the highest level: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}.',
-      'More workers should raise the crossover point, because bursts are spread wider. That is an expectation: the recorded clusters are too small to show it.',
+      'More workers do not move the crossover in our simulation, up to fifty of them with the recorded texts. It comes later only where the number of texts grows with the workers, as when more users bring more documents.',
     ],
   },
   {
@@ -110,7 +110,7 @@ const demo: Own[] = [
     answer: [
       'The table’s own notes: {rec.notes}',
       'Between the two runs of a level only the router’s mode was changed. There are {rec.levels-count} levels, {rec.levels} conversations.',
-      'Caveat: all conversations had the same number of turns, and each follow-up was the same short sentence.',
+      'Caveat: the program that recorded them ran five turns in every conversation and asked the same short sentence each time. The runs’ documents describe three to five turns with questions by a small model.',
       'Round-robin’s hit rate is not near zero, as is often claimed: {rec.rr.hit} recorded, against {rec.kv.hit}. Few starters are in use, and soon every worker has cached all of them.',
       {
         when: 'other deployment',
