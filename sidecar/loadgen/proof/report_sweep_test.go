@@ -147,7 +147,7 @@ func TestReportOfAnEmptySweep(t *testing.T) {
 			assert.Contains(t, md, "with 0 of 18 spans measured")
 			assert.Contains(t, written(t, r, api.ReportHTML), "0 of 18 spans")
 			if state == api.SweepRunning {
-				assert.Equal(t, []string{"No results yet: no span that counts has ended."}, Words(&empty))
+				assert.Equal(t, []string{"No results yet: the first measurement is still running."}, Words(&empty))
 			} else {
 				assert.Contains(t, strings.Join(Words(&empty), " "), "with 0 of 18 spans measured: the target is gone.")
 			}

@@ -41,7 +41,10 @@ func (r *Report) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
-		what := "no span that counts has ended"
+		what := "the first measurement is still running"
+		if run.State.Ended() {
+			what = "no measurement was completed"
+		}
 		if t := run.Trial; t != nil && run.Progress.Spans > 0 {
 			what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, decide.LeastBlocks)
 		}

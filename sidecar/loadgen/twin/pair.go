@@ -231,7 +231,7 @@ func caution(e api.TwinEvidence, problems []string) string {
 	case api.EvidenceShared:
 		problems = append(problems, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
 	case api.EvidenceNone:
-		problems = append(problems, "the clusters may differ in more than their modes")
+		problems = append(problems, "the two clusters have not been shown to be equal")
 	case api.EvidenceAlike, api.EvidenceDiffer, api.EvidenceSwapped:
 	}
 	return strings.Join(problems, "; ")

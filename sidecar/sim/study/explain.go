@@ -40,7 +40,7 @@ func ExplainModes(points []Point) (sentences []string) {
 
 // Explain says in sentences where two curves differ, where they cross, and what
 // differs besides that makes them: the time in queues, how evenly requests lie on the workers,
-// where first turns go, and what is prefilled twice. Every number in it is computed from the
+// where first turns go, and what is recomputed. Every number in it is computed from the
 // points; a level shows a difference where the ranges of the two over the
 // seeds do not overlap, and only there is one side called better.
 func Explain(a, b Curve) []string {
@@ -307,12 +307,12 @@ func (c *comparison) because(level, side int) string {
 	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
 	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
 	reason := map[[2]bool]string{
-		{true, false}:  "it waits longer in queues and does not prefill more tokens twice",
-		{false, true}:  "it prefills more tokens twice; its queues are not shown to be longer",
-		{true, true}:   "it prefills more tokens twice, and waits longer in queues",
-		{false, false}: "neither longer queues nor more tokens prefilled twice are shown",
+		{true, false}:  "it waits longer in queues and does not recompute more tokens",
+		{false, true}:  "it recomputes more tokens; its queues are not shown to be longer",
+		{true, true}:   "it recomputes more tokens, and waits longer in queues",
+		{false, false}: "neither longer queues nor more tokens recomputed are shown",
 	}[[2]bool{waits, computes}]
-	text := fmt.Sprintf("At %d %s is furthest behind, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are prefilled twice against %s.",
+	text := fmt.Sprintf("At %d %s is furthest behind, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are recomputed against %s.",
 		c.levels[level], worse, seconds(high.TTFT95), seconds(low.TTFT95), reason, seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
 	var uneven []string
 	for _, cause := range []struct {
@@ -329,7 +329,7 @@ func (c *comparison) because(level, side int) string {
 		},
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Herding },
-			fmt.Sprintf("%s of the first turns herd, to a worker more than %s busier than the average (%s: %s)", percent(high.Herding), percent(closedloop.Crowd-1), better, percent(low.Herding)),
+			fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)", percent(high.Herding), percent(closedloop.Crowd-1), better, percent(low.Herding)),
 		},
 	} {
 		if more(cause.of) {
@@ -345,7 +345,7 @@ func (c *comparison) because(level, side int) string {
 // atLevel is one level in numbers.
 func (c *comparison) atLevel(i int) string {
 	a, b := &c.means[0][i], &c.means[1][i]
-	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; first turns that herd %s against %s; prompt tokens prefilled twice %s against %s.",
+	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; first turns sent to the busiest worker %s against %s; prompt tokens recomputed %s against %s.",
 		c.levels[i], c.a.Name, c.b.Name, seconds(a.TTFT50), seconds(b.TTFT50), seconds(a.TTFT95), seconds(b.TTFT95), seconds(a.LargestQueue), seconds(b.LargestQueue),
 		a.Skew, b.Skew, a.Spread, b.Spread, percent(a.Herding), percent(b.Herding), percent(a.Twice), percent(b.Twice))
 }

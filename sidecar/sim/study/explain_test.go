@@ -112,10 +112,10 @@ func TestExplain(t *testing.T) {
 		"TPOT p50: at no level is there a difference beyond the spread of the runs.",
 		"Output tokens per second: at no level is there a difference beyond the spread of the runs.",
 		"The KV hit rate: at no level is there a difference beyond the spread of the runs.",
-		"At 60 Round-robin is furthest behind, with a TTFT p95 of 610 ms against 410 ms: it prefills more tokens twice; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are prefilled twice against 2.5 %.",
-		"At 180 KV-aware is furthest behind, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues and does not prefill more tokens twice. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are prefilled twice against 18 %. Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy (Round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (Round-robin: 0 %) and 25 % of the first turns herd, to a worker more than 10 % busier than the average (Round-robin: 0 %).",
-		"At 60, KV-aware against Round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns that herd 1.5 % against 0 %; prompt tokens prefilled twice 2.5 % against 16 %.",
-		"At 180, KV-aware against Round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns that herd 25 % against 0 %; prompt tokens prefilled twice 3.0 % against 18 %.",
+		"At 60 Round-robin is furthest behind, with a TTFT p95 of 610 ms against 410 ms: it recomputes more tokens; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are recomputed against 2.5 %.",
+		"At 180 KV-aware is furthest behind, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues and does not recompute more tokens. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are recomputed against 18 %. Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy (Round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (Round-robin: 0 %) and 25 % of the first turns go to a worker more than 10 % busier than the average (Round-robin: 0 %).",
+		"At 60, KV-aware against Round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns sent to the busiest worker 1.5 % against 0 %; prompt tokens recomputed 2.5 % against 16 %.",
+		"At 180, KV-aware against Round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns sent to the busiest worker 25 % against 0 %; prompt tokens recomputed 3.0 % against 18 %.",
 	}, ExplainModes(points))
 	assert.Empty(t, ExplainModes(points[:1]), "one mode has nothing to be compared with")
 
@@ -131,10 +131,10 @@ func TestExplain(t *testing.T) {
 func TestBecause(t *testing.T) {
 	good := figures(.5, .2, .1, 5, .1)
 	for want, bad := range map[string]closedloop.Figures{
-		"it waits longer in queues and does not prefill more tokens twice":     figures(.9, .4, .1, 5, .1),
-		"it prefills more tokens twice; its queues are not shown to be longer": figures(.9, .2, .3, 5, .1),
-		"it prefills more tokens twice, and waits longer in queues":            figures(.9, .4, .3, 5, .1),
-		"neither longer queues nor more tokens prefilled twice are shown":      figures(.9, .2, .1, 5, .1),
+		"it waits longer in queues and does not recompute more tokens":     figures(.9, .4, .1, 5, .1),
+		"it recomputes more tokens; its queues are not shown to be longer": figures(.9, .2, .3, 5, .1),
+		"it recomputes more tokens, and waits longer in queues":            figures(.9, .4, .3, 5, .1),
+		"neither longer queues nor more tokens recomputed are shown":      figures(.9, .2, .1, 5, .1),
 	} {
 		c := compare(Curve{"A", []Point{point(60, api.ModeKV, bad, bad)}}, Curve{"B", []Point{point(60, api.ModeKV, good, good)}})
 		sentences := c.extremes()

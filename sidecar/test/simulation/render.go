@@ -163,7 +163,7 @@ func ratioCurve(s scale) (xys plotter.XYs) {
 func because(s scale, at, load int) string {
 	kv, rr := sides(s)
 	a, b := kv.Points[at].Mean(), rr.Points[at].Mean()
-	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f %% of the seconds against %.0f %%; %.0f %% of the first turns herd against %.0f %%; %.0f %% of the prompt tokens are prefilled twice against %.0f %%.",
+	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f %% of the seconds against %.0f %%; %.0f %% of the first turns go to the busiest worker against %.0f %%; %.0f %% of the prompt tokens are recomputed against %.0f %%.",
 		s.Workers, load, a.TTFT95, b.TTFT95, a.LargestQueue, b.LargestQueue, 100*a.Full, 100*b.Full, 100*a.Herding, 100*b.Herding, 100*a.Twice, 100*b.Twice)
 }
 

@@ -98,7 +98,9 @@ describe('the recorded benchmark', () => {
       ['120live now', 'not recorded', 'not recorded', '—'],
     ]);
     expect(
-      screen.getByText(/in this baseline: TTFT p50, TPOT p95, E2E p50, E2E p95, Requests\/s, KV hit rate\./)
+      screen.getByText(
+        /in this baseline: TTFT p50, TPOT p95, End-to-end latency p50, End-to-end latency p95, Requests\/s, KV hit rate\./
+      )
     ).toBeInTheDocument();
     expect(rows()[1]).toHaveAttribute('aria-current', 'true');
     expect(screen.getByText(/computed from other percentiles/)).toBeInTheDocument();

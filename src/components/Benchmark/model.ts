@@ -123,7 +123,7 @@ const metrics: MetricInfo[] = [
   {
     key: 'e2e50',
     advantage: 'latency_p50',
-    name: 'E2E p50, s',
+    name: 'End-to-end latency p50, s',
     kind: 'latency',
     value: (row) => row.latency.p50,
     format: s,
@@ -131,7 +131,7 @@ const metrics: MetricInfo[] = [
   {
     key: 'e2e',
     advantage: 'latency_p95',
-    name: 'E2E p95, s',
+    name: 'End-to-end latency p95, s',
     kind: 'latency',
     value: (row) => row.latency.p95,
     format: s,

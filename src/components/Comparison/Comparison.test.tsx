@@ -177,9 +177,7 @@ describe('the states', () => {
       },
     ];
     showLane({ baseline: { withheld, columns } });
-    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(
-      'Nothing is called better or worse: lane twin shares its workers.'
-    );
+    expect(screen.getByText('No verdict').parentElement).toHaveTextContent('No verdict: lane twin shares its workers.');
     expect(row(latencies(), 'TTFT')).not.toHaveTextContent(/better|worse|difference/);
   });
 
@@ -192,7 +190,7 @@ describe('the states', () => {
           differences: [{ field: 'opening_tokens', live: '500 tokens', baseline: '3,500 to 4,000 tokens' }],
         },
       },
-      /worse: conversations open with texts of 500 tokens here\.$/,
+      /No verdict: conversations open with texts of 500 tokens here\.$/,
     ],
     [
       'the live mode is not known',
@@ -201,7 +199,7 @@ describe('the states', () => {
     ],
   ])('tells that nothing is better or worse where %s', (_, lane, words) => {
     showLane(lane);
-    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(words);
+    expect(screen.getByText('No verdict').parentElement).toHaveTextContent(words);
   });
 
   it('while every column is hidden', () => {

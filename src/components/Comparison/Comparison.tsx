@@ -189,7 +189,7 @@ function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.differences}>
-      <b>Nothing is called better or worse</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
+      <b>No verdict</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
     </div>
   );
 }

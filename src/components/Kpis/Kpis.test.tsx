@@ -38,24 +38,24 @@ describe('the key figures', () => {
   it('are six, and stand beside what was recorded at this concurrency', async () => {
     const { container } = show();
     expect(cards().map((c) => c.firstElementChild?.textContent)).toEqual([
-      'RPS',
+      'Requests/s',
       'Requests',
-      'TOPS',
+      'Tokens/s',
       'KV cache hit',
       'Queued',
       'Errors',
     ]);
     expect(values()).toEqual(['4.60', '12,345', '3,168', '71.3 %', '4', '0']);
     expect(cards().map((c) => c.children[2].textContent)).toEqual([
-      'Requests/s, last 60 s',
+      'RPS: requests per second, last 60 s',
       'Completed since start',
-      'Output tokens/s, last 60 s',
+      'TOPS: output tokens per second, last 60 s',
       'Prompt tokens from cache, last 60 s',
       'Waiting at the frontend',
       'Failed since start',
     ]);
-    expect(card('RPS')).toHaveTextContent('RR 4.21 recorded');
-    expect(card('TOPS')).toHaveTextContent('KV 2,817 recorded');
+    expect(card('Requests/s')).toHaveTextContent('RR 4.21 recorded');
+    expect(card('Tokens/s')).toHaveTextContent('KV 2,817 recorded');
     expect(card('KV cache hit')).toHaveTextContent('RR 12.3 % recorded');
     expect(await violations(container)).toEqual([]);
   });
@@ -69,14 +69,14 @@ describe('the key figures', () => {
       }),
     ];
     show({ ...full, baseline: { columns } });
-    expect(card('RPS')).toHaveTextContent('RR — not recorded');
-    expect(card('TOPS')).toHaveTextContent('RR 2,700 interpolated');
+    expect(card('Requests/s')).toHaveTextContent('RR — not recorded');
+    expect(card('Tokens/s')).toHaveTextContent('RR 2,700 interpolated');
     expect(card('KV cache hit')).toHaveTextContent('RR — outside range');
   });
 
   it('call what this target measured by that name', () => {
     show({ ...full, baseline: { name: 'this target' } });
-    expect(card('TOPS')).toHaveTextContent('RR 2,817 measured');
+    expect(card('Tokens/s')).toHaveTextContent('RR 2,817 measured');
   });
 
   it('turn red above no error, with the classes', () => {

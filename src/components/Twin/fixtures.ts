@@ -38,7 +38,7 @@ export function twin(change: Partial<Twin> = {}): Twin {
       }),
     ],
     evidence: 'none',
-    caution: 'the clusters may differ in more than their modes',
+    caution: 'the two clusters have not been shown to be equal',
     shared_workers: [],
     ...change,
   };

@@ -12,8 +12,8 @@ import { modesOf } from './series';
 const causes = [
   { key: 'largest_queue_seconds', name: 'Longest wait at a worker, s', format: { decimals: 2 } },
   { key: 'inflight_skew', name: 'Requests in flight, busiest over mean', format: { decimals: 2 } },
-  { key: 'herding_share', name: 'First turns that herd, %', format: PERCENT },
-  { key: 'prefilled_twice_share', name: 'Prompt tokens prefilled twice, %', format: PERCENT },
+  { key: 'herding_share', name: 'First turns sent to the busiest worker, %', format: PERCENT },
+  { key: 'prefilled_twice_share', name: 'Prompt tokens recomputed, %', format: PERCENT },
 ] as const satisfies Array<{ key: string; name: string; format: Format }>;
 
 /** Why the modes differ: in the load generator's sentences, and in the figures that these are made from. */

@@ -30,20 +30,20 @@ test('key figures and errors are those of the snapshot, over what was recorded',
   const { page } = await Page.open(await visit());
   await cardsUntil(page, 'dashes while stopped', (all) => values(all).every((value) => value === '—'));
   await start();
-  const { TOPS, Requests } = await cardsUntil(page, 'a number on every card', (all) =>
+  const { 'Tokens/s': tokens, Requests } = await cardsUntil(page, 'a number on every card', (all) =>
     [...values(all), /[1-9]/.test(all.Requests.value) ? '1' : ''].every((value) => /\d/.test(value))
   );
   const { baseline, totals } = await snapshot();
   const [recorded] = baseline.columns;
   expect(recorded.mode).toBe('round_robin');
   const tops = Math.round(recorded.output_tokens_per_second.value).toLocaleString('en');
-  expect(TOPS.notes).toMatch(new RegExp(`^RR ${tops} recorded`));
+  expect(tokens.notes).toMatch(new RegExp(`^RR ${tops} recorded`));
   expect(Number(Requests.value.replaceAll(',', ''))).toBeLessThanOrEqual(totals.ok);
 
   await call('PATCH', '/api/v1/workload', { concurrency: 65 });
-  await cardsUntil(page, 'between two levels', (all) => /interpolated/.test(all.TOPS.notes));
+  await cardsUntil(page, 'between two levels', (all) => /interpolated/.test(all['Tokens/s'].notes));
   await call('PATCH', '/api/v1/workload', { concurrency: 300 });
-  await cardsUntil(page, 'beyond them', (all) => /— outside range/.test(all.TOPS.notes));
+  await cardsUntil(page, 'beyond them', (all) => /— outside range/.test(all['Tokens/s'].notes));
   await faults({ http_500: 1 });
   try {
     await cardsUntil(
