@@ -182,14 +182,15 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		c.all.skip("which versions of DynamoGraphDeployment are served: "+err.Error(), "")
 		served = true
 	case len(versions) == 0:
-		report("the Kubernetes cluster has no DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
+		report("the Kubernetes cluster has no DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs")
 	default:
-		if served, err = c.serves(ctx); err != nil {
+		var as string
+		if as, err = c.serves(ctx); err != nil {
 			c.all.skip("whether DynamoGraphDeployments are served: "+err.Error(), "")
-		} else if served {
-			c.all.ok("DynamoGraphDeployments are served as " + graphs.GroupVersion().String())
+		} else if served = as != ""; served {
+			c.all.ok("DynamoGraphDeployments are served as " + as)
 		} else {
-			report(fmt.Sprintf("DynamoGraphDeployments are not served as %s; the Kubernetes cluster has %s", graphs.GroupVersion(), strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
+			report("DynamoGraphDeployments are served in no version that KV Booth reads; the Kubernetes cluster has "+strings.Join(versions, ", "), "install a Dynamo operator that serves "+graphs.GroupVersion().String())
 		}
 	}
 	for _, other := range []struct{ group, what, without string }{
@@ -227,15 +228,25 @@ func (c *cluster) versions(ctx context.Context, group string) (all []string, err
 	return all, err
 }
 
-// serves says whether graphs are there in the version that we speak.
-func (c *cluster) serves(ctx context.Context) (bool, error) {
-	a, err := c.raw(ctx, "/apis/"+graphs.GroupVersion().String())
-	if err != nil || a.code == http.StatusNotFound {
-		return false, err
+// serves is the latest version that graphs are served in, of those that we read; "" where there is none.
+func (c *cluster) serves(ctx context.Context) (string, error) {
+	for _, version := range kubernetes.Versions {
+		a, err := c.raw(ctx, "/apis/"+version.GroupVersion().String())
+		if err != nil {
+			return "", err
+		}
+		var told metav1.APIResourceList
+		if a.code == http.StatusNotFound {
+			continue
+		}
+		if err := a.read(&told); err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == version.Resource }) {
+			return version.GroupVersion().String(), nil
+		}
 	}
-	var told metav1.APIResourceList
-	err = a.read(&told)
-	return slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == graphs.Resource }), err
+	return "", nil
 }
 
 // graph looks at a deployment and at all that it needs.

@@ -53,8 +53,6 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	if err != nil {
 		f := Finding{Problem, err.Error(), ""}
 		switch {
-		case errors.As(err, new(*old)):
-			f.Do = "upgrade Dynamo's operator and its CRDs to 1.2 or later, or set mode.driver to manual"
 		case errors.As(err, new(*gone)):
 			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get " +
 				"dynamographdeployments -A"
@@ -125,12 +123,16 @@ func (d *Driver) foundMode(g *graph) Finding {
 		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at,
 			routerMode), "remove the argument"}
 	case g.modeIsOwn():
-		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by "+
-			"spec.restart", g.mode().Name()), ""}
+		by := "spec.restart"
+		if g.version == earlier {
+			by = "a variable of all components"
+		}
+		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by %s",
+			g.mode().Name(), by), ""}
 	}
 	if _, i := valueOf(g.Spec.Env, routerMode); i >= 0 {
-		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it",
-			g.mode().Name()), ""}
+		return Finding{Good, fmt.Sprintf("mode %s, in %s; a switch restarts frontend and workers with it",
+			g.mode().Name(), strings.ReplaceAll(strings.TrimPrefix(g.shared().path, "/"), "/", ".")), ""}
 	}
 	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode,
 		g.mode().Name()), ""}

@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -257,7 +259,7 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			}
 			w.old, w.note.Newest = uids(all), newest(all)
 		}
-		err = d.patch(ctx, g.patch(*w, d.opts.FrontendAlone))
+		err = d.patch(ctx, g, g.patch(*w, d.opts.FrontendAlone))
 		if err == nil || try == attempts-1 || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
 			return err
 		}
@@ -317,7 +319,7 @@ func (d *Driver) forget(w wanted) {
 	if n, noted := g.note(); !noted || n.By != w.note.By || !n.Deadline.Equal(w.note.Deadline) {
 		return
 	}
-	if err := d.patch(ctx, g.unannotate()); err != nil {
+	if err := d.patch(ctx, g, g.unannotate()); err != nil {
 		d.opts.Log.Warn("the annotation of the switch was not removed", "graph", g.id(), "error", err)
 	}
 }
@@ -363,34 +365,36 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	u, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).Get(ctx, name,
-			metav1.GetOptions{}); earlier == nil {
-			return nil, &old{d.opts.Namespace + "/" + name}
-		}
-	}
+	u, err := inVersions(func(version schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+		return d.client.Resource(version).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, d.explain(err, "get", name)
 	}
 	return readGraph(u)
 }
 
-// patch puts a JSON Patch.
-func (d *Driver) patch(ctx context.Context, ops []operation) error {
-	name, err := d.find(ctx)
-	if err != nil {
-		return err
+// inVersions makes a call in the latest version of [Versions] that the cluster serves.
+func inVersions[T any](call func(schema.GroupVersionResource) (T, error)) (found T, err error) {
+	for _, version := range Versions {
+		if found, err = call(version); !apierrors.IsNotFound(err) {
+			break
+		}
 	}
+	return found, err
+}
+
+// patch applies a JSON Patch to a graph, in the version that it was read in.
+func (d *Driver) patch(ctx context.Context, g *graph, ops []operation) error {
 	text, err := json.Marshal(ops)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text,
+	if _, err := d.client.Resource(g.version).Namespace(d.opts.Namespace).Patch(ctx, g.Name, types.JSONPatchType, text,
 		metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
-		return d.explain(err, "patch", name)
+		return d.explain(err, "patch", g.Name)
 	}
 	return nil
 }
@@ -402,18 +406,9 @@ func (d *Driver) explain(err error, verb, name string) error {
 		return fmt.Errorf("the load generator may not %s DynamoGraphDeployment %s/%s; add this rule to its Role: %s: %w",
 			verb, d.opts.Namespace, name, ruleFor(verb, name), err)
 	case apierrors.IsNotFound(err):
-		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found (nvidia.com/v1beta1): %w", d.opts.Namespace, name,
-			err)}
+		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found: %w", d.opts.Namespace, name, err)}
 	}
 	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
-}
-
-// old is an object in a version that the driver does not speak, of a cluster that has no later one.
-type old struct{ id string }
-
-func (o *old) Error() string {
-	return fmt.Sprintf("the Kubernetes cluster has DynamoGraphDeployment %s only as %s; KV Booth needs %s", o.id,
-		before.GroupVersion(), Graphs.GroupVersion())
 }
 
 // gone is an object that is not there.

@@ -82,6 +82,11 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 		},
 		{"no mode is set yet", "w7", "nowhere", false, rr, []string{"0 of 3 workers ready"}},
 		{"Recreate, restart", "w6", "frontend", false, rr, []string{"0 of 3 workers ready"}},
+		{"v1alpha1, the frontend alone", "w2", "earlier frontend", true, rr, []string{"the frontend is restarting"}},
+		{"v1alpha1, in the frontend's container", "w7", "earlier container", false, rr, []string{"0 of 3 workers ready"}},
+		{"v1alpha1, frontend and workers", "w7", "earlier graph", false, rr, []string{"0 of 3 workers ready"}},
+		{"v1alpha1, to the same mode again", "w7", "earlier graph", false, kv, []string{"0 of 3 workers ready"}},
+		{"v1alpha1, no mode is set yet", "w7", "earlier nowhere", false, rr, []string{"0 of 3 workers ready"}},
 		{"pitfall 2, Grove's early Ready", "w21", "frontend", true, rr, nil},
 		{"pitfall 2, and again in mid-restart", "w22", "frontend", false, rr, []string{"1 of 3 workers ready"}},
 	}
@@ -89,7 +94,12 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				spelled := map[api.Mode]string{rr.Mode: "round-robin", kv.Mode: "kv"}[tt.from.Mode]
-				r := newReplay(t, booth(tt.where, spelled), tt.timeline)
+				object := booth
+				where, isEarlier := strings.CutPrefix(tt.where, "earlier ")
+				if isEarlier {
+					object = earlierBooth
+				}
+				r := newReplay(t, object(where, spelled), tt.timeline)
 				d := r.driver(t.Context(), func(o *Options) { o.FrontendAlone = tt.alone })
 				var said heard
 				cold, err := d.Switch(t.Context(), tt.from, kv, said.report)

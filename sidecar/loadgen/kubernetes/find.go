@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,7 +77,7 @@ func (d *Driver) find(ctx context.Context) (string, error) {
 
 func (d *Driver) search(ctx context.Context) (string, error) {
 	if d.opts.Selector == "" {
-		if name := serviceOf(d.opts.Target); name != "" {
+		if name := GraphOf(d.opts.Target); name != "" {
 			return name, nil
 		}
 		return "", api.Require("mode.kubernetes.name",
@@ -84,14 +86,10 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: d.opts.Selector})
-	if apierrors.IsNotFound(err) { // the kind in this version, not an object
-		if _, earlier := d.client.Resource(before).Namespace(d.opts.Namespace).List(ctx,
-			metav1.ListOptions{LabelSelector: d.opts.Selector}); earlier == nil {
-			return "", &old{d.opts.Namespace + "/" + d.opts.Selector}
-		}
-	}
+	list, err := inVersions(func(version schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
+		return d.client.Resource(version).Namespace(d.opts.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: d.opts.Selector})
+	})
 	if err != nil {
 		return "", d.explain(err, "list", "")
 	}
@@ -107,9 +105,9 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// serviceOf is the graph whose frontend an address is the service of: NAME-frontend, alone or
+// GraphOf is the graph whose frontend an address is the service of: NAME-frontend, alone or
 // with its namespace behind it; "" where it is none.
-func serviceOf(target string) string {
+func GraphOf(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || net.ParseIP(u.Hostname()) != nil {
 		return ""

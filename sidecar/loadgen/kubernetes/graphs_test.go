@@ -10,11 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"kvbooth/sidecar/api"
@@ -114,6 +111,32 @@ func TestGraphsOfEveryForm(t *testing.T) {
 			want{pods: 2, workers: 1, problems: 1, found: []string{"problem: the router is an endpoint picker, not the frontend"}},
 		},
 		"workers of type main": {recorded(t, "typemain.json"), []string{idle}, want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"}},
+		"v1alpha1": {
+			`
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: booth, namespace: default, generation: 1}
+spec:
+  envs: [{name: DYN_ROUTER_MODE, value: kv}]
+  services:
+    Frontend: {componentType: frontend, extraPodSpec: {mainContainer: {image: "frontend:0.9.0"}}}
+    Prefill:
+      componentType: worker
+      subComponentType: prefill
+      replicas: 2
+      multinode: {nodeCount: 2}
+      annotations: {nvidia.com/deployment-rolling-update-max-surge: "0"}
+      resources: {limits: {gpu: "4"}}
+      extraPodSpec: {mainContainer: {image: "runtime:0.9.0"}}
+    Decode: {componentType: worker, resources: {requests: {custom: {nvidia.com/gpu: "1"}}}, extraPodSpec: {mainContainer: {image: "runtime:0.9.0"}}}
+status: {state: successful, conditions: [{type: Ready, status: "True"}]}
+`,
+			[]string{idle},
+			want{pods: 6, workers: 3, gpus: 17, each: 4, kind: "nvidia.com/gpu", found: []string{
+				"ok: 1 × Decode, 1 × Frontend, 2 × Prefill (2 pods and 8 GPUs each)", "ok: mode KV-aware, in spec.envs",
+				"ok: Prefill is rolled out without extra GPUs", "ok: Decode starts 1 additional pod(s) and needs 1 free GPU(s)",
+			}},
+		},
 		"workers of another type, by their GPUs": {
 			graphOf("  - {name: w, type: default, podTemplate: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: \"4\"}}}]}}}"),
 			[]string{idle},
@@ -241,24 +264,23 @@ func TestHeldGPUs(t *testing.T) {
 	}
 }
 
-// TestOlderVersionOfTheKind says that the cluster has only an older version, by name and by labels.
-func TestOlderVersionOfTheKind(t *testing.T) {
-	for _, opts := range []Options{{Namespace: "default", Name: "booth"}, {Namespace: "default", Selector: "app=booth"}} {
-		c := newReplay(t, booth("graph", "kv")).client()
-		for _, verb := range []string{"get", "list"} {
-			c.PrependReactor(verb, Graphs.Resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
-				if a.GetResource().Version == Graphs.Version {
-					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: 404, Message: "the server could not find the requested resource"}}
-				}
-				return false, nil, nil
-			})
-		}
-		_, found, err := New(t.Context(), c, opts).Look(t.Context())
-		if err == nil || len(found) != 1 || found[0].Severity != Problem ||
-			!strings.Contains(found[0].Found, "only as nvidia.com/v1alpha1; KV Booth needs nvidia.com/v1beta1") || !strings.Contains(found[0].Do, "1.2 or later") {
-			t.Errorf("%v, %+v", err, found)
-		}
-	}
+// TestPatchesOfTheEarlierVersion writes variants and modes where v1alpha1 has them, found by labels.
+func TestPatchesOfTheEarlierVersion(t *testing.T) {
+	r := newReplay(t, earlierBooth("container", "kv"))
+	d := r.driver(t.Context(), func(o *Options) { o.Name, o.Selector = "", "app=booth" })
+	g, err := d.graph(t.Context())
+	require.NoError(t, err)
+	draft := &Variant{Image: "runtime:0.9.1", Args: []string{"--draft"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}}
+	require.NoError(t, d.patch(t.Context(), g, g.patch(wanted{mode: rr, variant: draft, restart: "again"}, false)))
+	services, _, _ := unstructured.NestedMap(r.object.Object, "spec", "services")
+	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
+	worker := services["TRTLLMWorker"].(map[string]any)
+	require.Equal(t, map[string]any{"image": "runtime:0.9.1", "args": []any{"--draft"}, "env": []any{}}, worker["extraPodSpec"].(map[string]any)["mainContainer"])
+	require.Equal(t, []any{variable("A", "1"), variable("B", "2")}, worker["envs"])
+	env, _, _ := unstructured.NestedSlice(services, "Frontend", "extraPodSpec", "mainContainer", "env")
+	require.Equal(t, []any{variable(routerMode, "round-robin")}, env)
+	shared, _, _ := unstructured.NestedSlice(r.object.Object, "spec", "envs")
+	require.Equal(t, []any{variable(nonceVariable, "again")}, shared)
 }
 
 // TestEndpointPickerIsNotSwitched refuses to patch a frontend that does not choose the workers.

@@ -18,11 +18,14 @@ import (
 )
 
 var (
-	// Graphs are the deployments that the driver switches, in the version that it speaks.
+	// Graphs are the deployments that the driver switches, in the latest version that it reads.
 	Graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
-	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	// before is the version of Graphs that operators before 1.2 serve.
-	before = schema.GroupVersionResource{Group: Graphs.Group, Version: "v1alpha1", Resource: Graphs.Resource}
+	// earlier is the version of Graphs that operators before 1.2 serve, such as that of Dynamo 0.9.
+	earlier = schema.GroupVersionResource{Group: Graphs.Group, Version: "v1alpha1", Resource: Graphs.Resource}
+	// Versions are those of Graphs that the driver reads and patches, the latest first.
+	Versions = []schema.GroupVersionResource{Graphs, earlier}
+
+	pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
 const (
@@ -52,16 +55,29 @@ type graph struct {
 		Components []component     `json:"components"`
 	} `json:"spec"`
 	Status status `json:"status"`
+
+	version schema.GroupVersionResource // in which it was read, and is patched
 }
 
 type component struct {
-	Name      string `json:"name"`
-	Type      string `json:"type"`
-	Replicas  *int   `json:"replicas"`
-	Multinode struct {
-		NodeCount int `json:"nodeCount"`
-	} `json:"multinode"`
+	Name        string                 `json:"name"`
+	Type        string                 `json:"type"`
+	Replicas    *int                   `json:"replicas"`
+	Multinode   multinode              `json:"multinode"`
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
+
+	path string        // of the main container in the object
+	env  []environment // of its own; of two with a variable the first counts, and new variables go into the last
+}
+
+type multinode struct {
+	NodeCount int `json:"nodeCount"`
+}
+
+// environment is a list of variables, and its path in the object.
+type environment struct {
+	path string
+	all  []corev1.EnvVar
 }
 
 type status struct {
@@ -78,14 +94,39 @@ type status struct {
 }
 
 func readGraph(u *unstructured.Unstructured) (*graph, error) {
-	var g graph
-	if err := convert(u, &g); err != nil {
+	read := readLatest
+	if u.GroupVersionKind().Version == earlier.Version {
+		read = readEarlier
+	}
+	g, err := read(u)
+	if err != nil {
 		return nil, fmt.Errorf("DynamoGraphDeployment %s/%s cannot be read: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	if _, i := g.frontend(); i < 0 && g.picker() == "" {
 		return nil, fmt.Errorf("DynamoGraphDeployment %s has no component of type frontend", g.id())
 	}
-	return &g, nil
+	return g, nil
+}
+
+func readLatest(u *unstructured.Unstructured) (*graph, error) {
+	g := &graph{version: Graphs}
+	err := convert(u, g)
+	for i := range g.Spec.Components {
+		c := &g.Spec.Components[i]
+		if at := c.main(); at >= 0 {
+			c.path = fmt.Sprintf("/spec/components/%d/podTemplate/spec/containers/%d", i, at)
+			c.env = []environment{{c.path + "/env", c.PodTemplate.Spec.Containers[at].Env}}
+		}
+	}
+	return g, err
+}
+
+func readEarlier(u *unstructured.Unstructured) (*graph, error) {
+	var e earlierGraph
+	if err := convert(u, &e); err != nil {
+		return nil, err
+	}
+	return e.graph()
 }
 
 // ReadAll gives the objects of a list as what they are. An error names the one that cannot be read.

@@ -84,16 +84,26 @@ func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 			}
 		}
 	}
-	if w.restart != "" {
+	switch {
+	case w.nonce != "":
+		ops = append(ops, g.shared().set(nonceVariable, w.nonce)...)
+	case w.restart != "" && g.version == earlier: // where a restart cannot be asked for
+		ops = append(ops, g.shared().set(nonceVariable, w.restart)...)
+	case w.restart != "":
 		ops = append(ops, operation{
 			Op: "add", Path: "/spec/restart",
 			Value: map[string]any{"id": w.restart, "strategy": map[string]string{"type": "Parallel"}},
 		})
 	}
-	if w.nonce != "" {
-		ops = append(ops, setVariable(g.Spec.Env, "/spec/env", nonceVariable, w.nonce)...)
-	}
 	return ops
+}
+
+// shared is the environment of all components.
+func (g *graph) shared() environment {
+	if g.version == earlier {
+		return environment{"/spec/envs", g.Spec.Env}
+	}
+	return environment{"/spec/env", g.Spec.Env}
 }
 
 // setMode writes the mode where it stands, and where it stands nowhere, into the graph's
@@ -101,11 +111,10 @@ func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 // goes into the frontend's own.
 func (g *graph) setMode(value string, frontendAlone bool) []operation {
 	if !frontendAlone && !g.modeIsOwn() {
-		return setVariable(g.Spec.Env, "/spec/env", routerMode, value)
+		return g.shared().set(routerMode, value)
 	}
-	_, i := g.frontend()
-	path, ops := g.container(i)
-	return append(ops, setVariable(g.own(), path+"/env", routerMode, value)...)
+	f, i := g.frontend()
+	return append(g.isThere(i), f.place(routerMode).set(routerMode, value)...)
 }
 
 // modeIsOwn says whether the mode stands in the frontend's own environment, which counts more
@@ -116,52 +125,66 @@ func (g *graph) modeIsOwn() bool {
 }
 
 func (g *graph) setVariant(i int, v Variant) []operation {
-	path, ops := g.container(i)
-	c := g.Spec.Components[i]
+	c, ops := g.Spec.Components[i], g.isThere(i)
+	c.env = slices.Clone(c.env)
 	container := c.PodTemplate.Spec.Containers[c.main()]
 	if v.Image != "" && v.Image != container.Image {
-		ops = append(ops, operation{Op: "replace", Path: path + "/image", Value: v.Image})
+		ops = append(ops, operation{Op: "replace", Path: c.path + "/image", Value: v.Image})
 	}
 	if v.Args != nil && !slices.Equal(v.Args, container.Args) {
-		ops = append(ops, operation{Op: "add", Path: path + "/args", Value: v.Args})
+		ops = append(ops, operation{Op: "add", Path: c.path + "/args", Value: v.Args})
 	}
-	env := container.Env
 	for _, e := range v.Env {
-		if value, i := valueOf(env, e.Name); i < 0 || value != e.Value {
-			ops = append(ops, setVariable(env, path+"/env", e.Name, e.Value)...)
-			if i < 0 {
-				env = append(slices.Clone(env), e)
-			}
+		if value, i := valueOf(container.Env, e.Name); i >= 0 && value == e.Value {
+			continue
+		}
+		of := c.place(e.Name)
+		ops = append(ops, of.set(e.Name, e.Value)...)
+		if _, i := valueOf(of.all, e.Name); i < 0 {
+			last := &c.env[len(c.env)-1]
+			last.all = append(slices.Clone(last.all), e)
 		}
 	}
 	return ops
 }
 
-// container is the path of a component's main container, with the tests that it is there.
-func (g *graph) container(i int) (path string, tests []operation) {
+// isThere tests that a component and its main container are where they were read. Those of v1alpha1 have no place that
+// could change.
+func (g *graph) isThere(i int) []operation {
 	c := g.Spec.Components[i]
-	of := fmt.Sprintf("/spec/components/%d", i)
-	path = fmt.Sprintf("%s/podTemplate/spec/containers/%d", of, c.main())
-	return path, []operation{
-		{Op: "test", Path: of + "/name", Value: c.Name},
-		{Op: "test", Path: path + "/name", Value: c.PodTemplate.Spec.Containers[c.main()].Name},
+	if g.version == earlier {
+		return nil
+	}
+	return []operation{
+		{Op: "test", Path: fmt.Sprintf("/spec/components/%d/name", i), Value: c.Name},
+		{Op: "test", Path: c.path + "/name", Value: c.PodTemplate.Spec.Containers[c.main()].Name},
 	}
 }
 
-// setVariable sets a variable of the environment at a path.
-func setVariable(env []corev1.EnvVar, path, name, value string) []operation {
-	_, i := valueOf(env, name)
+// place is the environment of a component that has a variable, and the one for new variables where none has it.
+func (c component) place(name string) environment {
+	for _, e := range c.env {
+		if _, i := valueOf(e.all, name); i >= 0 {
+			return e
+		}
+	}
+	return c.env[len(c.env)-1]
+}
+
+// set sets a variable.
+func (e environment) set(name, value string) []operation {
+	_, i := valueOf(e.all, name)
 	switch {
 	case i >= 0:
-		at := fmt.Sprintf("%s/%d", path, i)
+		at := fmt.Sprintf("%s/%d", e.path, i)
 		return []operation{
 			{Op: "test", Path: at + "/name", Value: name},
 			{Op: "replace", Path: at, Value: corev1.EnvVar{Name: name, Value: value}},
 		}
-	case len(env) == 0:
-		return []operation{{Op: "add", Path: path, Value: []corev1.EnvVar{{Name: name, Value: value}}}}
+	case len(e.all) == 0:
+		return []operation{{Op: "add", Path: e.path, Value: []corev1.EnvVar{{Name: name, Value: value}}}}
 	}
-	return []operation{{Op: "add", Path: path + "/-", Value: corev1.EnvVar{Name: name, Value: value}}}
+	return []operation{{Op: "add", Path: e.path + "/-", Value: corev1.EnvVar{Name: name, Value: value}}}
 }
 
 var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(switching, "/", "~1")

@@ -112,7 +112,7 @@ func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string)
 // client is a client of it, with further objects that it has.
 func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{
-		Graphs: "DynamoGraphDeploymentList", before: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
+		Graphs: "DynamoGraphDeploymentList", earlier: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
 	}
 	for _, version := range allocationVersions {
 		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList", "resourceclaims": "ResourceClaimList"} {
@@ -126,6 +126,9 @@ func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 			defer r.mu.Unlock()
 			if err := r.deny[verb+" "+resource]; err != nil {
 				return true, nil, err
+			}
+			if resource == Graphs.Resource && a.GetResource().Version != r.object.GroupVersionKind().Version {
+				return true, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "")
 			}
 			o, err := react(a)
 			return true, o, err
@@ -229,6 +232,10 @@ func (r *replay) graph() *unstructured.Unstructured {
 		}
 		status["restart"] = map[string]any{"observedID": id, "phase": f.Restart["phase"]}
 	}
+	if o.GroupVersionKind().Version == earlier.Version { // whose status has neither
+		delete(status, "observedGeneration")
+		delete(status, "restart")
+	}
 	o.Object["status"] = status
 	o.SetResourceVersion(fmt.Sprint(r.part, "-", f.at, "-", len(r.patches)))
 	return o
@@ -314,4 +321,33 @@ func booth(where, mode string) *unstructured.Unstructured {
 			},
 		},
 	}}
+}
+
+// earlierBooth is the same graph in v1alpha1. The mode stands in the environment of the graph, of the frontend or of
+// the frontend's container.
+func earlierBooth(where, mode string) *unstructured.Unstructured {
+	of := func(place string) []any {
+		if where != place {
+			return []any{}
+		}
+		return []any{map[string]any{"name": routerMode, "value": mode}}
+	}
+	container := func(env []any, args ...any) map[string]any {
+		return map[string]any{"mainContainer": map[string]any{"image": "runtime:0.9.0", "env": env, "args": args}}
+	}
+	o := booth(where, mode)
+	o.SetAPIVersion(earlier.GroupVersion().String())
+	o.Object["spec"] = map[string]any{
+		"envs": of("graph"),
+		"services": map[string]any{
+			"Frontend": map[string]any{
+				"componentType": "frontend", "replicas": int64(1), "envs": of("frontend"), "extraPodSpec": container(of("container")),
+			},
+			"TRTLLMWorker": map[string]any{
+				"componentType": "worker", "replicas": int64(3), "resources": map[string]any{"limits": map[string]any{"gpu": "1"}},
+				"extraPodSpec": container([]any{}, "--model-path", "llama"),
+			},
+		},
+	}
+	return o
 }

@@ -26,6 +26,9 @@ import (
 //go:embed crd.yaml
 var definition []byte
 
+//go:embed earlier.yaml
+var earlierDefinition []byte
+
 // gpus is the resource that a node offers and a worker asks for.
 const gpus corev1.ResourceName = "nvidia.com/gpu"
 
@@ -128,7 +131,11 @@ func (c *ControlPlane) connect(api string) (err error) {
 
 // define adds the resource of DynamoGraphDeployments, and waits until it is served.
 func (c *ControlPlane) define(ctx context.Context) error {
-	object, err := parse(definition)
+	text := definition
+	if c.kind == earlierKind {
+		text = earlierDefinition
+	}
+	object, err := parse(text)
 	if err != nil {
 		return err
 	}
@@ -137,7 +144,7 @@ func (c *ControlPlane) define(ctx context.Context) error {
 	}
 	return c.await(ctx, "DynamoGraphDeployments are served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
+		list.SetGroupVersionKind(c.kind)
 		return c.client.List(ctx, list, client.InNamespace(Namespace))
 	})
 }
@@ -166,8 +173,12 @@ func parse(manifest []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// kind is that of a DynamoGraphDeployment.
-var kind = schema.GroupVersionKind{Group: "nvidia.com", Version: "v1beta1", Kind: "DynamoGraphDeployment"}
+var (
+	// kind is that of a DynamoGraphDeployment.
+	kind = schema.GroupVersionKind{Group: "nvidia.com", Version: "v1beta1", Kind: "DynamoGraphDeployment"}
+	// earlierKind is that of Dynamo 0.9.
+	earlierKind = schema.GroupVersionKind{Group: kind.Group, Version: "v1alpha1", Kind: kind.Kind}
+)
 
 // convert copies fields between an object and a struct with their names.
 func convert[T any](from map[string]any) (to T, err error) {

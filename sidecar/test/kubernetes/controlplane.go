@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,8 +49,9 @@ const (
 // ControlPlane is a running Kubernetes. Its methods are safe for concurrent use.
 type ControlPlane struct {
 	program, dir string
-	token        string // of the cluster's administrator
-	certificate  []byte // of the API server, PEM; it signed itself
+	token        string                  // of the cluster's administrator
+	kind         schema.GroupVersionKind // of its DynamoGraphDeployments
+	certificate  []byte                  // of the API server, PEM; it signed itself
 	config       *rest.Config
 	client       client.Client // the administrator's, without a cache
 	processes    []*process.Process
@@ -60,6 +62,12 @@ type ControlPlane struct {
 // node, and ends it with the test, before whose end its kubeconfigs are of no use to anybody. It skips the test where
 // the program is missing. The programs end, too, where the test process is killed (Linux).
 func Start(t testing.TB) *ControlPlane {
+	t.Helper()
+	return startWith(t, kind)
+}
+
+// startWith is Start with DynamoGraphDeployments of a version.
+func startWith(t testing.TB, kind schema.GroupVersionKind) *ControlPlane {
 	t.Helper()
 	root, err := source.Root()
 	if err != nil {
@@ -72,7 +80,7 @@ func Start(t testing.TB) *ControlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &ControlPlane{program: program, dir: t.TempDir(), token: rand.Text()}
+	c := &ControlPlane{program: program, dir: t.TempDir(), token: rand.Text(), kind: kind}
 	t.Cleanup(func() { c.stop(t) })
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()

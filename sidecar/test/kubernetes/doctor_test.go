@@ -81,8 +81,8 @@ func TestDoctor(t *testing.T) {
 	assert.Contains(t, said, "not checked: the graph default/graph: our credentials may not read it -> use other credentials with --kubeconfig")
 	assert.NotContains(t, said, "problem:")
 
-	c.serve(t, "v1alpha1")
-	c.hears(t, look, "another version is served", "problem: DynamoGraphDeployments are not served as nvidia.com/v1beta1; the Kubernetes cluster has v1alpha1 -> upgrade Dynamo's operator")
+	c.serve(t, "v1")
+	c.hears(t, look, "another version is served", "problem: DynamoGraphDeployments are served in no version that KV Booth reads; the Kubernetes cluster has v1 -> install a Dynamo operator")
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(definitionKind)
 	definition.SetName("dynamographdeployments.nvidia.com")

@@ -34,11 +34,38 @@ spec:
       spec: {containers: [{name: main, image: "runtime:1.6.1", args: [--model-path, llama], resources: {limits: {nvidia.com/gpu: "1"}}}]}
 `
 
+// earlierExample is the same graph in v1alpha1.
+const earlierExample = `
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: %s, namespace: ` + Namespace + `}
+spec:
+  backendFramework: trtllm
+  envs: [{name: DYN_ROUTER_MODE, value: %s}]
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 1
+      extraPodMetadata: {annotations: {kvbooth/start: 300ms}}
+      extraPodSpec: {mainContainer: {image: "runtime:0.9.0"}}
+    TRTLLMWorker:
+      componentType: worker
+      replicas: 3
+      annotations: {nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "100%%"}
+      extraPodMetadata: {annotations: {kvbooth/start: %s}}
+      resources: {limits: {gpu: "1"}}
+      extraPodSpec: {mainContainer: {image: "runtime:0.9.0", args: [--model-path, llama]}}
+`
+
 // Deploy makes a DynamoGraphDeployment of one frontend and three workers with a GPU each, in a
 // mode as Dynamo spells it; the test's end deletes it. A worker takes some time to start.
 func (c *ControlPlane) Deploy(t testing.TB, name, mode string, start time.Duration) *unstructured.Unstructured {
 	t.Helper()
-	object, err := parse(fmt.Appendf(nil, example, name, mode, start))
+	text := example
+	if c.kind == earlierKind {
+		text = earlierExample
+	}
+	object, err := parse(fmt.Appendf(nil, text, name, mode, start))
 	if err == nil {
 		err = c.create(t.Context(), object)
 	}

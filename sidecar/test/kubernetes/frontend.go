@@ -81,7 +81,7 @@ type place struct {
 
 func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*httpd.Options)) (*follower, error) {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
+	object.SetGroupVersionKind(c.kind)
 	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: Namespace, Name: deployment}, object); err != nil {
 		return nil, err
 	}

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -85,8 +87,56 @@ type rollingStatus struct {
 
 // read reads an object of the API server.
 func read(object *unstructured.Unstructured) (graph, error) {
+	if object.GroupVersionKind().Version == earlierKind.Version {
+		return readEarlier(object)
+	}
 	g, err := convert[graph](object.Object)
 	g.Object = object
+	return g, err
+}
+
+// readEarlier reads an object of v1alpha1: what is the graph's and the service's goes into the pods, as there.
+func readEarlier(object *unstructured.Unstructured) (graph, error) {
+	type amounts struct {
+		GPU string `json:"gpu"`
+	}
+	var e struct {
+		Spec struct {
+			Envs     []corev1.EnvVar `json:"envs"`
+			Services map[string]struct {
+				ComponentType    string            `json:"componentType"`
+				Replicas         *int32            `json:"replicas"`
+				Annotations      map[string]string `json:"annotations"`
+				Envs             []corev1.EnvVar   `json:"envs"`
+				Resources        struct{ Limits amounts }
+				ExtraPodMetadata metav1.ObjectMeta `json:"extraPodMetadata"`
+				ExtraPodSpec     struct {
+					MainContainer corev1.Container `json:"mainContainer"`
+				} `json:"extraPodSpec"`
+			} `json:"services"`
+		} `json:"spec"`
+		Status status `json:"status"`
+	}
+	g := graph{Object: object}
+	text, err := object.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	g.Spec.Env, g.Status = e.Spec.Envs, e.Status
+	for _, name := range slices.Sorted(maps.Keys(e.Spec.Services)) {
+		s := e.Spec.Services[name]
+		main := s.ExtraPodSpec.MainContainer
+		main.Name = mainContainer
+		main.Env = append(slices.DeleteFunc(s.Envs, func(v corev1.EnvVar) bool { return has(main.Env, v.Name) }), main.Env...)
+		if s.Resources.Limits.GPU != "" {
+			main.Resources.Limits = corev1.ResourceList{gpus: resource.MustParse(s.Resources.Limits.GPU)}
+		}
+		c := component{Name: name, Type: s.ComponentType, Replicas: s.Replicas}
+		c.PodTemplate.Annotations = maps.Clone(s.ExtraPodMetadata.Annotations)
+		maps.Copy(c.PodTemplate.Annotations, s.Annotations)
+		c.PodTemplate.Spec.Containers = []corev1.Container{main}
+		g.Spec.Components = append(g.Spec.Components, c)
+	}
 	return g, err
 }
 
@@ -155,7 +205,7 @@ func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.De
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: g.Object.GetNamespace(), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: g.Object.GetName(), UID: g.Object.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes,
+				APIVersion: g.Object.GetAPIVersion(), Kind: kind.Kind, Name: g.Object.GetName(), UID: g.Object.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes,
 			}},
 		},
 		Spec: appsv1.DeploymentSpec{

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,7 @@ const (
 // operator treats the DynamoGraphDeployments of [Namespace] as Dynamo's operator was seen to do.
 type operator struct {
 	client client.Client
+	kind   schema.GroupVersionKind
 	graphs map[types.UID]*notes // of the one goroutine that reconciles
 
 	running sync.WaitGroup
@@ -57,9 +59,9 @@ func (c *ControlPlane) Operator(t testing.TB) {
 	if err != nil {
 		t.Fatalf("the operator: %v", err)
 	}
-	o := &operator{client: c.client, graphs: map[types.UID]*notes{}}
+	o := &operator{client: c.client, kind: c.kind, graphs: map[types.UID]*notes{}}
 	watched := &unstructured.Unstructured{}
-	watched.SetGroupVersionKind(kind)
+	watched.SetGroupVersionKind(c.kind)
 	err = ctrl.NewControllerManagedBy(manager).For(watched).Owns(&appsv1.Deployment{}).WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(o)
 	if err != nil {
 		t.Fatalf("the operator: %v", err)
@@ -79,7 +81,7 @@ func (c *ControlPlane) Operator(t testing.TB) {
 // Reconcile brings one graph a step further, and tells how far it is. The manager calls it.
 func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
+	object.SetGroupVersionKind(o.kind)
 	if err := o.client.Get(ctx, request.NamespacedName, object); err != nil || object.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
