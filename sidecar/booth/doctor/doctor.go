@@ -200,6 +200,8 @@ type lane struct {
 	base      *url.URL // of the API
 	model     string   // that is asked for; "": the first one that is served
 	namespace string   // of its series in Prometheus
+	graph     string   // that its series are of, where another lane's is in the same namespace
+	beside    string   // the other lane's
 	workers   int      // that should serve; 0: not known
 	mode      api.Mode
 	seen      bool              // the load generator reaches it
@@ -222,9 +224,13 @@ func (e *exam) lanes() (all []lane) {
 			name: s.Name, base: &url.URL{}, model: s.Target.Model, workers: s.Target.Deployment.Workers,
 			mode: s.State.Mode, seen: s.Target.Reachable, namespace: e.conf("prometheus.namespace"),
 		}
+		if l.namespace == e.conf("twin.prometheus.namespace") {
+			l.graph, l.beside = e.graphs()
+		}
 		reached := cmp.Or(s.Target.Endpoint, s.Target.URL) + "/v1"
 		if s.Name == api.TwinLane {
 			l.namespace = e.conf("twin.prometheus.namespace")
+			l.graph, l.beside = l.beside, l.graph
 			l.reachAt(reached, e.conf("twin.target.url"))
 		} else {
 			l.reachAt(reached, e.conf("target.url"))
@@ -236,6 +242,12 @@ func (e *exam) lanes() (all []lane) {
 		all = append(all, l)
 	}
 	return all
+}
+
+// graphs are the DynamoGraphDeployments of the lane main and of the twin; "" where one is not known.
+func (e *exam) graphs() (main, twin string) {
+	return cmp.Or(e.conf("mode.kubernetes.name"), kubernetes.GraphOf(e.conf("target.url"))),
+		cmp.Or(e.conf("twin.mode.kubernetes.name"), kubernetes.GraphOf(e.conf("twin.target.url")))
 }
 
 // reachAt sets the address of a lane, which stays as it is where there is none. Where it is the one of the configuration,

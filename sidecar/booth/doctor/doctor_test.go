@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type world struct {
 	missing  string // name of a metric that nobody has
 	clock    time.Duration
 	requests atomic.Int32
+	asked    sync.Map // the queries of the Prometheus
 }
 
 func newWorld() *world {
@@ -123,6 +125,7 @@ func problem(rw http.ResponseWriter, code int, detail string) {
 
 // query answers with a sample of each worker, or of one page for what is not of the workers.
 func (w *world) query(rw http.ResponseWriter, text string) {
+	w.asked.Store(text, nil)
 	if text == "time()" {
 		fmt.Fprintf(rw, `{"data":{"resultType":"scalar","result":[0,"%.3f"]}}`, float64(time.Now().Add(w.clock).UnixMilli())/1000)
 		return
@@ -374,6 +377,17 @@ func TestTwin(t *testing.T) {
 	assert.Contains(t, said, "Target: ok: lane main: the router knows the caches")
 	assert.Contains(t, said, "Target: problem: lane twin: the router receives no KV events")
 	assert.Contains(t, said, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
+
+	w.status.Config["twin.prometheus.namespace"] = "dynamo"
+	w.status.Config["mode.kubernetes.name"], w.status.Config["twin.mode.kubernetes.name"] = "booth", "booth-twin"
+	examine(t, w, nil)
+	asked := ""
+	w.asked.Range(func(query, _ any) bool {
+		asked += query.(string)
+		return true
+	})
+	assert.Contains(t, asked, `{namespace="dynamo",pod=~"booth-.+",pod!~"booth-twin-.+"}`)
+	assert.Contains(t, asked, `{exported_namespace="dynamo",exported_pod=~"booth-twin-.+"}`)
 }
 
 // What names nothing is refused, without the value where that may hold a password.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,8 +200,8 @@ func (l lane) needs(e *exam) []needed {
 	in, selector, gpus := "", "", ""
 	if l.namespace != "" {
 		in = " in namespace " + l.namespace
-		selector = fmt.Sprintf("{namespace=%q}", l.namespace)
-		gpus = fmt.Sprintf("{exported_namespace=%q}", l.namespace)
+		selector = fmt.Sprintf("{namespace=%q%s}", l.namespace, l.pods("pod"))
+		gpus = fmt.Sprintf("{exported_namespace=%q%s}", l.namespace, l.pods("exported_pod"))
 	}
 	ofGPUs := []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} // of a GPU in MIG mode the latter alone
 	gpuAge := age(gpus, ofGPUs...)
@@ -213,6 +214,18 @@ func (l lane) needs(e *exam) []needed {
 		{l.of(e) + "the workers' series" + in, age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total", "trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"), max(1, l.workers), monitor + "; Dynamo's workers serve their metrics on DYN_SYSTEM_PORT", false},
 		{l.of(e) + "the DCGM GPU series" + in, gpuAge, 1, "GPU panels will be empty: let Prometheus scrape the DCGM exporter, without honorLabels", true},
 	}
+}
+
+// pods matches those of a lane's graph where another lane's is in the same namespace.
+func (l lane) pods(label string) string {
+	if l.graph == "" {
+		return ""
+	}
+	text := fmt.Sprintf(",%s=~%q", label, regexp.QuoteMeta(l.graph)+"-.+")
+	if strings.HasPrefix(l.beside, l.graph+"-") {
+		text += fmt.Sprintf(",%s!~%q", label, regexp.QuoteMeta(l.beside)+"-.+")
+	}
+	return text
 }
 
 // age is a query for the age of the first of these metrics that a page has.

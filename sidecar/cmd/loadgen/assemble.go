@@ -251,7 +251,8 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 // sourceOf is where the metrics of the cluster behind an address are.
 func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
-		return cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
+		p := conf.Prometheus
+		return cluster.NewPrometheus(p.URL, cluster.Within{Namespace: p.Namespace, Graph: p.Graph, Beside: p.Beside}, nil)
 	}
 	client, err := pagesClient(conf, address)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestImpossibleValuesOfPrometheus(t *testing.T) {
 			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[`+sample+`,`+sample+`]}}`,
 				queued[0], value, inflight[0], `[1,"12"]`)
 		}))
-		source, err := NewPrometheus(server.URL, "", server.Client())
+		source, err := NewPrometheus(server.URL, Within{}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		server.Close()
@@ -171,7 +171,7 @@ func FuzzAnswers(f *testing.F) {
 		client := &http.Client{Transport: answering(answer)}
 		direct, err := NewDirect("http://frontend:8000", nil, client)
 		require.NoError(t, err)
-		prometheus, err := NewPrometheus("http://prometheus:9090", "", client)
+		prometheus, err := NewPrometheus("http://prometheus:9090", Within{}, client)
 		require.NoError(t, err)
 		for _, source := range []Source{direct, prometheus} {
 			samples, err := source.Fetch(t.Context())

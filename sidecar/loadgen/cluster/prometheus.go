@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -22,28 +23,52 @@ import (
 // for concurrent use. What it reads is as old as the last scrape; a target that
 // a scrape does not reach any more vanishes with that scrape.
 type Prometheus struct {
-	client    *http.Client
-	url       string // of the API
-	wanted    string // the query for all that is wanted
-	namespace string
-	known     catalogue
-	address   string // for messages: without a password
+	client  *http.Client
+	url     string // of the API
+	wanted  string // the query for all that is wanted
+	within  Within
+	known   catalogue
+	address string // for messages: without a password
 
 	mu      sync.Mutex
 	targets targets
 }
 
-// NewPrometheus reads from the server at address. A namespace that is not empty
-// limits the reading to one Kubernetes namespace. A nil client means one without
+// Within says which of a Prometheus server's series are a cluster's; the zero value is all of them.
+type Within struct {
+	Namespace string // in Kubernetes
+	// Graph is the DynamoGraphDeployment, with whose name the names of its pods begin. It needs a namespace.
+	Graph string
+	// Beside is another one in that namespace, whose pods are left out: their names may begin with Graph, too.
+	Beside string
+}
+
+// matchers are those of the pods' labels, which may have a prefix; each begins with a comma.
+func (w Within) matchers(prefix string) string {
+	if w.Namespace == "" {
+		return ""
+	}
+	text := fmt.Sprintf(",%snamespace=%q", prefix, w.Namespace)
+	if w.Graph == "" {
+		return text
+	}
+	text += fmt.Sprintf(",%spod=~%q", prefix, regexp.QuoteMeta(w.Graph)+"-.+")
+	if strings.HasPrefix(w.Beside, w.Graph+"-") {
+		text += fmt.Sprintf(",%spod!~%q", prefix, regexp.QuoteMeta(w.Beside)+"-.+")
+	}
+	return text
+}
+
+// NewPrometheus reads from the server at address the series of a cluster. A nil client means one without
 // credentials. An address that is no URL gives an [api.FieldError].
-func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus, error) {
+func NewPrometheus(address string, within Within, client *http.Client) (*Prometheus, error) {
 	u, err := httpURL("cluster.prometheus_url", address)
 	if err != nil {
 		return nil, err
 	}
 	return &Prometheus{
 		client: bounded(client), url: u.JoinPath("api/v1").String(),
-		wanted: promQuery(namespace), namespace: namespace, address: u.Redacted(),
+		wanted: promQuery(within), within: within, address: u.Redacted(),
 	}, nil
 }
 
@@ -53,16 +78,14 @@ func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus,
 // honour the exporter's own labels renames it to exported_namespace. Prometheus'
 // "or" compares labels without the metric's name, so the series that it adds
 // never stand beside a series of the left side for the same GPU.
-func promQuery(namespace string) string {
-	names := strings.Join(wantedNames, "|")
-	all, ofEngines, within := fmt.Sprintf("{__name__=~%q}", names), strings.Join(running, "|"), ""
-	if namespace != "" {
-		within = fmt.Sprintf(",namespace=%q", namespace)
-		all = fmt.Sprintf("{__name__=~%q%s} or {__name__=~%q,exported_namespace=%q}",
-			names, within, strings.Join(gpuMetrics, "|"), namespace)
+func promQuery(within Within) string {
+	own := within.matchers("")
+	all := fmt.Sprintf("{__name__=~%q%s}", strings.Join(wantedNames, "|"), own)
+	if own != "" {
+		all += fmt.Sprintf(" or {__name__=~%q%s}", strings.Join(gpuMetrics, "|"), within.matchers("exported_"))
 	}
 	return fmt.Sprintf("%s or on(__name__, job, instance) (%s and on(job, instance) {__name__=~%q%s})", all,
-		processStart[0], ofEngines, within)
+		processStart[0], strings.Join(running, "|"), own)
 }
 
 // errNoneScraped is that of a server that answers, and has nothing of a cluster.
@@ -166,8 +189,11 @@ func seriesOf(text []byte) (string, model.LabelSet) {
 }
 
 func (p *Prometheus) where() string {
-	if p.namespace == "" {
+	switch w := p.within; {
+	case w.Namespace == "":
 		return ""
+	case w.Graph != "":
+		return fmt.Sprintf(" of %s in namespace %q", w.Graph, w.Namespace)
 	}
-	return fmt.Sprintf(" in namespace %q", p.namespace)
+	return fmt.Sprintf(" in namespace %q", p.within.Namespace)
 }

@@ -26,7 +26,7 @@ func TestURLs(t *testing.T) {
 		_, err = NewDirect("http://x", []string{raw}, nil)
 		require.ErrorAs(t, err, &field, raw)
 		require.Equal(t, "cluster.metrics_urls", field.Field)
-		_, err = NewPrometheus(raw, "", nil)
+		_, err = NewPrometheus(raw, Within{}, nil)
 		require.ErrorAs(t, err, &field, raw)
 		require.Equal(t, "cluster.prometheus_url", field.Field)
 		_, err = NewPinned(raw, api.SpeculationOff, nil, nil)
@@ -100,7 +100,7 @@ func TestPrometheusFailures(t *testing.T) {
 	}
 	for want, handler := range rows {
 		server := httptest.NewServer(handler)
-		source, err := NewPrometheus(server.URL, "booth", server.Client())
+		source, err := NewPrometheus(server.URL, Within{Namespace: "booth"}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		require.Empty(t, samples)
@@ -111,12 +111,13 @@ func TestPrometheusFailures(t *testing.T) {
 	}
 }
 
-// The one query asks for every metric, in one namespace if one is configured.
+// The one query asks for every metric, in one namespace and of one graph if they are configured. The graph beside one
+// may have a name that begins with its name.
 func TestPrometheusQuery(t *testing.T) {
-	all := promQuery("")
+	all := promQuery(Within{})
 	require.True(t, strings.HasPrefix(all, `{__name__=~"DCGM_FI_DEV_FB_FREE|`), all)
 	require.NotContains(t, all, "namespace")
-	one := promQuery(`a"b`)
+	one := promQuery(Within{Namespace: `a"b`})
 	require.Contains(t, one, `,namespace="a\"b"} or {__name__=~"DCGM_FI_DEV_GPU_UTIL|`)
 	require.Contains(t, one, `,exported_namespace="a\"b"} or on(__name__, job, instance) (process_start_time_seconds and `)
 	require.True(t, strings.HasSuffix(one, `,namespace="a\"b"})`), one)
@@ -128,18 +129,32 @@ func TestPrometheusQuery(t *testing.T) {
   process_start_time_seconds{namespace="b",job="j",instance="two"} 1
   process_start_time_seconds{namespace="a",job="j",instance="another"} 1
   DCGM_FI_DEV_GPU_UTIL{namespace="gpus",exported_namespace="a",job="d",instance="one"} 1
+  vllm:num_requests_running{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
+  vllm:num_requests_running{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
+  process_start_time_seconds{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
+  process_start_time_seconds{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
+  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-worker-0",job="d",instance="main"} 1
+  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-twin-worker-0",job="d",instance="twin"} 1
 `)
 	defer loaded.Close()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100, Timeout: time.Minute, Logger: promslog.NewNopLogger()})
-	for namespace, want := range map[string][]string{
-		"a": {"DCGM_FI_DEV_GPU_UTIL one", "process_start_time_seconds one", "vllm:num_requests_running one"},
-		"b": {"process_start_time_seconds two", "vllm:num_requests_running two"},
-		"": {
-			"DCGM_FI_DEV_GPU_UTIL one", "process_start_time_seconds one", "process_start_time_seconds two",
-			"vllm:num_requests_running one", "vllm:num_requests_running two",
-		},
+	of := func(instances ...string) (all []string) {
+		for _, each := range instances {
+			for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "process_start_time_seconds", "vllm:num_requests_running"} {
+				all = append(all, name+" "+each)
+			}
+		}
+		return all
+	}
+	for within, want := range map[Within][]string{
+		{Namespace: "a"}: of("one"),
+		{Namespace: "b"}: {"process_start_time_seconds two", "vllm:num_requests_running two"},
+		{Namespace: "c"}: of("main", "twin"),
+		{Namespace: "c", Graph: "booth", Beside: "booth-twin"}: of("main"),
+		{Namespace: "c", Graph: "booth-twin", Beside: "booth"}: of("twin"),
+		{}: append(of("one", "main", "twin"), "process_start_time_seconds two", "vllm:num_requests_running two"),
 	} {
-		query, err := engine.NewInstantQuery(t.Context(), loaded, nil, promQuery(namespace), time.Unix(0, 0))
+		query, err := engine.NewInstantQuery(t.Context(), loaded, nil, promQuery(within), time.Unix(0, 0))
 		require.NoError(t, err)
 		found, err := query.Exec(t.Context()).Vector()
 		require.NoError(t, err)
@@ -147,6 +162,6 @@ func TestPrometheusQuery(t *testing.T) {
 		for _, s := range found {
 			got = append(got, s.Metric.Get("__name__")+" "+s.Metric.Get("instance"))
 		}
-		require.ElementsMatch(t, want, got, namespace)
+		require.ElementsMatch(t, want, got, within)
 	}
 }

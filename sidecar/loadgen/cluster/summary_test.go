@@ -100,7 +100,7 @@ func query(t *testing.T, namespace string, targets scraped) []Sample {
 	t.Helper()
 	server := httptest.NewServer(targets)
 	defer server.Close()
-	source, err := NewPrometheus(server.URL, namespace, server.Client())
+	source, err := NewPrometheus(server.URL, Within{Namespace: namespace}, server.Client())
 	require.NoError(t, err)
 	samples, err := source.Fetch(t.Context())
 	require.NoError(t, err)

@@ -195,16 +195,17 @@ func (p *Prometheus) failingTargets(ctx context.Context) targets {
 
 // upQuery gives the failing targets, and one sample without labels where any target
 // has its health told at all. A DCGM exporter lies in a namespace of its own.
-func upQuery(namespace string) string {
-	if namespace == "" {
+func upQuery(within Within) string {
+	own := strings.TrimPrefix(within.matchers(""), ",")
+	if own == "" {
 		return "up == 0 or count(up)"
 	}
-	return fmt.Sprintf(`up{namespace=%q} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, namespace)
+	return fmt.Sprintf(`up{%s} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, own)
 }
 
 func (p *Prometheus) askTargets(ctx context.Context) targets {
 	found := targets{at: time.Now()}
-	told, err := p.query(ctx, upQuery(p.namespace))
+	told, err := p.query(ctx, upQuery(p.within))
 	if err != nil {
 		return found
 	}

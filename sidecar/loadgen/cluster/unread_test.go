@@ -94,7 +94,7 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 		}},
 	} {
 		server := httptest.NewServer(&row.server)
-		source, err := NewPrometheus(server.URL, row.namespace, server.Client())
+		source, err := NewPrometheus(server.URL, Within{Namespace: row.namespace}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func say(text *strings.Builder, name string, unread api.Unread) {
 func TestPrometheusHasNothing(t *testing.T) {
 	server := httptest.NewServer(&prometheusWith{healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")}})
 	defer server.Close()
-	source, err := NewPrometheus(server.URL, "", server.Client())
+	source, err := NewPrometheus(server.URL, Within{}, server.Client())
 	require.NoError(t, err)
 	w := NewWatcher(source, slog.New(slog.DiscardHandler))
 	require.Zero(t, w.read(t.Context(), history{}))
@@ -135,8 +135,8 @@ func TestPrometheusHasNothing(t *testing.T) {
 }
 
 func TestUpQuery(t *testing.T) {
-	require.Equal(t, "up == 0 or count(up)", upQuery(""))
-	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, upQuery(`a"b`))
+	require.Equal(t, "up == 0 or count(up)", upQuery(Within{}))
+	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, upQuery(Within{Namespace: `a"b`}))
 }
 
 // Where the pages are read directly, the configuration names those of the workers, or

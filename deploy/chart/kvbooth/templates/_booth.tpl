@@ -146,11 +146,11 @@ Secret's.
 {{- if $twin -}}
 {{- $_ := set $known "twin" (dict "target" (dict "url" (include "kvbooth.twin.url" .)) "mode" (dict "kubernetes" (dict "name" $twin "namespace" $namespace))) -}}
 {{- end -}}
-{{/* Two graphs in one namespace cannot be told apart in a Prometheus: each lane reads its own target then. */}}
-{{- if and (include "kvbooth.prometheus.url" .) (not $twin) -}}
+{{- if include "kvbooth.prometheus.url" . -}}
 {{- $prometheus := dict "url" (include "kvbooth.prometheus.url" .) -}}
 {{- if $graph -}}{{- $_ := set $prometheus "namespace" $namespace -}}{{- end -}}
 {{- $_ := set $known "prometheus" $prometheus -}}
+{{- if $twin -}}{{- $_ := set $known.twin "prometheus" (dict "namespace" $namespace) -}}{{- end -}}
 {{- end -}}
 {{- with include "kvbooth.members.config" . -}}{{- $_ := set $known "members" (fromYaml .) -}}{{- end -}}
 {{- $service := include "kvbooth.loadgen.name" . -}}

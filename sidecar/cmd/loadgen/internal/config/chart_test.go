@@ -78,6 +78,10 @@ func TestChart(t *testing.T) {
 				require.Equal(t, "kubernetes", conf.Mode.Driver)
 				require.NotEmpty(t, conf.Mode.Kubernetes.Name)
 			}
+			if twin := conf.ForTwin(); twin != nil {
+				require.Equal(t, "kvbooth", conf.Prometheus.Graph)
+				require.Equal(t, Prometheus{URL: conf.Prometheus.URL, Namespace: "kvbooth", Graph: "kvbooth-twin", Beside: "kvbooth"}, twin.Prometheus)
+			}
 			offered := slices.ContainsFunc(c.Options.Set, func(set string) bool { return strings.HasPrefix(set, "serving.variants=") })
 			if offered || slices.ContainsFunc(c.Options.Values, func(file string) bool { return file == "values-draft.yaml" || file == "values-eagle3.yaml" }) {
 				require.Contains(t, conf.Mode.Kubernetes.Variants, api.SpeculationDraft)

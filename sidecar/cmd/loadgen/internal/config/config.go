@@ -297,6 +297,8 @@ type Kubernetes struct {
 type Prometheus struct {
 	URL       string `form:"url" placeholder:"URL" help:"Prometheus to query for the cluster's metrics. Without it, metrics are scraped from the target itself."`
 	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to select its series in that Prometheus."`
+
+	Graph, Beside string `kong:"-"` // two DynamoGraphDeployments in that namespace: the lane's, and the other lane's
 }
 
 // Cluster says where metrics are where no Prometheus is.

@@ -148,6 +148,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	c.fillTwin()
+	c.fillGraphs()
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}

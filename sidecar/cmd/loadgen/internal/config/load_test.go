@@ -292,6 +292,9 @@ func TestTwin(t *testing.T) {
 	more := []string{"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b", "--cluster-metrics-urls=http://w"}
 	b = input{args: append(more, target, "--twin-prometheus-namespace=b")}.must(t).ForTwin()
 	require.Equal(t, Prometheus{URL: "http://p", Namespace: "b"}, b.Prometheus)
+	c = input{args: append(more, "--target-url=http://booth-frontend.a.svc:8000", "--twin-prometheus-namespace=a", "--twin-mode-kubernetes-name=booth-twin")}.must(t)
+	require.Equal(t, Prometheus{URL: "http://p", Namespace: "a", Graph: "booth", Beside: "booth-twin"}, c.Prometheus)
+	require.Equal(t, Prometheus{URL: "http://p", Namespace: "a", Graph: "booth-twin", Beside: "booth"}, c.ForTwin().Prometheus)
 	b = input{args: append(more, target, "--twin-cluster-metrics-urls=http://x,http://y")}.must(t).ForTwin()
 	require.Equal(t, Prometheus{}, b.Prometheus)
 	require.Equal(t, []string{"http://x", "http://y"}, b.Cluster.MetricsURLs)
@@ -393,7 +396,7 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000"},
 		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty"},
 		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace is required: the namespace of lane main's cluster, to tell its metrics from those of lane twin"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace, or leave it empty to scrape its target and twin.cluster.metrics_urls"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls"},
 		{args("--cluster-metrics-urls=no-target"), "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
 		{args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"), "twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
 		{args("--cluster-metrics-urls=no-targets,http://b"), "cluster.metrics_urls: no-targets,http://b is not allowed: a list, each an http:// or https:// URL with a host, without user, query or fragment, or no-target (from --cluster-metrics-urls)"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/kubernetes"
 )
 
 // Twin is a second target, that of the lane [api.TwinLane]. What it leaves empty is as the
@@ -51,7 +52,7 @@ type TwinKubernetes struct {
 // TwinPrometheus tells the twin's cluster from that of the lane main in the Prometheus of
 // [Prometheus].
 type TwinPrometheus struct {
-	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; must differ from prometheus.namespace. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
+	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; may be prometheus.namespace where both lanes' DynamoGraphDeployments are known by mode.kubernetes.name or their frontends' Services. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
 }
 
 // TwinCluster says where metrics of the twin's cluster are where no Prometheus is.
@@ -135,8 +136,21 @@ func (c *Config) ForTwin() *Config {
 	own.Prometheus = Prometheus{}
 	if t.Prometheus.Namespace != "" {
 		own.Prometheus = Prometheus{URL: c.Prometheus.URL, Namespace: t.Prometheus.Namespace}
+		if t.Prometheus.Namespace == c.Prometheus.Namespace {
+			own.Prometheus.Graph, own.Prometheus.Beside = own.graph(), c.graph()
+		}
 	}
 	return &own
+}
+
+// graph is the DynamoGraphDeployment behind the target, "" where neither its name nor the target's address tells it.
+func (c *Config) graph() string { return cmp.Or(c.Mode.Kubernetes.Name, kubernetes.GraphOf(c.Target.URL)) }
+
+// fillGraphs notes the DynamoGraphDeployments of both lanes where they share a namespace of one Prometheus.
+func (c *Config) fillGraphs() {
+	if own := c.ForTwin(); own != nil {
+		c.Prometheus.Graph, c.Prometheus.Beside = own.Prometheus.Beside, own.Prometheus.Graph
+	}
 }
 
 // or is a deployment with what it leaves out as another one has it.
@@ -191,8 +205,8 @@ func (c *Config) checkTwinMetrics() error {
 		return nil
 	case c.Prometheus.Namespace == "":
 		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to tell its metrics from those of lane twin")
-	case n == c.Prometheus.Namespace:
-		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace, or leave it empty to scrape its target and twin.cluster.metrics_urls")
+	case n == c.Prometheus.Namespace && (c.Prometheus.Graph == "" || c.Prometheus.Beside == "" || c.Prometheus.Graph == c.Prometheus.Beside):
+		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls")
 	}
 	return nil
 }
