@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 		{gateway, "image=x", "image: object is wanted, not string"},
 		{gateway, "gateway.tls.certificateRefs=x", "gateway.tls.certificateRefs: array is wanted, not string"},
 
-		{serving, "serving.dynamo.version=1.1.1", "allowed is 1.2 or later, the first with nvidia.com/v1beta1"},
+		{serving, "serving.dynamo.version=1.1.1", "allowed is 1.2 or later: older operators, such as that of the recorded runs (0.9.0)"},
 		{serving, "serving.dynamo.version=newest", "allowed is a version of Dynamo such as 1.6.1"},
 		{serving, "serving.speculation=eagle3", "Add -f values-eagle3.yaml"},
 		{serving, "serving.variants={draft}", `serving.variants is [draft] without serving.speculation "off"`},
@@ -48,6 +48,10 @@ func TestRefused(t *testing.T) {
 		{serving, "model.repo=Llama", "model.repo"},
 		{serving, "serving.engine=vllm,serving.engineOptions.x=1", "its flags go into serving.extraArgs"},
 		{serving, "serving.twin.enabled=true,serving.twin.name=kvbooth", "the name of the first graph"},
+		{serving, "serving.grove=false,serving.kaiQueue=booth", "need Grove"},
+		{serving, "serving.nodes=2", "serving.nodes is 2: allowed is a number by which serving.tensorParallel, 1, can be divided"},
+		{gateway, "loadgen.secrets.followup=key", "set loadgen.config.followup.url"},
+		{gateway, "loadgen.secrets.corpus=key", "set loadgen.config.corpus.s3.endpoint and loadgen.config.corpus.s3.bucket"},
 
 		{gateway, "loadgen.config.token_file=/tmp/none", "loadgen.config.token_file is the chart's"},
 		{gateway, "loadgen.config.listen=0.0.0.0:1", "loadgen.config.listen is the chart's"},

@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,55 @@ func TestMode(t *testing.T) {
 		}
 	}
 	assert.EqualValues(t, 2, at(t, all["DynamoGraphDeployment kvbooth-twin"].Object, "spec", "components", 1, "replicas"))
+}
+
+// The recorded demo's queue, workers of two nodes, end user, corpus and namespace are where they take effect.
+func TestRecordedDemo(t *testing.T) {
+	cases, err := Cases(root)
+	require.NoError(t, err)
+	c := cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == "the recorded demo" })]
+	c.Options.APIVersions = served
+	objects, _, err := Render(t.Context(), program, root, c.Options)
+	require.NoError(t, err)
+	graph := find(objects, GraphKind, "kvbooth", "kvbooth")
+	require.NotNil(t, graph)
+	assert.Equal(t, "booth", graph.GetAnnotations()["nvidia.com/kai-scheduler-queue"])
+	assert.EqualValues(t, 2, at(t, graph.Object, "spec", "components", 1, "multinode", "nodeCount"))
+	assert.EqualValues(t, "8", at(t, container(t, graph, 1), "resources", "limits", "nvidia.com/gpu"))
+	assert.NotContains(t, rendered(t)["DynamoGraphDeployment kvbooth"].GetAnnotations(), "nvidia.com/kai-scheduler-queue")
+
+	pods, err := Pods(objects, "kvbooth")
+	require.NoError(t, err)
+	secrets := map[string][]string{}
+	for _, p := range pods {
+		for _, e := range p.Template.Spec.Containers[0].Env {
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				secrets[p.Owner] = append(secrets[p.Owner], e.Name+"="+e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
+			}
+		}
+	}
+	assert.Equal(t, []string{
+		"LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key", "LOADGEN_CORPUS_S3_ACCESS_KEY=spaces/access-key", "LOADGEN_CORPUS_S3_SECRET_KEY=spaces/secret-key",
+	}, secrets["StatefulSet kvbooth-loadgen"])
+	assert.Contains(t, secrets["StatefulSet kvbooth-member"], "LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key")
+}
+
+// Dashboards begin with the namespace of the serving cluster, be they the app's or a sidecar's.
+func TestDashboardsNamespace(t *testing.T) {
+	for config, set := range map[string][]string{
+		"kvbooth-grafana-dashboards": {"serving.name=booth", "serving.namespace=dynamo-workload", "prometheus.create=true"},
+		"kvbooth-gtc-demo":           {"serving.name=booth", "grafana.namespace=dynamo-workload", "grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090"},
+	} {
+		objects, _, err := Render(t.Context(), program, root, Options{Set: set})
+		require.NoError(t, err)
+		for name, text := range configMap(t, objects, config) {
+			var dashboard map[string]any
+			require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
+			i := slices.IndexFunc(list(at(t, dashboard, "templating", "list")), func(v fields) bool { return v["name"] == "namespace" })
+			assert.Equal(t, map[string]any{"text": "dynamo-workload", "value": "dynamo-workload"}, at(t, dashboard, "templating", "list", i, "current"), name)
+		}
+	}
+	assert.Nil(t, rendered(t)["ConfigMap kvbooth-grafana-dashboards"], "all namespaces where no Prometheus is known")
 }
 
 // A roll-out asks for no GPU that nobody has, unless the values say that there are some.

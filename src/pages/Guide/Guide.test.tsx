@@ -333,7 +333,7 @@ describe('the search', () => {
   it('narrows as one types, and counts', async () => {
     await show();
     expect(count()).toHaveTextContent('20 of 20 questions');
-    await userEvent.type(search(), 'podclique');
+    await userEvent.type(search(), 'everybody');
     expect(count()).toHaveTextContent('1 of 20 questions, 0 of');
     expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
     expect(screen.getByText('No matching terms. Try fewer or different words.')).toBeInTheDocument();

@@ -66,10 +66,23 @@ http://{{ include "kvbooth.prometheus.name" . }}.{{ .Release.Namespace }}.svc:90
 {{/* The Secret with a token of the load generator's metrics, as JSON {secret, key}; {} where they are open. */}}
 {{- define "kvbooth.metrics.token" -}}
 {{- $found := dict -}}
-{{- range .Values.loadgen.secretEnv -}}
+{{- range include "kvbooth.loadgen.secretEnv" . | fromJsonArray -}}
 {{- if eq .name "LOADGEN_METRICS_TOKEN" -}}{{- $found = pick . "secret" "key" -}}{{- end -}}
 {{- end -}}
 {{- toJson $found -}}
+{{- end -}}
+
+{{/* The load generator's variables from Secrets, as a JSON list of {name, secret, key}. */}}
+{{- define "kvbooth.loadgen.secretEnv" -}}
+{{- $all := .Values.loadgen.secretEnv -}}
+{{- with .Values.loadgen.secrets.followup -}}
+{{- $all = append $all (dict "name" "LOADGEN_FOLLOWUP_API_KEY" "secret" . "key" "key") -}}
+{{- end -}}
+{{- with .Values.loadgen.secrets.corpus -}}
+{{- $all = append $all (dict "name" "LOADGEN_CORPUS_S3_ACCESS_KEY" "secret" . "key" "access-key") -}}
+{{- $all = append $all (dict "name" "LOADGEN_CORPUS_S3_SECRET_KEY" "secret" . "key" "secret-key") -}}
+{{- end -}}
+{{- toJson $all -}}
 {{- end -}}
 
 {{/* Variables from Secrets: (list {name, secret, key}). */}}
@@ -91,6 +104,27 @@ base64. `helm template` and a dry run, which cannot look, make another one each 
 {{- else -}}
 {{- randAlphaNum (int .length) | b64enc -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The namespace that dashboards begin with, "" for all. */}}
+{{- define "kvbooth.dashboards.namespace" -}}
+{{- if .Values.grafana.namespace -}}
+{{- .Values.grafana.namespace -}}
+{{- else if and (include "kvbooth.serving.name" .) (include "kvbooth.prometheus.url" .) -}}
+{{- include "kvbooth.serving.namespace" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A dashboard that begins with that namespace: (dict "root" $ "content" JSON). */}}
+{{- define "kvbooth.dashboard" -}}
+{{- $dashboard := toString .content | fromJson -}}
+{{- $ns := include "kvbooth.dashboards.namespace" .root -}}
+{{- if $ns -}}
+{{- range $dashboard.templating.list -}}
+{{- if eq (toString .name) "namespace" -}}{{- $_ := set . "current" (dict "text" $ns "value" $ns) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $dashboard -}}
 {{- end -}}
 
 {{/* What the chart's own Dynamo is, as the screens name it and comparisons hold it against recorded results. */}}
@@ -212,6 +246,13 @@ whichever parts are on.
 {{- end -}}
 {{- if hasKey .Values.loadgen.files "loadgen.yaml" -}}
 {{- fail "loadgen.files has loadgen.yaml, which is made of loadgen.config: set its fields there" -}}
+{{- end -}}
+{{- $config := .Values.loadgen.config -}}
+{{- if and .Values.loadgen.secrets.followup (not (dig "followup" "url" "" $config)) -}}
+{{- fail "loadgen.secrets.followup is the key of a server that is not named: set loadgen.config.followup.url" -}}
+{{- end -}}
+{{- if and .Values.loadgen.secrets.corpus (not (dig "corpus" "s3" "bucket" "" $config)) -}}
+{{- fail "loadgen.secrets.corpus has the keys of a bucket that is not named: set loadgen.config.corpus.s3.endpoint and loadgen.config.corpus.s3.bucket" -}}
 {{- end -}}
 {{- if and .Values.prometheus.create .Values.prometheus.url -}}
 {{- fail "prometheus.create and prometheus.url are both set: leave out the URL, or use the Prometheus that is there" -}}

@@ -194,7 +194,7 @@ told; empty where there is no graph, and where the chart is rendered without a c
 {{- fail (printf "serving.dynamo.version is %q: allowed is a version of Dynamo such as 1.6.1" $s.dynamo.version) -}}
 {{- end -}}
 {{- if lt (include "kvbooth.dynamo.number" . | int) 1002 -}}
-{{- fail (printf "serving.dynamo.version is %s: allowed is 1.2 or later, the first with nvidia.com/v1beta1. An older Dynamo that is there can be used with serving.create=false" $s.dynamo.version) -}}
+{{- fail (printf "serving.dynamo.version is %s: allowed is 1.2 or later: older operators, such as that of the recorded runs (0.9.0), do not know nvidia.com/v1beta1, which the chart writes. Deploy such a Dynamo with its own files, and use it with serving.create=false: the load generator switches it, too" $s.dynamo.version) -}}
 {{- end -}}
 {{- if and .Capabilities.APIVersions (not (.Capabilities.APIVersions.Has "nvidia.com/v1beta1/DynamoGraphDeployment")) (.Capabilities.APIVersions.Has "nvidia.com/v1alpha1/DynamoGraphDeployment") -}}
 {{- fail "the cluster knows DynamoGraphDeployment as nvidia.com/v1alpha1 only: install Dynamo's platform 1.2 or later, which has v1beta1, or set serving.create=false and use the Dynamo that is there" -}}
@@ -216,6 +216,12 @@ told; empty where there is no graph, and where the chart is rendered without a c
 {{- if has .name (list "DYN_ROUTER_MODE" "DYN_KV_CACHE_BLOCK_SIZE" "KVBOOTH_SPECULATION" "KVBOOTH_ROLLOUT") -}}
 {{- fail (printf "serving.env has %s, which the chart sets itself: use serving.mode, serving.blockSize or serving.speculation" .name) -}}
 {{- end -}}
+{{- end -}}
+{{- if mod (int $s.tensorParallel) (int $s.nodes) -}}
+{{- fail (printf "serving.nodes is %d: allowed is a number by which serving.tensorParallel, %d, can be divided" (int $s.nodes) (int $s.tensorParallel)) -}}
+{{- end -}}
+{{- if and (not $s.grove) (or $s.kaiQueue (gt (int $s.nodes) 1)) -}}
+{{- fail "serving.kaiQueue and serving.nodes need Grove: set serving.grove to true, or leave them out" -}}
 {{- end -}}
 {{- $names := list (include "kvbooth.serving.name" .) (include "kvbooth.twin.name" .) -}}
 {{- if eq (index $names 0) (index $names 1) -}}
@@ -269,6 +275,9 @@ metadata:
   labels: {{ include "kvbooth.labels" (dict "root" $ "component" .component) | nindent 4 }}
   annotations:
     nvidia.com/enable-grove: {{ $s.grove | quote }}
+    {{- with $s.kaiQueue }}
+    nvidia.com/kai-scheduler-queue: {{ . | quote }}
+    {{- end }}
 spec:
   backendFramework: {{ $s.engine }}
   env:
@@ -313,6 +322,9 @@ spec:
     - name: Worker
       type: worker
       replicas: {{ .workers }}
+      {{- if gt (int $s.nodes) 1 }}
+      multinode: {nodeCount: {{ int $s.nodes }}}
+      {{- end }}
       {{- if $s.worker.image }}
       runtimeVersionOverride: {{ include "kvbooth.dynamo.release" $ | quote }}
       {{- end }}
@@ -334,7 +346,7 @@ spec:
               command: [python3, -m, dynamo.{{ $s.engine }}]
               {{- include "kvbooth.worker.variant" (dict "root" $ "speculation" $speculation) | nindent 14 }}
               resources:
-                {{- $gpu := dict "nvidia.com/gpu" (int $s.tensorParallel | toString) }}
+                {{- $gpu := dict "nvidia.com/gpu" (div (int $s.tensorParallel) (int $s.nodes) | toString) }}
                 {{- toYaml (dict "limits" (merge (dict) $gpu $s.worker.resources.limits) "requests" (merge (dict) $gpu $s.worker.resources.requests)) | nindent 16 }}
               securityContext: {{ include "kvbooth.dynamo.containerSecurity" $ | nindent 16 }}
               volumeMounts:

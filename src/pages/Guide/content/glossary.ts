@@ -173,7 +173,8 @@ const own: Term[] = [
   {
     id: 'kai',
     term: 'KAI Scheduler',
-    text: 'Gang scheduling: places a group of pods on GPUs all at once or not at all.',
+    also: 'gang queue',
+    text: 'A Kubernetes scheduler with queues and gang scheduling: it places a group of pods on GPUs all at once or not at all. Dynamo’s operator uses it for Grove’s pods; an annotation of the DynamoGraphDeployment names the queue.',
   },
   {
     id: 'kv-aware',
@@ -249,6 +250,18 @@ const own: Term[] = [
     term: 'Phase',
     also: '1 2 3a 3b story',
     text: 'A stage of the demonstration: round-robin, KV-aware, KV-aware with a draft model, KV-aware with EAGLE-3. Each changes one thing.',
+  },
+  {
+    id: 'podclique',
+    term: 'PodClique',
+    also: 'grove',
+    text: 'Grove’s group of pods with one role, such as frontend, worker or leader, with its own replicas and resources.',
+  },
+  {
+    id: 'podclique-scaling-group',
+    term: 'PodCliqueScalingGroup',
+    also: 'grove multinode leader worker',
+    text: 'PodCliques that Grove scales and schedules as one, since none is of use without the others: the pods of a worker on several nodes.',
   },
   { id: 'planner', term: 'Planner', text: 'The Dynamo component that adds and removes workers as load changes.' },
   {
