@@ -275,11 +275,27 @@ type Target struct {
 	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
 	Model      string     `json:"model,omitempty"`    // empty until the target told it
 	Deployment Deployment `json:"deployment"`
+	Features   []Feature  `json:"features,omitempty"` // those that the cluster's own description tells of
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
 	Notices    []string   `json:"notices,omitempty"` // what is odd about its answers, though it serves
 	Probes     int64      `json:"probes"`            // requests of no turn: what it supports, whether it serves
 }
+
+// Feature is one of Dynamo's that a deployment uses, or does not use.
+type Feature struct {
+	Name     string `json:"name"` // one of the constants below
+	InUse    bool   `json:"in_use"`
+	Evidence string `json:"evidence"` // a sentence that says what was read, and where
+}
+
+// The names of features.
+const (
+	FeatureDisaggregated = "disaggregated"
+	FeatureKVBM          = "kvbm"
+	FeatureNIXL          = "nixl"
+	FeaturePlanner       = "planner"
+)
 
 // ModeState is a routing mode with the speculation that goes with it.
 type ModeState struct {

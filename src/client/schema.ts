@@ -997,6 +997,8 @@ export interface components {
             /** @description absent until the target told it */
             model?: string;
             deployment: components["schemas"]["Deployment"];
+            /** @description what the cluster's own description tells of; what is absent is not known */
+            features?: components["schemas"]["Feature"][];
             reachable: boolean;
             /** @description why turns are failing, and what to do */
             problem?: string;
@@ -1007,6 +1009,14 @@ export interface components {
              * @description requests that belong to no turn: what it supports, whether it serves
              */
             probes: number;
+        };
+        /** @description A feature of Dynamo that the deployment uses, or does not use. */
+        Feature: {
+            /** @enum {string} */
+            name: "disaggregated" | "kvbm" | "nixl" | "planner";
+            in_use: boolean;
+            /** @description a sentence that says what was read, and where */
+            evidence: string;
         };
         /** @description A routing mode with the speculation that goes with it. */
         ModeState: {

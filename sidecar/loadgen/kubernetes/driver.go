@@ -27,6 +27,7 @@ var (
 	_ workload.Driver     = (*Driver)(nil)
 	_ workload.Teller     = (*Driver)(nil)
 	_ workload.Attributor = (*Driver)(nil)
+	_ workload.Describer  = (*Driver)(nil)
 )
 
 const (
@@ -70,6 +71,8 @@ type Driver struct {
 	mu    sync.Mutex
 	name  string // once it is known
 	known found  // what Current found last
+
+	features []api.Feature // of the object as it was read last
 }
 
 // found is the mode that a version of the object was found in.
@@ -371,7 +374,13 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 	if err != nil {
 		return nil, d.explain(err, "get", name)
 	}
-	return readGraph(u)
+	g, err := readGraph(u)
+	if err == nil {
+		d.mu.Lock()
+		d.features = g.features()
+		d.mu.Unlock()
+	}
+	return g, err
 }
 
 // inVersions makes a call in the latest version of [Versions] that the cluster serves.

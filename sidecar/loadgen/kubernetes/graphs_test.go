@@ -264,6 +264,45 @@ func TestHeldGPUs(t *testing.T) {
 	}
 }
 
+// TestFeatures reads them from types, arguments and variables; what is not told is left out.
+func TestFeatures(t *testing.T) {
+	worker := func(kind, container string) string {
+		return "  - {name: w, type: " + kind + ", podTemplate: {spec: {containers: [{name: main, " + container + "}]}}}"
+	}
+	read := func(text string) string {
+		r := newReplay(t, object(t, text))
+		d := r.driver(t.Context(), nil)
+		require.Nil(t, d.Features())
+		_, err := d.graph(t.Context())
+		require.NoError(t, err)
+		var all []string
+		for _, f := range d.Features() {
+			require.Contains(t, f.Evidence, "DynamoGraphDeployment default/booth has ")
+			all = append(all, fmt.Sprintf("%s=%t", f.Name, f.InUse))
+		}
+		return strings.Join(all, " ")
+	}
+	const aggregated = "planner=false disaggregated=false "
+	for text, want := range map[string]string{
+		worker("worker", "args: [--model-path, llama]"):                                     aggregated + "kvbm=false nixl=false",
+		worker("worker", "args: ['--connector=kvbm']"):                                      aggregated + "kvbm=true nixl=false",
+		worker("worker", "args: [--connector, kvbm, nixl]"):                                 aggregated + "kvbm=true nixl=true",
+		worker("worker", "env: [{name: DYN_KVBM_CPU_CACHE_GB, value: '20'}]"):               aggregated + "kvbm=true nixl=false",
+		worker("worker", "env: [{name: DYN_CONNECTOR, value: nixl}]"):                       aggregated + "kvbm=false nixl=true",
+		worker("worker", `args: ["--kv-transfer-config={'kv_connector':'NixlConnector'}"]`): aggregated + "kvbm=false nixl=true",
+		worker("worker", "args: [--extra-engine-args, engine.yaml]"):                        "planner=false disaggregated=false",
+		worker("decode", "args: [--model-path, llama]"):                                     "planner=false disaggregated=true kvbm=false",
+		worker("worker", "args: [--disaggregation-mode, prefill]"):                          "planner=false disaggregated=true kvbm=false",
+		"  - {name: p, type: planner, podTemplate: {spec: {containers: [{name: main}]}}}":   "planner=true",
+	} {
+		require.Equal(t, want, read(graphOf(text)), text)
+	}
+	o := earlierBooth("graph", "kv")
+	earlier, err := o.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, aggregated+"kvbm=false", read(string(earlier)), "NIXL is the standard of some workers")
+}
+
 // TestPatchesOfTheEarlierVersion writes variants and modes where v1alpha1 has them, found by labels.
 func TestPatchesOfTheEarlierVersion(t *testing.T) {
 	r := newReplay(t, earlierBooth("container", "kv"))

@@ -109,6 +109,9 @@ func (r *reading) shownTarget() api.Target {
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {
 		t.Kind = api.TargetSimulated
 	}
+	if d, ok := r.opts.Driver.(workload.Describer); ok {
+		t.Features = d.Features()
+	}
 	if c, ok := r.opts.Client.(Redirected); ok {
 		t.Endpoint = c.Endpoint()
 	}

@@ -48,6 +48,12 @@ type Attributor interface {
 	Author(ctx context.Context) string
 }
 
+// Describer is a Driver whose cluster's description tells what the deployment uses.
+type Describer interface {
+	// Features are those that it told of last; nil before its first answer. They must not be written to.
+	Features() []api.Feature
+}
+
 // Simulator is a Driver whose cluster is simulated.
 type Simulator interface {
 	// Simulation is what the cluster told last of itself, nil before its first answer.

@@ -155,6 +155,15 @@ describe('usage', () => {
     expect(usage('disaggregated', lane, 'dynamo')).toMatchObject({ is });
   });
 
+  it.each([
+    ['kvbm', true, 'yes'],
+    ['planner', false, 'no'],
+  ] as const)('of %s is what the deployment tells', (name, in_use, is) => {
+    const features = [{ name, in_use, evidence: 'DynamoGraphDeployment a/b has it.' }];
+    expect(usage(name, laneOn(3, { target: { features } }), 'dynamo')).toEqual({ is, why: features[0].evidence });
+    expect(usage('nixl', laneOn(3, { target: { features } }), 'dynamo')).toMatchObject({ is: 'unknown' });
+  });
+
   it('is not known of a target that cannot be reached', () => {
     expect(usage('kv-routing', laneOn(3, { target: { reachable: false } }), 'dynamo')).toMatchObject({
       is: 'unknown',

@@ -133,6 +133,10 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
   if (id === 'disaggregated' && serving === 'disaggregated') {
     return { is: 'yes', why: 'The deployment is configured as disaggregated.' };
   }
+  const told = lane.target.features?.find(({ name }) => name === id);
+  if (told) {
+    return { is: told.in_use ? 'yes' : 'no', why: told.evidence };
+  }
   return { is: 'unknown', why: 'The target does not report it.' };
 }
 

@@ -144,7 +144,9 @@ func (c *Config) ForTwin() *Config {
 }
 
 // graph is the DynamoGraphDeployment behind the target, "" where neither its name nor the target's address tells it.
-func (c *Config) graph() string { return cmp.Or(c.Mode.Kubernetes.Name, kubernetes.GraphOf(c.Target.URL)) }
+func (c *Config) graph() string {
+	return cmp.Or(c.Mode.Kubernetes.Name, kubernetes.GraphOf(c.Target.URL))
+}
 
 // fillGraphs notes the DynamoGraphDeployments of both lanes where they share a namespace of one Prometheus.
 func (c *Config) fillGraphs() {
