@@ -134,7 +134,8 @@ func (v *watch) missing(g *graph, all []corev1.Pod) string {
 	switch {
 	case status.ObservedGeneration < g.Generation:
 		return v.slow("waiting for Dynamo's operator to take up the change")
-	case v.want.restart != "" && g.version == Graphs && (status.Restart.ObservedID != v.want.restart || status.Restart.Phase != "Completed"):
+	case v.want.restart != "" && g.version == Graphs &&
+		(status.Restart.ObservedID != v.want.restart || status.Restart.Phase != "Completed"):
 		return progress
 	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted,
 		func(p corev1.Pod) bool { return !PodReady(p) }):

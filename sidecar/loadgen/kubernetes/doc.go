@@ -8,8 +8,8 @@
 // switches, from where, to where and until when: a load generator that was killed in the
 // middle finds it and goes on, and a second one keeps its hands off.
 //
-// Operators before Dynamo 1.2 serve the object as nvidia.com/v1alpha1 alone, in which components are a map and a restart
-// cannot be asked for: a variable of all components with a new value takes its place.
+// Operators before Dynamo 1.2 serve the object as nvidia.com/v1alpha1 alone, in which components are a
+// map and a restart cannot be asked for: a variable of all components with a new value takes its place.
 //
 // The operator's status alone does not say that a switch is done: for a moment it describes
 // the generation before, under Grove it is Ready too early, and after a roll-back its phase is

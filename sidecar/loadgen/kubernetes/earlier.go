@@ -133,9 +133,9 @@ func (s service) component(name string) (component, error) {
 	c.PodTemplate.Spec = extra.PodSpec
 	c.PodTemplate.Spec.Containers = append([]corev1.Container{main}, extra.Containers...)
 	for _, m := range s.VolumeMounts {
-		c.PodTemplate.Spec.Volumes = append(c.PodTemplate.Spec.Volumes, corev1.Volume{Name: m.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Name},
-		}})
+		v := corev1.Volume{Name: m.Name}
+		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Name}
+		c.PodTemplate.Spec.Volumes = append(c.PodTemplate.Spec.Volumes, v)
 	}
 	return c, nil
 }
