@@ -130,8 +130,8 @@ func kpi(lane string, m message) *data.Frame {
 var turnColumns = func() (columns []column[laneView]) {
 	for _, turn := range []string{"1", "2", "3", "4", "5", "6+"} {
 		name := "turn_" + strings.Replace(turn, "+", "_plus", 1)
-		find := func(l *api.LaneSnapshot) (t api.TurnTTFT) {
-			if i := slices.IndexFunc(l.TTFTByTurn, func(t api.TurnTTFT) bool { return t.Turn == turn }); i >= 0 {
+		find := func(l *api.LaneSnapshot) (t api.TurnFigures) {
+			if i := slices.IndexFunc(l.TTFTByTurn, func(t api.TurnFigures) bool { return t.Turn == turn }); i >= 0 {
 				t = l.TTFTByTurn[i]
 			}
 			return t

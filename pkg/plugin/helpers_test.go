@@ -203,7 +203,7 @@ func sample() api.Snapshot {
 			},
 			Window:     api.Window{RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: ptr(.01), Awaiting: api.Awaiting{N: 3, OldestSeconds: .4}},
 			Totals:     api.Totals{OK: 900, Errors: 9},
-			TTFTByTurn: []api.TurnTTFT{{Turn: "1", P50: ptr(.5), P95: ptr(.7), N: 20}, {Turn: "6+", P50: ptr(.2), N: 2}},
+			TTFTByTurn: []api.TurnFigures{{Turn: "1", P50: ptr(.5), P95: ptr(.7), N: 20}, {Turn: "6+", P50: ptr(.2), N: 2}},
 			KV:         api.KV{HitRatio: ptr(.72), PredictedRatio: ptr(.75)},
 			Cluster: api.Cluster{Available: true, Queued: ptr(0.), Inflight: ptr(117.), Workers: []api.Worker{
 				{Name: "dynamo-worker-2", Inflight: ptr(60.), GPUs: []api.GPU{gpu(.5), gpu(.7)}},

@@ -218,15 +218,15 @@ type Snapshot struct {
 
 // LaneSnapshot is one lane's part of a [Snapshot].
 type LaneSnapshot struct {
-	Name       string     `json:"name"`
-	Target     Target     `json:"target"`
-	State      State      `json:"state"`
-	Window     Window     `json:"window"`
-	Totals     Totals     `json:"totals"`
-	TTFTByTurn []TurnTTFT `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
-	KV         KV         `json:"kv"`
-	Cluster    Cluster    `json:"cluster"`
-	Baseline   Comparison `json:"baseline"`
+	Name       string        `json:"name"`
+	Target     Target        `json:"target"`
+	State      State         `json:"state"`
+	Window     Window        `json:"window"`
+	Totals     Totals        `json:"totals"`
+	TTFTByTurn []TurnFigures `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
+	KV         KV            `json:"kv"`
+	Cluster    Cluster       `json:"cluster"`
+	Baseline   Comparison    `json:"baseline"`
 	// SharedWorkers are those that serve another lane, too: the lanes disturb each other,
 	// and no figure says what either could serve alone.
 	SharedWorkers []string `json:"shared_workers,omitempty"`
@@ -406,6 +406,7 @@ type Window struct {
 	// FirstAnswer is the time to the first token after the reasoning, of the turns that had both;
 	// nil where none had.
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
+	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those that told them
 }
 
 // Awaiting describes the turns that still wait for their first token.
@@ -430,12 +431,17 @@ type Totals struct {
 	LostTurns     int64                `json:"lost_turns"`               // finished turns that could not be stored
 }
 
-// TurnTTFT is the TTFT of the turns with one number.
-type TurnTTFT struct {
-	Turn string   `json:"turn"` // 1 to 5, or 6+
-	P50  *float64 `json:"p50,omitempty"`
-	P95  *float64 `json:"p95,omitempty"`
-	N    int      `json:"n"`
+// TurnFigures are the figures of the turns that have one number in their conversation and ended well.
+type TurnFigures struct {
+	Turn       string   `json:"turn"`          // 1 to 5, or 6+
+	P50        *float64 `json:"p50,omitempty"` // of TTFT
+	P95        *float64 `json:"p95,omitempty"` // of TTFT
+	N          int      `json:"n"`             // turns with a TTFT
+	LatencyP50 *float64 `json:"latency_p50,omitempty"`
+	LatencyP95 *float64 `json:"latency_p95,omitempty"`
+	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns that told them
+	InputP95   *float64 `json:"input_p95,omitempty"`
+	OutputMean *float64 `json:"output_mean,omitempty"` // tokens
 }
 
 // KV is the share of prompt tokens that came from a KV cache over the last 60 s.

@@ -953,7 +953,7 @@ export interface components {
             window: components["schemas"]["Window"];
             totals: components["schemas"]["Totals"];
             /** @description of the last 60 s, turn numbers ascending, "6+" last */
-            ttft_by_turn: components["schemas"]["TurnTTFT"][];
+            ttft_by_turn: components["schemas"]["TurnFigures"][];
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
@@ -1147,6 +1147,8 @@ export interface components {
             awaiting: components["schemas"]["Awaiting"];
             /** @description the time to the first token after the reasoning, of the turns that had both */
             first_answer?: components["schemas"]["Quantiles"];
+            /** @description prompt tokens of a turn, of those that told them */
+            input_p95?: number;
         };
         /** @description The turns that still wait for their first token. */
         Awaiting: {
@@ -1194,13 +1196,23 @@ export interface components {
              */
             lost_turns: number;
         };
-        /** @description The TTFT of the turns with one number. */
-        TurnTTFT: {
+        /** @description The figures of the turns that have one number in their conversation and ended well. */
+        TurnFigures: {
             /** @description 1 to 5, or 6+ */
             turn: string;
+            /** @description of TTFT */
             p50?: number;
+            /** @description of TTFT */
             p95?: number;
+            /** @description turns with a TTFT */
             n: number;
+            latency_p50?: number;
+            latency_p95?: number;
+            /** @description prompt tokens, of the turns that told them */
+            input_mean?: number;
+            input_p95?: number;
+            /** @description tokens */
+            output_mean?: number;
         };
         /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
         KV: {

@@ -14,7 +14,7 @@ type tally struct {
 	slo                 api.SLO
 	span                time.Duration // how far it reaches back at most
 	now, from           time.Duration // since the window's start; what ended at from is not in the rates
-	byTurn              [len(turnLabels)][]float64
+	byTurn              [len(turnLabels)]turnValues
 	ttft, tpot, latency measured
 	firstAnswer         measured
 	unknownTTFT         int // whole turns without a token that was seen
@@ -78,9 +78,7 @@ func (t *tally) addWhole(one *turn) {
 	if one.meets(t.slo) {
 		t.SLOMet++
 	}
-	if i := turnIndex(one.Turn); defined(one.TTFT) {
-		t.byTurn[i] = append(t.byTurn[i], one.TTFT)
-	}
+	t.byTurn[turnIndex(one.Turn)].add(one)
 	batch := t.batch(one.ended)
 	t.ttft.add(batch, one.TTFT)
 	t.tpot.add(batch, one.TPOT)
@@ -124,7 +122,7 @@ func (t *tally) report() Report {
 	r.Window.ErrorRatio = ratio(int64(r.Errors), int64(r.OK+r.Errors))
 	r.Window.GoodputRatio = ratio(int64(r.SLOMet), int64(r.OK+r.Errors))
 	r.HitRatio = ratio(r.CachedTokens, int64(addUp(t.hits.whole)))
-	r.TTFTByTurn = t.rows()
+	r.TTFTByTurn, r.Window.InputP95 = t.rows()
 	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
 	r.Window.Metrics = api.Metrics{
 		TTFT: t.ttft.summarise(r.Batched), TPOT: t.tpot.summarise(r.Batched),
@@ -160,15 +158,44 @@ func (t *tally) meanTurn() float64 {
 	return total / float64(n)
 }
 
-func (t *tally) rows() []api.TurnTTFT {
-	rows := []api.TurnTTFT{}
-	for i, values := range t.byTurn {
-		if len(values) > 0 {
-			q := quantiles(values)
-			rows = append(rows, api.TurnTTFT{Turn: turnLabels[i], P50: q.P50, P95: q.P95, N: q.N})
-		}
+// turnValues are what the whole turns with one number had, of each that was known.
+type turnValues struct {
+	ttft, latency, input []float64
+	turns, output        int
+}
+
+func (v *turnValues) add(one *turn) {
+	if defined(one.TTFT) {
+		v.ttft = append(v.ttft, one.TTFT)
 	}
-	return rows
+	if defined(one.Latency) {
+		v.latency = append(v.latency, one.Latency)
+	}
+	if one.PromptTokens > 0 {
+		v.input = append(v.input, float64(one.PromptTokens))
+	}
+	v.turns++
+	v.output += one.OutputTokens
+}
+
+// rows are the figures of each turn that occurred, and the p95 of the input of all.
+func (t *tally) rows() ([]api.TurnFigures, *float64) {
+	rows, inputs := []api.TurnFigures{}, []float64(nil)
+	for i, v := range t.byTurn {
+		if v.turns == 0 {
+			continue
+		}
+		ttft, latency, input := quantiles(v.ttft), quantiles(v.latency), quantiles(v.input)
+		row := api.TurnFigures{
+			Turn: turnLabels[i], P50: ttft.P50, P95: ttft.P95, N: ttft.N, LatencyP50: latency.P50, LatencyP95: latency.P95,
+			InputP95: input.P95, OutputMean: new(float64(v.output) / float64(v.turns)),
+		}
+		if input.Shape != nil {
+			row.InputMean = &input.Shape.Mean
+		}
+		rows, inputs = append(rows, row), append(inputs, v.input...)
+	}
+	return rows, quantiles(inputs).P95
 }
 
 func addUp(parts [batches]float64) float64 {

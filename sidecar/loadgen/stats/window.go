@@ -87,7 +87,7 @@ type Report struct {
 	// Window is complete but for Awaiting. Its OutputTokensPerSecond counts
 	// tokens by the end of their turn; [Meter] counts them as they arrive.
 	Window     api.Window
-	TTFTByTurn []api.TurnTTFT // turns that occurred, ascending
+	TTFTByTurn []api.TurnFigures // turns that occurred, ascending
 
 	OK, Errors, Cancelled int
 	SLOMet                int // good turns: whole, and within both objectives

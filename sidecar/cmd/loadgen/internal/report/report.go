@@ -74,7 +74,7 @@ type Report struct {
 	KVHitRatio            Value          `json:"kv_hit_ratio"`
 	ErrorRatio            *float64       `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64       `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
-	TTFTByTurn            []api.TurnTTFT `json:"ttft_by_turn"`
+	TTFTByTurn            []api.TurnFigures `json:"ttft_by_turn"`
 	Errors                []ErrorClass   `json:"errors"` // most frequent first
 	SLO                   []Objective    `json:"slo"`
 	Client                Client         `json:"client"`
