@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Benchmark } from '../../components/Benchmark';
+import { ByTurn } from '../../components/ByTurn';
 import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
 import { ImportButton } from '../../components/ImportBaseline';
@@ -16,7 +17,7 @@ import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { HistoryExport } from './HistoryExport';
 
-/** The main view: live against recorded, key figures, the recorded results, what serves, and who holds the conversations where others do. */
+/** The main view: live against recorded, key figures, TTFT by turn, the recorded results, what serves, and who holds the conversations where others do. */
 export default function Dashboard() {
   const styles = useStyles2(getStyles);
   const comparison = useChoice('compare');
@@ -39,6 +40,12 @@ export default function Dashboard() {
         actions={<HistoryExport />}
       >
         <Kpis lane={LANE} />
+      </Section>
+      <Section
+        title="TTFT by turn"
+        info="Time to first token of the first turn of a conversation, the second and so on, over the last 60 seconds, measured by the load generator, with the tokens and latencies of each. Every turn sends the whole conversation again, so the input grows; where requests go to the worker that has it cached, TTFT falls after the first turn all the same."
+      >
+        <ByTurn lane={LANE} />
       </Section>
       <Section
         title="Recorded benchmark"

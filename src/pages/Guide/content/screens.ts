@@ -43,7 +43,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'TTFT by turn',
-        text: 'Time to first token in the first, second, third turn and so on, over the last 60 s. When requests go where their cache is, the bars get shorter to the right.',
+        text: 'Time to first token in the first, second, third turn and so on, over the last 60 s, with input and output tokens and latency. When requests go where their cache is, the line falls after the first turn although the input grows.',
       },
       {
         name: 'Recorded benchmark',

@@ -1,0 +1,86 @@
+import React from 'react';
+
+import { useLive, type LaneSnapshot } from '../../client';
+import { milliseconds, number, seconds } from '../../lib/format';
+import { lastSnapshot } from '../../lib/known';
+import { CurveFigure, Curves } from '../Curve';
+import { DataTable } from '../DataTable';
+import { timesOf, TurnCurve } from './TurnCurve';
+
+/** TTFT by turn number over the last 60 s as a graph, and next to it the turns' latencies and tokens. */
+export function ByTurn({ lane: name }: { lane: string }) {
+  const { lane, state } = useLive(name);
+  if (!lane) {
+    const why = state.status === 'loading' ? 'waiting for the load generator' : 'the load generator is unreachable';
+    return <p>No data by turn: {why}.</p>;
+  }
+  if (!lane.state.running) {
+    return <p>No data by turn: the workload is not running.</p>;
+  }
+  if (lane.ttft_by_turn.length === 0) {
+    return <p>No turn has ended in the last 60 s.</p>;
+  }
+  const tone = lane.state.mode;
+  return (
+    <Curves
+      least={420}
+      stretched
+      legend={[
+        { key: 'p50', tone, words: 'p50' },
+        { key: 'p95', tone, look: 'dashed', words: 'p95' },
+      ]}
+    >
+      <CurveFigure caption="TTFT, last 60 s" y={timesOf(lane.ttft_by_turn)}>
+        <TurnCurve lane={lane} slo={lastSnapshot(state)?.settings.slo.ttft} />
+      </CurveFigure>
+      <Table lane={lane} />
+    </Curves>
+  );
+}
+
+/** The figures of each turn, and of all. */
+function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot }) {
+  const { ttft, latency } = window.metrics;
+  return (
+    <DataTable label="Figures by turn">
+      <thead>
+        <tr>
+          <th scope="col">Turn</th>
+          <th scope="col">TTFT p50</th>
+          <th scope="col">TTFT p95</th>
+          <th scope="col">Input tokens, mean</th>
+          <th scope="col">Input tokens, p95</th>
+          <th scope="col">Output tokens, mean</th>
+          <th scope="col">Latency p50</th>
+          <th scope="col">Turns</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.turn}>
+            <th scope="row">{row.turn}</th>
+            <td>{milliseconds(row.p50)}</td>
+            <td>{milliseconds(row.p95)}</td>
+            <td>{number(row.input_mean)}</td>
+            <td>{number(row.input_p95)}</td>
+            <td>{number(row.output_mean)}</td>
+            <td>{seconds(row.latency_p50)}</td>
+            <td>{number(row.n)}</td>
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">All</th>
+          <td>{milliseconds(ttft.p50)}</td>
+          <td>{milliseconds(ttft.p95)}</td>
+          <td />
+          <td>{number(window.input_p95)}</td>
+          <td />
+          <td>{seconds(latency.p50)}</td>
+          <td>{number(ttft.n)}</td>
+        </tr>
+      </tfoot>
+    </DataTable>
+  );
+}

@@ -1,0 +1,2 @@
+export { ByTurn } from './ByTurn';
+export { TurnCurve } from './TurnCurve';
