@@ -87,7 +87,7 @@ func TestSweepRequestCheck(t *testing.T) {
 		// Words.
 		`{"kind":"trial","title":"` + strings.Repeat("x", 201) + `"}`: `title: "` + strings.Repeat("x", 40) + `" is not allowed: one line of at most 200 characters`,
 		`{"kind":"trial","title":"a\nb"}`:                             `title: "a\nb" is not allowed: one line of at most 200 characters`,
-		`{"kind":"trial","primary":"itl_p95"}`:                        `primary: "itl_p95" is not allowed: one of ttft_mean, ttft_p95, ttft_p50, tpot_p95, output_tokens_per_second, kv_hit_ratio, goodput`,
+		`{"kind":"trial","primary":"itl_p95"}`:                        `primary: "itl_p95" is not allowed: one of ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, tpot_p95, output_tokens_per_second, kv_hit_ratio, goodput`,
 		`{"kind":"sweep","order":"random"}`:                           `order: "random" is not allowed: one of interleaved, mode_after_mode`,
 
 		// Numbers.

@@ -2216,7 +2216,7 @@ export interface components {
              * @description of a trial: the metric that decides
              * @enum {string}
              */
-            primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
+            primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "ttft_p95_turn2+" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
             /** @description of a trial: the smallest difference of interest, relative, of shares in points */
             smallest?: number;
             /** @description of a sweep: spans of each level and mode */

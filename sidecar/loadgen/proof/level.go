@@ -33,7 +33,7 @@ func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 		return d
 	}
 	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
-	d.Metrics = r.section(r.sections(), slo)
+	d.Metrics = r.section(r.sections(), slo, Metrics...)
 	for m, e := range r.Errors {
 		if s, ok := d.Metrics[m]; ok {
 			s.Error = -math.Log1p(-min(e/m.unscaled(s.Whole), tooLarge))

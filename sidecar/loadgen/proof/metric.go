@@ -3,7 +3,6 @@ package proof
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -15,29 +14,24 @@ type Metric string
 
 // The metrics.
 const (
-	MeanTTFT   Metric = "ttft_mean"
-	TTFT95     Metric = "ttft_p95"
-	TTFT50     Metric = "ttft_p50"
-	TPOT95     Metric = "tpot_p95"
-	Throughput Metric = "output_tokens_per_second"
-	HitRate    Metric = "kv_hit_ratio"
+	MeanTTFT Metric = "ttft_mean"
+	TTFT95   Metric = "ttft_p95"
+	TTFT50   Metric = "ttft_p50"
+	// LaterTTFT95 is of the turns whose conversation a worker may have cached: the second and later.
+	LaterTTFT95 Metric = "ttft_p95_turn2+"
+	TPOT95      Metric = "tpot_p95"
+	Throughput  Metric = "output_tokens_per_second"
+	HitRate     Metric = "kv_hit_ratio"
 	// Goodput is the share of ended turns, the failed among them, that were whole and within all SLOs.
 	Goodput Metric = "goodput"
 )
 
-// Metrics are all of them, in the order of tables.
+// Metrics are those that every trial and every run tells, in the order of tables: all but [LaterTTFT95], which only a
+// trial that is decided by it tells.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
 
-// metricNames is what is allowed where a metric is asked for.
-func metricNames() string {
-	names := make([]string, len(Metrics))
-	for i, m := range Metrics {
-		names[i] = string(m)
-	}
-	return strings.Join(names, ", ")
-}
-
-func (m Metric) known() bool { return slices.Contains(Metrics, m) }
+// known reports whether a trial may be decided by the metric.
+func (m Metric) known() bool { return slices.Contains(api.SweepMetrics, string(m)) }
 
 // Name is what sentences call the metric.
 func (m Metric) Name() string {
@@ -48,6 +42,8 @@ func (m Metric) Name() string {
 		return "TTFT p95"
 	case TTFT50:
 		return "TTFT p50"
+	case LaterTTFT95:
+		return "TTFT p95 from turn 2 on"
 	case TPOT95:
 		return "TPOT p95"
 	case Throughput:
@@ -65,7 +61,7 @@ func (m Metric) Share() bool { return m == HitRate || m == Goodput }
 
 // LessIsBetter is so of times.
 func (m Metric) LessIsBetter() bool {
-	return m == MeanTTFT || m == TTFT95 || m == TTFT50 || m == TPOT95
+	return slices.Contains([]Metric{MeanTTFT, TTFT95, TTFT50, LaterTTFT95, TPOT95}, m)
 }
 
 // scaled brings a value to the scale on which differences are taken: the natural logarithm of times
@@ -104,6 +100,7 @@ func (m Metric) margin(difference float64) float64 {
 
 // Turn is one turn of a span. Its times are seconds since the span's beginning.
 type Turn struct {
+	Number       int // in its conversation, from 1
 	Sent         float64
 	FirstToken   float64 // 0: none came
 	Ended        float64 // 0: it was cancelled with the span
@@ -141,6 +138,8 @@ type tally struct {
 	ttft, tpot      []float64
 	latency         []float64
 	waits           []float64 // of failed turns, for their first tokens
+	later           []float64 // TTFT from turn 2 on
+	laterWaits      []float64
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64
@@ -155,6 +154,8 @@ func (t *tally) value(m Metric) float64 {
 		return percentile(t.ttft, .95)
 	case TTFT50:
 		return percentile(t.ttft, .5)
+	case LaterTTFT95:
+		return percentile(t.later, .95)
 	case TPOT95:
 		return percentile(t.tpot, .95)
 	case Throughput:

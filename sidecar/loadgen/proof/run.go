@@ -29,7 +29,7 @@ func Describe(r Recording, slo api.SLO) ([]Estimate, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	found := r.section(runSections, slo)
+	found := r.section(runSections, slo, Metrics...)
 	all := []Estimate{}
 	for _, m := range Metrics {
 		if s, ok := found[m]; ok {
@@ -53,7 +53,7 @@ func Repeats(runs []Recording, slo api.SLO) ([]Estimate, error) {
 		if err := runs[i].validate(); err != nil {
 			return nil, err
 		}
-		for m, s := range runs[i].section(1, slo) {
+		for m, s := range runs[i].section(1, slo, Metrics...) {
 			values[m] = append(values[m], s.Whole)
 		}
 	}

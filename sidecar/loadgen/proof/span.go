@@ -118,6 +118,9 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 		t := &r.Turns[i]
 		if p, ok := at(t.FirstToken); ok && !t.Failed && t.FirstToken > 0 {
 			p.ttft = append(p.ttft, t.FirstToken-t.Sent)
+			if t.Number > 1 {
+				p.later = append(p.later, t.FirstToken-t.Sent)
+			}
 		}
 		if p, ok := at(t.Ended); ok && t.Ended > 0 {
 			p.end(t, slo)
@@ -142,6 +145,9 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 	}
 	if turn.Failed {
 		t.waits = append(t.waits, turn.wait())
+		if turn.Number > 1 {
+			t.laterWaits = append(t.laterWaits, turn.wait())
+		}
 		return
 	}
 	t.latency = append(t.latency, turn.Ended-turn.Sent)
@@ -157,6 +163,7 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 func (t *tally) add(o *tally) {
 	t.ttft, t.tpot, t.latency = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...), append(t.latency, o.latency...)
 	t.waits = append(t.waits, o.waits...)
+	t.later, t.laterWaits = append(t.later, o.later...), append(t.laterWaits, o.laterWaits...)
 	t.tokens += o.tokens
 	t.seconds += o.seconds
 	t.prompt += o.prompt
@@ -174,11 +181,11 @@ type Sectioned struct {
 	Error float64 `json:"error,omitempty"`
 }
 
-// section cuts a recording and computes every metric that is known in all sections.
-func (r *Recording) section(n int, slo api.SLO) map[Metric]Sectioned {
+// section cuts a recording and computes those metrics that are known in all sections.
+func (r *Recording) section(n int, slo api.SLO, metrics ...Metric) map[Metric]Sectioned {
 	whole, parts := r.cut(n, slo)
 	found := map[Metric]Sectioned{}
-	for _, m := range Metrics {
+	for _, m := range metrics {
 		s := Sectioned{Whole: m.scaled(whole.value(m))}
 		ok := finite(s.Whole)
 		for i := range parts {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -52,7 +53,7 @@ func (p Plan) Validate() error {
 	case p.Concurrency < 1:
 		return api.Refuse("levels", p.Concurrency, "1 or more")
 	case !p.Primary.known():
-		return api.Refuse("primary", p.Primary, metricNames())
+		return api.Refuse("primary", p.Primary, strings.Join(api.SweepMetrics, ", "))
 	case !(p.Smallest >= .001 && p.Smallest <= .5):
 		return api.Refuse("smallest", p.Smallest, ".001 to .5")
 	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
@@ -200,6 +201,7 @@ type Measured struct {
 	Spoiled string             `json:"spoiled,omitempty"`
 	Elapsed float64            `json:"elapsed"`
 	TTFT    decide.Sample      `json:"ttft"`
+	Later   decide.Sample      `json:"later,omitzero"` // TTFT from turn 2 on, where it decides
 	TPOT    decide.Sample      `json:"tpot"`
 	Known   map[Metric]float64 `json:"known,omitempty"`  // the metrics that do not
 	Errors  map[Metric]float64 `json:"errors,omitempty"` // the most that the load generator may be wrong by, in seconds
@@ -318,12 +320,15 @@ func (r *Result) measured(p Plan) Measured {
 		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
 		Known: map[Metric]float64{}, Errors: r.Errors, Failed: len(whole.waits), Ended: int(whole.ended),
 	}
+	if p.Primary == LaterTTFT95 {
+		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}
+	}
 	for _, metric := range []Metric{Throughput, HitRate, Goodput} {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}
 	}
-	if s, ok := r.section(r.sections(), p.SLO)[p.Primary]; ok {
+	if s, ok := r.section(r.sections(), p.SLO, p.Primary)[p.Primary]; ok {
 		m.Within = s.variance() * inflation([]Sectioned{s})
 	}
 	return m
@@ -334,6 +339,7 @@ func (m *Measured) values(slowestTTFT, slowestTPOT float64) map[Metric]float64 {
 	values := map[Metric]float64{MeanTTFT: m.TTFT.Mean(slowestTTFT)}
 	values[TTFT95], _ = m.TTFT.Quantile(.95, slowestTTFT)
 	values[TTFT50], _ = m.TTFT.Quantile(.5, slowestTTFT)
+	values[LaterTTFT95], _ = m.Later.Quantile(.95, slowestTTFT)
 	values[TPOT95], _ = m.TPOT.Quantile(.95, slowestTPOT)
 	maps.Copy(values, m.Known)
 	return values

@@ -198,6 +198,31 @@ func TestDecides(t *testing.T) {
 	}
 }
 
+// From turn 2 on, first turns do not count; where there are no others, nothing is decided.
+func TestDecidesByLaterTurns(t *testing.T) {
+	for turns, want := range map[int]Verdict{3: BBetter, 1: TimeOver} {
+		trial := newTrial(t, func(p *Plan) { p.Primary = LaterTTFT95 })
+		drive(t, trial, .7, 100, func(s Span, r *Result) {
+			for i := range r.Turns {
+				u := &r.Turns[i]
+				u.Number = 1 + i%turns
+				if u.Number == 1 && s.Arm == ArmB {
+					u.FirstToken += 2
+				}
+			}
+		})
+		s := trial.State()
+		require.Equal(t, string(want), s.Verdict)
+		if want == BBetter {
+			assert.InDelta(t, -.3, s.Primary.Difference, .1)
+			assert.Len(t, s.Others, len(Metrics))
+		}
+	}
+	other := newTrial(t, nil)
+	drive(t, other, .7, 100)
+	assert.Zero(t, other.Variance(LaterTTFT95).Value, "of a trial that another metric decided")
+}
+
 // Where two blocks do not fit, it ends after the first; else before a block that would take longer than there is.
 func TestTimeOver(t *testing.T) {
 	for limit, blocks := range map[float64]int{600: 1, 1400: 3} { // a block takes 3 × 55 + 4 × 60 s

@@ -415,7 +415,7 @@ func trialValue(q Quantity, v float64) string {
 	if l, ok := labels[q]; ok {
 		return l.value(v)
 	}
-	if Metric(q) == MeanTTFT {
+	if m := Metric(q); m == MeanTTFT || m == LaterTTFT95 {
 		return labels[QuantityTTFT50].value(v)
 	}
 	return labels[QuantityHitRate].value(v) // goodput, a share too

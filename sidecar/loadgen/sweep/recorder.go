@@ -57,7 +57,7 @@ func (r *recorder) grow(seconds int) {
 // Turn notes a turn. One that was cancelled has a first token, if any, and no end.
 func (r *recorder) Turn(t lane.EndedTurn) {
 	sent := t.Started.Sub(r.base).Seconds()
-	turn := proof.Turn{Sent: sent, Failed: t.Status == api.TurnError}
+	turn := proof.Turn{Number: t.Turn.Number, Sent: sent, Failed: t.Status == api.TurnError}
 	if t.TTFT != nil {
 		turn.FirstToken = sent + *t.TTFT
 	}

@@ -336,7 +336,10 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
 		lag.AllowRow(&row, r.TokensPerTurn())
 		r.Errors = map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}
-		for m, e := range map[proof.Metric]*float64{proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.TPOT95: row.Errors.TPOT.P95} {
+		for m, e := range map[proof.Metric]*float64{
+			proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.LaterTTFT95: row.Errors.TTFT.P95,
+			proof.TPOT95: row.Errors.TPOT.P95,
+		} {
 			if e != nil {
 				r.Errors[m] = *e
 			}

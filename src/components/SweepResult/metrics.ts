@@ -72,6 +72,7 @@ export const metrics: Metric[] = [
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),
   ttft_mean: 'TTFT mean',
+  'ttft_p95_turn2+': 'TTFT p95 from turn 2 on',
   goodput: 'Goodput (share of turns meeting all SLOs)',
 };
 
@@ -79,6 +80,7 @@ const formats: Record<string, Format> = {
   ttft_mean: MS,
   ttft_p95: MS,
   ttft_p50: MS,
+  'ttft_p95_turn2+': MS,
   tpot_p95: MS,
   kv_hit_ratio: PERCENT,
   goodput: PERCENT,

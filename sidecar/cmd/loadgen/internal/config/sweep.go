@@ -39,7 +39,7 @@ type Side struct {
 type (
 	trialFlags struct {
 		Modes    []string      `form:"offer" placeholder:"A,B" help:"The two modes; B is compared with A. Default: round_robin,kv."`
-		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long. Default: ttft_mean."`
+		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in. Default: 1h."`

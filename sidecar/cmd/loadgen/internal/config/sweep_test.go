@@ -70,7 +70,7 @@ func TestBadSweeps(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
 		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
-		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
+		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
 		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
 		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, such as kv or kv/eagle3 (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
