@@ -67,17 +67,17 @@ type Report struct {
 	Turns   Turns       `json:"turns"`
 	Metrics api.Metrics `json:"metrics"` // of the turns that ended well
 	// FirstAnswer is the time to the first token after the reasoning; nil where no turn had any.
-	FirstAnswer           *api.Quantiles `json:"first_answer,omitempty"`
-	Tokens                Tokens         `json:"tokens"`
-	OutputTokensPerSecond Value          `json:"output_tokens_per_second"`
-	RequestsPerSecond     Value          `json:"requests_per_second"` // turns that ended well
-	KVHitRatio            Value          `json:"kv_hit_ratio"`
-	ErrorRatio            *float64       `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
-	GoodputRatio          *float64       `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
+	FirstAnswer           *api.Quantiles    `json:"first_answer,omitempty"`
+	Tokens                Tokens            `json:"tokens"`
+	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
+	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
+	KVHitRatio            Value             `json:"kv_hit_ratio"`
+	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
+	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
 	TTFTByTurn            []api.TurnFigures `json:"ttft_by_turn"`
-	Errors                []ErrorClass   `json:"errors"` // most frequent first
-	SLO                   []Objective    `json:"slo"`
-	Client                Client         `json:"client"`
+	Errors                []ErrorClass      `json:"errors"` // most frequent first
+	SLO                   []Objective       `json:"slo"`
+	Client                Client            `json:"client"`
 	// Baseline is the comparison of the last step's counted turns; its own seconds and
 	// n say how many. Absent: no step was under way at the end.
 	Baseline   *api.Comparison `json:"baseline,omitempty"`
@@ -106,12 +106,13 @@ type Turns struct {
 // Tokens are those of the turns that ended well. Input and Cached are sums over the turns whose
 // count the server reported; the others are counted beside them.
 type Tokens struct {
-	Input         int64 `json:"input"`
-	InputUnknown  int   `json:"input_unknown,omitempty"`
-	Cached        int64 `json:"cached"`
-	CachedUnknown int   `json:"cached_unknown,omitempty"`
-	Output        int64 `json:"output"`
-	Estimated     int   `json:"output_estimated,omitempty"` // turns whose output is the number of chunks
+	Input         int64    `json:"input"`
+	InputP95      *float64 `json:"input_p95,omitempty"` // of a turn
+	InputUnknown  int      `json:"input_unknown,omitempty"`
+	Cached        int64    `json:"cached"`
+	CachedUnknown int      `json:"cached_unknown,omitempty"`
+	Output        int64    `json:"output"`
+	Estimated     int      `json:"output_estimated,omitempty"` // turns whose output is the number of chunks
 }
 
 // Value is a figure with its 95 % interval; nil where it is not known.
@@ -279,7 +280,7 @@ func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...st
 	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
 	r.Tokens = Tokens{
-		Input: whole.PromptTokens, InputUnknown: whole.PromptUnknown,
+		Input: whole.PromptTokens, InputP95: whole.Window.InputP95, InputUnknown: whole.PromptUnknown,
 		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,
 		Output: whole.OutputTokens, Estimated: r.Tokens.Estimated,
 	}

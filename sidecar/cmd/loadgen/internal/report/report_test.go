@@ -65,6 +65,7 @@ func some() (turns []*api.Turn) {
 	for i := range 600 {
 		turns = append(turns, turn(float64(i)/5, .1+.001*float64(i), 100))
 	}
+	turns[0].Number, turns[0].PromptTokens, turns[0].CachedTokens, turns[0].OutputTokens = 6, nil, nil, new(50)
 	return append(turns, failure(30, api.ErrorHTTP5xx, "503 \x1b[31mbusy"), failure(31, api.ErrorHTTP5xx, "503 later"), failure(32, api.ErrorStall, "silent"))
 }
 
@@ -89,6 +90,9 @@ func TestSummary(t *testing.T) {
 		"20 conversations · kv · ended by --duration\n",
 		"600 completed, 3 failed, 0 in flight at the end",
 		"0.5 % of the finished turns",
+		"2396000 input (p95 of a turn 4000), 1797000 cached, 59950 output",
+		"turn 1: TTFT p50 400 ms, p95 669 ms; 4000 input tokens (p95 4000), 100 output; latency p50 2000 ms; n 599\n",
+		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2000 ms; n 1\n",
 		"http_5xx: 2, first: 503 [31mbusy\n",
 		"missed: TTFT p95 669 ms of 600 ms; met: TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
 		"ttft_p95>600ms: FAILED, value is 669 ms",

@@ -132,6 +132,7 @@ func (r *Report) rows() []row {
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
 		add("KV cache hit", r.KVHitRatio.text(percent))
 		add("Tokens", r.tokenLine())
+		add("By turn", r.turnLines()...)
 		add("Unknown", r.unknownLines()...)
 	}
 	add("Errors", r.errorLines()...)
@@ -149,12 +150,33 @@ func (r *Report) rows() []row {
 	return rows
 }
 
+// turnLines are the figures of each turn number; none where conversations have one turn.
+func (r *Report) turnLines() (lines []string) {
+	tokens := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.0f", *v)
+	}
+	for _, t := range r.TTFTByTurn {
+		lines = append(lines, fmt.Sprintf("turn %s: TTFT p50 %s ms, p95 %s ms; %s input tokens (p95 %s), %s output; latency p50 %s ms; n %d",
+			t.Turn, ms(t.P50), ms(t.P95), tokens(t.InputMean), tokens(t.InputP95), tokens(t.OutputMean), ms(t.LatencyP50), t.N))
+	}
+	if len(lines) < 2 {
+		return nil
+	}
+	return lines
+}
+
 // tokenLine is the sum of the tokens of the turns that ended well.
 func (r *Report) tokenLine() string {
 	n := r.Tokens
 	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}
 	if n.InputUnknown < r.Turns.OK {
 		parts[0] = fmt.Sprintf("%d input", n.Input)
+		if n.InputP95 != nil {
+			parts[0] += fmt.Sprintf(" (p95 of a turn %.0f)", *n.InputP95)
+		}
 	}
 	if n.CachedUnknown < r.Turns.OK {
 		parts[1] = fmt.Sprintf("%d cached", n.Cached)
