@@ -1,7 +1,7 @@
 import React from 'react';
 
 import { useLive, type LaneSnapshot } from '../../client';
-import { milliseconds, number, seconds } from '../../lib/format';
+import { digits, MS, number, SECONDS } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
 import { CurveFigure, Curves } from '../Curve';
 import { DataTable } from '../DataTable';
@@ -46,12 +46,12 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
       <thead>
         <tr>
           <th scope="col">Turn</th>
-          <th scope="col">TTFT p50</th>
-          <th scope="col">TTFT p95</th>
+          <th scope="col">TTFT p50, ms</th>
+          <th scope="col">TTFT p95, ms</th>
           <th scope="col">Input tokens, mean</th>
           <th scope="col">Input tokens, p95</th>
           <th scope="col">Output tokens, mean</th>
-          <th scope="col">Latency p50</th>
+          <th scope="col">Latency p50, s</th>
           <th scope="col">Turns</th>
         </tr>
       </thead>
@@ -59,12 +59,12 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
         {rows.map((row) => (
           <tr key={row.turn}>
             <th scope="row">{row.turn}</th>
-            <td>{milliseconds(row.p50)}</td>
-            <td>{milliseconds(row.p95)}</td>
+            <td>{digits(row.p50, MS)}</td>
+            <td>{digits(row.p95, MS)}</td>
             <td>{number(row.input_mean)}</td>
             <td>{number(row.input_p95)}</td>
             <td>{number(row.output_mean)}</td>
-            <td>{seconds(row.latency_p50)}</td>
+            <td>{digits(row.latency_p50, SECONDS)}</td>
             <td>{number(row.n)}</td>
           </tr>
         ))}
@@ -72,12 +72,12 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
       <tfoot>
         <tr>
           <th scope="row">All</th>
-          <td>{milliseconds(ttft.p50)}</td>
-          <td>{milliseconds(ttft.p95)}</td>
+          <td>{digits(ttft.p50, MS)}</td>
+          <td>{digits(ttft.p95, MS)}</td>
           <td />
           <td>{number(window.input_p95)}</td>
           <td />
-          <td>{seconds(latency.p50)}</td>
+          <td>{digits(latency.p50, SECONDS)}</td>
           <td>{number(ttft.n)}</td>
         </tr>
       </tfoot>

@@ -4,10 +4,10 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { Cluster } from '../../client';
+import type { Cluster, LaneSnapshot } from '../../client';
 import { shorten } from '../../components/Diagram';
 import { unavailable } from '../../components/Kpis';
-import { DASH, number } from '../../lib/format';
+import { DASH, milliseconds, number } from '../../lib/format';
 import { silence, whyUnread } from '../../lib/unread';
 import { toBars } from './model';
 
@@ -39,21 +39,62 @@ export function Bars({ cluster, label = 'Workers' }: BarsProps) {
       {why ? (
         <div>{why}</div>
       ) : (
-        <ul className={styles.bars}>
-          {bars.map(({ name, inflight, share }) => (
-            <li key={name}>
-              <span className={styles.name} title={name}>
-                {shorten(name, LETTERS)}
-              </span>
-              <span className={styles.track} aria-hidden="true">
-                <span className={styles.bar} style={{ width: `${100 * share}%` }} />
-              </span>
-              <b>{inflight === undefined ? silence(cluster && whyUnread(cluster, 'workers')) : number(inflight)}</b>
-            </li>
-          ))}
-        </ul>
+        <BarList
+          least="17em"
+          bars={bars.map(({ name, inflight, share }) => ({
+            name,
+            share,
+            text: inflight === undefined ? silence(cluster && whyUnread(cluster, 'workers')) : number(inflight),
+          }))}
+        />
       )}
     </section>
+  );
+}
+
+/** TTFT p50 of each turn number as bars; nothing while no turn has ended in the last 60 s. */
+export function TurnBars({ lane }: { lane?: LaneSnapshot }) {
+  const styles = useStyles2(getStyles);
+  const rows = lane?.state.running ? lane.ttft_by_turn : [];
+  const most = Math.max(...rows.map(({ p50 }) => p50 ?? 0));
+  return rows.length === 0 ? null : (
+    <section className={styles.part} aria-label="TTFT by turn">
+      <h2>TTFT by turn, p50 of the last 60 s</h2>
+      <BarList
+        least="8em"
+        bars={rows.map(({ turn, p50 = 0 }) => ({
+          name: turn,
+          share: most > 0 ? p50 / most : 0,
+          text: milliseconds(p50 || undefined, 0),
+        }))}
+      />
+    </section>
+  );
+}
+
+interface BarListProps {
+  bars: Array<{ name: string; share: number; text: string }>;
+  /** The least width of a bar with its words. */
+  least: string;
+}
+
+/** Bars beside their names and figures, as many in a row as have room. */
+function BarList({ bars, least }: BarListProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <ul className={styles.bars} style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(${least}, 100%), 1fr))` }}>
+      {bars.map(({ name, share, text }) => (
+        <li key={name}>
+          <span className={styles.name} title={name}>
+            {shorten(name, LETTERS)}
+          </span>
+          <span className={styles.track} aria-hidden="true">
+            <span className={styles.bar} style={{ width: `${100 * share}%` }} />
+          </span>
+          <b>{text}</b>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -69,7 +110,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   bars: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(17em, 100%), 1fr))',
     gap: '0 1.6em',
     margin: 0,
     padding: 0,

@@ -68,7 +68,14 @@ const notices = () => screen.getByRole('alert').textContent;
 
 describe('what the crowd sees', () => {
   it('is mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
-    const { container } = await show(laneChange(3));
+    const { client, container } = await show(laneChange(3));
+    expect(screen.queryByText(/TTFT by turn/)).not.toBeInTheDocument();
+    const ttft_by_turn = [
+      { turn: '1', n: 9, p50: 0.612 },
+      { turn: '6+', n: 9 },
+    ];
+    act(() => client.show({ ...laneChange(3), ttft_by_turn }));
+    expect(part('TTFT by turn')).toHaveTextContent(/1612 ms6\+—$/);
     expect(head()).toMatch(/^KV-aware 120 concurrent conversationsRunning/);
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([

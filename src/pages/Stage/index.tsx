@@ -11,7 +11,7 @@ import { useKeys } from '../../lib/useKeys';
 import { hasTwin, LANE } from '../lane';
 import StageBoth from '../SideBySide/StageBoth';
 import { useChoice } from '../useChoice';
-import { Bars } from './Bars';
+import { Bars, TurnBars } from './Bars';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
 import { keysOf } from './keys';
@@ -23,7 +23,7 @@ import { useOperate, type Operate } from './useOperate';
 
 /**
  * One screen for a crowd: what runs, two large figures beside the baseline's with their
- * last ten minutes, and the workers; where two routers serve the same conversations, a
+ * last ten minutes, TTFT by turn, and the workers; where two routers serve the same conversations, a
  * further view shows both. It is operated by keys; on a phone, by thumb.
  */
 export default function Stage() {
@@ -80,7 +80,7 @@ export default function Stage() {
 /** What the address calls the view of both routers. */
 const BOTH = 'both';
 
-/** Two large figures with their last ten minutes, and the workers. */
+/** Two large figures with their last ten minutes, TTFT by turn, and the workers. */
 function OneRouter({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   const points = useHistory(live);
@@ -100,6 +100,7 @@ function OneRouter({ live }: { live: Live }) {
           />
         ))}
       </div>
+      <TurnBars lane={live.lane} />
       <Bars cluster={live.lane?.cluster} />
     </>
   );

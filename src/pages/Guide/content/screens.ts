@@ -202,7 +202,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'Curves and bars',
-        text: 'The last ten minutes with every mode change marked, and the requests in flight at each worker.',
+        text: 'The last ten minutes with every mode change marked, TTFT by turn, and the requests in flight at each worker.',
       },
     ],
   },
