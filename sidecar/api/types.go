@@ -214,6 +214,14 @@ type Snapshot struct {
 	Settings Settings       `json:"settings"`
 	Client   ClientHealth   `json:"client"`
 	Members  []Member       `json:"members,omitempty"` // by name; none where this process holds all conversations
+	Replay   *Replay        `json:"replay,omitempty"`  // nil: live
+}
+
+// Replay says that a [Snapshot] comes from a recording, whose times are moved into the present.
+type Replay struct {
+	RecordedAt time.Time `json:"recorded_at"` // when the recording begins
+	Position   float64   `json:"position"`    // seconds since its beginning
+	Length     float64   `json:"length"`      // seconds, after which it begins anew
 }
 
 // LaneSnapshot is one lane's part of a [Snapshot].
@@ -1190,6 +1198,7 @@ type Session struct {
 	Authenticated bool `json:"authenticated"`  // the token was exchanged for the cookie
 	CanRead       bool `json:"can_read"`
 	CanWrite      bool `json:"can_write"`
+	Replay        bool `json:"replay,omitempty"` // of a recording, in which nobody can write
 }
 
 // Problem is an RFC 9457 problem document, the body of every error.

@@ -944,6 +944,19 @@ export interface components {
             client: components["schemas"]["ClientHealth"];
             /** @description load generators that hold the conversations for this one, by name; absent where this one holds them itself */
             members?: components["schemas"]["Member"][];
+            replay?: components["schemas"]["Replay"];
+        };
+        /** @description Says that a snapshot comes from a recording, whose times are moved into the present. A live snapshot has none. */
+        Replay: {
+            /**
+             * Format: date-time
+             * @description when the recording begins
+             */
+            recorded_at: string;
+            /** @description seconds since its beginning */
+            position: number;
+            /** @description seconds, after which it begins anew */
+            length: number;
         };
         /** @description One lane's part of a Snapshot. */
         LaneSnapshot: {
@@ -2821,6 +2834,8 @@ export interface components {
             authenticated: boolean;
             can_read: boolean;
             can_write: boolean;
+            /** @description the server plays a recording, in which nothing can be changed; absent: it does not */
+            replay?: boolean;
         };
         /** @description Exchanges the token for a cookie. */
         SessionRequest: {

@@ -103,6 +103,8 @@ describe('calls', () => {
     });
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":true}'));
     await expect(client.me()).resolves.toMatchObject({ canOperate: true, canConfigure: true });
+    fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":false,"replay":true}'));
+    await expect(client.me()).resolves.toMatchObject({ canOperate: false, replay: true });
     fetched.mockReturnValueOnce(answer(204));
     await client.signIn('open sesame');
     expect(fetched).toHaveBeenLastCalledWith(

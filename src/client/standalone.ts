@@ -28,8 +28,15 @@ export function standaloneClient(): StandaloneClient {
     upload: (path, text, contentType) => call('POST', path, text, contentType),
     address: (path) => PREFIX + path,
     me: async () => {
-      const { can_write: may } = await session();
-      return { login: 'page', role: '', canOperate: may, canConfigure: may, configured: true };
+      const { can_write: may, replay } = await session();
+      return {
+        login: 'page',
+        role: '',
+        canOperate: may,
+        canConfigure: may,
+        configured: true,
+        ...(replay && { replay }),
+      };
     },
     session,
     signIn: (token) => call('POST', '/session', JSON.stringify({ token })),

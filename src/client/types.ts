@@ -4,6 +4,8 @@ type Schemas = components['schemas'];
 
 /** Everything that a screen shows of the present moment, once a second. */
 export type Snapshot = Schemas['Snapshot'];
+/** That a snapshot comes from a recording. */
+export type Replay = Schemas['Replay'];
 /** One workload's part of a snapshot. */
 export type LaneSnapshot = Schemas['LaneSnapshot'];
 /** Who asks the follow-up questions. */
@@ -184,6 +186,8 @@ export interface Me {
   role: string;
   canOperate: boolean;
   canConfigure: boolean;
+  /** A recording is played, in which nobody can change anything. */
+  replay?: boolean;
   /** Whether anybody has said where the load generator is; a page that it serves itself knows. */
   configured: boolean;
 }

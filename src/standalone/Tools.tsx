@@ -12,7 +12,7 @@ export function Tools({ access }: { access: Access }) {
   const { session } = access;
   return (
     <>
-      {session?.token_required && !session.can_write && <EnterToken access={access} />}
+      {session?.token_required && !session.authenticated && <EnterToken access={access} />}
       {session?.authenticated && <SignOut access={access} />}
       <SchemeSwitch />
     </>

@@ -71,6 +71,10 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitCode(stderr, compare(ctx, conf, stdout))
 	case config.Joined:
 		return exitCode(stderr, join(ctx, conf, stderr))
+	case config.Recorded:
+		return exitCode(stderr, record(ctx, conf, stderr))
+	case config.Replayed:
+		return exitCode(stderr, playBack(ctx, conf, stderr))
 	case config.Shadowed:
 		return exitCode(stderr, shadowTrace(ctx, conf, stdout, stderr))
 	default:

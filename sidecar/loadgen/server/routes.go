@@ -27,7 +27,7 @@ type route struct {
 // routes are all calls. A test holds them against the OpenAPI document.
 func (s *Server) routes() []route {
 	b := s.opts.Backend
-	return append([]route{
+	all := append([]route{
 		{"GET " + api.Prefix + "/status", read, encoded(b.StatusJSON)},
 		{"GET " + api.Prefix + "/snapshot", read, encoded(b.SnapshotJSON)},
 		{"GET " + api.Prefix + "/stream", read, s.stream},
@@ -68,6 +68,10 @@ func (s *Server) routes() []route {
 		{"GET /readyz", probe, s.readyz},
 		{"GET /metrics", scrape, s.metrics},
 	}, s.sweepRoutes()...)
+	if s.opts.Playback != nil {
+		return s.played(all)
+	}
+	return all
 }
 
 // give answers with what a call without parameters returns.

@@ -37,10 +37,12 @@ const (
 // DefaultConnections is how many connections a server keeps open.
 const DefaultConnections = 512
 
-// Options make a [Server]. Backend, Metrics, ParseCSV and ParseJSON are needed.
+// Options make a [Server]. Backend or Playback, Metrics, ParseCSV and ParseJSON are needed.
 type Options struct {
 	Backend Backend
-	Metrics http.Handler // answers /metrics
+	// Playback shows a recording in place of the backend: calls that change something are refused.
+	Playback Playback
+	Metrics  http.Handler // answers /metrics
 	// ParseCSV and ParseJSON read a baseline and refuse what is none with an
 	// [api.FieldError]. They read at most 1 MiB. ParseJSON reads the results of other
 	// programs too; run says in which mode they were measured.
@@ -76,6 +78,9 @@ type Server struct {
 // New makes a server. It gives an [api.FieldError] for a token or a host name
 // that cannot be one.
 func New(opts Options) (*Server, error) {
+	if opts.Playback != nil {
+		opts.Backend = playback{View: opts.Playback}
+	}
 	if opts.Backend == nil || opts.Metrics == nil || opts.ParseCSV == nil || opts.ParseJSON == nil {
 		return nil, errors.New("server: the options lack Backend, Metrics, ParseCSV or ParseJSON")
 	}

@@ -106,7 +106,7 @@ func (s *Server) readSession(w http.ResponseWriter, r *http.Request) error {
 	return replyJSON(w, api.Session{
 		TokenRequired: required, Authenticated: required && authenticated,
 		CanRead:  !required || authenticated || s.opts.PublicPage,
-		CanWrite: !required || authenticated,
+		CanWrite: (!required || authenticated) && s.opts.Playback == nil, Replay: s.opts.Playback != nil,
 	}, nil)
 }
 

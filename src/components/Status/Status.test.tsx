@@ -3,7 +3,7 @@ import { act, render, screen } from '@testing-library/react';
 
 import { clientError, member, snapshot, type LaneChange } from '../../test/fixtures';
 import { OVERDUE } from '../../lib/useNow';
-import { ClientVerdict, SnapshotAge, Troubles } from './Status';
+import { ClientVerdict, SnapshotAge, Status, Troubles } from './Status';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -13,6 +13,24 @@ afterEach(() => {
 });
 
 const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+describe('Status', () => {
+  const badge = /^Recorded on /;
+  const show = (change = {}) => {
+    const state = { status: 'live' as const, snapshot: snapshot({}, change), receivedAt: 0 };
+    render(<Status live={{ state, lane: state.snapshot.lanes[0] }} lane="main" />);
+  };
+
+  it('says of a replay when it was recorded', () => {
+    show({ replay: { recorded_at: '2026-03-16T10:00:00Z', position: 5, length: 60 } });
+    expect(screen.getByText(badge)).toHaveTextContent('Recorded on 16 Mar 2026');
+  });
+
+  it('says nothing of the kind where it is live', () => {
+    show();
+    expect(screen.queryByText(badge)).not.toBeInTheDocument();
+  });
+});
 
 describe('SnapshotAge', () => {
   const state = () => ({ status: 'live' as const, snapshot: snapshot(), receivedAt: Date.now() });

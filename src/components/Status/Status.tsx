@@ -2,9 +2,9 @@ import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert, Badge, useStyles2 } from '@grafana/ui';
 
-import type { Live, LiveState } from '../../client';
+import type { Live, LiveState, Replay } from '../../client';
 import { verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
@@ -31,8 +31,17 @@ export function Status({ live, lane }: StatusProps) {
       </span>
       {detail && <span>{detail}</span>}
       {lanes > 1 && <span className={styles.lane}>Lane {lane}</span>}
+      {live.state.status === 'live' && live.state.snapshot.replay && <Recorded replay={live.state.snapshot.replay} />}
     </div>
   );
+}
+
+/** Says that what is on the screen was recorded, and when. */
+function Recorded({ replay: { recorded_at: at, position, length } }: { replay: Replay }) {
+  const when = new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+  const place = `${span(position)} of ${span(length)}`;
+  const tooltip = `Replay of a recorded run, now at ${place}; then it begins anew. Nothing can be changed.`;
+  return <Badge color="purple" text={`Recorded on ${when}`} tooltip={tooltip} />;
 }
 
 /** How old the last snapshot is. */

@@ -18,6 +18,7 @@ import {
 import { useAction } from '../../components/Controls/useAction';
 import { kindName, kindWord, takenTitle } from '../../lib/sweeps';
 import { LANE } from '../lane';
+import { readOnlyReason } from '../Shell/StartStop';
 import { useChoice } from '../useChoice';
 import {
   defaultsOf,
@@ -239,6 +240,9 @@ function Form(props: FormProps) {
 /** Why nobody, or not this person, may start now. */
 function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: boolean): string | undefined {
   if (me && !me.canOperate) {
+    if (me.replay) {
+      return readOnlyReason(me);
+    }
     return me.role
       ? `The role ${me.role} can view benchmarks but not start them.`
       : 'Starting a benchmark requires the token.';

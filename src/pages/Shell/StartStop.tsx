@@ -32,6 +32,9 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
   if (!me || me.canOperate) {
     return undefined;
   }
+  if (me.replay) {
+    return 'This is the replay of a recording: nothing can be started or changed.';
+  }
   return me.role
     ? `The role ${me.role} can view but not start or stop the workload.`
     : 'Starting and stopping the workload requires the token.';

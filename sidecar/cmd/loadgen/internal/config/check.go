@@ -52,7 +52,7 @@ func (c *Config) checkMetrics() error {
 }
 
 func (c *Config) checkRequired() error {
-	if c.Compare != nil || c.Shadow != nil { // which ask no target
+	if c.Compare != nil || c.Shadow != nil || c.Record != nil || c.Replay != "" { // which ask no target
 		return nil
 	}
 	if c.Member { // whose target the coordinator names

@@ -80,6 +80,8 @@ type Config struct {
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
+	Record  *Record  `kong:"-"` // of the command record alone
+	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
@@ -416,6 +418,8 @@ const (
 	Capacity Command = "capacity"
 	Compared Command = "compare"
 	Shadowed Command = "shadow"
+	Recorded Command = "record"
+	Replayed Command = "replay"
 
 	Joined Command = "member"
 )

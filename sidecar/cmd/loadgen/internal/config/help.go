@@ -72,6 +72,18 @@ Exit codes: 0 success; 1 the file could not be read completely or a report could
 2 invalid configuration, nothing was read.
 `
 
+const besidesRecord = `
+The token of the load generator comes from LOADGEN_TOKEN or LOADGEN_TOKEN_FILE.
+
+Exit codes: 0 success; 1 the load generator was lost or the file could not be written completely;
+2 invalid configuration, nothing was recorded.
+`
+
+const besidesReplay = `
+It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen --help).
+Grafana's core panels stay empty: they read Prometheus, which is not recorded.
+`
+
 const besidesCheck = `
 It also takes all settings of loadgen (loadgen --help).
 
@@ -108,6 +120,10 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesCompare
 	case Shadowed:
 		text = besidesShadow
+	case Recorded:
+		text = besidesRecord
+	case Replayed:
+		text = besidesReplay
 	case Check:
 		text = besidesCheck
 	}

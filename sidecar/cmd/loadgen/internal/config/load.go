@@ -159,6 +159,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
+	c.Record, c.Replay = l.record(ctx), l.grammar.Replay.File
 	c.Member = commandOf(ctx) == Joined
 	c.CheckCluster = commandOf(ctx) == Check && l.grammar.Check.Cluster
 	if err := c.Check(); err != nil {

@@ -79,7 +79,9 @@ type (
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
 
 // own says whether a command has flags of its own.
-func (c Command) own() bool { return kinds[c] != "" || c == Compared || c == Shadowed || c == Check }
+func (c Command) own() bool {
+	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Recorded, Replayed, Check}, c)
+}
 
 // commandOf is the command that was given.
 func commandOf(ctx *kong.Context) Command {

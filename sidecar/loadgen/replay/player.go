@@ -1,0 +1,215 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// maxLine is what a line may have in bytes.
+const maxLine = 16 << 20
+
+// Player plays a recording over and over. It is safe for concurrent use.
+type Player struct {
+	recordedAt time.Time     // of the first snapshot
+	length     time.Duration // of one round
+	snapshots  []snapshot
+	answers    map[string]json.RawMessage
+	histories  map[string]api.History // by key
+	now        func() time.Time
+	started    time.Time
+}
+
+type snapshot struct {
+	at   time.Duration
+	text json.RawMessage
+}
+
+// Open reads a recording, which then plays from its beginning. The error is an [api.FieldError] of
+// the field file for what is no recording.
+func Open(r io.Reader, name string) (*Player, error) {
+	return open(r, name, time.Now)
+}
+
+func open(r io.Reader, name string, now func() time.Time) (*Player, error) {
+	p := &Player{answers: map[string]json.RawMessage{}, histories: map[string]api.History{}, now: now, started: now()}
+	if err := p.read(r); err != nil {
+		return nil, api.Refuse("file", name, fmt.Sprintf("a recording of loadgen record, whole; %v", err))
+	}
+	return p, nil
+}
+
+func (p *Player) read(r io.Reader) error {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, maxLine)
+	for n := 1; lines.Scan(); n++ {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), err)) // the last line of a file that is cut short is no whole one
+		}
+		if n == 1 && (l.Header == nil || l.Header.Format != format) {
+			return fmt.Errorf("line 1 names no format that this version reads (%d)", format)
+		}
+		if err := p.take(l); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if len(p.snapshots) == 0 {
+		return errors.New("it has no snapshots")
+	}
+	p.length = p.snapshots[len(p.snapshots)-1].at + time.Second
+	return nil
+}
+
+func (p *Player) take(l line) error {
+	switch {
+	case l.Snapshot != nil:
+		var s api.Snapshot
+		if err := json.Unmarshal(l.Snapshot, &s); err != nil {
+			return err
+		}
+		if len(p.snapshots) == 0 {
+			p.recordedAt = s.Time
+		}
+		p.snapshots = append(p.snapshots, snapshot{s.Time.Sub(p.recordedAt), l.Snapshot})
+	case l.Path != "":
+		p.answers[l.Path] = l.Answer
+		if path, _, _ := bytes.Cut([]byte(l.Path), []byte("?")); string(path) == "/history" {
+			var h api.History
+			if err := json.Unmarshal(l.Answer, &h); err != nil {
+				return err
+			}
+			p.histories[l.Path] = h
+		}
+	}
+	return nil
+}
+
+// RecordedAt is when the recording begins, Length how long it is.
+func (p *Player) RecordedAt() time.Time { return p.recordedAt }
+
+// Length is the time of one round.
+func (p *Player) Length() time.Duration { return p.length }
+
+// current is the snapshot on show, and by how much its times are moved, so that ages on screens are those of the run.
+func (p *Player) current() (now snapshot, shift time.Duration) {
+	played := p.now().Sub(p.started)
+	position := played % p.length
+	for _, s := range p.snapshots {
+		if s.at > position {
+			break
+		}
+		now = s
+	}
+	return now, p.started.Add(played - position).Sub(p.recordedAt)
+}
+
+// instant is a time as JSON has it.
+var instant = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"`)
+
+// before is how long before the recording a run's own times begin. Older ones, such as a baseline's, stay.
+const before = 24 * time.Hour
+
+func (p *Player) moved(text []byte, shift time.Duration) []byte {
+	return instant.ReplaceAllFunc(text, func(quoted []byte) []byte {
+		at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(quoted))
+		if err != nil || at.Before(p.recordedAt.Add(-before)) {
+			return quoted
+		}
+		return []byte(at.Add(shift).Format(`"` + time.RFC3339Nano + `"`))
+	})
+}
+
+// SnapshotJSON is the snapshot on show, with [api.Replay].
+func (p *Player) SnapshotJSON() ([]byte, error) {
+	now, shift := p.current()
+	var s api.Snapshot
+	if err := json.Unmarshal(p.moved(now.text, shift), &s); err != nil {
+		return nil, err
+	}
+	s.Replay = &api.Replay{RecordedAt: p.recordedAt, Position: now.at.Seconds(), Length: p.length.Seconds()}
+	return json.Marshal(s)
+}
+
+// StatusJSON is the status of the load generator that was recorded.
+func (p *Player) StatusJSON() ([]byte, error) { return p.Answer("/status", nil) }
+
+// Subscribe delivers a snapshot at once and then one a second.
+func (p *Player) Subscribe() (frames <-chan []byte, unsubscribe func()) {
+	out, done := make(chan []byte, 1), make(chan struct{})
+	go func() {
+		defer close(out)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			text, err := p.SnapshotJSON()
+			if err != nil { // Open has read each of them
+				return
+			}
+			select {
+			case out <- text:
+			default: // a slow reader loses snapshots
+			}
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return out, sync.OnceFunc(func() { close(done) })
+}
+
+// Answer is what the recorded load generator answered to GET at a path. An [api.ErrNotFound] says
+// that it is not part of the recording.
+func (p *Player) Answer(path string, query url.Values) ([]byte, error) {
+	name := key(path, query)
+	answer, ok := p.answers[name]
+	if !ok || query.Get("baseline")+query.Get("status")+query.Get("topic")+query.Get("cursor") != "" {
+		return nil, fmt.Errorf("%w: it is not part of this recording", api.ErrNotFound)
+	}
+	history, ok := p.histories[name]
+	if !ok {
+		return answer, nil
+	}
+	now, shift := p.current()
+	shown := api.History{}
+	for _, point := range history.Points {
+		if !point.Time.After(p.recordedAt.Add(now.at)) {
+			point.Time = point.Time.Add(shift)
+			shown.Points = append(shown.Points, point)
+		}
+	}
+	return json.Marshal(shown)
+}
+
+// Conversation is one of the newest when the recording ended.
+func (p *Player) Conversation(_ context.Context, id string) (c api.Conversation, err error) {
+	text, err := p.Answer("/conversations/"+url.PathEscape(id), nil)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	return c, err
+}
+
+// Ready is nil.
+func (*Player) Ready() error { return nil }
