@@ -41,6 +41,38 @@ export const sources = {
     title: 'TensorRT-LLM: speculative decoding',
     url: 'https://nvidia.github.io/TensorRT-LLM/advanced/speculative-decoding.html',
   },
+  backend: {
+    title: 'NVIDIA Dynamo: TensorRT-LLM backend',
+    url: 'https://docs.nvidia.com/dynamo/latest/backends/trtllm/README.html',
+  },
+  eagle: {
+    title: 'NVIDIA Dynamo: speculative decoding with EAGLE',
+    url: 'https://docs.nvidia.com/dynamo/latest/backends/trtllm/llama4_plus_eagle.html',
+  },
+  metrics: {
+    title: 'NVIDIA Dynamo: Prometheus metrics of TensorRT-LLM, speculation included',
+    url: 'https://docs.nvidia.com/dynamo/dev/backends/trtllm/prometheus.html',
+  },
+  faster: {
+    title: 'NVIDIA blog: speculative decoding in TensorRT-LLM',
+    url: 'https://developer.nvidia.com/blog/tensorrt-llm-speculative-decoding-boosts-inference-throughput-by-up-to-3-6x/',
+  },
+  draftHead: {
+    title: 'Draft head by the authors of EAGLE, on Hugging Face',
+    url: 'https://huggingface.co/yuhuili/EAGLE3-LLaMA3.3-Instruct-70B',
+  },
+  draftHeadSGLang: {
+    title: 'Draft head by the SGLang team, on Hugging Face',
+    url: 'https://huggingface.co/lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge',
+  },
+  draftHeadVLLM: {
+    title: 'Draft head by Red Hat, for vLLM, on Hugging Face',
+    url: 'https://huggingface.co/RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3',
+  },
+  practice: {
+    title: 'Baseten blog: speculative decoding in production',
+    url: 'https://www.baseten.co/blog/how-we-built-production-ready-speculative-decoding-with-tensorrt-llm/',
+  },
 } satisfies Record<string, Reference>;
 
 /** The name of a public source. */
