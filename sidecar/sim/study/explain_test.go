@@ -134,7 +134,7 @@ func TestBecause(t *testing.T) {
 		"it waits longer in queues and does not recompute more tokens":     figures(.9, .4, .1, 5, .1),
 		"it recomputes more tokens; its queues are not shown to be longer": figures(.9, .2, .3, 5, .1),
 		"it recomputes more tokens, and waits longer in queues":            figures(.9, .4, .3, 5, .1),
-		"neither longer queues nor more tokens recomputed are shown":      figures(.9, .2, .1, 5, .1),
+		"neither longer queues nor more tokens recomputed are shown":       figures(.9, .2, .1, 5, .1),
 	} {
 		c := compare(Curve{"A", []Point{point(60, api.ModeKV, bad, bad)}}, Curve{"B", []Point{point(60, api.ModeKV, good, good)}})
 		sentences := c.extremes()
