@@ -30,7 +30,7 @@ export function Legend({ model, settling, seconds }: LegendProps) {
       ))}
       {seconds > 0 && (
         <li>
-          <b>Live</b>: the last {span(seconds)} of this step, 5 min at most
+          <b>Live</b>: the last {span(seconds)} of this step, an hour at most
         </li>
       )}
       {model.sources.length > 0 && !settling && (

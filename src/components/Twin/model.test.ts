@@ -16,7 +16,7 @@ describe('a paired difference', () => {
     [
       paired({ interval: [-0.01, 0.25] }),
       'same',
-      'No difference shown: chance could explain it.',
+      'Not certain: chance could explain the difference.',
       '−10.0 ms to +250 ms',
     ],
     [paired({ interval: undefined }), undefined, 'Round-robin is 120 ms slower. Too early for an interval.', '—'],

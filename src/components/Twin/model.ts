@@ -117,7 +117,7 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
   }
   const stands = standing(paired);
   if (stands === 'same') {
-    return 'No difference shown: chance could explain it.';
+    return 'Not certain: chance could explain the difference.';
   }
   const { more, less } = infos[metric] ?? { more: 'higher', less: 'lower' };
   const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;

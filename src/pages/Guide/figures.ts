@@ -203,11 +203,13 @@ export function recordedFigures(table: Baseline | undefined, recorded: Recorded 
     'ttft-gain': of(recorded?.ttftGain && percent(recorded.ttftGain.max), 'derived'),
     'ttft-median-gain': of(percents(recorded?.ttftMedianGain, 1), 'derived'),
     'latency-gain': of(percents(recorded?.latencyGain, 1), 'derived'),
+    'ttft-median-mean': of(mean(recorded?.ttftMedianGain), 'derived'),
     'tokens-mean': of(mean(recorded?.tokensGain), 'derived'),
     'tpot-mean': of(mean(recorded?.tpotGain), 'derived'),
     'latency-mean': of(mean(recorded?.latencyGain), 'derived'),
     ...both('hit-mean', (mode) => mean(recorded?.hit[mode]), 'derived'),
     ...both('peak', (mode) => rate(recorded?.peak[mode], 'tokens/s')),
+    ...both('rps', (mode) => spanText(recorded?.rps[mode])),
     ...both('hit', (mode) => percents(recorded?.hit[mode], 1)),
     ...both('tpot', (mode) => millis(recorded?.tpot[mode])),
     ...sustainedFigures(table),
@@ -247,6 +249,10 @@ function levels(all: number[]): string | undefined {
 function percents(span: Span | undefined, decimals: number): string | undefined {
   const to = span && span.min < 0 ? ' % to ' : '–';
   return span && `${number(span.min * 100, decimals)}${to}${percent(span.max, decimals)}`;
+}
+
+function spanText(span: Span | undefined): string | undefined {
+  return span && `${number(span.min, 2)}–${number(span.max, 2)} requests/s`;
 }
 
 function mean(span: Span | undefined): string | undefined {

@@ -221,7 +221,7 @@ function tokensMissing(_: Progress, lane: LaneSnapshot): string {
   if (!found) {
     return 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
   }
-  return `${found.shown ? 'Lower now; say so' : 'No difference shown'}: ${tokensText(found)}`;
+  return `${found.shown ? 'Lower now; say so' : 'Not certain'}: ${tokensText(found)}`;
 }
 
 function tokensText({ live, other, word }: Beside): string {
@@ -259,7 +259,7 @@ function improvementMissing(progress: Progress, lane: LaneSnapshot): string {
     return 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
   }
   if (!found.shown) {
-    return `No difference shown: ${ttftText(found)}`;
+    return `Not certain: ${ttftText(found)}`;
   }
   return `Worse now; say so: ${ttftText(found)}`;
 }

@@ -170,7 +170,7 @@ describe('an improvement', () => {
       'none within chance',
       settled('kv', 0.58, { baseline: recorded(3, false) }),
       false,
-      'No difference shown: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
+      'Not certain: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
     ],
     [
       'none where it is worse, and the list says so',
@@ -236,7 +236,7 @@ describe('more tokens per second', () => {
   it('are none within chance, and fewer are called fewer', () => {
     expect(at(kv(2830, false))).toMatchObject({
       done: false,
-      why: 'No difference shown: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
+      why: 'Not certain: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
     });
     expect(at(kv(2000, true)).why).toMatch(/^Lower now; say so/);
   });
@@ -517,7 +517,7 @@ describe('what happened while nobody looked', () => {
     const after = see(progress, { at: '05:00', lane: settled('kv', 0.5) });
     expect(item('improved', after).why).toContain('650 ms under round-robin (measured here)');
     const close = see(progress, { at: '05:00', lane: settled('kv', 0.595) });
-    expect(item('improved', close, settled('kv', 0.595)).why).toMatch(/^No difference shown/); // the intervals overlap
+    expect(item('improved', close, settled('kv', 0.595)).why).toMatch(/^Not certain/); // the intervals overlap
     expect(ticked(recall(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);
   });
 });

@@ -28,6 +28,8 @@ export interface Recorded {
   latencyGain?: Span;
   /** The most output tokens per second at any level. */
   peak: Partial<Record<Routing, number>>;
+  /** Requests per second. */
+  rps: Partial<Record<Routing, Span>>;
   /** The share of cached prompt tokens. */
   hit: Partial<Record<Routing, Span>>;
   /** TPOT p95 in seconds. */
@@ -61,6 +63,7 @@ export function summarise(rows: Row[]): Recorded {
     ttftMedianGain: gain((row) => row.ttft.p50, -1),
     latencyGain: gain((row) => row.latency.p95, -1),
     peak: both((mode) => span(all(mode, (row) => row.output_tokens_per_second))?.max),
+    rps: both((mode) => span(all(mode, (row) => row.requests_per_second))),
     hit: both((mode) => span(all(mode, (row) => row.kv_hit_ratio))),
     tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
     worse: pairs.filter(({ kv, round_robin }) => above(kv.ttft.p95, round_robin.ttft.p95)).map((pair) => pair.level),

@@ -83,6 +83,12 @@ const own: Term[] = [
     text: 'What serves the requests: engine, model, GPU, number of workers, speculation.',
   },
   {
+    id: 'dgd',
+    term: 'DynamoGraphDeployment',
+    also: 'dgd crd custom resource',
+    text: 'One Kubernetes object that describes all services of a Dynamo cluster. Dynamo’s operator makes Deployments of it, or, with Grove, PodCliques, which make the pods of frontend and workers.',
+  },
+  {
     id: 'disaggregated',
     term: 'Disaggregated serving',
     text: 'Prefill and decode on separate workers. Dynamo supports it; the recorded runs did not use it.',
@@ -203,11 +209,13 @@ const own: Term[] = [
   {
     id: 'indexer',
     term: 'KV indexer',
+    also: 'KVIndexer',
     text: 'The part of the router that keeps the prefix tree up to date from the events.',
   },
   {
     id: 'publisher',
     term: 'KV publisher',
+    also: 'KVPublisher',
     text: 'The part of the worker that sends an event for every block stored or dropped.',
   },
   {
@@ -237,7 +245,8 @@ const own: Term[] = [
   {
     id: 'overlap-weight',
     term: 'Overlap weight',
-    text: 'The weight of blocks to compute in the cost, relative to load. Higher: more cache hits. Lower: more even load.',
+    also: 'kv_overlap_score_weight',
+    text: 'The weight of blocks to compute in the cost, relative to load. Higher: more cache hits. Lower: more even load. Dynamo’s default is one.',
   },
   {
     id: 'p50',
@@ -284,7 +293,7 @@ const own: Term[] = [
     id: 'radix-tree',
     term: 'Radix tree',
     also: 'prefix tree',
-    text: 'A tree of prefixes. Each node lists the workers that have it cached.',
+    text: 'A tree of prefixes. Each node lists the workers that have it cached, so one walk along a prompt finds what every worker has of it.',
   },
   {
     id: 'request-plane',
@@ -306,7 +315,7 @@ const own: Term[] = [
   {
     id: 'temperature',
     term: 'Router temperature',
-    text: 'Above zero the router picks a worker at random, with lower cost more likely. At zero it always picks the lowest cost.',
+    text: 'Above zero the router picks a worker at random, with lower cost more likely. At zero, Dynamo’s default, it always picks the lowest cost.',
   },
   {
     id: 'rps',
@@ -396,7 +405,7 @@ const own: Term[] = [
   {
     id: 'window',
     term: 'Window',
-    text: 'The last minute. Live figures cover the turns that ended in it; next to a baseline they cover whole minutes of the current step, up to an hour.',
+    text: 'The last minute. Live figures cover the turns that ended in it; next to a baseline they cover the current step, up to an hour.',
   },
 ];
 

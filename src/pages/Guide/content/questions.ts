@@ -11,7 +11,8 @@ const demo: Own[] = [
     question: 'Why so few requests per second?',
     words: ['rps', 'throughput', 'slow', 'tokens'],
     answer: [
-      'Because each one is large. An average request has {live.prompt-tokens} of prompt and {live.output-tokens} of answer, with a median latency of {live.latency.p50} end to end.',
+      'Because each one is large. An average request has {live.prompt-tokens} of prompt and {live.output-tokens} of answer, with a median latency of {live.latency.p50} end to end, and a worker answers {live.batch-limit} of them at once.',
+      'Recorded: {rec.kv.rps} under KV-aware routing, {rec.rr.rps} under round-robin.',
       'Look at tokens instead: {live.tokens} now, at {live.rps}. The recorded peak is {rec.kv.peak} under KV-aware routing and {rec.rr.peak} under round-robin, on {rec.workers} workers.',
       'With short questions and short answers the same hardware would handle many more requests.',
     ],
@@ -32,7 +33,7 @@ const demo: Own[] = [
       },
       {
         when: 'no difference',
-        text: 'Right now no difference is shown: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}.',
+        text: 'Right now it is not certain which is better: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}.',
       },
       'The cause is bunching. Conversations return to the worker that has them cached, sometimes several at once. Near the engine’s batch limit they queue, and queueing time is part of TTFT. In the recorded run at {rec.spread-level} conversations the busiest worker had {rec.kv.spread} more requests in flight than the least busy; under round-robin {rec.rr.spread}.',
       'Now the gap is {live.spread} requests, and {live.queued} are queued.',
@@ -139,7 +140,7 @@ const technical: Own[] = [
     words: ['kai', 'scheduler', 'gang', 'podclique', 'kubernetes', 'operator'],
     readOn: ['architecture'],
     answer: [
-      'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales related pods together. With the KAI Scheduler a group gets all of its GPUs or none.',
+      'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales related pods together. With the KAI Scheduler a group gets all of its GPUs or none. It scales at three levels, pods, PodCliques and groups of these, which Dynamo’s planner can set.',
       'Aggregated serving does not need it: each worker is independent. It matters once prefill and decode are separated, because half a group that holds GPUs and waits for the rest blocks everybody.',
       {
         when: 'simulated',

@@ -35,7 +35,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'Live against baseline',
-        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (whole minutes, at most the last hour) next to what was recorded or measured at the same concurrency. Green meets the SLO ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. A difference stands in grey, as “not certain”, while chance could explain it.',
+        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (at most the last hour) next to what was recorded or measured at the same concurrency. Green meets the SLO ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. A difference stands in grey, as “not certain”, while chance could explain it.',
       },
       {
         name: 'Key figures',
