@@ -42,7 +42,7 @@ func Build(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); err != nil {
 		return err
 	}
-	if err := install(ctx); err != nil {
+	if err := Install(ctx); err != nil {
 		return err
 	}
 	if !changed() {
@@ -85,8 +85,8 @@ func touch() error {
 	return err
 }
 
-// install installs the packages that the lock file names, where they are not yet.
-func install(ctx context.Context) error {
+// Install installs the packages that the lock file names, where they are not yet.
+func Install(ctx context.Context) error {
 	want, err := os.ReadFile(lock)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func prepare(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); errors.Is(err, browser.ErrNoNode) {
 		return suite.Skipped(err.Error() + "; install it from https://nodejs.org")
 	}
-	return install(ctx)
+	return Install(ctx)
 }
 
 // passed keeps the commit with which all tests passed last.
