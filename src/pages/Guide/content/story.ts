@@ -3,7 +3,10 @@ import type { Paragraph } from './types';
 
 /** The thirty seconds, without the vendor's part: a breath each. */
 export const pitch = ({ router }: Vendor): Paragraph[] => [
-  { when: 'running', text: '{live.concurrency} conversations are running here, all at once.' },
+  {
+    when: 'running',
+    text: '{live.concurrency} conversations are running here, all at once: {live.model} on {live.workers} workers, GPU {live.gpu}.',
+  },
   'Every follow-up question sends the whole conversation again. A plain load balancer sends it to any GPU, which then recomputes what its neighbour still has in memory.',
   `${router} knows which GPU has what in memory, and sends the question there.`,
   'Same GPUs, same model, no change to the application: {rec.tokens-gain} more tokens a second in the recorded runs.',
