@@ -135,6 +135,8 @@ model: {{ .Values.model.repo | quote }}
 workers: {{ .Values.serving.workers }}
 tensor_parallel: {{ .Values.serving.tensorParallel }}
 dynamo: {{ .Values.serving.dynamo.version | quote }}
+kubernetes: {{ trimPrefix "v" .Capabilities.KubeVersion.Version | quote }}
+worker_image: {{ include "kvbooth.worker.image" . | quote }}
 serving: aggregated
 block_size: {{ .Values.serving.blockSize }}
 max_batch_size: {{ .Values.serving.maxBatch }}
@@ -143,6 +145,10 @@ max_num_tokens: {{ .Values.serving.maxTokens }}
 kv_cache_dtype: {{ .Values.serving.kvCacheType | quote }}
 {{- end }}
 free_gpu_memory_fraction: {{ .Values.serving.memoryFraction }}
+{{- if eq .Values.serving.engine "trtllm" }}
+chunked_prefill: true
+overlap_scheduler: {{ ne .Values.serving.speculation "draft" }}
+{{- end }}
 {{- end -}}
 
 {{/*
