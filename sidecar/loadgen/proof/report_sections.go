@@ -108,9 +108,10 @@ var deployment = []struct {
 		return cmp.Or(s.Deployment.Model, s.Target.Model)
 	}},
 	{"GPU", func(s *Side) string { return s.Deployment.GPU }},
+	{"GPUs", func(s *Side) string { return positive(s.Deployment.Workers * s.Deployment.TensorParallel) }},
 	{"Workers", func(s *Side) string { return positive(s.Deployment.Workers) }},
 	{"Tensor parallelism", func(s *Side) string { return positive(s.Deployment.TensorParallel) }},
-	{"Engine", func(s *Side) string { return s.Deployment.Engine }},
+	{"Engine", func(s *Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
 	{"Dynamo", func(s *Side) string { return s.Deployment.Dynamo }},
 	{"Kubernetes", func(s *Side) string { return s.Deployment.Kubernetes }},
 	{"Serving", func(s *Side) string { return s.Deployment.Serving }},
@@ -118,6 +119,9 @@ var deployment = []struct {
 	{"Max batch size", func(s *Side) string { return positive(s.Deployment.MaxBatchSize) }},
 	{"Workload", func(s *Side) string { return workload(s.Workload) }},
 }
+
+// engines are the names of those that baselines and metrics have in short.
+var engines = map[string]string{"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 
 func positive(n int) string {
 	if n <= 0 {

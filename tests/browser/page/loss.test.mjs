@@ -15,7 +15,7 @@ test('a load generator that dies is told, and is found again without a reload', 
 
   await killPart('loadgen');
   await booth.says(/Load generator lost/);
-  await page.getByText('The load generator is unreachable').waitFor();
+  await page.getByText('The load generator is unreachable', { exact: true }).waitFor();
   expect(await liveCell(page), 'no old number as live').toMatch(/^—/);
   await expect(booth.button('Start')).toBeDisabled();
   await expect(booth.button('Stop')).toBeDisabled();
