@@ -450,6 +450,8 @@ type TurnFigures struct {
 	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns that told them
 	InputP95   *float64 `json:"input_p95,omitempty"`
 	OutputMean *float64 `json:"output_mean,omitempty"` // tokens
+	// CachedRatio is the share of prompt tokens from a cache, of the turns that told both.
+	CachedRatio *float64 `json:"cached_ratio,omitempty"`
 }
 
 // KV is the share of prompt tokens that came from a KV cache over the last 60 s.

@@ -1223,6 +1223,8 @@ export interface components {
             latency_p95?: number;
             /** @description prompt tokens, of the turns that told them */
             input_mean?: number;
+            /** @description the share of prompt tokens from a cache, of the turns that told both */
+            cached_ratio?: number;
             input_p95?: number;
             /** @description tokens */
             output_mean?: number;

@@ -162,6 +162,7 @@ func (t *tally) meanTurn() float64 {
 type turnValues struct {
 	ttft, latency, input []float64
 	turns, output        int
+	cached, prompt       int64 // tokens of the turns that told both
 }
 
 func (v *turnValues) add(one *turn) {
@@ -173,6 +174,9 @@ func (v *turnValues) add(one *turn) {
 	}
 	if one.PromptTokens > 0 {
 		v.input = append(v.input, float64(one.PromptTokens))
+	}
+	if one.HasCached && one.PromptTokens > 0 {
+		v.cached, v.prompt = v.cached+int64(one.CachedTokens), v.prompt+int64(one.PromptTokens)
 	}
 	v.turns++
 	v.output += one.OutputTokens
@@ -188,7 +192,7 @@ func (t *tally) rows() ([]api.TurnFigures, *float64) {
 		ttft, latency, input := quantiles(v.ttft), quantiles(v.latency), quantiles(v.input)
 		row := api.TurnFigures{
 			Turn: turnLabels[i], P50: ttft.P50, P95: ttft.P95, N: ttft.N, LatencyP50: latency.P50, LatencyP95: latency.P95,
-			InputP95: input.P95, OutputMean: new(float64(v.output) / float64(v.turns)),
+			InputP95: input.P95, CachedRatio: ratio(v.cached, v.prompt), OutputMean: new(float64(v.output) / float64(v.turns)),
 		}
 		if input.Shape != nil {
 			row.InputMean = &input.Shape.Mean

@@ -221,18 +221,19 @@ func TestWindowByTurn(t *testing.T) {
 		s := whole(1)
 		s.Turn, s.TTFT, s.Latency = turn, ttft, 10*ttft
 		s.PromptTokens, s.OutputTokens = max(0, 1000*(turn-1)), 100*turn // the first does not tell its prompt
+		s.HasCached, s.CachedTokens = true, s.PromptTokens/4
 		w.Add(s)
 	}
 	got, r := "", w.Report(at(2), slo)
 	for _, r := range r.TTFTByTurn {
 		input := "unknown"
 		if r.InputMean != nil {
-			input = fmt.Sprintf("%.0f, p95 %.0f", *r.InputMean, *r.InputP95)
+			input = fmt.Sprintf("%.0f, p95 %.0f, %.0f %% cached", *r.InputMean, *r.InputP95, 100**r.CachedRatio)
 		}
 		got += fmt.Sprintf("%s: %d at %.2f, %.1f s, input %s, output %.0f; ", r.Turn, r.N, *r.P50, *r.LatencyP50, input, *r.OutputMean)
 	}
-	assert.Equal(t, "1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, output 500; "+
-		"6+: 2 at 0.30, 3.0 s, input 6500, p95 7850, output 750; ", got)
+	assert.Equal(t, "1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, 25 % cached, output 500; "+
+		"6+: 2 at 0.30, 3.0 s, input 6500, p95 7850, 25 % cached, output 750; ", got)
 	assert.InDelta(t, 7700, *r.Window.InputP95, 1e-9)
 }
 

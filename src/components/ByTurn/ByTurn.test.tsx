@@ -10,7 +10,16 @@ it('shows TTFT by turn with tokens and latencies, and says why where it has none
   const client = new FakeClient();
   const window = { ...laneSnapshot().window, input_p95: 12_700 };
   const first = { turn: '1', n: 20, p50: 0.4, p95: 0.612, latency_p50: 37.1, output_mean: 555 };
-  const last = { turn: '6+', n: 2, p50: 0.08, p95: 0.09, input_mean: 7000, input_p95: 7400, output_mean: 888 };
+  const last = {
+    turn: '6+',
+    n: 2,
+    p50: 0.08,
+    p95: 0.09,
+    input_mean: 7000,
+    input_p95: 7400,
+    cached_ratio: 0.93,
+    output_mean: 888,
+  };
   client.show({ window, ttft_by_turn: [first, last] });
   const { container } = render(
     <ClientProvider client={client}>
@@ -21,8 +30,8 @@ it('shows TTFT by turn with tokens and latencies, and says why where it has none
     screen.getByRole('img', { name: 'TTFT by turn: turn 1: 400 ms, p95 612 ms; turn 6+: 80.0 ms, p95 90.0 ms' })
   ).toBeInTheDocument();
   const rows = screen.getAllByRole('row').map((row) => Array.from(row.children, (cell) => cell.textContent).join('|'));
-  expect(rows[1]).toBe('1|400|612|—|—|555|37.1|20');
-  expect(rows[2]).toBe('6+|80.0|90.0|7,000|7,400|888|—|2');
+  expect(rows[1]).toBe('1|400|612|—|—|—|555|37.1|20');
+  expect(rows[2]).toBe('6+|80.0|90.0|7,000|7,400|93.0 %|888|—|2');
   expect(rows[3]).toMatch(/^All\|.*12,700/);
   expect(await violations(container)).toEqual([]);
 

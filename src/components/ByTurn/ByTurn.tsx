@@ -1,7 +1,7 @@
 import React from 'react';
 
 import { useLive, type LaneSnapshot } from '../../client';
-import { digits, MS, number, SECONDS } from '../../lib/format';
+import { digits, MS, number, percent, SECONDS } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
 import { CurveFigure, Curves } from '../Curve';
 import { DataTable } from '../DataTable';
@@ -39,7 +39,7 @@ export function ByTurn({ lane: name }: { lane: string }) {
 }
 
 /** The figures of each turn, and of all. */
-function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot }) {
+function Table({ lane: { ttft_by_turn: rows, window, kv } }: { lane: LaneSnapshot }) {
   const { ttft, latency } = window.metrics;
   return (
     <DataTable label="Figures by turn">
@@ -50,6 +50,7 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
           <th scope="col">TTFT p95, ms</th>
           <th scope="col">Input tokens, mean</th>
           <th scope="col">Input tokens, p95</th>
+          <th scope="col">From cache</th>
           <th scope="col">Output tokens, mean</th>
           <th scope="col">Latency p50, s</th>
           <th scope="col">Turns</th>
@@ -63,6 +64,7 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
             <td>{digits(row.p95, MS)}</td>
             <td>{number(row.input_mean)}</td>
             <td>{number(row.input_p95)}</td>
+            <td>{percent(row.cached_ratio)}</td>
             <td>{number(row.output_mean)}</td>
             <td>{digits(row.latency_p50, SECONDS)}</td>
             <td>{number(row.n)}</td>
@@ -76,6 +78,7 @@ function Table({ lane: { ttft_by_turn: rows, window } }: { lane: LaneSnapshot })
           <td>{digits(ttft.p95, MS)}</td>
           <td />
           <td>{number(window.input_p95)}</td>
+          <td>{percent(kv.hit_ratio)}</td>
           <td />
           <td>{digits(latency.p50, SECONDS)}</td>
           <td>{number(ttft.n)}</td>

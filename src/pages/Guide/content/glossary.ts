@@ -376,7 +376,7 @@ const own: Term[] = [
   {
     id: 'tokens-per-step',
     term: 'Tokens per step',
-    text: 'Tokens per forward pass of the large model; one without speculation. Now {live.tokens-per-step}.',
+    text: 'Tokens per forward pass of the large model: one without speculation, at most one more than are drafted with it. Now {live.tokens-per-step}.',
   },
   {
     id: 'tops',
