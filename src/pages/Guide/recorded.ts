@@ -26,6 +26,12 @@ export interface Recorded {
   ttftMedianGain?: Span;
   /** By how much it lowers end-to-end latency p95, as a ratio. */
   latencyGain?: Span;
+  /** By how much it lowers the median end-to-end latency, as a ratio. */
+  latencyMedianGain?: Span;
+  /** Output tokens of a request, from the rates of tokens and requests. */
+  output?: Span;
+  /** The median end-to-end latency in seconds, in both modes. */
+  latency?: Span;
   /** The most output tokens per second at any level. */
   peak: Partial<Record<Routing, number>>;
   /** Requests per second. */
@@ -61,6 +67,9 @@ export function summarise(rows: Row[]): Recorded {
     ttftGain: gain((row) => row.ttft.p95, -1),
     tpotGain: gain((row) => row.tpot.p50, -1),
     ttftMedianGain: gain((row) => row.ttft.p50, -1),
+    latencyMedianGain: gain((row) => row.latency.p50, -1),
+    output: span(valuesOf(pairs, (row) => quotient(row.output_tokens_per_second, row.requests_per_second))),
+    latency: span(valuesOf(pairs, (row) => row.latency.p50)),
     latencyGain: gain((row) => row.latency.p95, -1),
     peak: both((mode) => span(all(mode, (row) => row.output_tokens_per_second))?.max),
     rps: both((mode) => span(all(mode, (row) => row.requests_per_second))),
@@ -83,6 +92,15 @@ function pairUp(rows: Row[]): Pair[] {
     const roundRobin = at(level, 'round_robin');
     return kv && roundRobin ? [{ level, kv, round_robin: roundRobin }] : [];
   });
+}
+
+/** A value of every row of all pairs. */
+function valuesOf(pairs: Pair[], value: (row: Row) => number | undefined) {
+  return pairs.flatMap(({ kv, round_robin }) => [value(kv), value(round_robin)]);
+}
+
+function quotient(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || !b ? undefined : a / b;
 }
 
 /** How much a is above b (sign 1) or below it (sign −1), as a ratio of b. */

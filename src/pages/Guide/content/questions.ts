@@ -12,7 +12,7 @@ const demo: Own[] = [
     words: ['rps', 'throughput', 'slow', 'tokens'],
     answer: [
       'Because each one is large. An average request has {live.prompt-tokens} of prompt and {live.output-tokens} of answer, with a median latency of {live.latency.p50} end to end, and a worker answers {live.batch-limit} of them at once.',
-      'Recorded: {rec.kv.rps} under KV-aware routing, {rec.rr.rps} under round-robin.',
+      'Recorded: {rec.kv.rps} under KV-aware routing, {rec.rr.rps} under round-robin, with answers of {rec.output} and median latencies of {rec.latency}.',
       'Look at tokens instead: {live.tokens} now, at {live.rps}. The recorded peak is {rec.kv.peak} under KV-aware routing and {rec.rr.peak} under round-robin, on {rec.workers} workers.',
       'With short questions and short answers the same hardware would handle many more requests.',
     ],
@@ -83,7 +83,7 @@ const demo: Own[] = [
         when: 'not calibrated',
         text: 'With the current settings its timing follows assumptions, not a recorded run.',
       },
-      'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}. Whether speculation was enabled is not recorded.',
+      'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}, tensor parallelism {rec.tensor-parallel}. Whether speculation was enabled is not recorded.',
       'FP8 takes half the bytes of FP16 for weights and cache, so about twice as many conversations fit.',
       {
         when: 'other deployment',
