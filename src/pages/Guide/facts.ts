@@ -49,7 +49,7 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
   const lane = live.lane;
   const settings = live.state.status === 'live' ? live.state.snapshot.settings : undefined;
   const table = recordedTable(baselines, lane);
-  const recorded = table && summarise(table.rows);
+  const recorded = table && summarise(table);
   return {
     figures: {
       ...published,

@@ -55,7 +55,7 @@ interface Pair {
 }
 
 /** Sums a table up. */
-export function summarise(rows: Row[]): Recorded {
+export function summarise({ rows, advantages }: Pick<Baseline, 'rows' | 'advantages'>): Recorded {
   const pairs = pairUp(rows);
   const all = (mode: Routing, value: (row: Row) => number | undefined) => pairs.map((pair) => value(pair[mode]));
   const gain = (value: (row: Row) => number | undefined, sign: 1 | -1) =>
@@ -75,7 +75,7 @@ export function summarise(rows: Row[]): Recorded {
     rps: both((mode) => span(all(mode, (row) => row.requests_per_second))),
     hit: both((mode) => span(all(mode, (row) => row.kv_hit_ratio))),
     tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
-    worse: pairs.filter(({ kv, round_robin }) => above(kv.ttft.p95, round_robin.ttft.p95)).map((pair) => pair.level),
+    worse: pairs.filter((pair) => isWorse(pair, advantages)).map((pair) => pair.level),
     top: pairs.at(-1),
     spread: pairs
       .map(spread)
@@ -112,6 +112,12 @@ function span(values: Array<number | undefined>): Span | undefined {
   const known = values.filter((value) => value !== undefined);
   const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
   return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known), mean } : undefined;
+}
+
+/** As the load generator judges the level, which knows how recorded values scatter; else by the values alone. */
+function isWorse({ level, kv, round_robin }: Pair, advantages: Baseline['advantages']): boolean {
+  const judged = advantages?.find(({ concurrency }) => concurrency === level)?.of.ttft_p95;
+  return judged ? judged.outcome === 'worse' : above(kv.ttft.p95, round_robin.ttft.p95);
 }
 
 function above(a: number | undefined, b: number | undefined): boolean {
