@@ -27,7 +27,7 @@ test('the search narrows questions and terms, from the keyboard', gate, async ({
 
 test('an answer and a term have addresses, and the search stays in sight', { tag: '@path' }, async ({ visit }) => {
   const { page } = await Page.open(await visit(), '/guide?visitor=technical#question-grove');
-  await page.getByText('PodCliques').waitFor();
+  await page.getByText('Grove is NVIDIA’s addition to Kubernetes').waitFor();
   await expect(page.getByRole('radio', { name: /^Came for the router/ })).toBeChecked();
   await page.getByRole('link', { name: 'TTFT', exact: true }).click();
   await expect(page).toHaveURL(/\?visitor=technical#term-ttft$/);

@@ -1,6 +1,7 @@
 /** A video of pages side by side, which shows each of them. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 import { env } from '../booth.mjs';
@@ -11,7 +12,7 @@ const run = promisify(execFile);
 test('pages are recorded side by side', async ({ visit }, testInfo) => {
   const file = testInfo.outputPath('recorded.webm');
   const record = (pages) =>
-    run('node', ['tools/record/record.mjs'], {
+    run('node', [fileURLToPath(new URL('../../../tools/record/record.mjs', import.meta.url))], {
       env: { ...process.env, RECORD_PAGES: pages, RECORD_SECONDS: '3', RECORD_FILE: file },
     });
   await expect(record('http://127.0.0.1:1/')).rejects.toThrow(/does not answer: start the booth/);
