@@ -499,7 +499,9 @@ func Dynamo(ctx context.Context) error {
 
 // Record makes a WebM of pages side by side: the dashboard and the stage view of a running demo for a minute, in kvbooth.webm, unless RECORD_PAGES (addresses, separated by commas), RECORD_FOR and RECORD_FILE say otherwise.
 func Record(ctx context.Context) error {
-	pages := cmp.Or(os.Getenv("RECORD_PAGES"), "http://127.0.0.1:3000/d/gtc-demo?kiosk&refresh=5s,http://127.0.0.1:8088/stage")
+	pages := cmp.Or(os.Getenv("RECORD_PAGES"), strings.Join([]string{
+		"http://127.0.0.1:3000/d/gtc-demo?kiosk&refresh=5s", "http://127.0.0.1:8088/stage",
+	}, ","))
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("RECORD_FOR"), "1m"))
 	if err != nil || length < time.Second || length > time.Hour {
 		return fmt.Errorf("RECORD_FOR: %q is not allowed: 1s to 1h", os.Getenv("RECORD_FOR"))
@@ -516,8 +518,10 @@ func Record(ctx context.Context) error {
 		return err
 	}
 	for name, value := range map[string]string{
-		browser.ChromiumVariable: chromium, "RECORD_PAGES": pages, "RECORD_FILE": cmp.Or(os.Getenv("RECORD_FILE"), "kvbooth.webm"),
-		"RECORD_SECONDS": strconv.Itoa(int(length.Seconds())),
+		browser.ChromiumVariable: chromium,
+		"RECORD_PAGES":           pages,
+		"RECORD_FILE":            cmp.Or(os.Getenv("RECORD_FILE"), "kvbooth.webm"),
+		"RECORD_SECONDS":         strconv.Itoa(int(length.Seconds())),
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err

@@ -37,8 +37,10 @@ func Cases(root string) ([]Case, error) {
 			"prometheus.create=true", "members.replicas=4", "grafana.persistence.enabled=true", "image.registry=registry.example.com/team", "image.pullSecrets={pull}",
 		}}, External: []string{"Secret pull", "Secret booth-tls"}},
 		{Name: "the recorded demo", Options: Options{Values: []string{"values-doks.yaml"}, Set: []string{
-			"loadgen.config.followup.url=https://inference.do-ai.run", "loadgen.config.followup.model=llama3-8b-instruct", "loadgen.secrets.followup=serverless-inference",
-			"loadgen.config.corpus.s3.endpoint=https://nyc3.digitaloceanspaces.com", "loadgen.config.corpus.s3.bucket=booth-corpus", "loadgen.secrets.corpus=spaces",
+			"loadgen.config.followup.url=https://inference.do-ai.run",
+			"loadgen.config.followup.model=llama3-8b-instruct", "loadgen.secrets.followup=serverless-inference",
+			"loadgen.config.corpus.s3.endpoint=https://nyc3.digitaloceanspaces.com",
+			"loadgen.config.corpus.s3.bucket=booth-corpus", "loadgen.secrets.corpus=spaces",
 			"serving.kaiQueue=booth", "serving.tensorParallel=16", "serving.nodes=2", "members.replicas=2",
 		}}, External: []string{"Secret kvbooth-tls", "Secret serverless-inference", "Secret spaces"}},
 		{Name: "existing Grafana", Options: Options{Set: []string{

@@ -283,7 +283,7 @@ type Target struct {
 	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
 	Model      string     `json:"model,omitempty"`    // empty until the target told it
 	Deployment Deployment `json:"deployment"`
-	Features   []Feature  `json:"features,omitempty"` // those that the cluster's own description tells of
+	Features   []Feature  `json:"features,omitempty"` // those that the cluster's own description shows
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
 	Notices    []string   `json:"notices,omitempty"` // what is odd about its answers, though it serves
@@ -414,7 +414,7 @@ type Window struct {
 	// FirstAnswer is the time to the first token after the reasoning, of the turns that had both;
 	// nil where none had.
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
-	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those that told them
+	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those with a count
 }
 
 // Awaiting describes the turns that still wait for their first token.
@@ -447,10 +447,10 @@ type TurnFigures struct {
 	N          int      `json:"n"`             // turns with a TTFT
 	LatencyP50 *float64 `json:"latency_p50,omitempty"`
 	LatencyP95 *float64 `json:"latency_p95,omitempty"`
-	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns that told them
+	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns with a count
 	InputP95   *float64 `json:"input_p95,omitempty"`
 	OutputMean *float64 `json:"output_mean,omitempty"` // tokens
-	// CachedRatio is the share of prompt tokens from a cache, of the turns that told both.
+	// CachedRatio is the share of prompt tokens from a cache, of the turns with a count of both.
 	CachedRatio *float64 `json:"cached_ratio,omitempty"`
 }
 
@@ -1200,7 +1200,7 @@ type Session struct {
 	Authenticated bool `json:"authenticated"`  // the token was exchanged for the cookie
 	CanRead       bool `json:"can_read"`
 	CanWrite      bool `json:"can_write"`
-	Replay        bool `json:"replay,omitempty"` // of a recording, in which nobody can write
+	Replay        bool `json:"replay,omitempty"` // of a recording, in which nothing can be changed
 }
 
 // Problem is an RFC 9457 problem document, the body of every error.

@@ -1010,7 +1010,7 @@ export interface components {
             /** @description absent until the target told it */
             model?: string;
             deployment: components["schemas"]["Deployment"];
-            /** @description what the cluster's own description tells of; what is absent is not known */
+            /** @description what the cluster's own description shows; what is absent is not known */
             features?: components["schemas"]["Feature"][];
             reachable: boolean;
             /** @description why turns are failing, and what to do */
@@ -1160,7 +1160,7 @@ export interface components {
             awaiting: components["schemas"]["Awaiting"];
             /** @description the time to the first token after the reasoning, of the turns that had both */
             first_answer?: components["schemas"]["Quantiles"];
-            /** @description prompt tokens of a turn, of those that told them */
+            /** @description prompt tokens of a turn, of those with a count */
             input_p95?: number;
         };
         /** @description The turns that still wait for their first token. */
@@ -1221,9 +1221,9 @@ export interface components {
             n: number;
             latency_p50?: number;
             latency_p95?: number;
-            /** @description prompt tokens, of the turns that told them */
+            /** @description prompt tokens, of the turns with a count */
             input_mean?: number;
-            /** @description the share of prompt tokens from a cache, of the turns that told both */
+            /** @description the share of prompt tokens from a cache, of the turns with a count of both */
             cached_ratio?: number;
             input_p95?: number;
             /** @description tokens */

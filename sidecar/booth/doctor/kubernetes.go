@@ -235,14 +235,14 @@ func (c *cluster) serves(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		var told metav1.APIResourceList
+		var resources metav1.APIResourceList
 		if a.code == http.StatusNotFound {
 			continue
 		}
-		if err := a.read(&told); err != nil {
+		if err := a.read(&resources); err != nil {
 			return "", err
 		}
-		if slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == version.Resource }) {
+		if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == version.Resource }) {
 			return version.GroupVersion().String(), nil
 		}
 	}

@@ -59,9 +59,8 @@ func squaresOf(batches []float64) (squares float64) {
 // series (Marriott and Pope, Biometrika 41, 1954).
 func inflation(batches []float64) float64 {
 	mean := stat.Mean(batches, nil)
-	products, squares := 0., 0.
+	products, squares := 0., squaresOf(batches)
 	for i, v := range batches {
-		squares += (v - mean) * (v - mean)
 		if i > 0 {
 			products += (v - mean) * (batches[i-1] - mean)
 		}

@@ -278,7 +278,7 @@ function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absen
     value,
     format: metric.live,
     interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
-    ...(settles(input)
+    ...(input.comparison.settling
       ? { tag: 'settling' }
       : {
           slo: slo(input.settings, metric, quantile, value, all.p95_error),
@@ -318,13 +318,8 @@ function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
         format: rate.format,
         interval: rate.interval?.(input.comparison),
         failing: rate.failing?.(value),
-        tag: rate.key && settles(input) ? 'settling' : undefined,
+        tag: rate.key && input.comparison.settling ? 'settling' : undefined,
       };
-}
-
-/** Whether what is live is of too few turns to be held against an objective. */
-function settles({ comparison }: Input): boolean {
-  return comparison.settling;
 }
 
 /** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */
