@@ -254,7 +254,7 @@ func Lint(ctx context.Context) error {
 // Format formats all Go files as lint requires.
 func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
-// Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into bin/, including the NATS server for members of a load generator.
+// Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into bin/, including the NATS server for members of a load generator and, where none is installed, Prometheus.
 func Build(ctx context.Context) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
 	// The load generator embeds the page, which is built meanwhile: all else that it
@@ -262,7 +262,8 @@ func Build(ctx context.Context) error {
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
 	steps := []suite.Step{
 		{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
-		natsStep(program("nats-server")),
+		natsStep(),
+		prometheusStep(),
 	}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
@@ -273,7 +274,7 @@ func Build(ctx context.Context) error {
 	default:
 		return err
 	}
-	fmt.Println("building the booth and the load generator (takes some minutes the first time, since it includes Prometheus)")
+	fmt.Println("building the booth and the load generator (takes some minutes the first time)")
 	if err := suite.Together(ctx, os.Stdout, steps...); err != nil {
 		return err
 	}
@@ -461,24 +462,61 @@ func chartTests(ctx context.Context) (suite.Count, error) {
 }
 
 // natsStep builds the NATS server that members on one machine meet on.
-func natsStep(to string) suite.Step {
-	compiler := &suite.Compiler{Out: os.Stderr, Dir: filepath.Join("tools", "nats"), Env: []string{"CGO_ENABLED=0"}, Flags: []string{"-trimpath", "-ldflags=-s -w"}}
-	return suite.Step{Name: "NATS server", Far: compiler.Far, Run: func(ctx context.Context) error {
-		path, err := filepath.Abs(to)
+func natsStep() suite.Step {
+	return serverStep("nats", "NATS server", program("nats-server"), "github.com/nats-io/nats-server/v2")
+}
+
+// prometheusStep builds Prometheus for the booth, unless it is installed or its release can be downloaded.
+func prometheusStep() suite.Step {
+	step := serverStep("prometheus", "Prometheus", program("prometheus"), "github.com/prometheus/prometheus/cmd/prometheus",
+		"-tags=remove_all_sd", "-ldflags=-s -w -X github.com/prometheus/common/version.Version="+local.PrometheusRelease)
+	build := step.Run
+	step.Run = func(ctx context.Context) error {
+		if _, err := findPrometheus(ctx); !errors.Is(err, local.ErrNoPrometheus) {
+			return err
+		}
+		return build(ctx)
+	}
+	return step
+}
+
+// findPrometheus returns the path of an installed Prometheus, or of its release, which it downloads.
+func findPrometheus(ctx context.Context) (string, error) {
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return "", err
+	}
+	path, err := local.FindPrometheus(ctx, bin)
+	if !errors.Is(err, local.ErrNoPrometheus) {
+		return path, err
+	}
+	cache, err := local.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	path, err = local.InstallPrometheus(ctx, cache, os.Stdout)
+	if err != nil && ctx.Err() == nil {
+		return "", errors.Join(local.ErrNoPrometheus, err)
+	}
+	return path, err
+}
+
+// serverStep builds the program of another project from the module in tools/folder.
+func serverStep(folder, name, to, path string, flags ...string) suite.Step {
+	if len(flags) == 0 {
+		flags = []string{"-ldflags=-s -w"}
+	}
+	compiler := &suite.Compiler{
+		Out: os.Stderr, Dir: filepath.Join("tools", folder), Env: []string{"CGO_ENABLED=0"},
+		Flags: append([]string{"-trimpath"}, flags...),
+	}
+	return suite.Step{Name: name, Far: compiler.Far, Run: func(ctx context.Context) error {
+		output, err := filepath.Abs(to)
 		if err != nil {
 			return err
 		}
-		return compiler.BuildAll(ctx, [2]string{path, "github.com/nats-io/nats-server/v2"})
+		return compiler.BuildAll(ctx, [2]string{output, path})
 	}}
-}
-
-// findNATS names the NATS server that the build made to tests of members.
-func findNATS(ctx context.Context) error {
-	if err := buildOnce(ctx); err != nil {
-		return err
-	}
-	path, err := filepath.Abs(program("nats-server"))
-	return errors.Join(err, os.Setenv(process.NATSVariable, path))
 }
 
 // Demo starts the complete booth with a simulated Dynamo cluster; Ctrl-C stops it.
@@ -545,7 +583,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // unitTests tests every package without the race detector.
 func unitTests(ctx context.Context) (suite.Count, error) {
-	if err := findNATS(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Brief, "-count=1", "./...")
@@ -574,7 +612,7 @@ func underRace(ctx context.Context, args ...string) (suite.Count, error) {
 	if cgo != "1" {
 		return suite.Count{}, suite.Skipped("no C compiler; run apt-get install gcc")
 	}
-	if err := findNATS(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Brief, append([]string{"-race", "-count=1"}, args...)...)
@@ -637,7 +675,7 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 	if _, err := kube.Find("."); errors.Is(err, kube.ErrNotBuilt) {
 		return suite.Count{}, suite.Skipped("run go tool mage kube")
 	}
-	if err := findNATS(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=40m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")
@@ -716,7 +754,7 @@ func soak(ctx context.Context) (suite.Count, error) {
 
 // killedMembers kills the processes of a load generator with members a few times, or as often as MEMBERS_KILLS says.
 func killedMembers(ctx context.Context) (suite.Count, error) {
-	if err := findNATS(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=members", "./sidecar/test/members")
@@ -745,13 +783,27 @@ var built struct {
 	err  error
 }
 
-// buildOnce builds for the tests in a browser, and tells them where.
+// buildOnce builds for tests of whole programs, and names in the environment where the programs are.
 func buildOnce(ctx context.Context) error {
-	built.once.Do(func() {
-		bin, err := filepath.Abs("bin")
-		built.err = errors.Join(err, os.Setenv("BOOTHTEST_BIN", bin), Build(ctx))
-	})
+	built.once.Do(func() { built.err = buildForTests(ctx) })
 	return built.err
+}
+
+func buildForTests(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return err
+	}
+	prometheus, err := findPrometheus(ctx)
+	if err != nil {
+		return err
+	}
+	nats, err := filepath.Abs(program("nats-server"))
+	return errors.Join(err, os.Setenv("BOOTHTEST_BIN", bin),
+		os.Setenv(process.NATSVariable, nats), os.Setenv(local.PrometheusVariable, prometheus))
 }
 
 // withBuild runs go test with the arguments against what is built.

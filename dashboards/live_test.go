@@ -3,6 +3,7 @@
 package dashboards
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -143,16 +144,16 @@ func startBooth(t *testing.T) *booth {
 		require.NoError(t, err, string(said))
 	}
 	b := &booth{t: t, bin: bin}
-	b.start("demo", "--twin", "--speed=7", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
+	b.start(filepath.Join(b.bin, "booth"), "demo", "--twin", "--speed=7", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
 	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
 	return b
 }
 
 // start runs the program booth until the test ends.
-func (b *booth) start(args ...string) {
+func (b *booth) start(program string, args ...string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "booth"), args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
 	cmd.Stdout, cmd.Stderr = &b.out, &b.out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -185,7 +186,8 @@ func (b *booth) plainPrometheus(prometheus v1.API) v1.API {
 	require.NoError(b.t, err)
 	address := free.Addr().String()
 	require.NoError(b.t, free.Close())
-	b.start("prometheus", "--config-file="+file, "--data-dir="+filepath.Join(dir, "data"), "--listen="+address)
+	program := cmp.Or(os.Getenv("KVBOOTH_PROMETHEUS"), filepath.Join(b.bin, "prometheus"))
+	b.start(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	plain := apiOf(b.t, "http://"+address)
 	b.until("the plain Prometheus is up", func() bool {
 		_, err := plain.Targets(b.t.Context())

@@ -5,40 +5,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/promqltest"
-	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/promtest"
 )
 
 // The panels of the waiting requests and of the GPUs on series that hold a figure more than once: SGLang writes it
 // once for each rank of tensor or pipeline parallelism and each priority, and a GPU in MIG mode has a series for each
 // instance, without the utilization of the whole.
 func TestPanelsCountOnce(t *testing.T) {
-	const series = `load 1s
-  sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="0",pp_rank="0"} 3
-  sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="1",pp_rank="0"} 3
-  sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="0",pp_rank="1"} 3
-  sglang:num_queue_reqs{namespace="n",pod="dp",tp_rank="0",dp_rank="0"} 3
-  sglang:num_queue_reqs{namespace="n",pod="dp",tp_rank="1",dp_rank="1"} 4
-  sglang:num_queue_reqs{namespace="n",pod="priority",tp_rank="0"} 2
-  sglang:num_queue_reqs{namespace="n",pod="priority",priority="0",tp_rank="0"} 2
-  sglang:num_queue_reqs{namespace="n",pod="priority",priority="-1",tp_rank="0"} 0
-  DCGM_FI_DEV_GPU_UTIL{exported_namespace="n",gpu="1"} 40
-  DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_namespace="n",gpu="1"} 0.9
-  DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_namespace="n",gpu="0",GPU_I_ID="3"} 0.93
-  DCGM_FI_DEV_FB_USED{exported_namespace="n",gpu="0",GPU_I_ID="3"} 10000
-  DCGM_FI_DEV_FB_FREE{exported_namespace="n",gpu="0",GPU_I_ID="3"} 10000
-  DCGM_FI_DEV_FB_USED{exported_namespace="n",gpu="1"} 100
-  DCGM_FI_DEV_FB_FREE{exported_namespace="n",gpu="1"} 100
-  DCGM_FI_DEV_FB_TOTAL{exported_namespace="n",gpu="1"} 400
+	const series = `
+sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="0",pp_rank="0"} 3
+sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="1",pp_rank="0"} 3
+sglang:num_queue_reqs{namespace="n",pod="tp",tp_rank="0",pp_rank="1"} 3
+sglang:num_queue_reqs{namespace="n",pod="dp",tp_rank="0",dp_rank="0"} 3
+sglang:num_queue_reqs{namespace="n",pod="dp",tp_rank="1",dp_rank="1"} 4
+sglang:num_queue_reqs{namespace="n",pod="priority",tp_rank="0"} 2
+sglang:num_queue_reqs{namespace="n",pod="priority",priority="0",tp_rank="0"} 2
+sglang:num_queue_reqs{namespace="n",pod="priority",priority="-1",tp_rank="0"} 0
+DCGM_FI_DEV_GPU_UTIL{exported_namespace="n",gpu="1"} 40
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_namespace="n",gpu="1"} 0.9
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_namespace="n",gpu="0",GPU_I_ID="3"} 0.93
+DCGM_FI_DEV_FB_USED{exported_namespace="n",gpu="0",GPU_I_ID="3"} 10000
+DCGM_FI_DEV_FB_FREE{exported_namespace="n",gpu="0",GPU_I_ID="3"} 10000
+DCGM_FI_DEV_FB_USED{exported_namespace="n",gpu="1"} 100
+DCGM_FI_DEV_FB_FREE{exported_namespace="n",gpu="1"} 100
+DCGM_FI_DEV_FB_TOTAL{exported_namespace="n",gpu="1"} 400
 `
-	loaded := promqltest.LoadedStorage(t, series)
-	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1000, Timeout: time.Minute, Logger: promslog.NewNopLogger()})
+	ask := promtest.On(t, series)
 	want := map[string][]string{
 		"num_queue_reqs":       {"dp 7", "priority 2", "tp 3"},
 		"DCGM_FI_DEV_GPU_UTIL": {"0/3 93", "1/ 40"},
@@ -51,7 +47,7 @@ func TestPanelsCountOnce(t *testing.T) {
 				for _, target := range each.Targets {
 					for name, rows := range want {
 						if strings.Contains(target.Expr, name) {
-							require.Equal(t, rows, evaluate(t, engine, loaded, target.Expr), "%s: %s", file, each.Title)
+							require.Equal(t, rows, evaluate(ask, target.Expr), "%s: %s", file, each.Title)
 							tested[name]++
 						}
 					}
@@ -62,20 +58,14 @@ func TestPanelsCountOnce(t *testing.T) {
 	require.Len(t, tested, len(want))
 }
 
-// evaluate gives the values of a query at the beginning, each behind its pod or GPU.
-func evaluate(t *testing.T, engine *promql.Engine, from storage.Queryable, expr string) (rows []string) {
-	t.Helper()
-	expr = strings.ReplaceAll(expr, "$namespace", "n")
-	query, err := engine.NewInstantQuery(t.Context(), from, nil, expr, time.Unix(0, 0))
-	require.NoError(t, err)
-	vector, err := query.Exec(t.Context()).Vector()
-	require.NoError(t, err)
-	for _, s := range vector {
-		of := s.Metric.Get("pod")
-		if gpu := s.Metric.Get("gpu"); gpu != "" {
-			of = gpu + "/" + s.Metric.Get("GPU_I_ID")
+// evaluate returns the values of a query, each behind its pod or GPU.
+func evaluate(ask func(query string) model.Vector, expr string) (rows []string) {
+	for _, s := range ask(strings.ReplaceAll(expr, "$namespace", "n")) {
+		source := string(s.Metric["pod"])
+		if gpu := s.Metric["gpu"]; gpu != "" {
+			source = string(gpu + "/" + s.Metric["GPU_I_ID"])
 		}
-		rows = append(rows, fmt.Sprintf("%s %.4g", of, s.F))
+		rows = append(rows, fmt.Sprintf("%s %.4g", source, float64(s.Value)))
 	}
 	slices.Sort(rows)
 	return rows

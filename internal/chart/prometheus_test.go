@@ -3,8 +3,10 @@
 package chart
 
 import (
-	"log/slog"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,13 +15,10 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,10 +34,10 @@ func TestPrometheus(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	text := configMap(t, objects, "kvbooth-prometheus")
-	conf, err := config.Load(text["prometheus.yaml"], slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	_, errs := rulefmt.Parse([]byte(text["rules.yaml"]), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
-	require.Empty(t, errs)
+	promtool(t, text["prometheus.yaml"], "config", "--syntax-only")
+	promtool(t, text["rules.yaml"], "rules")
+	var conf scrapeConfig
+	require.NoError(t, yaml.Unmarshal([]byte(text["prometheus.yaml"]), &conf))
 
 	pods, err := Pods(objects, "kvbooth")
 	require.NoError(t, err)
@@ -47,27 +46,23 @@ func TestPrometheus(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http"}}}}},
 	}})
 	read := map[string][]string{}
-	for _, job := range conf.ScrapeConfigs {
-		for _, discovery := range job.ServiceDiscoveryConfigs {
-			sd, ok := discovery.(*kubernetes.SDConfig)
-			if !ok {
-				continue // itself, by its address
-			}
-			require.False(t, job.HonorLabels, "%s: exported_namespace", job.JobName)
-			for _, namespace := range sd.NamespaceDiscovery.Names {
-				require.NotNil(t, find(objects, "Role", "kvbooth-prometheus", namespace), "%s may not look into %s", job.JobName, namespace)
+	for _, job := range conf.Jobs {
+		for _, discovery := range job.Kubernetes {
+			require.False(t, job.HonorLabels, "%s: exported_namespace", job.Name)
+			for _, namespace := range discovery.Namespaces.Names {
+				require.NotNil(t, find(objects, "Role", "kvbooth-prometheus", namespace), "%s may not look into %s", job.Name, namespace)
 			}
 			for _, pod := range pods {
-				if slices.Contains(sd.NamespaceDiscovery.Names, pod.Namespace) {
-					read[job.JobName] = append(read[job.JobName], targets(t, job, pod)...)
+				if slices.Contains(discovery.Namespaces.Names, pod.Namespace) {
+					read[job.Name] = append(read[job.Name], targets(t, job, pod)...)
 				}
 			}
 		}
 		want := 2 * time.Second
-		if job.JobName == "loadgen" {
+		if job.Name == "loadgen" {
 			want = time.Second
 		}
-		require.Equal(t, model.Duration(want), job.ScrapeInterval, job.JobName)
+		require.Equal(t, model.Duration(want), job.Interval, job.Name)
 	}
 	require.Equal(t, map[string][]string{
 		"loadgen":         {"StatefulSet kvbooth-loadgen:8088"},
@@ -76,6 +71,33 @@ func TestPrometheus(t *testing.T) {
 		"dynamo-worker":   {"DynamoGraphDeployment kvbooth, component Worker:9090", "DynamoGraphDeployment kvbooth-twin, component Worker:9090"},
 		"dcgm-exporter":   {"DaemonSet dcgm-exporter:9400"},
 	}, read)
+}
+
+// scrapeConfig is what the test reads of prometheus.yaml.
+type scrapeConfig struct {
+	Jobs []scrapeJob `yaml:"scrape_configs"`
+}
+
+type scrapeJob struct {
+	Name        string            `yaml:"job_name"`
+	Interval    model.Duration    `yaml:"scrape_interval"`
+	HonorLabels bool              `yaml:"honor_labels"`
+	Relabel     []*relabel.Config `yaml:"relabel_configs"`
+	Kubernetes  []struct {
+		Namespaces struct {
+			Names []string `yaml:"names"`
+		} `yaml:"namespaces"`
+	} `yaml:"kubernetes_sd_configs"`
+}
+
+// promtool has Prometheus' own checker read a file.
+func promtool(t *testing.T, content, check string, flags ...string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), check+".yaml")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	args := append([]string{"tool", "-C", filepath.Join(root, "tools", "prometheus"), "promtool", "check", check}, flags...)
+	printed, err := exec.CommandContext(t.Context(), "go", append(args, path)...).CombinedOutput()
+	require.NoError(t, err, string(printed))
 }
 
 // exporter is the GPU operator's pod with a DCGM exporter.
@@ -88,7 +110,7 @@ func exporter() Pod {
 
 // targets are what a job reads of a pod, as owner:port, once its relabelling has been held against what Prometheus
 // discovers of it.
-func targets(t *testing.T, job *config.ScrapeConfig, pod Pod) (all []string) {
+func targets(t *testing.T, job scrapeJob, pod Pod) (all []string) {
 	t.Helper()
 	for _, container := range pod.Template.Spec.Containers {
 		for _, port := range container.Ports {
@@ -105,11 +127,11 @@ func targets(t *testing.T, job *config.ScrapeConfig, pod Pod) (all []string) {
 				found["__meta_kubernetes_pod_label_"+notInLabels.ReplaceAllString(name, "_")] = value
 			}
 			builder := labels.NewBuilder(labels.FromMap(found))
-			if !relabel.ProcessBuilder(builder, job.RelabelConfigs...) {
+			if !relabel.ProcessBuilder(builder, job.Relabel...) {
 				continue
 			}
 			for label, want := range map[string]string{"namespace": pod.Namespace, "pod": pod.Owner, "container": container.Name} {
-				require.Equal(t, want, builder.Get(label), "%s: %s", job.JobName, label)
+				require.Equal(t, want, builder.Get(label), "%s: %s", job.Name, label)
 			}
 			all = append(all, pod.Owner+":"+strconv.Itoa(int(port.ContainerPort)))
 		}

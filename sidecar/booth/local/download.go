@@ -23,33 +23,30 @@ const (
 	stalledAfter  = 30 * time.Second // without a byte
 )
 
-const checksumLimit = 4 << 10 // bytes of a .sha256 file
+// checksumLimit is the largest list of checksums that is read, in bytes.
+const checksumLimit = 16 << 10
 
-// download is a file to fetch and to hold against its SHA-256.
+// download is a file to fetch and to compare with its published SHA-256.
 type download struct {
 	url, file string
-	sha256    string // hexadecimal; "" takes the one published beside the file
+	sums      string // URL of the SHA-256
 	progress  io.Writer
 }
 
-// run fetches the file. Without an error it is whole and what it should be.
+// run fetches the file. Without an error the file is complete and its SHA-256 is the published one.
 func (d download) run(ctx context.Context) error {
-	want, origin := d.sha256, "pinned in KV Booth"
-	if want == "" {
-		var err error
-		if want, err = publishedChecksum(ctx, d.url+".sha256"); err != nil {
-			return err
-		}
-		origin = "published at " + d.url + ".sha256"
+	want, err := publishedChecksum(ctx, d.sums, filepath.Base(d.file))
+	if err != nil {
+		return err
 	}
 	got, err := d.fetch(ctx)
 	if err != nil {
 		return err
 	}
 	if !strings.EqualFold(got, want) {
-		return fmt.Errorf("%s was discarded: its SHA-256 is %s, but the one %s is %s", d.url, got, origin, want)
+		return fmt.Errorf("%s was discarded: its SHA-256 is %s, but the one published at %s is %s", d.url, got, d.sums, want)
 	}
-	fmt.Fprintf(d.progress, "its SHA-256 matches the one %s\n", origin)
+	fmt.Fprintf(d.progress, "its SHA-256 matches the one published at %s\n", d.sums)
 	return nil
 }
 
@@ -87,8 +84,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// publishedChecksum reads a .sha256 file: the sum alone, or in front of a file's name.
-func publishedChecksum(ctx context.Context, url string) (string, error) {
+// publishedChecksum reads the SHA-256 of a file: from the line of a list that names the file,
+// or from a text with one line, whatever name follows there.
+func publishedChecksum(ctx context.Context, url, file string) (string, error) {
 	body, _, err := open(ctx, url)
 	if err != nil {
 		return "", err
@@ -98,11 +96,16 @@ func publishedChecksum(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", url, err)
 	}
-	sum, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if bytes, err := hex.DecodeString(sum); err != nil || len(bytes) != sha256.Size {
-		return "", fmt.Errorf("%s contains no SHA-256: %.80q", url, text)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		bytes, err := hex.DecodeString(sum)
+		isSum := err == nil && len(bytes) == sha256.Size
+		if isSum && (len(lines) == 1 || strings.TrimLeft(name, " *") == file) {
+			return sum, nil
+		}
 	}
-	return sum, nil
+	return "", fmt.Errorf("%s contains no SHA-256 of %s: %.80q", url, file, text)
 }
 
 // open gets what is at a URL, and its size in bytes, -1 where that is not told. It

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,7 +39,7 @@ func InstallGrafana(ctx context.Context, cacheDir string, progress io.Writer) (g
 
 // downloadGrafana puts a whole Grafana in a folder, or nothing.
 func downloadGrafana(ctx context.Context, home string, progress io.Writer) error {
-	a, ok := grafanaArchives[runtime.GOOS+"/"+runtime.GOARCH]
+	archive, ok := grafanaArchives[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no archive is available for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
@@ -48,32 +47,12 @@ func downloadGrafana(ctx context.Context, home string, progress io.Writer) error
 	if mirror := os.Getenv(GrafanaMirrorVariable); mirror != "" {
 		folder = strings.TrimSuffix(mirror, "/")
 	}
-	work := home + ".part"
-	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-
-	d := download{url: folder + "/" + a.name, sha256: a.sha256, file: filepath.Join(work, a.name), progress: progress}
-	fmt.Fprintf(progress, "Grafana is not installed: downloading version %s, once; use --grafana=off to skip it\n", GrafanaRelease)
-	if err := d.run(ctx); err != nil {
-		return err
-	}
-	fmt.Fprintf(progress, "unpacking Grafana %s into %s\n", GrafanaRelease, home)
-	unpacked := filepath.Join(work, "unpacked")
-	if err := unpack(ctx, d.file, unpacked); err != nil {
-		return fmt.Errorf("unpack %s: %w", a.name, err)
-	}
-	entries, err := os.ReadDir(unpacked)
-	if err != nil {
-		return err
-	}
-	if len(entries) != 1 { // an archive holds one folder, whose name has varied
-		return fmt.Errorf("%s contains %d directories instead of one", a.name, len(entries))
-	}
-	inner := filepath.Join(unpacked, entries[0].Name())
-	if _, err := installedGrafana(ctx, inner); err != nil {
-		return fmt.Errorf("%s contains no working Grafana: %w", a.name, err)
-	}
-	return errors.Join(os.RemoveAll(home), os.Rename(inner, home))
+	return release{
+		title: "Grafana " + GrafanaRelease, folder: folder, file: archive, sums: folder + "/" + archive + ".sha256",
+		hint: "--grafana=off starts the booth without it",
+		check: func(ctx context.Context, home string) error {
+			_, err := installedGrafana(ctx, home)
+			return err
+		},
+	}.install(ctx, home, progress)
 }

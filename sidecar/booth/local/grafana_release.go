@@ -9,18 +9,12 @@ const GrafanaRelease = "12.2.0"
 // grafanaDownloads is the folder of Grafana's archives.
 const grafanaDownloads = "https://dl.grafana.com/oss/release"
 
-// archive is one file of a release.
-type archive struct {
-	name   string
-	sha256 string // "" where it is not known here: then the one published beside the archive counts
-}
-
 // grafanaArchives are the archives of the release by Go's name of the system. Macs
 // with Apple's processors run the one for Intel's.
-var grafanaArchives = map[string]archive{
-	"linux/amd64":   {"grafana-" + GrafanaRelease + ".linux-amd64.tar.gz", ""},
-	"linux/arm64":   {"grafana-" + GrafanaRelease + ".linux-arm64.tar.gz", ""},
-	"darwin/amd64":  {"grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz", ""},
-	"darwin/arm64":  {"grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz", ""},
-	"windows/amd64": {"grafana-" + GrafanaRelease + ".windows-amd64.zip", ""},
+var grafanaArchives = map[string]string{
+	"linux/amd64":   "grafana-" + GrafanaRelease + ".linux-amd64.tar.gz",
+	"linux/arm64":   "grafana-" + GrafanaRelease + ".linux-arm64.tar.gz",
+	"darwin/amd64":  "grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz",
+	"darwin/arm64":  "grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz",
+	"windows/amd64": "grafana-" + GrafanaRelease + ".windows-amd64.zip",
 }

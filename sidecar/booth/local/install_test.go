@@ -24,7 +24,7 @@ func onPath(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		localtest.Python(t, dir, name)
+		localtest.Program(t, dir, name)
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv(local.VenvVariable, "")

@@ -200,6 +200,10 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if err := b.setLogsAside(); err != nil {
 		return err
 	}
+	prometheus, err := b.findPrometheus(ctx)
+	if err != nil {
+		return err
+	}
 	grafana := b.findGrafana(ctx)
 	if b.backend, err = b.kind.newBackend(ctx, b); err != nil {
 		return err
@@ -218,7 +222,7 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.prometheus, err = b.newPrometheus(address); err != nil {
+	if b.prometheus, err = b.newPrometheus(prometheus, address); err != nil {
 		return err
 	}
 	around := []part{b.prometheus}

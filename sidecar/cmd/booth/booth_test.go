@@ -33,10 +33,13 @@ import (
 
 func TestMain(m *testing.M) {
 	localtest.Main()
-	if filepath.Base(os.Args[0]) == "loadgen" {
+	switch filepath.Base(os.Args[0]) {
+	case "loadgen":
 		os.Exit(playLoadgen(os.Args[1:]))
+	case "prometheus":
+		os.Exit(playPrometheus(os.Args[1:]))
 	}
-	if len(os.Args) > 1 && (os.Args[1] == "cluster" || os.Args[1] == "prometheus") {
+	if len(os.Args) > 1 && os.Args[1] == "cluster" {
 		os.Exit(playServer(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
@@ -65,6 +68,15 @@ func playLoadgen(args []string) int {
 	return playServer(args)
 }
 
+// playPrometheus stands in for Prometheus.
+func playPrometheus(args []string) int {
+	if args[0] == "--version" {
+		fmt.Println("prometheus, version", local.OldestPrometheus)
+		return 0
+	}
+	return playServer(args)
+}
+
 // playServer stands in for a program that answers whatever it is asked on the
 // first address that its flags name.
 func playServer(args []string) int {
@@ -72,8 +84,10 @@ func playServer(args []string) int {
 	defer stop()
 	var address string
 	for _, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--listen="); ok {
-			address = value
+		for _, flag := range []string{"--listen=", "--web.listen-address="} {
+			if value, ok := strings.CutPrefix(arg, flag); ok {
+				address = value
+			}
 		}
 		if value, ok := strings.CutPrefix(arg, "--port="); ok {
 			address = "127.0.0.1:" + value
@@ -108,6 +122,7 @@ type running struct {
 func runBooth(t *testing.T, command string, more ...string) *running {
 	t.Helper()
 	t.Setenv(local.VenvVariable, localtest.Venv(t))
+	t.Setenv(local.PrometheusVariable, localtest.Program(t, t.TempDir(), "prometheus"))
 	t.Setenv("TMPDIR", t.TempDir())
 	r := &running{t: t, command: command, dir: t.TempDir(), ended: make(chan int, 1)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -378,7 +393,7 @@ func TestDemoDownloadsGrafana(t *testing.T) {
 	localtest.Mirror(t, localtest.GrafanaArchive(t))
 	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
 	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
-	assert.Contains(t, r.err.String(), "Grafana is not installed: downloading version "+local.GrafanaRelease)
+	assert.Contains(t, r.err.String(), "downloading Grafana "+local.GrafanaRelease)
 	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
 	r.ends()
 }

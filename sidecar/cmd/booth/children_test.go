@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +15,6 @@ import (
 	"kvbooth/internal/output"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/booth/prometheus"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/process/processtest"
 )
@@ -101,22 +99,10 @@ func TestChildrenRefuse(t *testing.T) {
 		{[]string{"cluster", fmt.Sprintf("--port=%d", free), fmt.Sprintf("--gpu-port=%d", free+1), "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
 		{[]string{"cluster", "--fault-stall=2"}, "2 is not allowed"},
 		{[]string{"cluster", "--no-router-assume-kv-reuse", "--router-kv-overlap-score-credit=2"}, "router_kv_overlap_score_credit: 2 is not allowed: 0 to 1"},
-		{[]string{"prometheus", "--config-file=missing", "--data-dir=" + t.TempDir()}, "booth: config_file: "},
-		{[]string{"prometheus", "--data-dir=x"}, "--config-file"},
+		{[]string{"prometheus", "--config-file=x"}, "booth prometheus was removed; run prometheus --config.file=FILE"},
 	} {
 		var said output.Buffer
 		assert.Equal(t, badInput, run(t.Context(), t.Context(), test.args, &said, &said), test.args)
 		assert.Contains(t, said.String(), test.says)
 	}
-}
-
-// Prometheus by hand, on a configuration as the booth writes it.
-func TestPrometheus(t *testing.T) {
-	address, config := processtest.Address(t), filepath.Join(t.TempDir(), "prometheus.yml")
-	at := addresses{frontend: "127.0.0.1:1", workers: []string{"127.0.0.1:2"}, gpus: []string{"127.0.0.1:3"}}
-	require.NoError(t, prometheus.WriteConfig(config, scrapeEvery, targets(at, "127.0.0.1:4", address)))
-
-	end, said := by(t, "prometheus", "--config-file="+config, "--data-dir="+t.TempDir(), "--listen="+address)
-	answers(t, "http://"+address+"/-/ready", said)
-	assert.Equal(t, success, end(), said)
 }

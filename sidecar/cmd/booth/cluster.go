@@ -193,3 +193,8 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(ta
 	}
 	return group.Wait()
 }
+
+// newLog returns a log of messages at a level and above.
+func newLog(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}

@@ -17,7 +17,7 @@ import (
 	"kvbooth/internal/deploy"
 	"kvbooth/internal/output"
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/booth/prometheus"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 )
 
@@ -92,8 +92,7 @@ func TestComposedLoadgen(t *testing.T) {
 	require.Equal(t, want, have)
 }
 
-// The containers' Prometheus is the version that is built in, and reads what the
-// demo's reads.
+// The containers' Prometheus is the demo's: version, pages and limits.
 func TestComposedPrometheus(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
@@ -101,7 +100,7 @@ func TestComposedPrometheus(t *testing.T) {
 	require.NoError(t, err)
 	_, at := composed(t)
 	written := filepath.Join(t.TempDir(), "prometheus.yml")
-	require.NoError(t, prometheus.WriteConfig(written, scrapeEvery, targets(at, "loadgen:8088", "prometheus:9090")))
+	require.NoError(t, local.WriteScrapeConfig(written, scrapeEvery, targets(at, "loadgen:8088", "prometheus:9090")))
 	text, err := os.ReadFile(written)
 	require.NoError(t, err)
 	require.YAMLEq(t, string(text), string(committed))
@@ -109,11 +108,11 @@ func TestComposedPrometheus(t *testing.T) {
 	project, err := deploy.Compose(t.Context(), deploy.Variables...)
 	require.NoError(t, err)
 	service := project.Services["prometheus"]
-	require.Equal(t, "prom/prometheus:v"+prometheus.Version, service.Image)
-	booths := parse(t, []string{"prometheus", "--config-file=/etc/prometheus/prometheus.yml", "--data-dir=/prometheus"}).Prometheus
-	require.Contains(t, service.Command, "--storage.tsdb.retention.time=6h")
-	require.Equal(t, "6h0m0s", booths.Retention.String())
-	require.Contains(t, service.Command, "--storage.tsdb.retention.size="+strings.TrimSuffix(booths.RetentionSize.String(), "iB")+"B")
+	require.Equal(t, "prom/prometheus:v"+local.PrometheusRelease, service.Image)
+	own := local.PrometheusCommand("", local.PrometheusOptions{Config: "/etc/prometheus/prometheus.yml", Data: "/prometheus"})
+	for _, argument := range service.Command {
+		require.Contains(t, own.Args, argument)
+	}
 }
 
 func TestHealth(t *testing.T) {

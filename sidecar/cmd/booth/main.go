@@ -36,7 +36,7 @@ type commands struct {
 	Cluster    clusterCmd    `cmd:"" help:"Run only the simulated cluster."`
 	Simulate   simulateCmd   `cmd:"" help:"Simulate a workload on the simulated cluster, for several concurrency levels, router modes and seeds, faster than real time."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the simulated cluster's constants to recorded results, for example from your own cluster."`
-	Prometheus prometheusCmd `cmd:"" help:"Run only Prometheus."`
+	Prometheus prometheusCmd `cmd:"" hidden:"" help:"Removed."`
 	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: reports problems and how to fix them. Changes nothing."`
 	Health     healthCmd     `cmd:"" help:"Check a health URL, for use as a container health check."`
 }

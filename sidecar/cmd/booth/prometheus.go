@@ -2,37 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
-	"net"
+	"path/filepath"
 	"time"
 
-	"github.com/alecthomas/units"
-
-	"kvbooth/sidecar/booth/prometheus"
+	"kvbooth/sidecar/booth/local"
 )
 
-// prometheusCmd is `booth prometheus`.
+// prometheusCmd is `booth prometheus`, which earlier versions had.
 type prometheusCmd struct {
-	ConfigFile    string           `required:"" placeholder:"FILE" help:"Path of prometheus.yml; only static_configs are supported."`
-	DataDir       string           `required:"" placeholder:"DIR" help:"Directory for the samples."`
-	Listen        string           `default:"127.0.0.1:9090" help:"Listen address of its API; port 0 takes a free one."`
-	Retention     time.Duration    `default:"6h" help:"How long to keep samples."`
-	RetentionSize units.Base2Bytes `default:"2GB" help:"Maximum disk space for samples; 0: no limit."`
+	Args []string `arg:"" optional:"" passthrough:""`
 }
 
-func (c *prometheusCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
-	return prometheus.Run(ctx, prometheus.Options{
-		ConfigFile: c.ConfigFile, DataDir: c.DataDir, Listen: c.Listen,
-		Retention: c.Retention, RetentionSize: int64(c.RetentionSize), Log: newLog(stderr, slog.LevelWarn),
-		Ready: func(a net.Addr) { fmt.Fprintf(stdout, "Prometheus answers at http://%s\n", a) },
-	})
-}
-
-func newLog(w io.Writer, from slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from}))
+func (prometheusCmd) run(context.Context, context.Context, io.Writer, io.Writer) error {
+	return fmt.Errorf("%w: booth prometheus was removed; run prometheus --config.file=FILE --storage.tsdb.path=DIR", errBadInput)
 }
 
 // How often Prometheus reads a page: the load generator's changes every second.
@@ -41,22 +27,42 @@ const (
 	scrapeLoadgenEvery = time.Second
 )
 
+// findPrometheus returns the path of the Prometheus to start: an installed one, else one that
+// this call downloads.
+func (b *booth) findPrometheus(ctx context.Context) (string, error) {
+	self, err := besideThis("")
+	if err != nil {
+		return "", err
+	}
+	path, err := local.FindPrometheus(ctx, filepath.Dir(self))
+	if !errors.Is(err, local.ErrNoPrometheus) {
+		return path, err
+	}
+	path, err = local.InstallPrometheus(ctx, b.cache, b.out.stderr)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w; build it with go tool mage build, put it on the PATH, or set %s to its path",
+			local.ErrNoPrometheus, err, local.PrometheusVariable)
+	}
+	return path, nil
+}
+
 // newPrometheus writes the configuration and describes the service.
-func (b *booth) newPrometheus(loadgen string) (*service, error) {
+func (b *booth) newPrometheus(program, loadgen string) (*service, error) {
 	address, err := b.address("Prometheus", b.flags.PrometheusPort)
 	if err != nil {
 		return nil, err
 	}
 	config := b.folder("prometheus.yml")
-	if err := prometheus.WriteConfig(config, scrapeEvery, b.targets(loadgen, address)); err != nil {
+	if err := local.WriteScrapeConfig(config, scrapeEvery, b.targets(loadgen, address)); err != nil {
 		return nil, err
 	}
-	return b.ownService("Prometheus", address, "/-/ready", "prometheus",
-		"--config-file="+config, "--data-dir="+b.folder("prometheus"), "--listen="+address)
+	return b.newService("Prometheus", "http://"+address, "/-/ready", readyWithin, local.PrometheusCommand(program, local.PrometheusOptions{
+		Config: config, Data: b.folder("prometheus"), Listen: address, Log: b.log("prometheus"),
+	})), nil
 }
 
 // targets are the pages of all parts.
-func (b *booth) targets(loadgen, own string) []prometheus.Target {
+func (b *booth) targets(loadgen, own string) []local.ScrapeTarget {
 	all := targets(b.backend.addresses(), loadgen, own)
 	if b.twin != nil {
 		all = append(all, clusterTargets(b.twin.addresses(), twinNamespace, "-twin")...)
@@ -66,8 +72,8 @@ func (b *booth) targets(loadgen, own string) []prometheus.Target {
 
 // targets are the pages to read, with the labels that they have on a cluster,
 // where the DCGM exporter has a namespace of its own.
-func targets(at addresses, loadgen, own string) []prometheus.Target {
-	all := []prometheus.Target{
+func targets(at addresses, loadgen, own string) []local.ScrapeTarget {
+	all := []local.ScrapeTarget{
 		frontendTarget(at, namespace, ""),
 		target("loadgen", loadgen, "kvbooth", "loadgen", "loadgen"),
 		target("prometheus", own, "kvbooth", "prometheus", "prometheus"),
@@ -78,15 +84,15 @@ func targets(at addresses, loadgen, own string) []prometheus.Target {
 }
 
 // clusterTargets are the pages of a cluster. of tells its pods from another cluster's.
-func clusterTargets(at addresses, namespace, of string) []prometheus.Target {
-	return append([]prometheus.Target{frontendTarget(at, namespace, of)}, workerTargets(at, namespace, of)...)
+func clusterTargets(at addresses, namespace, of string) []local.ScrapeTarget {
+	return append([]local.ScrapeTarget{frontendTarget(at, namespace, of)}, workerTargets(at, namespace, of)...)
 }
 
-func frontendTarget(at addresses, namespace, of string) prometheus.Target {
+func frontendTarget(at addresses, namespace, of string) local.ScrapeTarget {
 	return target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend"+of, "main")
 }
 
-func workerTargets(at addresses, namespace, of string) (all []prometheus.Target) {
+func workerTargets(at addresses, namespace, of string) (all []local.ScrapeTarget) {
 	for i, address := range at.workers {
 		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("%s%s-%d", workerPod, of, i+1), "main"))
 	}
@@ -96,6 +102,6 @@ func workerTargets(at addresses, namespace, of string) (all []prometheus.Target)
 	return all
 }
 
-func target(job, address, namespace, pod, container string) prometheus.Target {
-	return prometheus.Target{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod, "container": container}}
+func target(job, address, namespace, pod, container string) local.ScrapeTarget {
+	return local.ScrapeTarget{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod, "container": container}}
 }

@@ -9,11 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/promtest"
 	"kvbooth/sidecar/api"
 )
 
@@ -122,22 +120,6 @@ func TestPrometheusQuery(t *testing.T) {
 	require.Contains(t, one, `,exported_namespace="a\"b"} or on(__name__, job, instance) (process_start_time_seconds and `)
 	require.True(t, strings.HasSuffix(one, `,namespace="a\"b"})`), one)
 
-	loaded := promqltest.LoadedStorage(t, `load 1s
-  vllm:num_requests_running{namespace="a",job="j",instance="one"} 1
-  vllm:num_requests_running{namespace="b",job="j",instance="two"} 1
-  process_start_time_seconds{namespace="a",job="j",instance="one"} 1
-  process_start_time_seconds{namespace="b",job="j",instance="two"} 1
-  process_start_time_seconds{namespace="a",job="j",instance="another"} 1
-  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",exported_namespace="a",job="d",instance="one"} 1
-  vllm:num_requests_running{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
-  vllm:num_requests_running{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
-  process_start_time_seconds{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
-  process_start_time_seconds{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
-  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-worker-0",job="d",instance="main"} 1
-  DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-twin-worker-0",job="d",instance="twin"} 1
-`)
-	defer loaded.Close()
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100, Timeout: time.Minute, Logger: promslog.NewNopLogger()})
 	of := func(instances ...string) (all []string) {
 		for _, each := range instances {
 			for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "process_start_time_seconds", "vllm:num_requests_running"} {
@@ -146,6 +128,20 @@ func TestPrometheusQuery(t *testing.T) {
 		}
 		return all
 	}
+	ask := promtest.On(t, `
+vllm:num_requests_running{namespace="a",job="j",instance="one"} 1
+vllm:num_requests_running{namespace="b",job="j",instance="two"} 1
+process_start_time_seconds{namespace="a",job="j",instance="one"} 1
+process_start_time_seconds{namespace="b",job="j",instance="two"} 1
+process_start_time_seconds{namespace="a",job="j",instance="another"} 1
+DCGM_FI_DEV_GPU_UTIL{namespace="gpus",exported_namespace="a",job="d",instance="one"} 1
+vllm:num_requests_running{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
+vllm:num_requests_running{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
+process_start_time_seconds{namespace="c",pod="booth-worker-0",job="j",instance="main"} 1
+process_start_time_seconds{namespace="c",pod="booth-twin-worker-0",job="j",instance="twin"} 1
+DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-worker-0",job="d",instance="main"} 1
+DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-twin-worker-0",job="d",instance="twin"} 1
+`)
 	for within, want := range map[Within][]string{
 		{Namespace: "a"}: of("one"),
 		{Namespace: "b"}: {"process_start_time_seconds two", "vllm:num_requests_running two"},
@@ -154,13 +150,9 @@ func TestPrometheusQuery(t *testing.T) {
 		{Namespace: "c", Graph: "booth-twin", Beside: "booth"}: of("twin"),
 		{}: append(of("one", "main", "twin"), "process_start_time_seconds two", "vllm:num_requests_running two"),
 	} {
-		query, err := engine.NewInstantQuery(t.Context(), loaded, nil, promQuery(within), time.Unix(0, 0))
-		require.NoError(t, err)
-		found, err := query.Exec(t.Context()).Vector()
-		require.NoError(t, err)
 		var got []string
-		for _, s := range found {
-			got = append(got, s.Metric.Get("__name__")+" "+s.Metric.Get("instance"))
+		for _, s := range ask(promQuery(within)) {
+			got = append(got, string(s.Metric["__name__"]+" "+s.Metric["instance"]))
 		}
 		require.ElementsMatch(t, want, got, within)
 	}

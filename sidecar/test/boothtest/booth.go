@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/source"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 )
 
@@ -105,21 +106,23 @@ func Forward(t *testing.T) (address string, to func(server string)) {
 	}
 }
 
-// prometheusPrints finds the address in what `booth prometheus` prints.
-var prometheusPrints = regexp.MustCompile(`Prometheus answers at http://(\S+)`)
+// prometheusPrints finds the address in what Prometheus logs.
+var prometheusPrints = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
 // Prometheus starts a Prometheus with the content of a prometheus.yml.
 func Prometheus(t *testing.T, bin, config string) *Part {
 	t.Helper()
+	program, err := local.FindPrometheus(t.Context(), bin)
+	require.NoError(t, err)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
-	p := &Part{Prints: prometheusPrints, Ready: "http://" + AnyPort + "/-/ready", Command: process.Command{
-		Name: "Prometheus", Path: filepath.Join(bin, "booth"), Log: Log(t, "prometheus"),
-		Args: []string{
-			"prometheus", "--config-file=" + path, "--data-dir=" + filepath.Join(dir, "data"), "--listen=" + AnyPort,
-		},
-	}}
+	p := &Part{
+		Prints: prometheusPrints, Ready: "http://" + AnyPort + "/-/ready",
+		Command: local.PrometheusCommand(program, local.PrometheusOptions{
+			Config: path, Data: filepath.Join(dir, "data"), Listen: AnyPort, Log: Log(t, "prometheus"),
+		}),
+	}
 	p.Run(t)
 	return p
 }

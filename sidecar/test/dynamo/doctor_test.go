@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,9 +21,9 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/booth/prometheus"
 	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 const (
@@ -38,7 +37,7 @@ func TestDoctor(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", doctorToken)
 	d := Start(t, 18000)
 	listen := FreePort(t, 18088) // which Prometheus knows before the load generator starts
-	whole, lacking := scraping(t, d, listen, 3, 18190), scraping(t, d, listen, 2, 18192)
+	whole, lacking := scraping(t, d, listen, 3), scraping(t, d, listen, 2)
 	spare := func(name string, port int, change func(*process.Command)) string {
 		url, _ := startFrontend(t, d, "kv", name, port, change)
 		return url
@@ -155,12 +154,12 @@ func answers(t *testing.T, url string) {
 
 // scraping starts a Prometheus that scrapes the frontend, the first workers, and the load
 // generator; it ends with the test.
-func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string {
+func scraping(t *testing.T, d *local.Dynamo, loadgen, workers int) string {
 	t.Helper()
-	page := func(job, namespace, pod, address string) prometheus.Target {
-		return prometheus.Target{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod}}
+	page := func(job, namespace, pod, address string) local.ScrapeTarget {
+		return local.ScrapeTarget{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod}}
 	}
-	targets := []prometheus.Target{
+	targets := []local.ScrapeTarget{
 		page("dynamo-frontend", doctorNamespace, "dynamo-frontend", strings.TrimPrefix(d.URL(), "http://")),
 		page("loadgen", "kvbooth", "loadgen", process.Loopback(loadgen)),
 	}
@@ -168,20 +167,9 @@ func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string 
 		address, _, _ := strings.Cut(strings.TrimPrefix(w.MetricsURL, "http://"), "/")
 		targets = append(targets, page("dynamo-worker", doctorNamespace, fmt.Sprintf("dynamo-worker-%d", i+1), address))
 	}
-	dir, listen := t.TempDir(), process.Loopback(FreePort(t, port))
-	config := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, prometheus.WriteConfig(config, time.Second, targets))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- prometheus.Run(ctx, prometheus.Options{
-			ConfigFile: config, DataDir: filepath.Join(dir, "data"), Listen: listen, Retention: 6 * time.Hour, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		assert.NoError(t, <-ended)
-	})
-	answers(t, "http://"+listen+"/-/ready")
-	return "http://" + listen
+	config := filepath.Join(t.TempDir(), "prometheus.yml")
+	require.NoError(t, local.WriteScrapeConfig(config, time.Second, targets))
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	return boothtest.Prometheus(t, "", string(text)).URL()
 }

@@ -1,5 +1,5 @@
 // Package localtest stands in for Python, Dynamo and Grafana in tests: the test
-// binary itself plays them, when it is started through a name that [Python] or
+// binary itself plays them, when it is started through a name that [Program] or
 // [Grafana] made. Call [Main] first thing in TestMain.
 package localtest
 
@@ -59,8 +59,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// Python makes a played interpreter of this name in a folder and gives its path.
-func Python(t testing.TB, dir, name string) string {
+// Program links the test binary under a name into a folder and returns the path.
+func Program(t testing.TB, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := link(path); err != nil {
@@ -73,7 +73,7 @@ func Python(t testing.TB, dir, name string) string {
 func Venv(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	Python(t, filepath.Join(dir, "bin"), "python")
+	Program(t, filepath.Join(dir, "bin"), "python")
 	return dir
 }
 

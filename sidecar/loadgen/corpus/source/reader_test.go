@@ -3,15 +3,19 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,8 +23,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -159,11 +161,11 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 	})
 }
 
-// service is an S3 server in this process.
+// service is a server of the two S3 calls that the reader makes, ListObjectsV2 and GetObject, for the bucket booth.
 type service struct {
 	*httptest.Server
-	backend   gofakes3.Backend
-	mu        sync.Mutex // of what requests change
+	mu        sync.Mutex        // of what requests change
+	objects   map[string]string // content by key
 	away      bool
 	refuses   string // end of the key that is not served; empty: all are
 	key       string // the access key that it wants; empty: none
@@ -173,8 +175,7 @@ type service struct {
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{backend: s3mem.New()}
-	s3 := gofakes3.New(s.backend).Server()
+	s := &service{objects: map[string]string{}}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -193,20 +194,56 @@ func newService(t *testing.T) *service {
 		if strings.HasSuffix(req.URL.Path, "/a.md") {
 			s.gets++
 		}
-		s3.ServeHTTP(w, req)
+		s.answer(w, req)
 	}))
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	require.NoError(t, s.backend.CreateBucket("booth"))
 	return s
 }
 
-func (s *service) put(t *testing.T, key, content string) {
-	t.Helper()
-	modified := map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}
-	_, err := s.backend.PutObject("booth", key, modified, strings.NewReader(content), int64(len(content)), nil)
-	require.NoError(t, err)
+// answer answers a call.
+func (s *service) answer(w http.ResponseWriter, req *http.Request) {
+	refuse := func(code string) {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
+	}
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	if bucket != "booth" {
+		refuse("NoSuchBucket")
+		return
+	}
+	if key == "" {
+		s.list(w, req.URL.Query().Get("prefix"))
+		return
+	}
+	content, ok := s.objects[key]
+	if !ok {
+		refuse("NoSuchKey")
+		return
+	}
+	w.Header().Set("ETag", etag(content))
+	w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	fmt.Fprint(w, content)
+}
+
+func (s *service) list(w io.Writer, prefix string) {
+	fmt.Fprint(w, "<ListBucketResult><IsTruncated>false</IsTruncated>")
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		if strings.HasPrefix(key, prefix) {
+			fmt.Fprintf(w, "<Contents><Key>%s</Key><ETag>%s</ETag><Size>%d</Size></Contents>", key, etag(s.objects[key]), len(s.objects[key]))
+		}
+	}
+	fmt.Fprint(w, "</ListBucketResult>")
+}
+
+func etag(content string) string { return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content))) }
+
+func (s *service) put(key, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[key] = content
 }
 
 // bucket is where the service has its texts.
@@ -219,11 +256,11 @@ func (s *service) bucket() Bucket {
 // back, and what cannot be read leaves the texts that were read before.
 func TestBucket(t *testing.T) {
 	s := newService(t)
-	s.put(t, "texts/a.md", starter("a1"))
-	s.put(t, "texts/b.jsonl", line("b1", starter("b1"))+"\n{}")
-	s.put(t, "texts/folder/", "")
-	s.put(t, "texts/folder/refused.md", starter("r1"))
-	s.put(t, "other/c.md", starter("c1"))
+	s.put("texts/a.md", starter("a1"))
+	s.put("texts/b.jsonl", line("b1", starter("b1"))+"\n{}")
+	s.put("texts/folder/", "")
+	s.put("texts/folder/refused.md", starter("r1"))
+	s.put("other/c.md", starter("c1"))
 	s.away = true
 	var log bytes.Buffer
 	b, refresh := s.bucket(), time.Millisecond
@@ -259,9 +296,10 @@ func TestBucket(t *testing.T) {
 	reads(false, "")
 	assert.Zero(t, s.gets, "what is listed as before is not fetched again")
 	remove := func(keys ...string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for _, key := range keys {
-			_, err := s.backend.DeleteObject("booth", "texts/"+key)
-			require.NoError(t, err)
+			delete(s.objects, "texts/"+key)
 		}
 	}
 	remove("folder/refused.md")
@@ -280,7 +318,7 @@ func TestBucket(t *testing.T) {
 
 	ended, end := context.WithCancel(t.Context())
 	end()
-	s.put(t, "texts/a.md", starter("a1"))
+	s.put("texts/a.md", starter("a1"))
 	reads(true, "")
 	_, err = r.read(ended)
 	require.ErrorIs(t, err, context.Canceled)
@@ -291,7 +329,7 @@ func TestBucket(t *testing.T) {
 func TestBucketAccess(t *testing.T) {
 	s := newService(t)
 	s.key = "booth-key"
-	s.put(t, "texts/a.md", starter("a1"))
+	s.put("texts/a.md", starter("a1"))
 	for _, tt := range []struct {
 		name    string
 		change  func(*Bucket)
