@@ -392,17 +392,10 @@ type SweepFirstTurns struct {
 	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
 }
 
-// SweepCauses are what the cluster said of itself while a span counted, once a second:
-// what can tell why one mode is slower than another. What it did not tell is absent.
+// SweepCauses are what the cluster reported of itself while a span counted, once a second.
 type SweepCauses struct {
-	Seconds        int      `json:"seconds"`                       // in which it was looked at
-	QueueSeconds   *float64 `json:"queue_seconds,omitempty"`       // of a request before its worker begins it, mean over workers and time
-	QueueLargest   *float64 `json:"queue_largest,omitempty"`       // largest of any worker at any time
-	QueueSkew      *float64 `json:"queue_skew,omitempty"`          // slowest worker's queue over the workers' mean, mean over time
-	Waiting        *float64 `json:"waiting,omitempty"`             // requests that wait at all workers, mean over time
-	InflightSpread *float64 `json:"inflight_spread,omitempty"`     // busiest less idlest worker, in requests, mean over time
-	InflightSkew   *float64 `json:"inflight_skew,omitempty"`       // busiest worker over the workers' mean, mean over time
-	EngineTTFT     *float64 `json:"engine_ttft_seconds,omitempty"` // p95 of the time to the first token as the server told it with its turns
+	Seconds int `json:"seconds"` // in which it was sampled
+	ClusterFigures
 }
 
 // TrialDifference is what a trial shows of one metric. The difference is (B − A)/A of times and rates, and B − A of

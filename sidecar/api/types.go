@@ -779,7 +779,7 @@ type Percentiles struct {
 // BaselineRow is one level of a baseline in one mode. TPOT is the mean gap of a
 // request (the recorded tables call it itl); TPOTDerived was computed from other
 // percentiles (the recorded tables call it tpot) and is compared with nothing, as
-// is the in-flight spread.
+// are the cluster's figures.
 type BaselineRow struct {
 	Concurrency           int         `json:"concurrency"`
 	Mode                  Mode        `json:"mode"`
@@ -792,10 +792,9 @@ type BaselineRow struct {
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
-	InflightSpreadMin     *float64    `json:"inflight_spread_min,omitempty"` // busiest less idlest worker, in requests, from moment to moment
-	InflightSpreadMax     *float64    `json:"inflight_spread_max,omitempty"`
-	N                     int         `json:"n,omitempty"`        // turns behind the row, where known
-	Measured              *time.Time  `json:"measured,omitempty"` // when, where known
+	ClusterFigures
+	N        int        `json:"n,omitempty"`        // turns behind the row, where known
+	Measured *time.Time `json:"measured,omitempty"` // when, where known
 	// Unlike names the values that are missing here because an imported file has them by another
 	// definition, such as ttft_p50.
 	Unlike []string `json:"unlike,omitempty"`
@@ -807,6 +806,24 @@ type BaselineRow struct {
 	LagSeconds *float64      `json:"lag_seconds,omitempty"`
 	Errors     *RowErrors    `json:"errors,omitempty"`
 	Intervals  *RowIntervals `json:"intervals,omitempty"` // nil: none is known
+}
+
+// ClusterFigures are what a serving cluster reports of itself at one level in one mode: they can explain why one mode is
+// slower than another. Nil is not known. Queue times are of a request before its worker begins it.
+type ClusterFigures struct {
+	QueueSeconds      *float64 `json:"queue_seconds,omitempty"`       // mean over workers and time
+	QueueLargest      *float64 `json:"queue_largest,omitempty"`       // seconds, largest of any worker at any time
+	QueueSecond       *float64 `json:"queue_second,omitempty"`        // seconds, largest of the worker with the second largest
+	QueueLeast        *float64 `json:"queue_least,omitempty"`         // seconds, largest of the worker with the smallest
+	QueueSkew         *float64 `json:"queue_skew,omitempty"`          // slowest worker's queue over the workers' mean, mean over time
+	Waiting           *float64 `json:"waiting,omitempty"`             // requests that wait at all workers, mean over time
+	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"` // p95 of the time to the first token as the server reports it with its turns
+	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time
+	InflightLargest   *float64 `json:"inflight_largest,omitempty"`    // requests on the busiest worker at any time
+	InflightSpread    *float64 `json:"inflight_spread,omitempty"`     // busiest less idlest worker, in requests, mean over time
+	InflightSpreadMin *float64 `json:"inflight_spread_min,omitempty"` // the same, as a range over moments
+	InflightSpreadMax *float64 `json:"inflight_spread_max,omitempty"`
+	InflightSkew      *float64 `json:"inflight_skew,omitempty"` // busiest worker over the workers' mean, mean over time
 }
 
 // RowErrors are the most that the load generator itself may be wrong by in a row's latencies.

@@ -1614,7 +1614,7 @@ export interface components {
             p50?: number;
             p95?: number;
         };
-        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. */
+        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with nothing. */
         BaselineRow: {
             concurrency: number;
             mode: components["schemas"]["Mode"];
@@ -1627,9 +1627,31 @@ export interface components {
             output_tokens_per_second?: number;
             requests_per_second?: number;
             kv_hit_ratio?: number;
-            /** @description busiest less idlest worker, in requests, from moment to moment; compared with nothing */
+            /** @description of a request before its worker begins it, mean over workers and time */
+            queue_seconds?: number;
+            /** @description seconds, largest of any worker at any time */
+            queue_largest?: number;
+            /** @description seconds, largest of the worker with the second largest */
+            queue_second?: number;
+            /** @description seconds, largest of the worker with the smallest */
+            queue_least?: number;
+            /** @description slowest worker's queue over the workers' mean, mean over time */
+            queue_skew?: number;
+            /** @description requests that wait at all workers, mean over time */
+            waiting?: number;
+            /** @description p95 of the time to the first token as reported by the server with its turns */
+            engine_ttft_seconds?: number;
+            /** @description seconds, largest of any worker at any time */
+            engine_ttft_largest?: number;
+            /** @description requests on the busiest worker at any time */
+            inflight_largest?: number;
+            /** @description busiest less idlest worker, in requests, mean over time */
+            inflight_spread?: number;
+            /** @description the same, as a range over moments */
             inflight_spread_min?: number;
             inflight_spread_max?: number;
+            /** @description busiest worker over the workers' mean, mean over time */
+            inflight_skew?: number;
             /** @description turns behind the row, where known */
             n?: number;
             /**
@@ -2643,16 +2665,27 @@ export interface components {
             queue_seconds?: number;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
+            /** @description seconds, largest of the worker with the second largest */
+            queue_second?: number;
+            /** @description seconds, largest of the worker with the smallest */
+            queue_least?: number;
             /** @description slowest worker's queue over the workers' mean, mean over time */
             queue_skew?: number;
             /** @description requests that wait at all workers, mean over time */
             waiting?: number;
-            /** @description busiest less idlest worker, in requests, mean over time */
-            inflight_spread?: number;
-            /** @description busiest worker over the workers' mean, mean over time */
-            inflight_skew?: number;
             /** @description p95 of the time to the first token as reported by the server with its turns */
             engine_ttft_seconds?: number;
+            /** @description seconds, largest of any worker at any time */
+            engine_ttft_largest?: number;
+            /** @description requests on the busiest worker at any time */
+            inflight_largest?: number;
+            /** @description busiest less idlest worker, in requests, mean over time */
+            inflight_spread?: number;
+            /** @description the same, as a range over moments */
+            inflight_spread_min?: number;
+            inflight_spread_max?: number;
+            /** @description busiest worker over the workers' mean, mean over time */
+            inflight_skew?: number;
         };
         /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {

@@ -21,8 +21,8 @@ import (
 // JSON), any other becomes a note. The header names the columns in any
 // order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
 // and the columns of the recorded tables are optional, and so are
-// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, inflight_spread_min and
-// inflight_spread_max. Latencies are in
+// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, and the columns of the
+// cluster's figures, from queue_ms to inflight_skew. Latencies are in
 // milliseconds, hit rates in per cent; an empty field was not recorded. Rows
 // without a speculation take the metadata's, else not_recorded.
 //

@@ -143,7 +143,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, WriteCSV(&file, h200()))
-	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,\n")
+	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,,,,,,,\n")
 	assert.NotContains(t, file.String(), "gap_itl", "columns without a value are left out")
 }
 

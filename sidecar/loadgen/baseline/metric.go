@@ -28,10 +28,41 @@ var metrics = slices.Concat(
 		{"tops", "output_tokens_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }},
 		{"kv_hit_rate_pct", "kv_hit_ratio", -2, 1, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }},
 		{"rps", "requests_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }},
-		{"inflight_spread_min", "inflight_spread_min", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMin }},
-		{"inflight_spread_max", "inflight_spread_max", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMax }},
+		clusterFigure("queue_ms", "queue_seconds", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.QueueSeconds }),
+		clusterFigure("queue_max_ms", "queue_largest", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.QueueLargest }),
+		clusterFigure("queue_second_ms", "queue_second", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.QueueSecond }),
+		clusterFigure("queue_least_ms", "queue_least", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.QueueLeast }),
+		clusterFigure("queue_skew", "queue_skew", 0, func(c *api.ClusterFigures) **float64 { return &c.QueueSkew }),
+		clusterFigure("waiting", "waiting", 0, func(c *api.ClusterFigures) **float64 { return &c.Waiting }),
+		clusterFigure("engine_ttft_p95_ms", "engine_ttft_seconds", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.EngineTTFT }),
+		clusterFigure("engine_ttft_max_ms", "engine_ttft_largest", -3,
+			func(c *api.ClusterFigures) **float64 { return &c.EngineTTFTLargest }),
+		clusterFigure("inflight_max", "inflight_largest", 0,
+			func(c *api.ClusterFigures) **float64 { return &c.InflightLargest }),
+		clusterFigure("inflight_spread", "inflight_spread", 0,
+			func(c *api.ClusterFigures) **float64 { return &c.InflightSpread }),
+		clusterFigure("inflight_spread_min", "inflight_spread_min", 0,
+			func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMin }),
+		clusterFigure("inflight_spread_max", "inflight_spread_max", 0,
+			func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMax }),
+		clusterFigure("inflight_skew", "inflight_skew", 0,
+			func(c *api.ClusterFigures) **float64 { return &c.InflightSkew }),
 	},
 )
+
+// clusterFigure is a time where the column is in milliseconds, else a count or a ratio.
+func clusterFigure(column, path string, shift int, of func(*api.ClusterFigures) **float64) metric {
+	limit := float64(maxCount)
+	if shift != 0 {
+		limit = maxSeconds
+	}
+	return metric{column, path, shift, limit, func(r *api.BaselineRow) **float64 { return of(&r.ClusterFigures) }}
+}
 
 // pair gives the p50 and p95 of one latency.
 func pair(column, path string, of func(*api.BaselineRow) *api.Percentiles) []metric {

@@ -33,21 +33,21 @@ func ignored(name string) column {
 	return column{name, func(*api.BaselineRow, string) bool { return true }, ""}
 }
 
-// reportValues are the columns of all metrics that a report has, each with its interval and what the report makes of
-// it.
+// reportValues are the columns of all metrics; those that a report compares each with its interval and what the report
+// makes of it.
 func reportValues() (list []column) {
 	for _, m := range metrics {
 		name := m.field()
+		m.shift = 0 // a report has the units of a row
+		list = append(list, column{name, func(row *api.BaselineRow, text string) bool {
+			return setMetric(m, row, text)
+		}, m.allowed(false) + ", or empty"})
 		at := slices.IndexFunc(values, func(v value) bool { return v.name == name && v.assumed > 0 })
 		if at < 0 {
 			continue
 		}
 		in := values[at].interval
-		m.shift = 0 // a report has the units of a row
 		list = append(list,
-			column{name, func(row *api.BaselineRow, text string) bool {
-				return setMetric(m, row, text)
-			}, m.allowed(false) + ", or empty"},
 			bound(name+"_low", in, 0), bound(name+"_high", in, 1),
 			ignored("advantage_"+name), ignored("advantage_"+name+"_low"), ignored("advantage_"+name+"_high"),
 			ignored("outcome_"+name))

@@ -328,7 +328,7 @@ func forget(v reflect.Value) {
 			if p != nil && (!finite(p[0]) || !finite(p[1])) {
 				f.SetZero()
 			}
-		case api.Percentiles, api.PercentileIntervals:
+		case api.Percentiles, api.PercentileIntervals, api.ClusterFigures:
 			forget(f)
 		}
 	}

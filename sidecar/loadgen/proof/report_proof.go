@@ -48,48 +48,6 @@ func (r *Report) capacitySection() []section {
 	return []section{s, tests}
 }
 
-// crossing is where and why the modes cross: where TTFT p95 changes sides, and what
-// the cluster said of itself.
-func (r *Report) crossing() []section {
-	if r.Sweep == nil || len(r.Sides) == 0 {
-		return nil
-	}
-	s := section{Title: "Where and why the modes cross"}
-	for i := range r.Pairs {
-		s.Text = append(s.Text, r.crossed(&r.Pairs[i])...)
-	}
-	if len(s.Text) == 0 { // one mode, or one level
-		s.Title = "The cluster's own metrics"
-	}
-	var known []int
-	for i, q := range causeColumns {
-		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
-			known = append(known, i)
-		}
-	}
-	if len(known) == 0 {
-		s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
-		return []section{s}
-	}
-	s.Text = append(s.Text, "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest minus the least busy worker, in requests.")
-	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
-	for _, i := range known {
-		s.Table.Head = append(s.Table.Head, causeColumns[i].name)
-	}
-	for _, c := range r.Sweep.Causes {
-		row := []string{strconv.Itoa(c.Concurrency), r.modeName(c.Mode)}
-		for _, i := range known {
-			text := "not reported"
-			if v := *causeColumns[i].of(&c.SweepCauses); v != nil {
-				text = causeColumns[i].value(*v)
-			}
-			row = append(row, text)
-		}
-		s.Table.Rows = append(s.Table.Rows, row)
-	}
-	return []section{s}
-}
-
 // modeName is what the report calls a mode of its sweep.
 func (r *Report) modeName(m api.ModeState) string {
 	for i := range r.Sides {
@@ -98,60 +56,6 @@ func (r *Report) modeName(m api.ModeState) string {
 		}
 	}
 	return m.Mode.Name()
-}
-
-// crossed says where TTFT p95 of two sides changes sides, and what went with it.
-func (r *Report) crossed(p *Pair) (text []string) {
-	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
-	before, beforeAt := api.Outcome(""), 0
-	worst, worstAt := 0., 0
-	for _, l := range p.Levels {
-		f := l.Figures[QuantityTTFT95]
-		if f.Outcome != api.OutcomeBetter && f.Outcome != api.OutcomeWorse {
-			continue
-		}
-		if before != "" && f.Outcome != before {
-			text = append(text, fmt.Sprintf("By TTFT p95, %s is %s than %s at %d and %s at %d: they cross between the two.", b, before, a, beforeAt, f.Outcome, l.Concurrency))
-		}
-		before, beforeAt = f.Outcome, l.Concurrency
-		if *f.Advantage < worst {
-			worst, worstAt = *f.Advantage, l.Concurrency
-		}
-	}
-	switch {
-	case len(p.Levels) < 2:
-		return nil
-	case before == "":
-		return []string{fmt.Sprintf("By TTFT p95, no difference between %s and %s is shown at any level, so no crossing point can be found.", b, a)}
-	case len(text) == 0:
-		text = append(text, fmt.Sprintf("By TTFT p95, %s and %s do not cross at these levels: %s is %s wherever a difference is shown.", b, a, b, before))
-	}
-	if worstAt > 0 {
-		if why := r.causesAt(p, worstAt); why != "" {
-			text = append(text, fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. The cluster's own metrics there, under %[1]s against %[3]s: %[4]s.", b, worstAt, a, why))
-		}
-	}
-	return text
-}
-
-// causesAt sets beside each other what both modes' causes have at a level.
-func (r *Report) causesAt(p *Pair, level int) string {
-	find := func(side int) *api.SweepCauses {
-		for i := range r.Sweep.Causes {
-			if c := &r.Sweep.Causes[i]; c.Concurrency == level && c.Mode == r.Sides[side].Mode {
-				return &c.SweepCauses
-			}
-		}
-		return &api.SweepCauses{}
-	}
-	a, b := find(p.A), find(p.B)
-	var parts []string
-	for _, q := range causeColumns {
-		if x, y := *q.of(a), *q.of(b); x != nil && y != nil {
-			parts = append(parts, fmt.Sprintf("%s %s against %s", q.text, q.value(*y), q.value(*x)))
-		}
-	}
-	return strings.Join(parts, "; ")
 }
 
 // spans lists those of a sweep as they were run.

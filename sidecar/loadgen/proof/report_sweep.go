@@ -25,18 +25,8 @@ type Run struct {
 	Request    api.SweepRequest  `json:"request"`
 	Progress   api.SweepProgress `json:"progress"`
 	Spans      []api.SweepSpan   `json:"spans"`
-	Causes     []Cause           `json:"causes"` // by level and mode
 	Trial      *api.TrialState   `json:"trial,omitempty"`
 	Capacity   *api.Capacity     `json:"capacity,omitempty"`
-}
-
-// Cause is what the cluster said of itself at one level in one mode: means over the spans
-// that count, of QueueLargest the largest, of Seconds the sum.
-type Cause struct {
-	Concurrency int           `json:"concurrency"`
-	Mode        api.ModeState `json:"mode"`
-	Spans       int           `json:"spans"`
-	api.SweepCauses
 }
 
 // NewSweepReport is the report of a sweep of any kind, which may be unfinished or even have
@@ -52,7 +42,7 @@ func sweepReport(s *api.Sweep) Report {
 	seed := s.Request.Seed
 	r := Report{Title: sweepTitle(s), Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
-		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Causes: causes(s.Spans), Trial: knownTrial(s.Trial), Capacity: s.Capacity,
+		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}
 	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
 	asked := s.Asked
@@ -72,7 +62,8 @@ func sweepReport(s *api.Sweep) Report {
 		}
 		r.Sweep.Spans = append(r.Sweep.Spans, span)
 	}
-	b := api.Baseline{Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target, Deployment: s.Deployment, Workload: &s.Workload, Rows: s.Rows}
+	b := api.Baseline{Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target, Deployment: s.Deployment, Workload: &s.Workload, Rows: slices.Clone(s.Rows)}
+	AddClusterFigures(b.Rows, s.Spans) // those of former versions have none
 	for _, mode := range sweepModes(s) {
 		side := newSide(b, mode)
 		side.Baseline = ""
@@ -164,70 +155,3 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 	}
 	return &all
 }
-
-// causes gathers those of the spans that count, by level and mode.
-func causes(spans []api.SweepSpan) []Cause {
-	all := []Cause{}
-	of := map[int][]*api.SweepCauses{}
-	for i := range spans {
-		s := &spans[i]
-		if s.Spoiled != "" || s.Causes == nil || s.Arm == string(ArmPilot) {
-			continue
-		}
-		at := slices.IndexFunc(all, func(c Cause) bool { return c.Concurrency == s.Concurrency && c.Mode == s.Mode })
-		if at < 0 {
-			at, all = len(all), append(all, Cause{Concurrency: s.Concurrency, Mode: s.Mode})
-		}
-		of[at] = append(of[at], s.Causes)
-	}
-	for i := range all {
-		all[i].Spans, all[i].SweepCauses = len(of[i]), meanCauses(of[i])
-	}
-	slices.SortStableFunc(all, func(a, b Cause) int {
-		return cmp.Or(a.Concurrency-b.Concurrency, cmp.Compare(slices.Index(api.Modes, b.Mode.Mode), slices.Index(api.Modes, a.Mode.Mode)))
-	})
-	return all
-}
-
-func meanCauses(spans []*api.SweepCauses) (m api.SweepCauses) {
-	for _, c := range spans {
-		m.Seconds += c.Seconds
-	}
-	for _, q := range causeColumns {
-		sum, n := 0.0, 0.0
-		for _, c := range spans {
-			if v := *q.of(c); v != nil && finite(*v) {
-				n++
-				if sum += *v; q.largest {
-					sum, n = max(sum-*v, *v), 1
-				}
-			}
-		}
-		if n > 0 {
-			sum /= n
-			*q.of(&m) = &sum
-		}
-	}
-	return m
-}
-
-// causeColumns are what tables of causes hold.
-var causeColumns = []struct {
-	name    string
-	text    string // in a sentence
-	of      func(*api.SweepCauses) **float64
-	value   func(float64) string
-	largest bool
-}{
-	{"Queue time", "queue time", func(c *api.SweepCauses) **float64 { return &c.QueueSeconds }, precise, false},
-	{"Longest queue time", "the longest queue time", func(c *api.SweepCauses) **float64 { return &c.QueueLargest }, precise, true},
-	{"Queue skew", "queue skew", func(c *api.SweepCauses) **float64 { return &c.QueueSkew }, times, false},
-	{"Waiting requests", "waiting requests", func(c *api.SweepCauses) **float64 { return &c.Waiting }, tenths, false},
-	{"Engine TTFT p95", "engine TTFT p95", func(c *api.SweepCauses) **float64 { return &c.EngineTTFT }, precise, false},
-	{"In-flight spread", "in-flight spread", func(c *api.SweepCauses) **float64 { return &c.InflightSpread }, tenths, false},
-	{"In-flight skew", "in-flight skew", func(c *api.SweepCauses) **float64 { return &c.InflightSkew }, times, false},
-}
-
-func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
-func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
-func tenths(v float64) string  { return fmt.Sprintf("%.1f", v) }

@@ -35,7 +35,7 @@ func swept(kind api.SweepKind, levels ...int) api.Sweep {
 			Progress: api.SweepProgress{Spans: 18, Of: new(18), SecondsUsed: 3600},
 		},
 		Program: "1.4.0", Target: api.TargetID{URL: "http://cluster:8000", Model: "llama"},
-		Deployment: api.Deployment{GPU: "H200", Workers: 3, Engine: "trtllm"},
+		Deployment: api.Deployment{GPU: "H200", Workers: 3, Engine: "trtllm", MaxBatchSize: 64},
 		Workload:   api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024},
 	}
 }
@@ -87,9 +87,15 @@ func crossed() api.Sweep {
 					*of = new(**of * (1 + .02*(float64(repeat)-.5)))
 				}
 			}
-			c := api.SweepCauses{Seconds: 300, QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17), InflightSpread: new(13.), EngineTTFT: new(.26)}
+			c := api.SweepCauses{Seconds: 300, ClusterFigures: api.ClusterFigures{
+				QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17), InflightSpread: new(13.),
+				EngineTTFT: new(.26),
+			}}
 			if r.Concurrency == 180 && r.Mode == api.ModeKV {
-				c = api.SweepCauses{Seconds: 300, QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSkew: new(2.55), InflightSpread: new(30.), EngineTTFT: new(1.59)}
+				c.ClusterFigures = api.ClusterFigures{
+					QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSecond: new(.4 + float64(repeat)),
+					QueueLeast: new(.03), QueueSkew: new(2.55), InflightLargest: new(71.), InflightSpread: new(30.), EngineTTFT: new(1.59),
+				}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
 				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: t0, CountedFrom: t0.Add(time.Minute),
@@ -114,7 +120,7 @@ func spoiled() api.Sweep {
 	s := crossed()
 	s.Spans = append(s.Spans, api.SweepSpan{
 		Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce",
-		Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{QueueSeconds: new(99.)},
+		Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{ClusterFigures: api.ClusterFigures{QueueSeconds: new(99.)}},
 	})
 	return s
 }
@@ -198,8 +204,8 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			}
 			s.Rows = append(s.Rows, r)
 			causes := api.SweepCauses{Seconds: 300}
-			for _, c := range causeColumns {
-				value(c.of(&causes), 3)
+			for _, c := range clusterColumns {
+				value(c.of(&causes.ClusterFigures), 3)
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: t0})
 		}
@@ -327,7 +333,7 @@ func TestReportsListsAreLists(t *testing.T) {
 	s := swept(api.SweepLevels, 60)
 	s.State = api.SweepDone
 	data := written(t, NewSweepReport(s), api.ReportJSON)
-	for _, field := range []string{"words", "sides", "pairs", "inputs", "spans", "causes"} {
+	for _, field := range []string{"words", "sides", "pairs", "inputs", "spans"} {
 		assert.NotContains(t, data, `"`+field+`": null`)
 		assert.Contains(t, data, `"`+field+`": [`)
 	}

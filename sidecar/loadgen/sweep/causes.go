@@ -4,6 +4,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,24 +14,29 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// second is what the cluster said of itself at a moment. What it did not tell is absent.
+// second is what the cluster reports of itself at a moment. What it does not report is absent.
 type second struct {
-	Time           time.Time `json:"time"`
-	QueueSeconds   *float64  `json:"queue,omitempty"`         // mean over the workers
-	QueueLargest   *float64  `json:"queue_largest,omitempty"` // of any worker
-	Waiting        *float64  `json:"waiting,omitempty"`       // over all workers
-	InflightSpread *float64  `json:"spread,omitempty"`
-	InflightSkew   *float64  `json:"skew,omitempty"`
+	Time            time.Time          `json:"time"`
+	QueueSeconds    *float64           `json:"queue,omitempty"`         // mean over the workers
+	QueueLargest    *float64           `json:"queue_largest,omitempty"` // of any worker
+	Queues          map[string]float64 `json:"-"`                       // of each worker, by its id; none where not all are listed
+	Waiting         *float64           `json:"waiting,omitempty"`       // over all workers
+	InflightLargest *float64           `json:"inflight_largest,omitempty"`
+	InflightSpread  *float64           `json:"spread,omitempty"`
+	InflightSkew    *float64           `json:"skew,omitempty"`
 }
 
 // look reads a cluster.
 func look(now time.Time, c api.Cluster) second {
-	s := second{Time: now, InflightSpread: c.Spread, InflightSkew: c.Skew}
+	s := second{Time: now, InflightLargest: c.InflightMax, InflightSpread: c.Spread, InflightSkew: c.Skew, Queues: map[string]float64{}}
 	var queues []float64
 	for _, w := range c.Workers {
 		if w.QueueSeconds != nil {
 			queues = append(queues, *w.QueueSeconds)
 			s.QueueLargest = largest(s.QueueLargest, w.QueueSeconds)
+			if c.AllWorkers == nil {
+				s.Queues[w.ID] = *w.QueueSeconds
+			}
 		}
 		if w.Waiting != nil {
 			s.Waiting = add(s.Waiting, *w.Waiting)
@@ -68,8 +75,16 @@ func sum(all []second) *api.SweepCauses {
 		}
 		return new(*s.QueueLargest / *s.QueueSeconds)
 	})
+	peaks := map[string]float64{}
 	for i := range all {
 		c.QueueLargest = largest(c.QueueLargest, all[i].QueueLargest)
+		c.InflightLargest = largest(c.InflightLargest, all[i].InflightLargest)
+		for id, queue := range all[i].Queues {
+			peaks[id] = max(peaks[id], queue)
+		}
+	}
+	if sorted := slices.Sorted(maps.Values(peaks)); len(sorted) > 1 {
+		c.QueueSecond, c.QueueLeast = &sorted[len(sorted)-2], &sorted[0]
 	}
 	return c
 }

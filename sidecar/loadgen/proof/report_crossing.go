@@ -1,0 +1,344 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// clusterColumn is one of the cluster's figures in tables and sentences.
+type clusterColumn struct {
+	field   string // in a row's JSON
+	name    string // in a table; empty: another column shows it
+	text    string // in a sentence
+	value   func(float64) string
+	largest bool // of several spans the largest counts, else their mean
+	of      func(*api.ClusterFigures) **float64
+}
+
+// clusterColumns are all of them.
+var clusterColumns = []clusterColumn{
+	{
+		"queue_seconds", "Queue time", "queue time", precise, false,
+		func(c *api.ClusterFigures) **float64 { return &c.QueueSeconds },
+	},
+	{
+		"queue_largest", "Longest queue time", "longest queue time", precise, true,
+		func(c *api.ClusterFigures) **float64 { return &c.QueueLargest },
+	},
+	{
+		"queue_second", "Longest on a second worker", "longest on a second worker", precise, true,
+		func(c *api.ClusterFigures) **float64 { return &c.QueueSecond },
+	},
+	{
+		"queue_least", "Longest on the last worker", "longest on the last worker", precise, true,
+		func(c *api.ClusterFigures) **float64 { return &c.QueueLeast },
+	},
+	{
+		"queue_skew", "Queue skew", "queue skew", times, false,
+		func(c *api.ClusterFigures) **float64 { return &c.QueueSkew },
+	},
+	{
+		"waiting", "Waiting requests", "waiting requests", tenths, false,
+		func(c *api.ClusterFigures) **float64 { return &c.Waiting },
+	},
+	{
+		"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, false,
+		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFT },
+	},
+	{
+		"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, true,
+		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFTLargest },
+	},
+	{
+		"inflight_largest", "Most in flight", "most in flight on a worker", whole, true,
+		func(c *api.ClusterFigures) **float64 { return &c.InflightLargest },
+	},
+	{
+		"inflight_spread", "In-flight spread", "in-flight spread", tenths, false,
+		func(c *api.ClusterFigures) **float64 { return &c.InflightSpread },
+	},
+	{
+		"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, false,
+		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMin },
+	},
+	{
+		"inflight_spread_max", "", "", whole, true,
+		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMax },
+	},
+	{
+		"inflight_skew", "In-flight skew", "in-flight skew", times, false,
+		func(c *api.ClusterFigures) **float64 { return &c.InflightSkew },
+	},
+}
+
+// cell is a figure in a table; empty: it is not known.
+func (c clusterColumn) cell(f *api.ClusterFigures) string {
+	v := *c.of(f)
+	switch {
+	case v == nil:
+		return ""
+	case c.field == "inflight_spread_min" && f.InflightSpreadMax != nil:
+		return c.value(*v) + " to " + c.value(*f.InflightSpreadMax)
+	}
+	return c.value(*v)
+}
+
+// explaining are what an analysis of a crossing needs: what it is called, and the figures of which one is enough.
+var explaining = []struct {
+	name   string
+	fields []string
+}{
+	{"longest queue time", []string{"queue_largest"}},
+	{"queue skew", []string{"queue_skew"}},
+	{"the engine's own TTFT", []string{"engine_ttft_seconds", "engine_ttft_largest"}},
+	{"in-flight spread", []string{"inflight_spread", "inflight_spread_min"}},
+	{"in-flight skew", []string{"inflight_skew"}},
+}
+
+func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
+func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
+func tenths(v float64) string  { return fmt.Sprintf("%.1f", v) }
+func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
+
+// AddClusterFigures gives rows the cluster's figures over the spans of their level and mode that count: means, and of
+// those that are largest values the largest.
+func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
+	for i := range rows {
+		var all []*api.ClusterFigures
+		for j := range spans {
+			s := &spans[j]
+			counts := s.Spoiled == "" && s.Causes != nil && s.Arm != string(ArmPilot)
+			if counts && s.Concurrency == rows[i].Concurrency &&
+				s.Mode == (api.ModeState{Mode: rows[i].Mode, Speculation: rows[i].Speculation}) {
+				all = append(all, &s.Causes.ClusterFigures)
+			}
+		}
+		if len(all) > 0 {
+			rows[i].ClusterFigures = meanFigures(all)
+		}
+	}
+}
+
+// meanFigures puts several into one.
+func meanFigures(all []*api.ClusterFigures) (m api.ClusterFigures) {
+	for _, c := range clusterColumns {
+		sum, n := 0.0, 0.0
+		for _, f := range all {
+			if v := *c.of(f); v != nil && finite(*v) {
+				n++
+				if sum += *v; c.largest {
+					sum, n = max(sum-*v, *v), 1
+				}
+			}
+		}
+		if n > 0 {
+			sum /= n
+			*c.of(&m) = &sum
+		}
+	}
+	return m
+}
+
+// crossing is where and why the modes cross: where TTFT p95 changes sides, and the cluster's own figures.
+func (r *Report) crossing() []section {
+	s := section{Title: "Where and why the modes cross"}
+	for i := range r.Pairs {
+		if p := &r.Pairs[i]; p.Withheld == "" && r.Sides[p.A].Mode != r.Sides[p.B].Mode {
+			s.Text = append(s.Text, r.crossed(p)...)
+		}
+	}
+	known := slices.DeleteFunc(slices.Clone(clusterColumns), func(c clusterColumn) bool {
+		return c.name == "" || !r.has(c)
+	})
+	crossed := len(s.Text) > 0
+	switch {
+	case !crossed: // one mode, or one level
+		s.Title = "The cluster's own metrics"
+		if len(r.Sides) == 0 || len(known) == 0 && r.Sweep == nil {
+			return nil
+		}
+	case len(known) == 0 && r.Sweep == nil:
+		s.Text = append(s.Text, "The cluster's queues and requests in flight, which could explain why, are not recorded at these levels.")
+	}
+	if len(known) == 0 {
+		if r.Sweep != nil {
+			s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
+		}
+		return []section{s}
+	}
+	s.Text = append(s.Text, r.aboutFigures(known)...)
+	s.Table = r.clusterTable(known)
+	return []section{s}
+}
+
+// has says whether any row of the report has a figure.
+func (r *Report) has(c clusterColumn) bool {
+	return slices.ContainsFunc(r.Sides, func(s Side) bool {
+		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
+	})
+}
+
+// kept is the word for where the figures come from.
+func (r *Report) kept() string {
+	if r.Sweep != nil {
+		return "reported"
+	}
+	return "recorded"
+}
+
+// aboutFigures says what the figures are, and once which of them are missing.
+func (r *Report) aboutFigures(known []clusterColumn) (text []string) {
+	about := "The cluster's own metrics, as they were recorded"
+	if r.Sweep != nil {
+		about = "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level " +
+			"and mode, but of what is longest or most, the largest"
+	}
+	text = []string{about + ". Skew is the slowest or busiest worker over the workers' mean; spread is the busiest " +
+		"minus the least busy worker, in requests."}
+	var not []string
+	for _, e := range explaining {
+		if !slices.ContainsFunc(known, func(c clusterColumn) bool { return slices.Contains(e.fields, c.field) }) {
+			not = append(not, e.name)
+		}
+	}
+	if len(not) > 0 {
+		text = append(text, "Not "+r.kept()+": "+strings.Join(not, ", ")+".")
+	}
+	return text
+}
+
+// clusterTable has a row for each level and side with any of the figures, beside what they are to explain.
+func (r *Report) clusterTable(known []clusterColumn) *grid {
+	g := &grid{Words: []int{1}, Head: []string{
+		"Concurrency", "Mode", QuantityTTFT95.title(),
+		QuantityThroughput.title() + ", " + labels[QuantityThroughput].name,
+	}}
+	for _, c := range known {
+		g.Head = append(g.Head, c.name)
+	}
+	type place struct {
+		side int
+		row  *api.BaselineRow
+	}
+	var all []place
+	for i := range r.Sides {
+		for j := range r.Sides[i].Rows {
+			if row := &r.Sides[i].Rows[j]; row.ClusterFigures != (api.ClusterFigures{}) {
+				all = append(all, place{i, row})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.row.Concurrency, b.row.Concurrency) })
+	for _, p := range all {
+		cells := []string{
+			strconv.Itoa(p.row.Concurrency), r.Sides[p.side].Name, QuantityTTFT95.cell(p.row.TTFT.P95, nil),
+			QuantityThroughput.cell(p.row.OutputTokensPerSecond, nil),
+		}
+		for _, c := range known {
+			cells = append(cells, cmp.Or(c.cell(&p.row.ClusterFigures), "not "+r.kept()))
+		}
+		g.Rows = append(g.Rows, cells)
+	}
+	return g
+}
+
+// crossed says where TTFT p95 of two sides changes sides, and what goes with it.
+func (r *Report) crossed(p *Pair) (text []string) {
+	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
+	before, beforeAt := api.Outcome(""), 0
+	var worst, explained *Level // furthest behind, at all and with the cluster's figures of both
+	behind := func(l *Level, than *Level) bool {
+		v := *l.Figures[QuantityTTFT95].Advantage
+		return v < 0 && (than == nil || v < *than.Figures[QuantityTTFT95].Advantage)
+	}
+	for i := range p.Levels {
+		l := &p.Levels[i]
+		f := l.Figures[QuantityTTFT95]
+		if f.Outcome != api.OutcomeBetter && f.Outcome != api.OutcomeWorse {
+			continue
+		}
+		if before != "" && f.Outcome != before {
+			text = append(text, fmt.Sprintf("By TTFT p95, %s is %s than %s at %d and %s at %d: they cross between the two.",
+				b, before, a, beforeAt, f.Outcome, l.Concurrency))
+		}
+		before, beforeAt = f.Outcome, l.Concurrency
+		if behind(l, worst) {
+			worst = l
+		}
+		if r.figuresAt(p, l.Concurrency) != "" && behind(l, explained) {
+			explained = l
+		}
+	}
+	switch {
+	case len(p.Levels) < 2:
+		return nil
+	case before == "":
+		return []string{fmt.Sprintf("By TTFT p95, no difference between %s and %s is shown at any level, "+
+			"so no crossing point can be found.", b, a)}
+	case len(text) == 0:
+		text = append(text, fmt.Sprintf("By TTFT p95, %s and %s do not cross at these levels: %s is %s wherever a "+
+			"difference is shown.", b, a, b, before))
+	}
+	if explained != nil {
+		where := fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. The cluster's own metrics there",
+			b, worst.Concurrency)
+		if worst != explained {
+			where += fmt.Sprintf(" are not %s; at %d", r.kept(), explained.Concurrency)
+		}
+		text = append(text, fmt.Sprintf("%s, under %s against %s: %s.", where, b, a, r.figuresAt(p, explained.Concurrency)))
+		text = append(text, r.cascade(p, explained)...)
+	}
+	return text
+}
+
+// figuresAt sets beside each other what both sides have of the cluster at a level; empty: nothing.
+func (r *Report) figuresAt(p *Pair, level int) string {
+	a, b := &r.Sides[p.A].row(level).ClusterFigures, &r.Sides[p.B].row(level).ClusterFigures
+	var parts []string
+	for _, c := range clusterColumns {
+		if x, y := c.cell(a), c.cell(b); c.name != "" && x != "" && y != "" {
+			parts = append(parts, fmt.Sprintf("%s %s against %s", c.text, y, x))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cascade says how queues build up under B at a level, as far as the figures show it: a worker gets more requests than
+// its batch holds, its queue grows, a second worker's follows, another stays free, although the mean load is even.
+func (r *Report) cascade(p *Pair, l *Level) (text []string) {
+	a, b := &r.Sides[p.A], &r.Sides[p.B]
+	x, y := &a.row(l.Concurrency).ClusterFigures, &b.row(l.Concurrency).ClusterFigures
+	if x.QueueLargest == nil || y.QueueLargest == nil || *y.QueueLargest <= *x.QueueLargest {
+		return nil
+	}
+	var steps []string
+	if batch := float64(b.Deployment.MaxBatchSize); y.InflightLargest != nil && batch > 0 && *y.InflightLargest > batch {
+		steps = append(steps, fmt.Sprintf("the busiest worker had up to %.0f requests in flight, more than its batch "+
+			"of %.0f", *y.InflightLargest, batch))
+	}
+	if y.QueueSecond != nil && *y.QueueSecond > *x.QueueLargest {
+		steps = append(steps, fmt.Sprintf("queue times grew on more than one worker, to %s and %s",
+			precise(*y.QueueLargest), precise(*y.QueueSecond)))
+	}
+	if y.QueueLeast != nil && *y.QueueLeast <= *x.QueueLargest {
+		steps = append(steps, fmt.Sprintf("on the last worker they stayed within %s", precise(*y.QueueLeast)))
+	}
+	if len(steps) > 0 {
+		text = append(text, fmt.Sprintf("Under %s, queues built up at %d: %s; under %s no queue time was above %s.",
+			b.Name, l.Concurrency, strings.Join(steps, "; "), a.Name, precise(*x.QueueLargest)))
+	}
+	if x.InflightSkew != nil && y.InflightSkew != nil && *y.InflightSkew <= *x.InflightSkew {
+		text = append(text, fmt.Sprintf("These are moments: on average, requests are spread no less evenly under %s, "+
+			"with an in-flight skew of %s against %s.", b.Name, times(*y.InflightSkew), times(*x.InflightSkew)))
+	}
+	if f := l.Figures[QuantityThroughput]; f.Outcome == api.OutcomeBetter {
+		text = append(text, fmt.Sprintf("Throughput is better under %s even there, by %s.",
+			b.Name, QuantityThroughput.advantage(*f.Advantage)))
+	}
+	return text
+}
