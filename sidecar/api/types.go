@@ -861,11 +861,29 @@ type Baseline struct {
 	Target     *TargetID      `json:"target,omitempty"` // whose rows these are, where they are measured
 	Deployment Deployment     `json:"deployment"`
 	Workload   *WorkloadShape `json:"workload,omitempty"`
+	Provenance Provenance     `json:"provenance,omitzero"`
 	Rows       []BaselineRow  `json:"rows"`
 	Sustained  []Sustained    `json:"sustained,omitempty"` // of each mode, under the SLOs in force when it was asked for; an import's is not read
 	// Advantages are those of KV-aware routing over round-robin, as they were computed when the baseline was asked for; an
 	// import's are not read.
 	Advantages []Advantage `json:"advantages,omitempty"`
+}
+
+// Provenance says where a baseline's figures come from. What is empty is not known.
+type Provenance struct {
+	Runs         []Source `json:"runs,omitempty"` // of several, the rows are the averages
+	Region       string   `json:"region,omitempty"`
+	Interconnect string   `json:"interconnect,omitempty"`  // between GPUs
+	Services     string   `json:"services,omitempty"`      // that the serving stack needs beside itself, such as "etcd, NATS"
+	BetweenModes string   `json:"between_modes,omitempty"` // what was restarted, and what kept its state
+}
+
+// Source is a run that figures come from.
+type Source struct {
+	File    string     `json:"file"`
+	Date    *time.Time `json:"date,omitempty"`
+	Seed    *uint64    `json:"seed,omitempty,string"`
+	Version string     `json:"version,omitempty"` // of the load generator that measured
 }
 
 // Advantage says by how much KV-aware routing is better than round-robin at one level of a baseline.

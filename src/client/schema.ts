@@ -1682,11 +1682,33 @@ export interface components {
             target?: components["schemas"]["TargetID"];
             deployment: components["schemas"]["Deployment"];
             workload?: components["schemas"]["WorkloadShape"];
+            provenance?: components["schemas"]["Provenance"];
             rows: components["schemas"]["BaselineRow"][];
             /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
             sustained?: components["schemas"]["Sustained"][];
             /** @description of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read */
             advantages?: components["schemas"]["Advantage"][];
+        };
+        /** @description Where a baseline's figures come from. What is absent is not known. */
+        Provenance: {
+            /** @description of several, the rows are the averages */
+            runs?: components["schemas"]["Source"][];
+            region?: string;
+            /** @description between GPUs */
+            interconnect?: string;
+            /** @description that the serving stack needs beside itself, such as "etcd, NATS" */
+            services?: string;
+            /** @description what was restarted, and what kept its state */
+            between_modes?: string;
+        };
+        /** @description A run that figures come from. */
+        Source: {
+            file: string;
+            /** Format: date-time */
+            date?: string;
+            seed?: string;
+            /** @description of the load generator that measured */
+            version?: string;
         };
         /** @description By how much KV-aware routing is better than round-robin at one level of a baseline. */
         Advantage: {

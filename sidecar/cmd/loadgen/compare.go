@@ -151,9 +151,10 @@ func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 // that is no report. A report on two results is refused: it is not one result.
 func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	var r struct {
-		Title string
-		Sweep json.RawMessage
-		Sides []struct {
+		Title  string
+		Sweep  json.RawMessage
+		Inputs []api.Source
+		Sides  []struct {
 			Target     *api.TargetID
 			Deployment api.Deployment
 			Workload   *api.WorkloadShape
@@ -170,7 +171,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	first := r.Sides[0]
 	b = api.Baseline{
 		Name: name, Title: r.Title, Kind: baseline.KindMeasured, Target: first.Target, Deployment: first.Deployment,
-		Workload: first.Workload, Notes: first.Notes,
+		Workload: first.Workload, Notes: first.Notes, Provenance: api.Provenance{Runs: r.Inputs},
 	}
 	for _, s := range r.Sides {
 		b.Rows = append(b.Rows, s.Rows...)

@@ -17,8 +17,8 @@ import (
 
 // ReadCSV reads a table as the recorded ones are written. Lines that begin with
 // # are comments; those before the header may carry metadata as "# key: value"
-// (title, workload as JSON, and the fields of [api.Deployment] by their names in
-// JSON), any other becomes a note. The header names the columns in any
+// (title, workload and runs as JSON, and the other fields of [api.Deployment] and
+// [api.Provenance] by their names in JSON), any other becomes a note. The header names the columns in any
 // order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
 // and the columns of the recorded tables are optional, and so are
 // gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, and the columns of the

@@ -3,6 +3,7 @@ package baseline
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,9 +29,9 @@ func Merge(b *api.Baseline, rows ...api.BaselineRow) {
 
 // Join gives an imported baseline with the rows of another import added to it, in place
 // of those of the same concurrency, mode and speculation. What one of them does not know
-// of the deployment and the workload, it has of the other; where both know and differ,
-// they are no results of one system, and the [api.FieldError] names the field and both
-// values. The title stays unless more has one besides its name; the notes add up. Neither
+// of the deployment, the workload and the provenance, it has of the other; where both know and
+// differ, they are no results of one system, and the [api.FieldError] names the field and both
+// values. The runs add up. The title stays unless more has one besides its name; the notes add up. Neither
 // of the two is changed.
 func Join(b, more api.Baseline) (api.Baseline, error) {
 	if more.Title != "" && more.Title != more.Name {
@@ -38,20 +39,31 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 	}
 	for _, a := range attributes {
 		was, is := a.get(&b), a.get(&more)
-		if a.key == "title" || a.key == "speculation" || is == "" || is == was || a.key == "model" &&
+		if a.key == "title" || a.key == "speculation" || a.key == runsKey || is == "" || is == was || a.key == "model" &&
 			modelName(is) == modelName(was) {
 			continue
 		}
 		if was != "" {
-			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1),
-				quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system need a baseline of their own",
-					quote(was), b.Name))
+			return api.Baseline{}, api.Refuse(a.path(), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of "+
+				"another system need a baseline of their own", quote(was), b.Name))
 		}
 		a.set(&b, is)
 	}
+	b.Provenance.Runs = addRuns(b.Provenance.Runs, more.Provenance.Runs)
 	b.Notes = addNotes(b.Notes, strings.Split(more.Notes, "\n"))
 	Merge(&b, more.Rows...)
 	return b, Validate(b)
+}
+
+// addRuns adds those that are not there yet, into a slice of its own.
+func addRuns(runs, more []api.Source) []api.Source {
+	all := slices.Clone(runs)
+	for _, r := range more {
+		if !slices.ContainsFunc(all, func(o api.Source) bool { return reflect.DeepEqual(o, r) }) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // DefaultFor names the baseline that a target is compared with: the configured

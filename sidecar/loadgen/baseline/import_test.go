@@ -216,6 +216,8 @@ func TestImportOfTheRecordedTables(t *testing.T) {
 func TestJoin(t *testing.T) {
 	four, eight := imported(t, "aiperf-4.json"), imported(t, "aiperf-8.json")
 	four.Deployment.GPU, eight.Deployment.Engine = "H200", "trtllm"
+	four.Provenance.Runs = []api.Source{{File: "a.json"}}
+	eight.Provenance = api.Provenance{Runs: []api.Source{{File: "a.json"}, {File: "b.json"}}, Region: "ams3"}
 	again, err := ReadJSON(strings.NewReader(edited(t, "aiperf-8.json", `"concurrency": 8`, `"concurrency": 4`)), "ours", underKV)
 	require.NoError(t, err)
 	robin, err := ReadJSON(strings.NewReader(fixture(t, "vllm-bench-8.json")), "ours", api.ModeState{Mode: api.ModeRoundRobin})
@@ -232,6 +234,7 @@ func TestJoin(t *testing.T) {
 	assert.Equal(t, []api.BaselineRow{robin.Rows[0], eight.Rows[0]}, all.Rows[1:])
 	assert.Equal(t, "May", all.Title)
 	assert.Equal(t, api.Deployment{Model: four.Deployment.Model, GPU: "H200", Engine: "trtllm"}, all.Deployment)
+	assert.Equal(t, eight.Provenance, all.Provenance, "each run once")
 	assert.Contains(t, all.Notes, "Imported from vLLM bench (version not recorded),")
 	assert.Equal(t, 1, strings.Count(all.Notes, "Imported from AIPerf"), "each sentence once")
 	assert.Len(t, four.Rows, 1, "as it was")

@@ -38,6 +38,27 @@ var attributes = []attribute{
 	textAttribute("kv_cache_dtype", func(b *api.Baseline) *string { return &b.Deployment.KVCacheDtype }),
 	{"free_gpu_memory_fraction", getMemoryFraction, setMemoryFraction, "a number above 0, up to 1"},
 	{"workload", getWorkload, setWorkload, `JSON such as {"turns":{"min":5,"max":5},"max_tokens":1024}`},
+	{runsKey, getRuns, setRuns, `JSON such as [{"file":"sweep.tsv","date":"2026-02-17T12:52:00Z"}]`},
+	textAttribute("region", func(b *api.Baseline) *string { return &b.Provenance.Region }),
+	textAttribute("interconnect", func(b *api.Baseline) *string { return &b.Provenance.Interconnect }),
+	textAttribute("services", func(b *api.Baseline) *string { return &b.Provenance.Services }),
+	textAttribute("between_modes", func(b *api.Baseline) *string { return &b.Provenance.BetweenModes }),
+}
+
+const runsKey = "runs"
+
+// provenanceKeys are those of the attributes that say where figures come from.
+var provenanceKeys = []string{runsKey, "region", "interconnect", "services", "between_modes"}
+
+// path is where an attribute stands in a baseline's JSON.
+func (a *attribute) path() string {
+	switch {
+	case a.key == "title" || a.key == "workload":
+		return a.key
+	case slices.Contains(provenanceKeys, a.key):
+		return "provenance." + a.key
+	}
+	return "deployment." + a.key
 }
 
 // noteKey marks a line of the notes, whatever it looks like.
@@ -117,6 +138,18 @@ func getWorkload(b *api.Baseline) string {
 func setWorkload(b *api.Baseline, text string) bool {
 	b.Workload = new(api.WorkloadShape)
 	return decodeStrictly([]byte(text), b.Workload) == nil && validateWorkload(*b.Workload) == nil
+}
+
+func getRuns(b *api.Baseline) string {
+	if len(b.Provenance.Runs) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(b.Provenance.Runs) // cannot fail: Validate refused times without an RFC 3339 form
+	return string(text)
+}
+
+func setRuns(b *api.Baseline, text string) bool {
+	return decodeStrictly([]byte(text), &b.Provenance.Runs) == nil && validateRuns(b.Provenance.Runs) == nil
 }
 
 // readMetadata reads the comment lines in front of the header.

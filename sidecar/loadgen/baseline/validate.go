@@ -18,6 +18,7 @@ import (
 const (
 	maxBytes       = api.MaxBaseline
 	maxRows        = 10_000
+	maxRuns        = 100 // that rows are averages of
 	maxConcurrency = api.MaxConcurrency
 	maxText        = api.MaxLine
 	maxNotes       = 4000
@@ -63,7 +64,39 @@ func Validate(b api.Baseline) error {
 			return err
 		}
 	}
+	if err := validateProvenance(b.Provenance); err != nil {
+		return err
+	}
 	return validateRows(b.Rows)
+}
+
+func validateProvenance(p api.Provenance) error {
+	return firstError(
+		validateRuns(p.Runs),
+		validateLine("provenance.region", p.Region),
+		validateLine("provenance.interconnect", p.Interconnect),
+		validateLine("provenance.services", p.Services),
+		validateLine("provenance.between_modes", p.BetweenModes),
+	)
+}
+
+func validateRuns(runs []api.Source) error {
+	if len(runs) > maxRuns {
+		return api.Refuse("provenance.runs", fmt.Sprintf("%d runs", len(runs)), fmt.Sprintf("at most %d runs", maxRuns))
+	}
+	for i, r := range runs {
+		field := fmt.Sprintf("provenance.runs[%d]", i)
+		if r.File == "" {
+			return api.Refuse(field+".file", "none", "the name of a file or a run")
+		}
+		if r.Date != nil && !plausible(*r.Date) {
+			return api.Refuse(field+".date", r.Date.String(), timeAllowed)
+		}
+		if err := firstError(validateLine(field+".file", r.File), validateLine(field+".version", r.Version)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func validateLine(field, text string) error {

@@ -12,32 +12,24 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// Input is where a report's figures come from.
-type Input struct {
-	File    string     `json:"file"`
-	Date    *time.Time `json:"date,omitempty"`
-	Seed    *uint64    `json:"seed,omitempty,string"`
-	Version string     `json:"version,omitempty"` // of the load generator that measured
-}
-
 // Question is what a report on two results is about.
 type Question struct {
 	A, B   api.ReportSide   // B is compared with A
 	Levels []api.LevelRange // that count; none: all
 	SLO    api.SLO
-	Inputs []Input // none: the baselines themselves
+	Inputs []api.Source // none: the baselines themselves
 }
 
 // Report compares results level by level: two of any baselines, or all modes of a sweep. All in
 // it is computed from them, and none of its numbers is NaN or infinite.
 type Report struct {
-	Title  string   `json:"title"`
-	Words  []string `json:"words"` // what it shows, in sentences
-	Sides  []Side   `json:"sides"`
-	Pairs  []Pair   `json:"pairs"` // every two sides, but of a trial none: its spans are compared, not its rows
-	SLO    api.SLO  `json:"slo"`
-	Sweep  *Run     `json:"sweep,omitempty"` // of a sweep alone
-	Inputs []Input  `json:"inputs"`
+	Title  string       `json:"title"`
+	Words  []string     `json:"words"` // what it shows, in sentences
+	Sides  []Side       `json:"sides"`
+	Pairs  []Pair       `json:"pairs"` // every two sides, but of a trial none: its spans are compared, not its rows
+	SLO    api.SLO      `json:"slo"`
+	Sweep  *Run         `json:"sweep,omitempty"` // of a sweep alone
+	Inputs []api.Source `json:"inputs"`
 }
 
 // Side is one of the results: a baseline or a sweep in one mode.
@@ -52,6 +44,7 @@ type Side struct {
 	Routers    []string           `json:"routers,omitempty"`   // what was known of the routers there
 	Deployment api.Deployment     `json:"deployment"`
 	Workload   *api.WorkloadShape `json:"workload,omitempty"`
+	Provenance api.Provenance     `json:"provenance,omitzero"`
 	Notes      string             `json:"notes,omitempty"`
 	Rows       []api.BaselineRow  `json:"rows"` // ascending
 	Sustained  *api.Sustained     `json:"sustained,omitempty"`
@@ -166,7 +159,7 @@ var quantities = []quantity{
 // *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of
 // the API: a_mode, a_speculation, b_mode, b_speculation, levels.
 func NewReport(a, b api.Baseline, q Question) (Report, error) {
-	r := Report{SLO: q.SLO, Inputs: append([]Input{}, q.Inputs...)}
+	r := Report{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
 	for i, of := range []struct {
 		field string
 		b     api.Baseline
@@ -198,19 +191,30 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 	return r, nil
 }
 
-// baselines are the inputs where no others are told: each with the time of its latest row.
-func (r *Report) baselines() (all []Input) {
+// baselines are the inputs where no others are given: each baseline with the time of its latest row or run, and its runs.
+func (r *Report) baselines() (all []api.Source) {
 	for i := range r.Sides {
 		s := &r.Sides[i]
-		if i == 0 || s.Baseline != r.Sides[0].Baseline {
-			all = append(all, Input{File: "baseline " + s.Baseline})
+		if i > 0 && s.Baseline == r.Sides[0].Baseline {
+			continue
 		}
-		in := &all[len(all)-1]
-		for _, row := range s.Rows {
-			if row.Measured != nil && (in.Date == nil || row.Measured.After(*in.Date)) {
-				in.Date = row.Measured
+		in := api.Source{File: "baseline " + s.Baseline}
+		latest := func(t *time.Time) {
+			if t != nil && (in.Date == nil || t.After(*in.Date)) {
+				in.Date = t
 			}
 		}
+		for j := range r.Sides {
+			for _, row := range r.Sides[j].Rows {
+				if r.Sides[j].Baseline == s.Baseline {
+					latest(row.Measured)
+				}
+			}
+		}
+		for _, run := range s.Provenance.Runs {
+			latest(run.Date)
+		}
+		all = append(append(all, in), s.Provenance.Runs...)
 	}
 	return all
 }
@@ -219,7 +223,7 @@ func (r *Report) baselines() (all []Input) {
 func newSide(b api.Baseline, mode api.ModeState) Side {
 	s := Side{
 		Baseline: b.Name, Title: b.Title, Kind: b.Kind, Mode: mode, Target: b.Target, Deployment: b.Deployment,
-		Workload: b.Workload, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b,
+		Workload: b.Workload, Provenance: b.Provenance, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b,
 	}
 	b.Rows = slices.Clone(b.Rows)
 	for i, row := range b.Rows {

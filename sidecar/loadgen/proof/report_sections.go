@@ -118,6 +118,10 @@ var deployment = []struct {
 	{"Block size", func(s *Side) string { return positive(s.Deployment.BlockSize) }},
 	{"Max batch size", func(s *Side) string { return positive(s.Deployment.MaxBatchSize) }},
 	{"Workload", func(s *Side) string { return workload(s.Workload) }},
+	{"Interconnect", func(s *Side) string { return s.Provenance.Interconnect }},
+	{"Services", func(s *Side) string { return s.Provenance.Services }},
+	{"Region", func(s *Side) string { return s.Provenance.Region }},
+	{"Between modes", func(s *Side) string { return s.Provenance.BetweenModes }},
 }
 
 // engines are the names of those that baselines and metrics have in short.

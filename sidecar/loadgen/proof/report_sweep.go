@@ -39,14 +39,12 @@ func NewSweepReport(s api.Sweep) Report {
 
 // sweepReport is the report without its sentences.
 func sweepReport(s *api.Sweep) Report {
-	seed := s.Request.Seed
 	r := Report{Title: sweepTitle(s), Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}
 	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
-	asked := s.Asked
-	r.Inputs = []Input{{File: "sweep " + s.ID, Date: &asked, Seed: seed, Version: s.Program}}
+	r.Inputs = []api.Source{SourceOf(s)}
 	if s.Request.SLO != nil {
 		r.SLO = *s.Request.SLO
 	}
@@ -78,6 +76,12 @@ func sweepReport(s *api.Sweep) Report {
 	r.name()
 	r.compare()
 	return r
+}
+
+// SourceOf names a sweep as what figures come from.
+func SourceOf(s *api.Sweep) api.Source {
+	asked := s.Asked
+	return api.Source{File: "sweep " + s.ID, Date: &asked, Seed: s.Request.Seed, Version: s.Program}
 }
 
 // sweepModes are those that have been measured: as asked for where the order means something,

@@ -124,7 +124,7 @@ func TestReportsOfTheRecord(t *testing.T) {
 
 func TestReportForPrograms(t *testing.T) {
 	date, seed := time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC), uint64(1<<63)
-	r := recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo, Levels: []api.LevelRange{{From: 30, To: 30}, {From: 20, To: 25}}, Inputs: []Input{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
+	r := recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo, Levels: []api.LevelRange{{From: 30, To: 30}, {From: 20, To: 25}}, Inputs: []api.Source{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
 	assert.Contains(t, text(t, r), "| sweep.tsv | 2026-02-17T12:52:00Z | 9223372036854775808 | 1.2 |")
 	rows := table(t, r)
 	require.Len(t, rows, 4)

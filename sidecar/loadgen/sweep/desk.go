@@ -400,6 +400,7 @@ func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 	return api.Baseline{
 		Name: req.Name, Title: title, Kind: baseline.KindMeasured, Notes: "Measured against " + target + " by " + name(v),
 		Target: &v.Target, Deployment: deployment, Workload: &v.Workload, Rows: v.Rows,
+		Provenance: api.Provenance{Runs: []api.Source{proof.SourceOf(&v)}},
 	}
 }
 

@@ -53,6 +53,12 @@ const other: Baseline = {
   ...recorded,
   name: 'other',
   title: '8× H100, recorded',
+  provenance: {
+    runs: [{ file: 'a.tsv', date: '2026-02-17T12:52:00Z' }, { file: 'b.tsv' }],
+    region: 'ams3',
+    between_modes: 'the frontend was restarted',
+  },
+  workload: { turns: { min: 5, max: 5 }, max_tokens: 1024, target_rps: 25 },
   rows: [row(80, 'round_robin', { ttft: { p95: 0.9 } })],
 };
 
@@ -126,6 +132,14 @@ describe('the recorded benchmark', () => {
     await userEvent.click(screen.getByRole('combobox', { name: 'Baseline' }));
     await userEvent.click(await screen.findByRole('option', { name: '8× H100, recorded' }));
     expect(texts()).toEqual([['80', '900.0 ✕misses the SLO', 'not recorded', '—']]);
+    for (const from of [
+      'Runs: a.tsv (2026-02-17 12:52 UTC), b.tsv',
+      'Region: ams3',
+      'Target rate: 25 requests/s',
+      'Between modes: the frontend was restarted',
+    ]) {
+      expect(screen.getByText(from)).toBeInTheDocument();
+    }
     expect(screen.queryByText(/computed from other percentiles/)).not.toBeInTheDocument();
   });
 

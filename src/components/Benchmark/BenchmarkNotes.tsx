@@ -2,9 +2,10 @@ import React from 'react';
 
 import type { Baseline, Settings } from '../../client';
 import { milliseconds } from '../../lib/format';
+import { provenanceOf } from '../../lib/provenance';
 import { Notes, SLONotes } from '../Comparison';
 
-/** What the signs and words of the table mean. */
+/** What the signs and words of the table mean, and where its figures come from. */
 export function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; settings: Settings }) {
   const derived = baseline.rows.some((row) => row.tpot_derived.p95 !== undefined);
   return (
@@ -19,6 +20,11 @@ export function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Base
           <i>derived</i>: computed from other percentiles when recorded; not compared with live figures
         </li>
       )}
+      {provenanceOf(baseline).map(({ name, value }) => (
+        <li key={name}>
+          {name}: {value}
+        </li>
+      ))}
     </Notes>
   );
 }

@@ -6,6 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Baseline, Settings } from '../../client';
 import { settingsOf } from '../../lib/deployment';
+import { provenanceOf } from '../../lib/provenance';
 import { BenchmarkTable } from '../Benchmark/BenchmarkTable';
 import { toBenchmark } from '../Benchmark/model';
 import { SustainedLine } from '../Benchmark/SustainedLine';
@@ -32,6 +33,11 @@ export function Preview({ baseline, settings }: PreviewProps) {
         Deployment:{' '}
         {known.length > 0 ? known.map(({ name, value }) => `${name} ${value}`).join(' · ') : 'not in the file'}.
       </div>
+      {provenanceOf(baseline).map(({ name, value }) => (
+        <div key={name}>
+          {name}: {value}
+        </div>
+      ))}
       {baseline.notes && (
         <ul className={styles.notes} aria-label="Notes">
           {baseline.notes.split('\n').map((line, i) => line.trim() !== '' && <li key={i}>{line}</li>)}

@@ -1,0 +1,20 @@
+import type { Baseline } from '../client';
+
+/** Where a baseline's figures come from, as far as it is known: a name and a value each. */
+export function provenanceOf({ provenance, workload }: Baseline): Array<{ name: string; value: string }> {
+  const { runs = [], region, interconnect, services, between_modes: between } = provenance ?? {};
+  const known = [
+    { name: 'Runs', value: runs.map(({ file, date }) => (date ? `${file} (${moment(date)})` : file)).join(', ') },
+    { name: 'Region', value: region },
+    { name: 'Interconnect', value: interconnect },
+    { name: 'Services', value: services },
+    { name: 'Target rate', value: workload?.target_rps ? `${workload.target_rps} requests/s` : undefined },
+    { name: 'Between modes', value: between },
+  ];
+  return known.flatMap(({ name, value }) => (value ? [{ name, value }] : []));
+}
+
+/** A time as 2026-02-17 12:52 UTC. */
+function moment(time: string): string {
+  return `${new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+}
