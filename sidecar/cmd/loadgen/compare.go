@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/sweep"
 )
@@ -86,28 +88,59 @@ func (r *results) Baseline(side string) (api.Baseline, error) {
 	return b, nil
 }
 
-// add finds the result that a name or a path means: a file before a baseline of that name.
+// add finds the result that names or paths mean, separated by commas: of several, the average.
 func (r *results) add(ctx context.Context, side string, s config.Side) error {
-	name := s.Name
-	info, err := os.Stat(name)
-	if err == nil && !info.IsDir() {
-		b, err := readResult(name, s.Mode)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", side, name, err)
+	names := []string{s.Name}
+	if !isFile(s.Name) {
+		names = strings.Split(s.Name, ",")
+	}
+	var all []api.Baseline
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
 		}
-		r.all[side] = b
+		b, err := r.find(ctx, side, name, s.Mode)
+		if err != nil {
+			return err
+		}
+		all = append(all, b)
+	}
+	if len(all) == 1 {
+		r.all[side] = all[0]
 		return nil
+	}
+	mean, err := proof.MeanBaseline(all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", side, err)
+	}
+	r.all[side] = mean
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// find gives the result that a name or a path means: a file before a baseline of that name.
+func (r *results) find(ctx context.Context, side, name string, mode api.ModeState) (api.Baseline, error) {
+	if isFile(name) {
+		b, err := readResult(name, mode)
+		if err != nil {
+			return b, fmt.Errorf("%s: %s: %w", side, name, err)
+		}
+		return b, nil
 	}
 	known, err := knownBaselines(ctx, r.dir)
 	if err != nil {
-		return err
+		return api.Baseline{}, err
 	}
 	b, ok := known[name]
 	if !ok {
-		return api.Refuse(side, fmt.Sprintf("%.80q", name), "a readable file, or one of the baselines: "+baselineNames(known))
+		return b, api.Refuse(side, fmt.Sprintf("%.80q", name),
+			"a readable file, or one of the baselines: "+baselineNames(known))
 	}
-	r.all[side] = b
-	return nil
+	return b, nil
 }
 
 // maxResult is the size of a file with a result: more than any that there is.

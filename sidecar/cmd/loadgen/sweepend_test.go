@@ -150,6 +150,13 @@ func TestCompare(t *testing.T) {
 			success,
 			[]string{"ours B", "32.0 %"},
 		},
+		{
+			[]string{recorded + "," + file, recorded, "--a-mode=round_robin", "--b-mode=kv"},
+			success,
+			[]string{"Mean of 2 results: " + recorded + " and ours", "- **Averaged, ", "| ours |"},
+		},
+		{[]string{recorded + ",h100x8-tp2-llama70b-fp8", "ours"}, badInput, []string{"a: levels: 20, 30, "}},
+		{[]string{recorded + "," + recorded, "ours"}, badInput, []string{`a: "` + recorded + `" twice is not allowed`}},
 		{[]string{guidellm, aiperf, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"GuideLLM", "AIPerf"}},
 		{
 			[]string{"ours", recorded},

@@ -7,71 +7,73 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"kvbooth/sidecar/api"
 )
 
 // clusterColumn is one of the cluster's figures in tables and sentences.
 type clusterColumn struct {
-	field   string // in a row's JSON
-	name    string // in a table; empty: another column shows it
-	text    string // in a sentence
-	value   func(float64) string
-	largest bool // of several spans the largest counts, else their mean
-	of      func(*api.ClusterFigures) **float64
+	field string // in a row's JSON
+	name  string // in a table; empty: another column shows it
+	text  string // in a sentence
+	value func(float64) string
+	over  func([]float64) float64 // of several spans
+	of    func(*api.ClusterFigures) **float64
 }
 
 // clusterColumns are all of them.
 var clusterColumns = []clusterColumn{
 	{
-		"queue_seconds", "Queue time", "queue time", precise, false,
+		"queue_seconds", "Queue time", "queue time", precise, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.QueueSeconds },
 	},
 	{
-		"queue_largest", "Longest queue time", "longest queue time", precise, true,
+		"queue_largest", "Longest queue time", "longest queue time", precise, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.QueueLargest },
 	},
 	{
-		"queue_second", "Longest on a second worker", "longest on a second worker", precise, true,
+		"queue_second", "Longest on a second worker", "longest on a second worker", precise, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.QueueSecond },
 	},
 	{
-		"queue_least", "Longest on the last worker", "longest on the last worker", precise, true,
+		"queue_least", "Longest on the last worker", "longest on the last worker", precise, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.QueueLeast },
 	},
 	{
-		"queue_skew", "Queue skew", "queue skew", times, false,
+		"queue_skew", "Queue skew", "queue skew", times, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.QueueSkew },
 	},
 	{
-		"waiting", "Waiting requests", "waiting requests", tenths, false,
+		"waiting", "Waiting requests", "waiting requests", tenths, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.Waiting },
 	},
 	{
-		"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, false,
+		"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFT },
 	},
 	{
-		"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, true,
+		"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFTLargest },
 	},
 	{
-		"inflight_largest", "Most in flight", "most in flight on a worker", whole, true,
+		"inflight_largest", "Most in flight", "most in flight on a worker", whole, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.InflightLargest },
 	},
 	{
-		"inflight_spread", "In-flight spread", "in-flight spread", tenths, false,
+		"inflight_spread", "In-flight spread", "in-flight spread", tenths, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.InflightSpread },
 	},
 	{
-		"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, false,
+		"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, slices.Min[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMin },
 	},
 	{
-		"inflight_spread_max", "", "", whole, true,
+		"inflight_spread_max", "", "", whole, slices.Max[[]float64],
 		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMax },
 	},
 	{
-		"inflight_skew", "In-flight skew", "in-flight skew", times, false,
+		"inflight_skew", "In-flight skew", "in-flight skew", times, meanValues,
 		func(c *api.ClusterFigures) **float64 { return &c.InflightSkew },
 	},
 }
@@ -106,7 +108,7 @@ func tenths(v float64) string  { return fmt.Sprintf("%.1f", v) }
 func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
 
 // AddClusterFigures gives rows the cluster's figures over the spans of their level and mode that count: means, and of
-// those that are largest values the largest.
+// what is longest or most the largest.
 func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 	for i := range rows {
 		var all []*api.ClusterFigures
@@ -127,22 +129,20 @@ func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 // meanFigures puts several into one.
 func meanFigures(all []*api.ClusterFigures) (m api.ClusterFigures) {
 	for _, c := range clusterColumns {
-		sum, n := 0.0, 0.0
+		var values []float64
 		for _, f := range all {
 			if v := *c.of(f); v != nil && finite(*v) {
-				n++
-				if sum += *v; c.largest {
-					sum, n = max(sum-*v, *v), 1
-				}
+				values = append(values, *v)
 			}
 		}
-		if n > 0 {
-			sum /= n
-			*c.of(&m) = &sum
+		if len(values) > 0 {
+			*c.of(&m) = new(c.over(values))
 		}
 	}
 	return m
 }
+
+func meanValues(values []float64) float64 { return stat.Mean(values, nil) }
 
 // crossing is where and why the modes cross: where TTFT p95 changes sides, and the cluster's own figures.
 func (r *Report) crossing() []section {

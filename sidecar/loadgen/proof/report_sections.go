@@ -235,6 +235,21 @@ func (r *Report) methodology() section {
 		s.Items = append(s.Items, item{"Figures, " + r.Sides[i].Name, r.Sides[i].Kind})
 	}
 	for i := range r.Sides {
+		name, runs := "Averaged", r.Sides[i].Provenance.Runs
+		if r.Sides[0].Baseline != r.Sides[1].Baseline {
+			name += ", " + r.Sides[i].Name
+		} else if i > 0 {
+			break
+		}
+		if len(runs) > 1 {
+			files := make([]string, len(runs))
+			for j := range runs {
+				files[j] = runs[j].File
+			}
+			s.Items = append(s.Items, item{name, plural(len(runs), "run") + ": " + strings.Join(files, ", ")})
+		}
+	}
+	for i := range r.Sides {
 		name := "Concurrency"
 		same := r.alike(func(s *Side) string { return numbers(s.levels()) })
 		if !same {

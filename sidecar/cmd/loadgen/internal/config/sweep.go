@@ -66,8 +66,8 @@ type (
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	compareFlags struct {
-		A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
-		B      string   `arg:"" form:"path" help:"Result to compare with A: also a name or a file."`
+		A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
+		B      string   `arg:"" form:"path" help:"Result to compare with A: also names or files."`
 		AMode  string   `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
 		BMode  string   `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
 		Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`

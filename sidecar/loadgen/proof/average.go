@@ -1,0 +1,141 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gonum.org/v1/gonum/stat"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+// MeanBaseline makes one result of several of one system, such as separate sweeps: each row is the mean of theirs, as
+// [MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error is an
+// *[api.FieldError] that names the field, or that nothing can be averaged.
+func MeanBaseline(all []api.Baseline) (api.Baseline, error) {
+	mean := all[0]
+	mean.Rows, mean.Notes, mean.Provenance.Runs = nil, "", nil
+	for i := range all {
+		if err := averaged(&all[0], &all[i]); err != nil {
+			return api.Baseline{}, err
+		}
+		if all[i].Kind != mean.Kind {
+			mean.Kind = baseline.KindImported
+		}
+		mean.Provenance.Runs = append(mean.Provenance.Runs, runsOf(&all[i])...)
+	}
+	for _, row := range all[0].Rows {
+		var same []api.BaselineRow
+		for i := range all {
+			same = append(same, all[i].Rows[rowAt(&all[i], &row)])
+		}
+		mean.Rows = append(mean.Rows, meanOf(same))
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	mean.Name = shortened(strings.Join(names, "+"), 100)
+	mean.Title = shortened(fmt.Sprintf("Mean of %s: %s", plural(len(all), "result"), join(names)), api.MaxLine)
+	mean.Notes = fmt.Sprintf("Each value is the mean of %s: %s. Intervals are of 95 %%, by Student's t over them.",
+		plural(len(all), "result"), join(names))
+	return mean, baseline.Validate(mean)
+}
+
+// averaged refuses a result that cannot be averaged with the first one.
+func averaged(first, b *api.Baseline) error {
+	if was, is := levelsOf(first), levelsOf(b); was != is {
+		return api.Refuse("levels", is+" in "+b.Name, was+", as "+first.Name+" has them")
+	}
+	mode := api.ModeState{Mode: first.Rows[0].Mode, Speculation: first.Rows[0].Speculation}
+	if found, _ := baseline.Unlike(*b, *first, mode, mode); len(found) > 0 {
+		d := found[0]
+		return api.Refuse(d.Field, d.Live+" in "+b.Name, d.Baseline+", as "+first.Name+" has it")
+	}
+	return nil
+}
+
+// levelsOf writes the levels of each mode.
+func levelsOf(b *api.Baseline) string {
+	var modes []api.ModeState
+	of := map[api.ModeState][]int{}
+	for _, r := range b.Rows {
+		m := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
+		if of[m] == nil {
+			modes = append(modes, m)
+		}
+		of[m] = append(of[m], r.Concurrency)
+	}
+	var parts []string
+	for _, m := range modes {
+		slices.Sort(of[m])
+		parts = append(parts, numbers(of[m])+" under "+m.Name())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+// rowAt is the index of the row of the same level and mode.
+func rowAt(b *api.Baseline, row *api.BaselineRow) int {
+	return slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool {
+		return r.Concurrency == row.Concurrency && r.Mode == row.Mode && r.Speculation == row.Speculation
+	})
+}
+
+// meanOf is [MeanRow], and the mean of what only tables have.
+func meanOf(rows []api.BaselineRow) api.BaselineRow {
+	mean := MeanRow(rows)
+	var all []*api.ClusterFigures
+	for i := range rows {
+		all = append(all, &rows[i].ClusterFigures)
+	}
+	mean.ClusterFigures = meanFigures(all)
+	for _, of := range []func(*api.BaselineRow) **float64{
+		func(r *api.BaselineRow) **float64 { return &r.TPOTDerived.P50 },
+		func(r *api.BaselineRow) **float64 { return &r.TPOTDerived.P95 },
+		func(r *api.BaselineRow) **float64 { return &r.ITL.P50 },
+		func(r *api.BaselineRow) **float64 { return &r.ITL.P95 },
+	} {
+		*of(&mean) = meanFigure(rows, of)
+	}
+	return mean
+}
+
+// meanFigure is the mean of a value that all rows have; else nil.
+func meanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *float64 {
+	var values []float64
+	for i := range rows {
+		if v := *of(&rows[i]); v != nil {
+			values = append(values, *v)
+		}
+	}
+	if len(values) < len(rows) {
+		return nil
+	}
+	return new(stat.Mean(values, nil))
+}
+
+// runsOf are the runs behind a result; one that names none is a run itself.
+func runsOf(b *api.Baseline) []api.Source {
+	if len(b.Provenance.Runs) > 0 {
+		return b.Provenance.Runs
+	}
+	run := api.Source{File: b.Name}
+	for _, r := range b.Rows {
+		if r.Measured != nil && (run.Date == nil || r.Measured.After(*run.Date)) {
+			run.Date = r.Measured
+		}
+	}
+	return []api.Source{run}
+}
+
+// shortened keeps a text within so many characters.
+func shortened(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return strings.TrimSpace(string([]rune(text)[:most]))
+}
