@@ -40,8 +40,8 @@ const lintModule = "tools/golangci-lint/go.mod"
 // takes about ten minutes.
 func Test(ctx context.Context) error {
 	return run(ctx,
-		suite.Check("lint", Lint),
-		suite.Part{Name: "front-end lint", Run: frontend.Lint, Beside: true},
+		throughout(suite.Check("lint", Lint)),
+		throughout(suite.Part{Name: "front-end lint", Run: frontend.Lint}),
 		suite.Check("build", buildOnce),
 		suite.Part{Name: "unit", Run: unitTests},
 		suite.Part{Name: "race", Run: raceTests},
@@ -50,6 +50,12 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "page", Run: onPage("-run=^TestGate$")},
 		suite.Part{Name: "Grafana", Run: inGrafana("grafana", "-run=^TestGate$", "./sidecar/test/grafana")},
 	)
+}
+
+// throughout runs a part beside all others, with what they leave of the processors.
+func throughout(p suite.Part) suite.Part {
+	p.Throughout = true
+	return p
 }
 
 // Verify checks all that the gate leaves out, or the parts that are named after it, and writes docs/verification.md.

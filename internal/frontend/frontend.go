@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,8 +86,13 @@ func touch() error {
 	return err
 }
 
-// Install installs the packages that the lock file names, where they are not yet.
+// installation serializes [Install].
+var installation sync.Mutex
+
+// Install installs the packages that the lock file names, where they are not yet. It is safe for concurrent use.
 func Install(ctx context.Context) error {
+	installation.Lock()
+	defer installation.Unlock()
 	want, err := os.ReadFile(lock)
 	if err != nil {
 		return err

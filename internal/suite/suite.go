@@ -53,6 +53,8 @@ type Part struct {
 	Run func(context.Context) (Count, error)
 	// Beside starts the part at the same time as the one before it.
 	Beside bool
+	// Throughout starts the part with the first one, at the lowest priority. The others run beside it.
+	Throughout bool
 	// Capability and Checks are the part's row in docs/verification.md: what of the product the part checks, and how.
 	Capability, Checks string
 }
@@ -80,16 +82,29 @@ type Result struct {
 	Took time.Duration
 }
 
-// Run runs all parts, also after one has failed, until ctx ends, and returns how each ended. Its output ends with the
+// Run runs all parts, also after one has failed, until ctx ends, and returns how each ended, first those that ran
+// throughout. Its output ends with the
 // failures of all parts, a table of the parts, the names of the failed ones, and the line "N passed, N failed, N
 // skipped". The error names the failed parts and tests. Parts that run at the same time write to out at the same time.
 func Run(ctx context.Context, out io.Writer, parts ...Part) ([]Result, error) {
-	var results []Result
-	for len(parts) > 0 && ctx.Err() == nil {
-		n := together(parts)
-		results = append(results, runTogether(ctx, out, parts[:n])...)
-		parts = parts[n:]
+	var background, foreground []Part
+	for _, p := range parts {
+		if p.Throughout {
+			background = append(background, p)
+		} else {
+			foreground = append(foreground, p)
+		}
 	}
+	var results, rest []Result
+	var wg sync.WaitGroup
+	wg.Go(func() { results = runTogether(lowPriority(ctx), out, background) })
+	for len(foreground) > 0 && ctx.Err() == nil {
+		n := together(foreground)
+		rest = append(rest, runTogether(ctx, out, foreground[:n])...)
+		foreground = foreground[n:]
+	}
+	wg.Wait()
+	results = append(results, rest...)
 	var total Count
 	var failed []string
 	for _, r := range results {
@@ -215,7 +230,15 @@ func Command(ctx context.Context, name string, args ...string) error {
 	return cmd.Run()
 }
 
+// priority is the key of a context whose commands run at the lowest priority.
+type priority struct{}
+
+func lowPriority(ctx context.Context) context.Context { return context.WithValue(ctx, priority{}, true) }
+
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if nice, err := exec.LookPath("nice"); err == nil && ctx.Value(priority{}) != nil {
+		name, args = nice, append([]string{"-n", "19", name}, args...)
+	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

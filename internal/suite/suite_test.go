@@ -18,6 +18,24 @@ import (
 	"kvbooth/internal/wait"
 )
 
+func TestRunThroughoutTheOthers(t *testing.T) {
+	rest := make(chan struct{})
+	lint := Check("lint", func(ctx context.Context) error {
+		wait.Receive(t, "the other parts end", rest)
+		return command(ctx, "true").Run()
+	})
+	lint.Throughout = true
+	results, err := Run(t.Context(), io.Discard,
+		Check("unit", func(context.Context) error { return nil }), lint,
+		Check("page", func(context.Context) error { close(rest); return nil }))
+	require.NoError(t, err)
+	var names []string
+	for _, r := range results {
+		names = append(names, r.Name)
+	}
+	require.Equal(t, []string{"lint", "unit", "page"}, names)
+}
+
 func TestRunEndsWithFailuresAndATable(t *testing.T) {
 	part := func(name string, c Count, err error) Part {
 		return Part{Name: name, Run: func(context.Context) (Count, error) { return c, err }}
