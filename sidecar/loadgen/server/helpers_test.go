@@ -371,6 +371,9 @@ func fillStruct(v reflect.Value) {
 		return
 	}
 	schema := schemaOf(v.Type())
+	if schema == nil { // an embedded type, whose fields the document has in the type around it
+		schema = &openapi3.Schema{}
+	}
 	for f, value := range v.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
