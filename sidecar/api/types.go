@@ -792,6 +792,7 @@ type BaselineRow struct {
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
+	ErrorRatio            *float64    `json:"error_ratio,omitempty"` // failed / (ended well + failed)
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // turns behind the row, where known
 	Measured *time.Time `json:"measured,omitempty"` // when, where known

@@ -1627,6 +1627,8 @@ export interface components {
             output_tokens_per_second?: number;
             requests_per_second?: number;
             kv_hit_ratio?: number;
+            /** @description failed / (ended well + failed) */
+            error_ratio?: number;
             /** @description of a request before its worker begins it, mean over workers and time */
             queue_seconds?: number;
             /** @description seconds, largest of any worker at any time */

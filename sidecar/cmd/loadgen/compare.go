@@ -226,7 +226,8 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 		}
 	}
 	whole := stats.Report{
-		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics}, OK: r.Turns.OK, HitRatio: r.KVHitRatio.Value,
+		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics, ErrorRatio: r.ErrorRatio},
+		OK:     r.Turns.OK, HitRatio: r.KVHitRatio.Value,
 		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval, HitInterval: r.KVHitRatio.Interval,
 	}
 	row := whole.Row()

@@ -265,8 +265,13 @@ func unlessZero(text number) number {
 	return text
 }
 
-// failures says how many requests of a row are not in its figures; empty: all are.
-func failures(row api.BaselineRow, failed int) []string {
+// failures gives a row its share of failed requests, where the file has their number, and says that they are not in its
+// figures; empty: all are.
+func (f *figures) failures(path string, text number, row *api.BaselineRow) []string {
+	failed := f.whole(path, text, 0, maxCount)
+	if text != "" && row.N > 0 {
+		row.ErrorRatio = new(float64(failed) / float64(failed+row.N))
+	}
 	if failed == 0 {
 		return nil
 	}

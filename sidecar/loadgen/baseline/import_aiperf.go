@@ -102,7 +102,7 @@ func readAIPerf(text []byte) (r results, err error) {
 	} else {
 		r.notes = append(r.notes, "KV hit rate: the server did not report cached tokens for every answer.")
 	}
-	r.notes = append(r.notes, failures(row, f.whole("error_request_count.avg", file.Failed.Avg, 0, maxCount))...)
+	r.notes = append(r.notes, f.failures("error_request_count.avg", file.Failed.Avg, &row)...)
 	r.version = file.Version
 	if models := file.Config.Models.Items; len(models) == 1 {
 		r.model = models[0].Name

@@ -95,8 +95,7 @@ func readGuideLLM(text []byte) (r results, err error) {
 			r.notes = append(r.notes, fmt.Sprintf("TPOT at concurrency %d: GuideLLM weights each answer by its length, and "+
 				"the answers had different lengths.", l.row.Concurrency))
 		}
-		r.notes = append(r.notes, failures(l.row, f.whole(at+".metrics.request_totals.errored", b.Metrics.Totals.Errored, 0,
-			maxCount))...)
+		r.notes = append(r.notes, f.failures(at+".metrics.request_totals.errored", b.Metrics.Totals.Errored, &l.row)...)
 		r.levels = append(r.levels, l)
 	}
 	if len(r.levels) == 0 {

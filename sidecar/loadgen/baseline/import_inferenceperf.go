@@ -103,7 +103,7 @@ func readInferencePerf(text []byte) (r results, err error) {
 	} else {
 		r.notes = append(r.notes, "KV hit rate: inference-perf writes 0 cached tokens both for none and for a server that does not report them.")
 	}
-	r.notes = append(r.notes, failures(row, f.whole("failures.count", file.Failures.Count, 0, maxCount))...)
+	r.notes = append(r.notes, f.failures("failures.count", file.Failures.Count, &row)...)
 	r.levels = []level{{"load_summary.concurrency", row, other}}
 	return r, f.err
 }

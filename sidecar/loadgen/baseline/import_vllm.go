@@ -72,7 +72,7 @@ func readVLLM(text []byte) (r results, err error) {
 		r.notes = append(r.notes, "vLLM bench writes p95 only with --metric-percentiles 50,95, and latency only with "+
 			"--percentile-metrics ttft,tpot,itl,e2el.")
 	}
-	r.notes = append(r.notes, failures(row, f.whole("failed", file.Failed, 0, maxCount))...)
+	r.notes = append(r.notes, f.failures("failed", file.Failed, &row)...)
 	r.model = file.Model
 	r.levels = []level{{"max_concurrency", row, other}}
 	return r, f.err

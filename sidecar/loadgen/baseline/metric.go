@@ -28,6 +28,7 @@ var metrics = slices.Concat(
 		{"tops", "output_tokens_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }},
 		{"kv_hit_rate_pct", "kv_hit_ratio", -2, 1, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }},
 		{"rps", "requests_per_second", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }},
+		{"error_rate_pct", "error_ratio", -2, 1, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio }},
 		clusterFigure("queue_ms", "queue_seconds", -3,
 			func(c *api.ClusterFigures) **float64 { return &c.QueueSeconds }),
 		clusterFigure("queue_max_ms", "queue_largest", -3,

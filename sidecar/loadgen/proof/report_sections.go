@@ -511,7 +511,35 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 		}
 		all = append(all, p.table(title, t.of, a, b))
 	}
-	return all
+	return append(all, r.errorSection(p)...)
+}
+
+// errorSection is the table of failed turns, where any level of either side has their share.
+func (r *Report) errorSection(p *Pair) []section {
+	a, b := &r.Sides[p.A], &r.Sides[p.B]
+	s := section{Title: "Errors", Sub: true}
+	s.Table = &grid{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
+	if len(r.Pairs) > 1 {
+		s.Title = b.Name + " against " + a.Name + ": " + s.Title
+	}
+	known := false
+	for _, l := range p.Levels {
+		x, y := a.row(l.Concurrency).ErrorRatio, b.row(l.Concurrency).ErrorRatio
+		known = known || x != nil || y != nil
+		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(l.Concurrency), failedCell(x), failedCell(y)})
+	}
+	if !known {
+		return nil
+	}
+	return []section{s}
+}
+
+// failedCell is the share of failed turns.
+func failedCell(v *float64) string {
+	if v == nil {
+		return notRecorded
+	}
+	return fmt.Sprintf("%.2f %%", 100**v)
 }
 
 // table gives quantities level by level, where any level has one.
@@ -551,12 +579,21 @@ func (r *Report) figures() section {
 			s.Table.Head = append(s.Table.Head, q.name.title())
 		}
 	}
+	failed := slices.ContainsFunc(r.Sides, func(s Side) bool {
+		return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return r.ErrorRatio != nil })
+	})
+	if failed {
+		s.Table.Head = append(s.Table.Head, "Failed")
+	}
 	for i := range r.Sides {
 		for j := range r.Sides[i].Rows {
 			of := &r.Sides[i].Rows[j]
 			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
 			for _, q := range known {
 				row = append(row, q.name.cellOf(*q.of(of), q.intervalOf(of), q.unlike(of)))
+			}
+			if failed {
+				row = append(row, failedCell(of.ErrorRatio))
 			}
 			s.Table.Rows = append(s.Table.Rows, row)
 		}

@@ -45,6 +45,7 @@ func (r *Report) WriteTSV(w io.Writer) error {
 	for _, q := range quantities {
 		fmt.Fprintf(&b, "\t%s\t%[1]s_low\t%[1]s_high\tadvantage_%[1]s\tadvantage_%[1]s_low\tadvantage_%[1]s_high\toutcome_%[1]s", q.name)
 	}
+	b.WriteString("\terror_ratio")
 	for _, c := range clusterColumns {
 		b.WriteString("\t" + c.field)
 	}
@@ -60,6 +61,7 @@ func (r *Report) WriteTSV(w io.Writer) error {
 				from, to := ends(f.Interval)
 				fmt.Fprintf(&b, "\t%s\t%s\t%s\t%s\t%s\t%s\t%s", digits(*q.of(row), -1), digits(low, -1), digits(high, -1), digits(f.Advantage, 6), digits(from, 6), digits(to, 6), f.Outcome)
 			}
+			b.WriteString("\t" + digits(row.ErrorRatio, -1))
 			for _, c := range clusterColumns {
 				b.WriteString("\t" + digits(*c.of(&row.ClusterFigures), -1))
 			}

@@ -131,6 +131,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 	}
 	mean.Errors = meanErrors(rows)
+	mean.ErrorRatio = meanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio })
 	spread := map[Quantity]float64{}
 	for _, q := range quantities {
 		var values []float64

@@ -333,6 +333,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s", refused.Field, refused.Value, refused.Allowed))
 	}
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
+	if ended := out.Turns + out.Failed; ended > 0 {
+		row.ErrorRatio = new(float64(out.Failed) / float64(ended))
+	}
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
 		lag.AllowRow(&row, r.TokensPerTurn())
 		r.Errors = map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}

@@ -41,8 +41,18 @@ const recorded: Baseline = {
   ],
   rows: [
     row(40, 'kv', { ttft: { p95: 0.4465 } }),
-    row(60, 'round_robin', { ttft: { p95: 0.6554 }, tpot_derived: { p95: 0.036 }, output_tokens_per_second: 2146.9 }),
-    row(60, 'kv', { ttft: { p95: 0.4458 }, tpot_derived: { p95: 0.031 }, output_tokens_per_second: 2262.8 }),
+    row(60, 'round_robin', {
+      ttft: { p95: 0.6554 },
+      tpot_derived: { p95: 0.036 },
+      output_tokens_per_second: 2146.9,
+      error_ratio: 0.02,
+    }),
+    row(60, 'kv', {
+      ttft: { p95: 0.4458 },
+      tpot_derived: { p95: 0.031 },
+      output_tokens_per_second: 2262.8,
+      error_ratio: 0.01,
+    }),
     row(120, 'round_robin', { ttft: { p95: 0.5573 } }),
     row(120, 'kv', { ttft: { p95: 1.2555 } }),
     row(120, 'least_loaded', { ttft: { p95: 9 } }),
@@ -93,15 +103,15 @@ describe('the recorded benchmark', () => {
   it('has a row for each level that the slider has, with what was recorded', async () => {
     const { container } = await show();
     expect(heads('latencies')).toEqual(['TTFT p95, ms', 'TPOT p95, ms derived']);
-    expect(heads('rates')).toEqual(['Output tokens/s']);
+    expect(heads('rates')).toEqual(['Output tokens/s', 'Errors, %']);
     const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
     expect(texts()).toEqual([
       ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 % not judged'],
       ['120live now', `557.3 ${near}`, `1,255.5 ${missed}`, '−125.3 %', 'not recorded', 'not recorded', '—'],
     ]);
     expect(texts('rates')).toEqual([
-      ['60', '2,147', '2,263', '+5.4 % not certain'],
-      ['120live now', 'not recorded', 'not recorded', '—'],
+      ['60', '2,147', '2,263', '+5.4 % not certain', '2.0', '1.0', '+50.0 % not judged'],
+      ['120live now', 'not recorded', 'not recorded', '—', 'not recorded', 'not recorded', '—'],
     ]);
     expect(
       screen.getByText(

@@ -163,6 +163,14 @@ const metrics: MetricInfo[] = [
     format: percents,
     more: true,
   },
+  {
+    key: 'errors',
+    name: 'Errors, %',
+    kind: 'rate',
+    value: (row) => row.error_ratio,
+    format: percents,
+    tableOnly: true,
+  },
 ];
 
 interface Input {
