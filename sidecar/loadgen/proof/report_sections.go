@@ -662,6 +662,11 @@ func (r *Report) summary() []section {
 			}
 		}
 	}
+	for i := range r.Sides {
+		if text := r.Sides[i].saturation(); text != "" {
+			s.Items = append(s.Items, item{"Saturation, " + r.Sides[i].Name, text})
+		}
+	}
 	if len(s.Items) == 0 {
 		return nil
 	}

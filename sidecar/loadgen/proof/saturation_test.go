@@ -1,0 +1,33 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+// Throughput saturates at the level from which on it grows by no more than its values scatter.
+func TestSaturation(t *testing.T) {
+	for _, c := range []struct {
+		rates []float64
+		want  string
+	}{
+		{[]float64{2, 3.9, 5.2, 5.18, 5.22}, "at about 5.20 requests/s: from 80 conversations to 120, throughput grows by no " +
+			"more than its values scatter."},
+		{[]float64{2, 3.9, 5.2, 5.8, 6.5}, "not shown: throughput still grows at 120, to 6.50 requests/s."},
+		{[]float64{5.1, 5.2, 5.15, 5.2, 5.25}, "not certain: throughput is 5.25 requests/s at 120, the highest level."},
+		{[]float64{5, 5.2}, ""},
+	} {
+		b := api.Baseline{Name: "x", Kind: baseline.KindImported}
+		for i, v := range c.rates {
+			b.Rows = append(b.Rows, api.BaselineRow{
+				Concurrency: []int{30, 60, 80, 100, 120}[i], Mode: kv.Mode, Speculation: kv.Speculation, RequestsPerSecond: new(v),
+			})
+		}
+		s := newSide(b, kv)
+		assert.Equal(t, c.want, s.saturation())
+	}
+}
