@@ -93,6 +93,8 @@ type Level struct {
 // Average sums a quantity up over the levels at which both sides have it.
 type Average struct {
 	Levels      int        `json:"levels"`
+	From        int        `json:"from"`    // the lowest of these levels
+	To          int        `json:"to"`      // the highest
 	A           float64    `json:"a"`       // mean
 	B           float64    `json:"b"`       // mean
 	RangeA      [2]float64 `json:"range_a"` // least and largest
@@ -514,7 +516,10 @@ func (p *Pair) average(name Quantity) (s Average, ok bool) {
 		if f.Advantage == nil {
 			continue
 		}
-		s.Levels++
+		if s.Levels++; s.Levels == 1 {
+			s.From = level
+		}
+		s.To = level
 		s.A, s.B, s.Advantage = s.A+*f.A, s.B+*f.B, s.Advantage+*f.Advantage
 		s.RangeA = [2]float64{min(s.RangeA[0], *f.A), max(s.RangeA[1], *f.A)}
 		s.RangeB = [2]float64{min(s.RangeB[0], *f.B), max(s.RangeB[1], *f.B)}

@@ -108,7 +108,7 @@ func TestReportsOfTheRecord(t *testing.T) {
 		"| 60 | 274 ms | 249 ms | +9.3 %, −25 ms | 655 ms | 446 ms | +32.0 %, −210 ms |",
 		"| 180 | 413 ms | 472 ms | −14.1 %, +58 ms | 732 ms | 3143 ms | −329.6 %, +2411 ms |",
 		"On average 94.3 % under KV-aware (91.2 % to 96.1 %) and 87.8 % under Round-robin (83.9 % to 90.9 %).",
-		"an average advantage of +9.4 % for KV-aware over 7 levels, from +5.4 % at 60 to +13.8 % at 180.",
+		"an average advantage of +9.4 % for KV-aware over 7 levels (60 to 180), from +5.4 % at 60 to +13.8 % at 180.",
 	} {
 		assert.Contains(t, md, want)
 	}

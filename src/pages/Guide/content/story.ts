@@ -54,7 +54,7 @@ export const takeaways = ({ takeaway }: Vendor): Takeaway[] => [
     title: 'The same GPUs serve more people',
     text: 'Answers start sooner and more tokens come out each second, on hardware that is already paid for.',
     numbers:
-      'Over all recorded levels {rec.tokens-gain} more tokens a second. Both SLOs are met at every level up to {rec.kv.sustained} under KV-aware routing and {rec.rr.sustained} under round-robin.',
+      'Over all {rec.levels-count} recorded levels, {rec.levels} conversations, {rec.tokens-gain} more tokens a second. Both SLOs are met at every level up to {rec.kv.sustained} under KV-aware routing and {rec.rr.sustained} under round-robin.',
     deep: 'Not everywhere: TTFT p95 was higher at {rec.worse-levels} conversations.',
   },
   { id: 'platform', ...takeaway },
