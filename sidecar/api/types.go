@@ -492,6 +492,55 @@ type Cluster struct {
 	RoutesByKV    *bool          `json:"routes_by_kv,omitempty"` // whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; nil: they do not
 	Unread        Unread         `json:"unread,omitzero"`
 	UpdatedSecond float64        `json:"age_seconds"` // since the last successful reading
+
+	// Engines add up what engines and GPUs have reported since the load generator first read the cluster; nil where
+	// it is not available.
+	Engines *EngineTotals `json:"-"`
+}
+
+// EngineTotals add up readings of a cluster. The figures of a span of time are in what they have grown by.
+type EngineTotals struct {
+	Drafts, Drafted, Accepted float64 // by the engines' counters; the last two are tokens
+	// Of gauges, where there are no such counters, and of the mean memory in use of a GPU.
+	Acceptance, TokensPerStep, GPUMemory GaugeTotal
+}
+
+// GaugeTotal is the sum of a gauge over the readings that have it.
+type GaugeTotal struct {
+	Sum      float64
+	Readings int
+}
+
+// Mean is that of the readings since an earlier total; nil where none had the gauge.
+func (g GaugeTotal) Mean(since GaugeTotal) *float64 {
+	n := g.Readings - since.Readings
+	if n <= 0 {
+		return nil
+	}
+	return new((g.Sum - since.Sum) / float64(n))
+}
+
+// EngineUse is what engines and GPUs reported over a span of time; nil is not known.
+type EngineUse struct {
+	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`  // accepted / drafted tokens; nil where nothing was drafted
+	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
+	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // in use on a GPU of a worker, mean
+}
+
+// Since gives the figures of the time since earlier totals of the same cluster.
+func (t EngineTotals) Since(before EngineTotals) EngineUse {
+	use := EngineUse{
+		AcceptanceRate: t.Acceptance.Mean(before.Acceptance), TokensPerStep: t.TokensPerStep.Mean(before.TokensPerStep),
+		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory),
+	}
+	accepted := t.Accepted - before.Accepted
+	if drafted := t.Drafted - before.Drafted; drafted > 0 {
+		use.AcceptanceRate = new(min(1, accepted/drafted))
+	}
+	if drafts := t.Drafts - before.Drafts; drafts > 0 {
+		use.TokensPerStep = new(1 + accepted/drafts)
+	}
+	return use
 }
 
 // Unread says of which parts of a cluster no metrics are read, and why: a clause
@@ -717,6 +766,11 @@ type Column struct {
 	OutputTokensPerSecond LookedUp     `json:"output_tokens_per_second"`
 	RequestsPerSecond     LookedUp     `json:"requests_per_second"`
 	KVHitRatio            LookedUp     `json:"kv_hit_ratio"`
+
+	// Absent where no row of the mode has them.
+	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`
+	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`
+	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"`
 }
 
 // Difference names one way in which the live run is unlike a baseline's.
@@ -793,6 +847,9 @@ type BaselineRow struct {
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
 	ErrorRatio            *float64    `json:"error_ratio,omitempty"` // failed / (ended well + failed)
+	AcceptanceRate        *float64    `json:"acceptance_rate,omitempty"`  // accepted / drafted tokens
+	TokensPerStep         *float64    `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
+	GPUMemoryBytes        *float64    `json:"gpu_memory_bytes,omitempty"` // in use on a GPU, mean
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // turns behind the row, where known
 	Measured *time.Time `json:"measured,omitempty"` // when, where known
@@ -845,6 +902,9 @@ type RowIntervals struct {
 	OutputTokensPerSecond *[2]float64         `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *[2]float64         `json:"requests_per_second,omitempty"`
 	KVHitRatio            *[2]float64         `json:"kv_hit_ratio,omitempty"`
+	AcceptanceRate        *[2]float64         `json:"acceptance_rate,omitempty"`
+	TokensPerStep         *[2]float64         `json:"tokens_per_step,omitempty"`
+	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
 }
 
 // PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds.

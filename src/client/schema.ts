@@ -1516,6 +1516,10 @@ export interface components {
             output_tokens_per_second: components["schemas"]["LookedUp"];
             requests_per_second: components["schemas"]["LookedUp"];
             kv_hit_ratio: components["schemas"]["LookedUp"];
+            /** @description absent, like the next two, where no row of the mode has it */
+            acceptance_rate?: components["schemas"]["LookedUp"];
+            tokens_per_step?: components["schemas"]["LookedUp"];
+            gpu_memory_bytes?: components["schemas"]["LookedUp"];
         };
         /** @description One way in which the live run is unlike a baseline's. */
         Difference: {
@@ -1608,6 +1612,18 @@ export interface components {
                 number,
                 number
             ];
+            acceptance_rate?: [
+                number,
+                number
+            ];
+            tokens_per_step?: [
+                number,
+                number
+            ];
+            gpu_memory_bytes?: [
+                number,
+                number
+            ];
         };
         /** @description The p50 and p95 in seconds, absent where not recorded. */
         Percentiles: {
@@ -1654,6 +1670,12 @@ export interface components {
             inflight_spread_max?: number;
             /** @description busiest worker over the workers' mean, mean over time */
             inflight_skew?: number;
+            /** @description accepted / drafted tokens, by the engines' metrics */
+            acceptance_rate?: number;
+            /** @description of a forward pass of the target model, by the engines' metrics; 1 without speculation */
+            tokens_per_step?: number;
+            /** @description in use on a GPU, mean over the workers' GPUs and over time */
+            gpu_memory_bytes?: number;
             /** @description turns behind the row, where known */
             n?: number;
             /**

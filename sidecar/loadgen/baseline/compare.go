@@ -82,6 +82,14 @@ func Against(column, other api.Column) api.Column {
 		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
 		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,
 	}, false)
+	for _, v := range optional {
+		better := 1.
+		if v.name == memoryOfGPU {
+			better = -1
+		}
+		l := v.of(&other)
+		improveValue(v.of(&column), figure{value: l.Value, interval: l.Interval}, better, 0, false)
+	}
 	return column
 }
 

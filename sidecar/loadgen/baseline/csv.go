@@ -21,9 +21,9 @@ import (
 // [api.Provenance] by their names in JSON), any other becomes a note. The header names the columns in any
 // order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
 // and the columns of the recorded tables are optional, and so are
-// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, and the columns of the
-// cluster's figures, from queue_ms to inflight_skew. Latencies are in
-// milliseconds, hit rates in per cent; an empty field was not recorded. Rows
+// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, acceptance_rate_pct, tokens_per_step and
+// gpu_memory_bytes, and the columns of the cluster's figures, from queue_ms to inflight_skew.
+// Latencies are in milliseconds, hit and acceptance rates in per cent; an empty field was not recorded. Rows
 // without a speculation take the metadata's, else not_recorded.
 //
 // A header with tabs makes it a table of tab-separated values. One with the column side is the table of a report (times

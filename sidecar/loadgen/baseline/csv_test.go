@@ -66,6 +66,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"concurrency,mode,tops\n1,kv,1e308\n", "line 2, column tops", "1e308"},
 		{"concurrency,mode,itl_p95_ms,itl_p50_ms\n1,kv,20,30\n", "line 2, column itl_p95_ms", "20"},
 		{header + "1,kv,,100.1\n", "line 2, column kv_hit_rate_pct", "100.1"},
+		{"concurrency,mode,acceptance_rate_pct\n1,kv,101\n", "line 2, column acceptance_rate_pct", "101"},
 		{header + "# a comment\n1,kv,,\n1,kv,5,\n", "line 4", "second row"}, // comments count as lines
 		{header + "1,\"kv,,\n", "line 2, character 9", "this text"},
 		{"# workers: many\n" + header, "line 1, workers", "many"},
@@ -130,6 +131,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 				// values whose neighbours in milliseconds are many digits long
 				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
 				ITL: api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
+				AcceptanceRate: ptr(2.0 / 3), TokensPerStep: ptr(1.0), GPUMemoryBytes: ptr(140e9 / 3),
 				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
 			},
 		},
@@ -144,7 +146,9 @@ func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, WriteCSV(&file, h200()))
 	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,,,,,,,\n")
-	assert.NotContains(t, file.String(), "gap_itl", "columns without a value are left out")
+	for _, none := range []string{"gap_itl", "acceptance", "tokens_per_step", "gpu_memory_bytes"} {
+		assert.NotContains(t, file.String(), none, "columns without a value are left out")
+	}
 }
 
 func TestWriteCSVRefusesWhatCouldNotBeRead(t *testing.T) {

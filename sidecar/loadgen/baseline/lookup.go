@@ -90,6 +90,15 @@ func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Colu
 		KVHitRatio: lookUp(rows, concurrency,
 			func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
 	}
+	for _, v := range optional {
+		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
+			in := intervals(r)
+			return v.row(r), *v.interval(&in)
+		})
+		if l.Lookup != api.LookupNotRecorded {
+			*v.of(&c) = l
+		}
+	}
 	for _, l := range latencies(&c) {
 		l.pair.P50.Error = lookUp(rows, concurrency,
 			func(r *api.BaselineRow) (*float64, *[2]float64) { return l.errors(r).P50, nil }).Value

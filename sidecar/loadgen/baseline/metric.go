@@ -53,6 +53,9 @@ var metrics = slices.Concat(
 			func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMax }),
 		clusterFigure("inflight_skew", "inflight_skew", 0,
 			func(c *api.ClusterFigures) **float64 { return &c.InflightSkew }),
+		{"acceptance_rate_pct", "acceptance_rate", -2, 1, func(r *api.BaselineRow) **float64 { return &r.AcceptanceRate }},
+		{"tokens_per_step", "tokens_per_step", 0, maxCount, func(r *api.BaselineRow) **float64 { return &r.TokensPerStep }},
+		{"gpu_memory_bytes", "gpu_memory_bytes", 0, maxMemory, func(r *api.BaselineRow) **float64 { return &r.GPUMemoryBytes }},
 	},
 )
 

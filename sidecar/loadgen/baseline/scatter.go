@@ -35,7 +35,7 @@ type value struct {
 	assumed  float64 // scatter where a table has too few levels; 0: it is estimated for no table
 }
 
-// values are all of them; ITL is recorded nowhere.
+// values are all of them; ITL and what is optional are recorded nowhere.
 var values = slices.Concat(
 	percentiles("ttft", func(c *api.Column) *api.LookedUpPair { return &c.TTFT },
 		func(r *api.BaselineRow) *api.Percentiles { return &r.TTFT },
@@ -66,7 +66,29 @@ var values = slices.Concat(
 			func(in *api.RowIntervals) **[2]float64 { return &in.KVHitRatio }, true, .02,
 		},
 	},
+	optional,
 )
+
+const memoryOfGPU = "gpu_memory_bytes"
+
+// optional are those that a column has only where a row of its mode has them.
+var optional = []value{
+	{
+		"acceptance_rate", func(c *api.Column) *api.LookedUp { return &c.AcceptanceRate },
+		func(r *api.BaselineRow) *float64 { return r.AcceptanceRate },
+		func(in *api.RowIntervals) **[2]float64 { return &in.AcceptanceRate }, true, 0,
+	},
+	{
+		"tokens_per_step", func(c *api.Column) *api.LookedUp { return &c.TokensPerStep },
+		func(r *api.BaselineRow) *float64 { return r.TokensPerStep },
+		func(in *api.RowIntervals) **[2]float64 { return &in.TokensPerStep }, false, 0,
+	},
+	{
+		memoryOfGPU, func(c *api.Column) *api.LookedUp { return &c.GPUMemoryBytes },
+		func(r *api.BaselineRow) *float64 { return r.GPUMemoryBytes },
+		func(in *api.RowIntervals) **[2]float64 { return &in.GPUMemoryBytes }, false, 0,
+	},
+}
 
 // percentiles are the two of a latency, with their assumed scatters.
 func percentiles(

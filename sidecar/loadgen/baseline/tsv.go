@@ -42,7 +42,7 @@ func reportValues() (list []column) {
 		list = append(list, column{name, func(row *api.BaselineRow, text string) bool {
 			return setMetric(m, row, text)
 		}, m.allowed(false) + ", or empty"})
-		at := slices.IndexFunc(values, func(v value) bool { return v.name == name && v.assumed > 0 })
+		at := slices.IndexFunc(values, func(v value) bool { return v.name == name })
 		if at < 0 {
 			continue
 		}

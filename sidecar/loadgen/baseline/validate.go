@@ -25,6 +25,7 @@ const (
 	maxCount       = 1_000_000_000
 	maxSetting     = 1_000_000 // of what a deployment is set to
 	maxSeconds     = 86_400    // of a latency: no turn takes longer than a day
+	maxMemory      = 1e15      // of a GPU, in bytes
 )
 
 // Kinds of a baseline.
@@ -243,16 +244,23 @@ func validateQuality(field string, r api.BaselineRow) error {
 		validateInterval(field+".intervals.output_tokens_per_second", all.OutputTokensPerSecond),
 		validateInterval(field+".intervals.requests_per_second", all.RequestsPerSecond),
 		validateInterval(field+".intervals.kv_hit_ratio", all.KVHitRatio),
+		validateInterval(field+".intervals.acceptance_rate", all.AcceptanceRate),
+		validateInterval(field+".intervals.tokens_per_step", all.TokensPerStep),
+		validateIntervalUpTo(field+".intervals.gpu_memory_bytes", all.GPUMemoryBytes, maxMemory),
 	)
 }
 
 // validateInterval refuses ends that are no numbers or in the wrong order.
 func validateInterval(field string, in *[2]float64) error {
-	if in == nil || in[0] <= in[1] && in[0] >= -maxCount && in[1] <= maxCount {
+	return validateIntervalUpTo(field, in, maxCount)
+}
+
+func validateIntervalUpTo(field string, in *[2]float64, limit float64) error {
+	if in == nil || in[0] <= in[1] && in[0] >= -limit && in[1] <= limit {
 		return nil
 	}
 	return api.Refuse(field, fmt.Sprint(*in),
-		fmt.Sprintf("two numbers from %d to %d, the smaller one first", -maxCount, maxCount))
+		fmt.Sprintf("two numbers from %.0f to %.0f, the smaller one first", -limit, limit))
 }
 
 const timeAllowed = "an RFC 3339 time from 1970 to 9998"

@@ -32,6 +32,7 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 		Model:       modelName(r),
 		Engine:      engineName(r),
 	}
+	c.Engines = engines(r, &c)
 	balance(&c)
 	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.aboutGPUs()), "; ")
 	if len(c.Workers) > mostListed {
@@ -224,6 +225,31 @@ func tokensPerStep(r reading) *float64 {
 		return told
 	}
 	return nil
+}
+
+// engines are what one reading adds to the totals of all. A gauge of the tokens per step counts where it is not left
+// over: something was drafted since the reading before, or nothing is.
+func engines(r reading, c *api.Cluster) *api.EngineTotals {
+	t := &api.EngineTotals{Drafts: r.step(drafts), Drafted: r.step(draftedTokens), Accepted: r.step(acceptedTokens)}
+	use := c.Speculation
+	if use.TokensPerStep != nil && (use.AcceptanceRatio == nil || t.Drafted > 0 || !r.has(draftedTokens)) {
+		t.TokensPerStep = api.GaugeTotal{Sum: *use.TokensPerStep, Readings: 1}
+	}
+	if use.AcceptanceRatio != nil && !r.has(draftedTokens) {
+		t.Acceptance = api.GaugeTotal{Sum: *use.AcceptanceRatio, Readings: 1}
+	}
+	memory, n := 0., 0.
+	for _, w := range c.Workers {
+		for _, g := range w.GPUs {
+			if g.MemoryUsed != nil {
+				memory, n = memory+*g.MemoryUsed, n+1
+			}
+		}
+	}
+	if n > 0 {
+		t.GPUMemory = api.GaugeTotal{Sum: memory / n, Readings: 1}
+	}
+	return t
 }
 
 func modelName(r reading) string {

@@ -234,13 +234,22 @@ func TestSpeculation(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			use := watched(t, row.configured,
-				scene{"w:1": workerPage("a", 1, row.before)}, scene{"w:1": workerPage("a", 1, row.after)}).Speculation
-			for got, want := range map[*float64]float64{use.AcceptanceRatio: row.acceptance, use.TokensPerStep: row.tokens} {
-				if want == none {
-					require.Nil(t, got)
-				} else {
-					near(t, want, got, row.name)
+			c := watched(t, row.configured,
+				scene{"w:1": workerPage("a", 1, row.before)}, scene{"w:1": workerPage("a", 1, row.after)})
+			live, added := c.Speculation, c.Engines.Since(api.EngineTotals{})
+			for _, figure := range []struct {
+				want float64
+				got  []*float64
+			}{
+				{row.acceptance, []*float64{live.AcceptanceRatio, added.AcceptanceRate}},
+				{row.tokens, []*float64{live.TokensPerStep, added.TokensPerStep}},
+			} {
+				for _, got := range figure.got {
+					if figure.want == none {
+						require.Nil(t, got)
+					} else {
+						near(t, figure.want, got, row.name)
+					}
 				}
 			}
 		})

@@ -36,6 +36,7 @@ type Watcher struct {
 	speculation atomic.Value // api.Speculation
 	latest      atomic.Pointer[latest]
 	counted     map[string][2]float64 // of all readings; see [api.KV]
+	engines     api.EngineTotals
 }
 
 // latest is the last successful reading, and what went wrong since.
@@ -136,6 +137,7 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 		return 0 // and c is not the whole
 	}
 	c.KV.Counted = w.count(c.KV.Counted)
+	c.Engines = w.total(*c.Engines)
 	if c.Unread.Workers != "" {
 		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
@@ -158,6 +160,19 @@ func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
 	}
 	delete(all, endsReported)
 	return all
+}
+
+// total adds what one reading found to the totals of all, and gives a copy of these.
+func (w *Watcher) total(found api.EngineTotals) *api.EngineTotals {
+	t := &w.engines
+	t.Drafts, t.Drafted, t.Accepted = t.Drafts+found.Drafts, t.Drafted+found.Drafted, t.Accepted+found.Accepted
+	for _, g := range []struct{ to, more *api.GaugeTotal }{
+		{&t.Acceptance, &found.Acceptance}, {&t.TokensPerStep, &found.TokensPerStep}, {&t.GPUMemory, &found.GPUMemory},
+	} {
+		g.to.Sum += g.more.Sum
+		g.to.Readings += g.more.Readings
+	}
+	return new(*t)
 }
 
 // fail keeps the last cluster, for Current to show while it is young.

@@ -221,6 +221,28 @@ func TestManySamplesAreReadLessOften(t *testing.T) {
 	}
 }
 
+// The totals of engines and GPUs reach beyond the window: gauges by their mean over the readings, counters over a
+// restart.
+func TestEngineTotals(t *testing.T) {
+	page := func(length, rate float64, memory int) scene {
+		return scene{"frontend:8000": fmt.Sprintf("sglang:num_running_reqs 1\nsglang:spec_accept_length %g\nsglang:spec_accept_rate %g\n"+
+			"DCGM_FI_DEV_FB_USED{gpu=\"0\"} %d\nDCGM_FI_DEV_FB_USED{gpu=\"1\"} %[3]d\n", length, rate, memory)}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &patient{do: page(2, .5, 1000).RoundTrip}
+		w := watch(t, p, slog.New(slog.DiscardHandler))
+		after(500 * time.Millisecond)
+		before := w.Current().Engines
+		after(90 * time.Second)
+		p.becomes(page(3, .8, 1600).RoundTrip)
+		after(90 * time.Second)
+		use := w.Current().Engines.Since(*before)
+		near(t, .65, use.AcceptanceRate, "")
+		near(t, 2.5, use.TokensPerStep, "")
+		near(t, 1300<<20, use.GPUMemoryBytes, "")
+	})
+}
+
 // What counters have grown by is kept beyond the window, and over a restart. A frontend that no engine reports cached
 // tokens to has no hits, and not none.
 func TestCountedHits(t *testing.T) {

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,8 +42,20 @@ func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 
 // A step becomes a row once 60 s of counted turns exist, and again each minute and at its end.
 func TestRowIsKept(t *testing.T) {
+	var begun atomic.Pointer[time.Time] // the engines accept nothing before
+	engines := func(o *options) {
+		origin := time.Now()
+		o.Cluster = func() api.Cluster {
+			t := &api.EngineTotals{Drafted: 100 * time.Since(origin).Seconds()}
+			if at := begun.Load(); at != nil {
+				t.Accepted = 75 * time.Since(*at).Seconds()
+			}
+			return api.Cluster{Engines: t}
+		}
+	}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		kept := level{3, api.ModeKV}
+		begun.Store(new(time.Now()))
 		b.start(3)
 		pass(59 * time.Second)
 		assert.Empty(t, b.rows(), "not settled")
@@ -61,6 +74,8 @@ func TestRowIsKept(t *testing.T) {
 		assert.InDelta(t, 7.5, *row.RequestsPerSecond, .3)
 		assert.InDelta(t, 45, *row.OutputTokensPerSecond, 2)
 		assert.InDelta(t, .4, *row.KVHitRatio, 1e-9)
+		assert.InDelta(t, .75, *row.AcceptanceRate, 1e-6)
+		assert.InDelta(t, .75, row.Intervals.AcceptanceRate[0], 1e-6)
 		assert.InDelta(t, 450, row.N, 20)
 		assert.WithinDuration(t, time.Now(), *row.Measured, 2*time.Second)
 
@@ -77,7 +92,7 @@ func TestRowIsKept(t *testing.T) {
 		assert.Equal(t, "measured", own.Kind)
 		assert.Equal(t, "test-model", own.Deployment.Model)
 		assert.Equal(t, b.lane.State().Shape, *own.Workload)
-	})
+	}, engines)
 }
 
 // A run of a minute leaves a row, also where its turns are so long that counted ones end in its second half alone. A

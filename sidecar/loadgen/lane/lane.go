@@ -122,7 +122,9 @@ type Lane struct {
 	nextCorpus *corpus.Corpus // that came while it was somebody's
 	lastRow    time.Time      // when a row for the baseline "this target" was due last
 	notKept    *api.NotKept   // the latest such row that was not kept
-	asides     []*Aside       // beside the workload
+	engines    stats.EngineRecord
+	enginesOf  int64    // the step that it is of
+	asides     []*Aside // beside the workload
 }
 
 // run is one span from a start to its stop.

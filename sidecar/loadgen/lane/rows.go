@@ -22,6 +22,7 @@ func (l *Lane) tick(now time.Time) {
 		l.steps.unmix(now)
 	}
 	l.brake.add(now, l.run.workload.Pace())
+	l.addEngines(now)
 	l.record.AdvanceLive(l.meter, now)
 	if l.lease == nil { // a span is one step; that it is held, its owner sees
 		l.hold(now)
@@ -29,6 +30,14 @@ func (l *Lane) tick(now time.Time) {
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now, false)
 	}
+}
+
+// addEngines takes in what the engines report while turns of the step in progress count. The lock is held.
+func (l *Lane) addEngines(now time.Time) {
+	if step, _, _ := l.steps.view(now); step.ID != l.enginesOf || step.Counted == 0 {
+		l.engines, l.enginesOf = stats.EngineRecord{Keep: int(stats.StepSpan / time.Second)}, step.ID
+	}
+	l.engines.Add(l.Cluster().Engines)
 }
 
 // counted is what a step measured.
@@ -62,6 +71,9 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	lag := l.process.allow(&report, now)
 	row := report.Row()
 	row.LagSeconds = lag
+	if l.enginesOf == step.ID {
+		l.engines.Fill(&row, report.Batched)
+	}
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = at, l.mode.Mode, l.mode.Speculation, &now
 	if reason := unjudgeable(&row); reason != "" {
 		l.drop(now, reason)

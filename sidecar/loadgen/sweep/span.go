@@ -13,6 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // When a span of a sweep of levels or a capacity search is spoiled.
@@ -46,6 +47,7 @@ type attempt struct {
 	from     float64 // it counts since; 0: not yet
 	full     float64 // it has been at its concurrency since; 0: not yet
 	seconds  []second
+	engines  stats.EngineRecord
 	actual   float64   // conversations in progress, added up over the seconds that count
 	progress time.Time // of the turns
 	ended    int       // turns, at that time
@@ -215,7 +217,9 @@ func (a *attempt) tick(second float64) bool {
 		return true
 	}
 	a.actual += float64(actual)
-	a.seconds = append(a.seconds, look(now, a.lane.Cluster()))
+	cluster := a.lane.Cluster()
+	a.seconds = append(a.seconds, look(now, cluster))
+	a.engines.Add(cluster.Engines)
 	of := a.span.Seconds
 	if !math.IsNaN(least) {
 		of = least
@@ -332,6 +336,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s", refused.Field, refused.Value, refused.Allowed))
 	}
+	a.engines.Fill(&row, true)
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
 	if ended := out.Turns + out.Failed; ended > 0 {
 		row.ErrorRatio = new(float64(out.Failed) / float64(ended))

@@ -295,6 +295,9 @@ func (b *booth) recomputes(span api.SweepSpan) (cut int) {
 		assert.InDelta(b.t, percentile(figures[name], .95), *of.P95, 1e-9, name)
 	}
 	assert.InDelta(b.t, cached/prompt, *span.Row.KVHitRatio, 1e-9)
+	assert.InDelta(b.t, .715, *span.Row.AcceptanceRate, .02, "as the profile has it")
+	assert.InDelta(b.t, 3.14, *span.Row.TokensPerStep, .06)
+	assert.NotNil(b.t, span.Row.Intervals.AcceptanceRate)
 	assert.InEpsilon(b.t, float64(ended)/span.Until.Sub(span.CountedFrom).Seconds(), *span.Row.RequestsPerSecond, 1e-9)
 	return cut
 }

@@ -292,6 +292,19 @@ func (c *Cluster) State() api.Cluster {
 	return s
 }
 
+// Engines are the totals of the engines' counters since the cluster last started.
+func (c *Cluster) Engines() *api.EngineTotals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &api.EngineTotals{}
+	for _, w := range c.model.Workers() {
+		t.Drafts += float64(w.Steps)
+		t.Drafted += float64(w.DraftedTokens)
+		t.Accepted += float64(w.AcceptedTokens)
+	}
+	return t
+}
+
 // Name is that of the driver that steers simulated clusters.
 func (*Cluster) Name() string { return "simulated" }
 

@@ -1,0 +1,61 @@
+package stats
+
+import (
+	"math"
+
+	"kvbooth/sidecar/api"
+)
+
+// EngineRecord holds what a cluster's engines have reported in all, once a second, for the figures of that time. The
+// zero value is empty. It is not safe for concurrent use.
+type EngineRecord struct {
+	Keep int // how many seconds it reaches back; 0: all
+
+	totals []api.EngineTotals
+}
+
+// Add takes in the totals of a second; nil is not known.
+func (e *EngineRecord) Add(t *api.EngineTotals) {
+	if t == nil {
+		return
+	}
+	e.totals = append(e.totals, *t)
+	if e.Keep > 0 && len(e.totals) > e.Keep+1 {
+		e.totals = e.totals[1:]
+	}
+}
+
+// Fill sets the figures of a row, and their 95 % intervals if the time is long enough to be cut into batches.
+func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
+	last := len(e.totals) - 1
+	if last < 1 {
+		return
+	}
+	use := e.totals[last].Since(e.totals[0])
+	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
+	if !batched || row.Intervals == nil {
+		return
+	}
+	var parts [batches]api.EngineUse
+	for i := range parts {
+		parts[i] = e.totals[(i+1)*last/batches].Since(e.totals[i*last/batches])
+	}
+	in := row.Intervals
+	in.AcceptanceRate = around(use.AcceptanceRate, 1, parts, func(u api.EngineUse) *float64 { return u.AcceptanceRate })
+	in.TokensPerStep = around(use.TokensPerStep, math.Inf(1), parts, func(u api.EngineUse) *float64 { return u.TokensPerStep })
+	in.GPUMemoryBytes = around(use.GPUMemoryBytes, math.Inf(1), parts, func(u api.EngineUse) *float64 { return u.GPUMemoryBytes })
+}
+
+// around is the interval of a figure by those of its batches; nil where one of them has none.
+func around(value *float64, limit float64, parts [batches]api.EngineUse, of func(api.EngineUse) *float64) *[2]float64 {
+	var s shares
+	for i := range parts {
+		part := of(parts[i])
+		if value == nil || part == nil {
+			return nil
+		}
+		s.add(i, *part, 1)
+	}
+	_, deviation, _ := s.ratio()
+	return &[2]float64{max(0, *value-student*deviation), min(limit, *value+student*deviation)}
+}
