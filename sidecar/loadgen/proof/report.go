@@ -125,7 +125,40 @@ const (
 	QuantityThroughput Quantity = "output_tokens_per_second"
 	QuantityRequests   Quantity = "requests_per_second"
 	QuantityHitRate    Quantity = "kv_hit_ratio"
+
+	// These stand in a report only where it has them; see [Report.has].
+	QuantityAcceptance Quantity = "acceptance_rate"
+	QuantityPerStep    Quantity = "tokens_per_step"
+	QuantityGPUMemory  Quantity = "gpu_memory_bytes"
 )
+
+var optional = []Quantity{QuantityAcceptance, QuantityPerStep, QuantityGPUMemory}
+
+// has says whether a quantity stands in the report: where it is optional, if any row has it. One token per step in all
+// rows says no more than that nothing was drafted.
+func (r *Report) has(q quantity) bool {
+	if !slices.Contains(optional, q.name) {
+		return true
+	}
+	return slices.ContainsFunc(r.Sides, func(s Side) bool {
+		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool {
+			v := *q.of(&row)
+			return v != nil && (q.name != QuantityPerStep || *v != 1)
+		})
+	})
+}
+
+// drafts says whether anything was drafted, as far as the report knows.
+func (r *Report) drafts() bool {
+	return slices.ContainsFunc(r.quantities(), func(q quantity) bool {
+		return q.name == QuantityAcceptance || q.name == QuantityPerStep
+	})
+}
+
+// quantities are those that stand in the report.
+func (r *Report) quantities() []quantity {
+	return slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return !r.has(q) })
+}
 
 // quantity says how to read and to judge one.
 type quantity struct {
@@ -143,7 +176,10 @@ const (
 	duration kind = iota
 	rate
 	share
+	amount // no time, of which less is better, too
 )
+
+func (k kind) lessIsBetter() bool { return k == duration || k == amount }
 
 var quantities = []quantity{
 	{QuantityTTFT50, func(r *api.BaselineRow) **float64 { return &r.TTFT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.TTFT.P50 }},
@@ -155,6 +191,21 @@ var quantities = []quantity{
 	{QuantityThroughput, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.OutputTokensPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond }},
 	{QuantityRequests, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.RequestsPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond }},
 	{QuantityHitRate, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }, func(r *api.RowIntervals) **[2]float64 { return &r.KVHitRatio }, share, func(c *api.Column) *api.LookedUp { return &c.KVHitRatio }},
+	{
+		QuantityAcceptance, func(r *api.BaselineRow) **float64 { return &r.AcceptanceRate },
+		func(r *api.RowIntervals) **[2]float64 { return &r.AcceptanceRate }, share,
+		func(c *api.Column) *api.LookedUp { return &c.AcceptanceRate },
+	},
+	{
+		QuantityPerStep, func(r *api.BaselineRow) **float64 { return &r.TokensPerStep },
+		func(r *api.RowIntervals) **[2]float64 { return &r.TokensPerStep }, rate,
+		func(c *api.Column) *api.LookedUp { return &c.TokensPerStep },
+	},
+	{
+		QuantityGPUMemory, func(r *api.BaselineRow) **float64 { return &r.GPUMemoryBytes },
+		func(r *api.RowIntervals) **[2]float64 { return &r.GPUMemoryBytes }, amount,
+		func(c *api.Column) *api.LookedUp { return &c.GPUMemoryBytes },
+	},
 }
 
 // NewReport compares one side of two baselines, which may be the same, with the other. An error is an
@@ -429,12 +480,13 @@ func (r *Report) pair(i, j int) Pair {
 	if a.Mode.Mode == api.ModeUnknown || b.Mode.Mode == api.ModeUnknown {
 		p.Withheld = modeUnknown
 	}
+	all := r.quantities()
 	for _, level := range a.levels() {
 		if b.row(level) == nil {
 			p.OnlyA = append(p.OnlyA, level)
 			continue
 		}
-		p.Levels = append(p.Levels, compareAt(level, a, b, p.Withheld == ""))
+		p.Levels = append(p.Levels, compareAt(level, a, b, p.Withheld == "", all))
 	}
 	for _, level := range b.levels() {
 		if a.row(level) == nil {
@@ -449,16 +501,16 @@ func (q quantity) unlike(row *api.BaselineRow) bool {
 	return *q.of(row) == nil && slices.Contains(row.Unlike, string(q.name))
 }
 
-func compareAt(level int, a, b *Side, told bool) Level {
-	of, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
+func compareAt(level int, a, b *Side, told bool, of []quantity) Level {
+	column, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
 	other, _ := b.table.At(b.Mode.Mode, b.Mode.Speculation, level)
-	of = baseline.Against(of, other)
+	column = baseline.Against(column, other)
 	row, otherRow := a.row(level), b.row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
-	for _, q := range quantities {
+	for _, q := range of {
 		f := Figure{A: *q.of(row), B: *q.of(otherRow), IntervalA: q.intervalOf(row), IntervalB: q.intervalOf(otherRow), UnlikeA: q.unlike(row), UnlikeB: q.unlike(otherRow)}
 		if f.A != nil && f.B != nil && told {
-			f.judge(q, q.at(&of), q.at(&other))
+			f.judge(q, q.at(&column), q.at(&other))
 		}
 		l.Figures[q.name] = f
 	}
@@ -497,7 +549,7 @@ func (q quantity) intervalOf(row *api.BaselineRow) *[2]float64 {
 // advantage is that of b.
 func (k kind) advantage(a, b float64) float64 {
 	switch k {
-	case duration:
+	case duration, amount:
 		return (a - b) / a
 	case rate:
 		return (b - a) / a

@@ -74,7 +74,7 @@ func (r *Report) testLevels(p *Pair, q quantity) (tests []levelTest) {
 		switch {
 		case !math.IsNaN(d.P):
 			lateA, lateB := q.late(a, p.Levels[i].Concurrency), q.late(b, p.Levels[i].Concurrency)
-			t.better = d.Estimate > 0 == (q.kind != duration)
+			t.better = d.Estimate > 0 != q.kind.lessIsBetter()
 			t.p, t.allowed = d.P, pValue((math.Abs(d.Estimate)-max(lateA[0]+lateB[1], lateA[1]+lateB[0]))/d.SE, d.DF)
 			half := student(alpha, d.DF) * d.SE
 			f.Interval = q.kind.advantages(d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
@@ -133,7 +133,7 @@ func pValue(t, df float64) float64 {
 // advantages brings an interval of B minus A from the scale of differences to that of advantages.
 func (k kind) advantages(low, high float64) *[2]float64 {
 	switch k {
-	case duration:
+	case duration, amount:
 		return &[2]float64{-math.Expm1(high), -math.Expm1(low)}
 	case rate:
 		return &[2]float64{math.Expm1(low), math.Expm1(high)}

@@ -431,14 +431,18 @@ func (r *Report) explained() (text []string) {
 	case r.trial():
 		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
 	}
+	times, shares := "times", "hit rates"
+	if r.drafts() {
+		times, shares = "times and memory", "hit and acceptance rates"
+	}
 	switch len(r.Sides) {
 	case 1:
 		return []string{fmt.Sprintf("Only %s was measured, so there is nothing to compare it with.", r.Sides[0].Name)}
 	case 2:
 		a, b := r.Sides[0].Name, r.Sides[1].Name
-		text = append(text, fmt.Sprintf("An advantage is (%s − %s) / %[1]s for times, (%[2]s − %[1]s) / %[1]s for rates, and a difference in percentage points for hit rates: positive where %[2]s is better.", a, b))
+		text = append(text, fmt.Sprintf("An advantage is (%s − %s) / %[1]s for %[3]s, (%[2]s − %[1]s) / %[1]s for rates, and a difference in percentage points for %[4]s: positive where %[2]s is better.", a, b, times, shares))
 	default:
-		text = append(text, "Each mode is compared with each other one. An advantage is by how much the latter's times are lower and its rates higher than the former's, in per cent of the former's, and a difference in percentage points for hit rates.")
+		text = append(text, "Each mode is compared with each other one. An advantage is by how much the latter's "+times+" are lower and its rates higher than the former's, in per cent of the former's, and a difference in percentage points for "+shares+".")
 	}
 	measured, estimated := r.intervals()
 	switch {
@@ -505,6 +509,9 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 		return all
 	}
 	for _, t := range tables {
+		if t.title == speculation && !r.drafts() {
+			continue
+		}
 		title := t.title
 		if len(r.Pairs) > 1 {
 			title = b + " against " + a + ": " + title
@@ -571,7 +578,7 @@ func (p *Pair) table(title string, of []Quantity, a, b string) section {
 func (r *Report) figures() section {
 	s := section{Title: "Figures", Sub: true, Table: &grid{Head: []string{"Mode", "Concurrency"}}}
 	var known []quantity
-	for _, q := range quantities {
+	for _, q := range r.quantities() {
 		if slices.ContainsFunc(r.Sides, func(s Side) bool {
 			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.of(&r) != nil })
 		}) {
@@ -643,6 +650,9 @@ func (r *Report) summary() []section {
 			before = b + " against " + r.Sides[p.A].Name + ", "
 		}
 		for _, t := range tables {
+			if t.title == speculation && !r.drafts() {
+				continue
+			}
 			for _, q := range t.of {
 				average, ok := p.Averages[q]
 				if !ok {

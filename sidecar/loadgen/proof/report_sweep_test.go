@@ -142,6 +142,34 @@ func threeModes() api.Sweep {
 	return s
 }
 
+// drafted is a sweep of two kinds of speculation, which fill the GPUs equally.
+func drafted() api.Sweep {
+	s := swept(api.SweepLevels, 60, 120)
+	s.Request.Modes = nil
+	for _, kind := range []struct {
+		speculation          api.Speculation
+		acceptance, perStep  float64
+		ttft95, tokens, tpot float64
+	}{{api.SpeculationDraft, .62, 4.1, .45, 2600, .021}, {api.SpeculationEagle3, .78, 3.34, .44, 3100, .017}} {
+		m := api.ModeState{Mode: api.ModeKV, Speculation: kind.speculation}
+		s.Request.Modes = append(s.Request.Modes, m)
+		for _, level := range s.Request.Levels {
+			var repeats []api.BaselineRow
+			for _, scale := range []float64{.99, 1.01} {
+				r := measured(level, m, kind.ttft95*scale, kind.tokens*scale, .02)
+				r.TPOT.P50 = new(kind.tpot * scale)
+				r.AcceptanceRate, r.TokensPerStep, r.GPUMemoryBytes = new(kind.acceptance*scale), new(kind.perStep*scale), new(130e9)
+				repeats = append(repeats, r)
+				s.Spans = append(s.Spans, api.SweepSpan{
+					Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Turns: 900, Cold: "emptied", Row: &r, Causes: &api.SweepCauses{},
+				})
+			}
+			s.Rows = append(s.Rows, MeanRow(repeats))
+		}
+	}
+	return s
+}
+
 // A sweep that has measured nothing yet says so, in every kind and state.
 func TestReportOfAnEmptySweep(t *testing.T) {
 	for _, kind := range api.SweepKinds {
@@ -198,7 +226,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			}
 			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{}}
 			for _, q := range quantities {
-				*q.interval(r.Intervals) = value(q.of(&r), map[kind]float64{duration: 5, rate: 5000, share: 1}[q.kind])
+				*q.interval(r.Intervals) = value(q.of(&r), map[kind]float64{duration: 5, rate: 5000, share: 1, amount: 8e10}[q.kind])
 			}
 			if rng.IntN(10) == 0 {
 				r.Intervals = nil

@@ -83,6 +83,7 @@ func TestReports(t *testing.T) {
 		"unfinished":        NewSweepReport(partly(3)), // 120 in one mode alone
 		"one mode":          NewSweepReport(partly(1)),
 		"three modes":       NewSweepReport(threeModes()),
+		"speculation":       NewSweepReport(drafted()),
 		"trial":             NewSweepReport(looked()),
 		"capacity":          NewSweepReport(searched()),
 		"h200":              recorded(t, h200, Question{Levels: levels, SLO: slo}),
@@ -141,6 +142,10 @@ func TestReportForPrograms(t *testing.T) {
 		r.Sides[i].of, r.Sides[i].table = api.Baseline{}, baseline.Table{}
 	}
 	assert.Equal(t, r, back)
+	again, err := baseline.ReadCSV(strings.NewReader(written(t, NewSweepReport(drafted()), api.ReportTSV)), "again")
+	require.NoError(t, err)
+	assert.InDelta(t, .62, *again.Rows[0].AcceptanceRate, 1e-9)
+	assert.NotNil(t, again.Rows[0].Intervals.TokensPerStep)
 	refused(t, "format", r.Write(io.Discard, "pdf"))
 }
 

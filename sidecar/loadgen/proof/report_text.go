@@ -17,6 +17,9 @@ const (
 	notRecorded = "not recorded"
 )
 
+// speculation is the title of the table that only a report on speculation has.
+const speculation = "Speculation and GPU memory"
+
 // tables are those of a report.
 var tables = []struct {
 	title string
@@ -27,6 +30,7 @@ var tables = []struct {
 	{"Throughput and requests", []Quantity{QuantityThroughput, QuantityRequests}},
 	{"TPOT", []Quantity{QuantityTPOT50, QuantityTPOT95}},
 	{"Latency", []Quantity{QuantityLatency50, QuantityLatency95}},
+	{speculation, []Quantity{QuantityAcceptance, QuantityPerStep, QuantityGPUMemory}},
 }
 
 // title is what a quantity is called on its own.
@@ -38,6 +42,12 @@ func (q Quantity) title() string {
 		return "Requests"
 	case QuantityHitRate:
 		return "KV cache hit rate"
+	case QuantityAcceptance:
+		return "Acceptance rate"
+	case QuantityPerStep:
+		return "Tokens per step"
+	case QuantityGPUMemory:
+		return "Memory of a GPU"
 	case QuantityTPOT50, QuantityTPOT95:
 		return "TPOT " + labels[q].name
 	case QuantityLatency50, QuantityLatency95:
@@ -61,6 +71,9 @@ var labels = map[Quantity]struct {
 	QuantityThroughput: {"tokens/s", func(v float64) string { return fmt.Sprintf("%.1f", v) }, false},
 	QuantityRequests:   {"requests/s", func(v float64) string { return fmt.Sprintf("%.2f", v) }, false},
 	QuantityHitRate:    {"hit rate", func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }, true},
+	QuantityAcceptance: {"acceptance rate", func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }, true},
+	QuantityPerStep:    {"tokens per step", func(v float64) string { return fmt.Sprintf("%.2f", v) }, false},
+	QuantityGPUMemory:  {"memory of a GPU", func(v float64) string { return fmt.Sprintf("%.1f GiB", v/(1<<30)) }, false},
 }
 
 func milliseconds(v float64) string { return fmt.Sprintf("%.0f ms", 1000*v) }

@@ -42,7 +42,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 func (r *Report) WriteTSV(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("side\tbaseline\tconcurrency\tmode\tspeculation\tn\tseconds")
-	for _, q := range quantities {
+	all := r.quantities()
+	for _, q := range all {
 		fmt.Fprintf(&b, "\t%s\t%[1]s_low\t%[1]s_high\tadvantage_%[1]s\tadvantage_%[1]s_low\tadvantage_%[1]s_high\toutcome_%[1]s", q.name)
 	}
 	b.WriteString("\terror_ratio")
@@ -55,7 +56,7 @@ func (r *Report) WriteTSV(w io.Writer) error {
 		for j := range s.Rows {
 			row := &s.Rows[j]
 			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%s\t%d\t%s", api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), row.Concurrency, row.Mode, row.Speculation, row.N, digits(&row.Seconds, -1))
-			for _, q := range quantities {
+			for _, q := range all {
 				f := r.overFirst(i, row.Concurrency)[q.name]
 				low, high := ends(q.intervalOf(row))
 				from, to := ends(f.Interval)
