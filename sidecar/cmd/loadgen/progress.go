@@ -156,6 +156,9 @@ func spanWords(s api.SweepSpan) string {
 		if r.KVHitRatio != nil {
 			figures = append(figures, "KV hit "+percent(r.KVHitRatio))
 		}
+		if r.AcceptanceRate != nil {
+			figures = append(figures, "accepted "+percent(r.AcceptanceRate))
+		}
 	}
 	figures = append(figures, fmt.Sprintf("%d turns", s.Turns))
 	if s.Failed > 0 {

@@ -20,11 +20,14 @@ type Cluster struct {
 	Queued  *Queue        `json:"queued,omitempty"`  // requests that waited for a worker; absent: not reported
 	Hits    []Hits        `json:"hits,omitempty"`    // by source; the turns' own is the report's kv_hit_ratio
 
-	before map[string][2]float64 // the counters of [api.KV] at the run's start
+	api.EngineUse // during the run
+
+	before  map[string][2]float64 // the counters of [api.KV] at the run's start
+	engines *api.EngineTotals     // at the run's start; nil: not known yet
 }
 
 // Started gives the Cluster of a run that starts while the cluster reports this.
-func Started(of api.Cluster) Cluster { return Cluster{before: of.KV.Counted} }
+func Started(of api.Cluster) Cluster { return Cluster{before: of.KV.Counted, engines: of.Engines} }
 
 // WorkerCount is how many workers there were from a time on; nil: it was not known.
 type WorkerCount struct {
@@ -71,6 +74,12 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 		q.Max = max(q.Max, *of.Queued)
 	}
 	c.setHits(of.KV.Counted)
+	if c.engines == nil {
+		c.engines = of.Engines
+	}
+	if of.Engines != nil {
+		c.EngineUse = of.Engines.Since(*c.engines)
+	}
 }
 
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
@@ -141,7 +150,22 @@ func (c *Cluster) rows() (rows []row) {
 	add("Workers", workers, ", ")
 	add("Queue", queue, "")
 	add("KV hit, as reported", hits, ", ")
+	add("Speculation", c.speculation(), ", ")
+	if c.GPUMemoryBytes != nil {
+		add("GPU memory", []string{fmt.Sprintf("%.1f GiB of a GPU", *c.GPUMemoryBytes/(1<<30))}, "")
+	}
 	return rows
+}
+
+// speculation is what it did; nothing where no tokens were drafted.
+func (c *Cluster) speculation() (parts []string) {
+	if c.AcceptanceRate != nil {
+		parts = append(parts, percent(*c.AcceptanceRate)+" of the drafted tokens accepted")
+	}
+	if v := c.TokensPerStep; v != nil && (c.AcceptanceRate != nil || *v != 1) {
+		parts = append(parts, chart.Number(*v)+" tokens per step")
+	}
+	return parts
 }
 
 // clock is a time of day as a summary names it.

@@ -83,6 +83,8 @@ var quantities = func() []quantity {
 		quantity{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
 		quantity{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
 		quantity{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
+		quantity{name: "acceptance_rate", unit: ratio, value: func(r *Report) *float64 { return r.Cluster.AcceptanceRate }},
+		quantity{name: "tokens_per_step", unit: amount, value: func(r *Report) *float64 { return r.Cluster.TokensPerStep }},
 		quantity{name: "errors", unit: amount, value: func(r *Report) *float64 {
 			return finished(r, float64(r.Turns.Failed))
 		}},

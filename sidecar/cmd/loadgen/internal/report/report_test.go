@@ -165,7 +165,10 @@ func TestClusterOfARun(t *testing.T) {
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
 	assert.Empty(t, c.Workers, "it has not been read yet")
-	c = Started(api.Cluster{KV: api.KV{Counted: map[string][2]float64{"frontend": {10, 20}, "prediction": {4, 5}, "engine": {0, 7}}}})
+	c = Started(api.Cluster{
+		KV:      api.KV{Counted: map[string][2]float64{"frontend": {10, 20}, "prediction": {4, 5}, "engine": {0, 7}}},
+		Engines: &api.EngineTotals{Drafts: 100, Drafted: 700, Accepted: 450},
+	})
 	first := of(2, 0, 0)
 	first.Problem = "no Dynamo frontend"
 	c.Add(at(1), first)
@@ -175,19 +178,28 @@ func TestClusterOfARun(t *testing.T) {
 	c.Add(at(12), of(1, 0, 700))
 	many := of(2, 0, 750)
 	many.AllWorkers = &api.AllWorkers{Count: 300}
+	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{Sum: 3 << 40, Readings: 24}}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
-	out := text(t, reported(t, some(), func(run *Run) { run.Cluster, run.Events = c, events }))
+	r := reported(t, some(), func(run *Run) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%", "acceptance_rate<70%", "tokens_per_step<2")
+	out := text(t, r)
 	for _, want := range []string{
 		"vllm, metrics: direct\n",
 		"2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
 		"2.40 requests waited on average, at most 8.00\n",
 		"KV hit, as reported  prediction 50.0 %, frontend 75.0 %\n",
+		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n",
+		"128.0 GiB of a GPU\n",
+		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
+		"tokens_per_step<2: passed, value is 2.50",
 		"14:03:09 mode change: Round-robin (ann)\n",
 	} {
 		assert.Contains(t, out, want)
 	}
-	assert.NotContains(t, text(t, reported(t, some(), nil)), "Workers")
+	none := text(t, reported(t, some(), nil, "acceptance_rate<55%"))
+	assert.Contains(t, none, "acceptance_rate<55%: not measured")
+	assert.NotContains(t, none, "Workers")
+	assert.NotContains(t, none, "Speculation ")
 }
 
 // The summary of two lanes has both, and how they differ.
