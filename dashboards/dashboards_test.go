@@ -555,7 +555,7 @@ func TestAlertRules(t *testing.T) {
 		checkRule(t, r, panels)
 	}
 	assert.Equal(t, []string{
-		"kvbooth-client", "kvbooth-errors", "kvbooth-hit-rate", "kvbooth-queue", "kvbooth-tpot-slo", "kvbooth-ttft-slo",
+		"kvbooth-acceptance", "kvbooth-client", "kvbooth-errors", "kvbooth-hit-rate", "kvbooth-queue", "kvbooth-tpot-slo", "kvbooth-ttft-slo",
 	}, slices.Sorted(maps.Keys(seen)))
 }
 

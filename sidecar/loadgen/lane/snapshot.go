@@ -272,5 +272,6 @@ func (r *reading) gauges() stats.Gauges {
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
+		Drafting: r.cluster.Speculation,
 	}
 }

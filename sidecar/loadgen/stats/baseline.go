@@ -9,7 +9,10 @@ import (
 )
 
 // baselineDescs are the gauges of recorded results.
-type baselineDescs struct{ ttft, tpot, itl, latency, output, requests, hits *prometheus.Desc }
+type baselineDescs struct {
+	ttft, tpot, itl, latency, output, requests, hits *prometheus.Desc
+	acceptance, perStep, memory                      *prometheus.Desc
+}
 
 var (
 	inForce    = newBaselineDescs("loadgen_baseline_", " at the concurrency in force.")
@@ -31,11 +34,17 @@ func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
 		output:   desc(prefix+"output_tokens_per_second", "Recorded output tokens a second"+where, labels...),
 		requests: desc(prefix+"requests_per_second", "Recorded requests a second"+where, labels...),
 		hits:     desc(prefix+"kv_hit_ratio", "Recorded share of prompt tokens from a KV cache"+where, labels...),
+
+		acceptance: desc(prefix+"acceptance_ratio", "Recorded share of drafted tokens that were accepted"+where, labels...),
+		perStep:    desc(prefix+"tokens_per_step", "Recorded tokens of a forward pass"+where, labels...),
+		memory:     desc(prefix+"gpu_memory_bytes", "Recorded memory in use on a GPU"+where, labels...),
 	}
 }
 
 func (b *baselineDescs) describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.ttft, b.tpot, b.itl, b.latency, b.output, b.requests, b.hits} {
+	for _, d := range []*prometheus.Desc{
+		b.ttft, b.tpot, b.itl, b.latency, b.output, b.requests, b.hits, b.acceptance, b.perStep, b.memory,
+	} {
 		ch <- d
 	}
 }
@@ -102,4 +111,7 @@ func (e emitter) row(d *baselineDescs, name string, row api.BaselineRow, more ..
 	known(d.output, row.OutputTokensPerSecond)
 	known(d.requests, row.RequestsPerSecond)
 	known(d.hits, row.KVHitRatio)
+	known(d.acceptance, row.AcceptanceRate)
+	known(d.perStep, row.TokensPerStep)
+	known(d.memory, row.GPUMemoryBytes)
 }

@@ -24,6 +24,7 @@ type Gauges struct {
 	LostTurns              int64               // since the process began
 	Followup               *api.FollowupStatus // nil where no model asks the follow-ups
 	Sweep                  *api.SweepSummary   // that has the lane; nil: none
+	Drafting               api.SpeculativeUse  // over the last 60 s, as the engines report it
 
 	Baseline *api.Baseline     // the default one; nil: none
 	InForce  []api.BaselineRow // what it has at the concurrency in force, recorded or interpolated
@@ -82,6 +83,9 @@ var (
 	descInfo     = desc("loadgen_info", "Version, target, model, mode and speculation of the run.", "version", "target", "model", "mode", "speculation")
 	descSLO      = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
+	descAcceptance = desc("loadgen_acceptance_ratio", "Drafted tokens that the large model accepted over the last 60 s, by the engines' metrics. Absent where nothing is drafted.")
+	descPerStep    = desc("loadgen_tokens_per_step", "Tokens that a forward pass of the large model yielded over the last 60 s, by the engines' metrics; 1 without speculation. Absent where it is not reported.")
+
 	descSweep = desc("loadgen_sweep_running", "1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
 	descSpan  = desc("loadgen_sweep_span_running", "1 while a span of a sweep warms up, counts or is stored, with its mode in force, else absent. Span is its number, the same when it is repeated.", "id", "span", "mode", "speculation", "concurrency")
 )
@@ -91,6 +95,7 @@ var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheTold, descOutput, descLost, descFollowup,
 	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep, descSpan,
+	descAcceptance, descPerStep,
 }
 
 // Describe implements [prometheus.Collector].
@@ -179,6 +184,12 @@ func (e emitter) state(g *Gauges) {
 	e.gauge(descSettling, oneIf(g.Settling))
 	e.gauge(descStep, float64(g.Step))
 	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, string(g.Mode), string(g.Speculation))
+	if v := g.Drafting.AcceptanceRatio; v != nil {
+		e.gauge(descAcceptance, *v)
+	}
+	if v := g.Drafting.TokensPerStep; v != nil {
+		e.gauge(descPerStep, *v)
+	}
 	e.sweep(g.Sweep)
 }
 

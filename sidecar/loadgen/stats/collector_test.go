@@ -27,6 +27,7 @@ func row(mode api.Mode, concurrency int) api.BaselineRow {
 		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
 		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20, 25), TPOTDerived: api.Percentiles{P95: new(.05)},
 		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), KVHitRatio: new(.7),
+		AcceptanceRate: new(.6), TokensPerStep: new(2.5), GPUMemoryBytes: new(70e9),
 	}
 }
 
@@ -39,6 +40,7 @@ func fullGauges() Gauges {
 		InForce:   []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
 		Baseline:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
 		Sweep:     trial(api.SweepRunning, api.SpanCounting),
+		Drafting:  api.SpeculativeUse{AcceptanceRatio: new(.65), TokensPerStep: new(2.6)},
 	}
 }
 
@@ -144,7 +146,10 @@ func TestNames(t *testing.T) {
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode percentile speculation"
 	}
 	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE baseline concurrency mode percentile speculation"
-	for _, m := range []string{"output_tokens_per_second", "requests_per_second", "kv_hit_ratio"} {
+	want["loadgen_acceptance_ratio"], want["loadgen_tokens_per_step"] = "GAUGE", "GAUGE"
+	for _, m := range []string{
+		"output_tokens_per_second", "requests_per_second", "kv_hit_ratio", "acceptance_ratio", "tokens_per_step", "gpu_memory_bytes",
+	} {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode speculation"
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode speculation"
 	}

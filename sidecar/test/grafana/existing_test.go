@@ -309,9 +309,9 @@ func (e *existing) checkRules() {
 		UID  string
 		Data []struct{ DatasourceUID string }
 	}
-	wait.Eventually(e.t, "six rules are there", func() (any, bool) {
+	wait.Eventually(e.t, "seven rules are there", func() (any, bool) {
 		err := e.ask("GET", "/api/v1/provisioning/alert-rules", nil, &stored)
-		return fmt.Sprint(len(stored), err), err == nil && len(stored) == 6
+		return fmt.Sprint(len(stored), err), err == nil && len(stored) == 7
 	})
 	for _, r := range stored {
 		assert.Equal(e.t, theirs, r.Data[0].DatasourceUID, r.UID)
