@@ -846,7 +846,7 @@ type BaselineRow struct {
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
-	ErrorRatio            *float64    `json:"error_ratio,omitempty"` // failed / (ended well + failed)
+	ErrorRatio            *float64    `json:"error_ratio,omitempty"`      // failed / (ended well + failed)
 	AcceptanceRate        *float64    `json:"acceptance_rate,omitempty"`  // accepted / drafted tokens
 	TokensPerStep         *float64    `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
 	GPUMemoryBytes        *float64    `json:"gpu_memory_bytes,omitempty"` // in use on a GPU, mean

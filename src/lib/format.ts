@@ -25,6 +25,8 @@ export interface Format {
 export const MS: Format = { unit: 'ms', factor: 1000, decimals: (ms) => (ms < 100 ? 1 : 0) };
 /** Seconds with one decimal. */
 export const SECONDS: Format = { unit: 's', decimals: 1 };
+/** Bytes as GiB with one decimal. */
+export const GIB: Format = { unit: 'GiB', factor: 2 ** -30, decimals: 1 };
 /** A ratio from 0 to 1 as per cent with one decimal. */
 export const PERCENT: Format = { unit: '%', factor: 100, decimals: 1 };
 
@@ -56,7 +58,7 @@ export function percent(ratio: number | undefined, decimals = 1): string {
 
 /** Writes bytes as GiB. */
 export function gibibytes(bytes: number | undefined): string {
-  return written(bytes, { unit: 'GiB', factor: 2 ** -30, decimals: 1 });
+  return written(bytes, GIB);
 }
 
 /** Writes an improvement in per cent, worse below 0, with its sign; what its one decimal does not show has none. */

@@ -1,4 +1,4 @@
-import type { Mode, ModeState, Speculation, State } from '../client';
+import type { BaselineRow, Mode, ModeState, Speculation, State } from '../client';
 
 /** One phase of the demonstration's story: a routing mode with a kind of speculation. */
 export interface Phase {
@@ -20,6 +20,13 @@ export const PHASES: readonly Phase[] = [
   { id: '3a', mode: 'kv', speculation: 'draft', title: 'KV-aware with a draft model' },
   { id: '3b', mode: 'kv', speculation: 'eagle3', title: 'KV-aware with EAGLE-3' },
 ];
+
+/** Whether any tokens were drafted, as far as rows tell; one token per step says that none were. */
+export function hasDrafts(rows: BaselineRow[]): boolean {
+  return rows.some(
+    ({ acceptance_rate, tokens_per_step = 1 }) => acceptance_rate !== undefined || tokens_per_step !== 1
+  );
+}
 
 /** Whether a state is that of a phase. */
 export function isPhase({ mode, speculation }: Phase, state: ModeState): boolean {

@@ -300,6 +300,13 @@ describe('the model', () => {
     ]);
   });
 
+  it('has the figures of speculation where something was drafted', () => {
+    const keys = (change: Partial<BaselineRow>) => model([row(60, 'kv', change)]).metrics.map(({ key }) => key);
+    expect(keys({ acceptance_rate: 0.6, tokens_per_step: 2.5 })).toEqual(['acceptance', 'steps']);
+    expect(keys({ tokens_per_step: 1 })).toEqual([]);
+    expect(model([row(60, 'kv', {})]).missing).not.toContain('Acceptance rate');
+  });
+
   it('takes the newest of several measurements', () => {
     const { rows: found } = model([
       row(60, 'kv', { ttft: { p95: 0.3 }, measured: '2026-11-20T10:00:00Z' }),

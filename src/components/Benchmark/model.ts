@@ -2,6 +2,7 @@ import { scaleFrom, type CurveLine, type Point, type Scale, type Tick } from '..
 import type { Baseline, BaselineRow, Improvement, Mode, Settings, Slider, Speculation } from '../../client';
 import { digits, improvement, MS, PERCENT, SECONDS, type Format } from '../../lib/format';
 import { isDecided, verdictText } from '../../lib/outcome';
+import { hasDrafts } from '../../lib/phases';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One recorded value, or that there is none. */
@@ -75,6 +76,8 @@ interface MetricInfo extends Metric {
   more?: boolean;
   /** In a table alone: nothing live compares with it, and a curve of the same name stands beside it. */
   tableOnly?: boolean;
+  /** It stands only in a table where something was drafted, and is not missing elsewhere. */
+  speculative?: boolean;
 }
 
 /** The unit stands in the head. */
@@ -171,6 +174,26 @@ const metrics: MetricInfo[] = [
     format: percents,
     tableOnly: true,
   },
+  {
+    key: 'acceptance',
+    advantage: 'acceptance_rate',
+    name: 'Acceptance rate, %',
+    kind: 'rate',
+    value: (row) => row.acceptance_rate,
+    format: percents,
+    more: true,
+    speculative: true,
+  },
+  {
+    key: 'steps',
+    advantage: 'tokens_per_step',
+    name: 'Tokens per step',
+    kind: 'rate',
+    value: (row) => row.tokens_per_step,
+    format: { decimals: 2 },
+    more: true,
+    speculative: true,
+  },
 ];
 
 interface Input {
@@ -184,7 +207,9 @@ interface Input {
 
 /** Makes the table of one baseline: round-robin beside KV-aware routing at each level. */
 export function toBenchmark({ baseline, settings, concurrency, all }: Input): BenchmarkModel {
-  const isRecorded = ({ value }: MetricInfo) => baseline.rows.some((row) => value(row) !== undefined);
+  const drafted = hasDrafts(baseline.rows);
+  const isRecorded = ({ value, speculative }: MetricInfo) =>
+    (!speculative || drafted) && baseline.rows.some((row) => value(row) !== undefined);
   const shown = metrics.filter(isRecorded);
   const pairs = pairUp(baseline.rows);
   const whole = pairs.some(isWhole);
@@ -201,7 +226,9 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
     })),
     speculations: new Set(pairs.map((pair) => pair.speculation)).size > 1,
     all: pairs.length,
-    missing: metrics.filter((metric) => !metric.tableOnly && !isRecorded(metric)).map(({ name }) => name.split(',')[0]),
+    missing: metrics
+      .filter((metric) => !metric.tableOnly && !metric.speculative && !isRecorded(metric))
+      .map(({ name }) => name.split(',')[0]),
   };
 }
 

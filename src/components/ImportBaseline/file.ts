@@ -55,6 +55,9 @@ export function summary({ rows }: Baseline): string {
     ...has('output tokens/s', (row) => row.output_tokens_per_second),
     ...has('requests/s', (row) => row.requests_per_second),
     ...has('KV hit rate', (row) => row.kv_hit_ratio),
+    ...has('acceptance rate', (row) => row.acceptance_rate),
+    ...has('tokens per step', (row) => row.tokens_per_step),
+    ...has('memory of a GPU', (row) => row.gpu_memory_bytes),
   ];
   const span =
     levels.length > 1 ? `${levels.length} levels from ${levels[0]} to ${levels.at(-1)}` : `level ${levels[0]}`;

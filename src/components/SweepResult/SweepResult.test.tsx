@@ -2,13 +2,14 @@ import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type Sweep, type SweepSummary } from '../../client';
+import { ClientProvider, Problem, type BaselineRow, type Sweep, type SweepSummary } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { recorded, row, sweep, trial } from './fixtures';
 import { rangeOf } from './Looks';
+import { metricsOf } from './metrics';
 import { besideOf, chosenOf, curvesOf, spansText } from './model';
 import { SweepResult, type SweepPart } from './SweepResult';
 
@@ -245,6 +246,14 @@ describe('the curves', () => {
     expect(first).toHaveTextContent('recorded 446');
     await answered();
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('have a table with the figures of speculation where something was drafted', () => {
+    const keys = (change: Partial<BaselineRow>) =>
+      metricsOf([{ ...row(60, 'kv', 0.4), ...change }]).map(({ key }) => key);
+    const drafted = keys({ acceptance_rate: 0.6, tokens_per_step: 2.5 });
+    expect(drafted.slice(-2)).toEqual(['acceptance_rate', 'tokens_per_step']);
+    expect(keys({ tokens_per_step: 1, gpu_memory_bytes: 2 ** 36 })).toEqual(drafted.slice(0, -2));
   });
 
   it('have bands of the intervals, an objective, and nothing that is not beside them', () => {

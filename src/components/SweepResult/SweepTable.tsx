@@ -8,7 +8,7 @@ import { sloLevel } from '../../lib/slo';
 import { visuallyHidden } from '../../lib/styles';
 import { modeKey, modeText } from '../../lib/names';
 import { SLOMark } from '../Comparison';
-import { metrics, range, type Metric } from './metrics';
+import { metricsOf, range, type Metric } from './metrics';
 import { recordedFor } from './model';
 import { getTableStyles } from './table';
 import type { Recorded } from './useRecorded';
@@ -23,6 +23,7 @@ const CAPTION = 'Figures by concurrency and mode, with their 95 % intervals';
 /** The figures of each level and mode over all spans that count, beside the recorded ones of the same level. */
 export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
   const styles = useStyles2(getTableStyles);
+  const metrics = metricsOf(rows);
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
       <table className={styles.table}>

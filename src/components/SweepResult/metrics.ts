@@ -1,5 +1,6 @@
 import type { BaselineRow } from '../../client';
-import { digits, MS, number, PERCENT, written, type Format } from '../../lib/format';
+import { digits, GIB, MS, number, PERCENT, written, type Format } from '../../lib/format';
+import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: how it is called and read, with its 95 % interval where it has one. */
 export interface Metric {
@@ -14,6 +15,8 @@ export interface Metric {
   slo?: 'ttft' | 'tpot';
   /** Whether it has a chart. */
   drawn?: boolean;
+  /** Whether it stands only where something was drafted. */
+  speculative?: boolean;
 }
 
 const ms: Format = { ...MS, unit: undefined };
@@ -67,7 +70,42 @@ export const metrics: Metric[] = [
     slo: 'tpot',
     drawn: true,
   },
+  {
+    key: 'acceptance_rate',
+    name: 'Acceptance rate',
+    unit: '%',
+    format: { ...PERCENT, unit: undefined },
+    value: (row) => row.acceptance_rate,
+    interval: (row) => row.intervals?.acceptance_rate,
+    speculative: true,
+  },
+  {
+    key: 'tokens_per_step',
+    name: 'Tokens per step',
+    unit: 'tokens',
+    format: { decimals: 2 },
+    value: (row) => row.tokens_per_step,
+    interval: (row) => row.intervals?.tokens_per_step,
+    speculative: true,
+  },
+  {
+    key: 'gpu_memory_bytes',
+    name: 'Memory of a GPU',
+    unit: 'GiB',
+    format: { ...GIB, unit: undefined },
+    value: (row) => row.gpu_memory_bytes,
+    interval: (row) => row.intervals?.gpu_memory_bytes,
+    speculative: true,
+  },
 ];
+
+/** The metrics of a table of rows. */
+export function metricsOf(rows: BaselineRow[]): Metric[] {
+  const drafted = hasDrafts(rows);
+  return metrics.filter(
+    ({ speculative, value }) => !speculative || (drafted && rows.some((row) => value(row) !== undefined))
+  );
+}
 
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),

@@ -115,7 +115,26 @@ describe('the phases', () => {
     expect(row('2')).toHaveTextContent('not yet at 120 conversations');
     expect(row('3b')).toHaveTextContent('400 ms12.3 ms4,321here,');
     expect(row('3a')).toHaveTextContent('not offered by the mode driver');
+    expect(screen.queryByRole('columnheader', { name: 'Acceptance rate' })).not.toBeInTheDocument();
+    expect(screen.queryByRole('link', { name: 'Compare 3b with 3a' })).not.toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('set kinds of speculation side by side', async () => {
+    const both = measured(120);
+    const [eagle] = both.rows;
+    both.rows = [
+      { ...eagle, acceptance_rate: 0.78, tokens_per_step: 3.34, gpu_memory_bytes: 130 * 2 ** 30 },
+      { ...eagle, speculation: 'draft', acceptance_rate: 0.62, tokens_per_step: 4.1, gpu_memory_bytes: 132 * 2 ** 30 },
+    ];
+    await show(laneChange(3), [both]);
+    expect(row('3a')).toHaveTextContent('4,32162.0 %4.10132.0 GiBhere,');
+    expect(row('3b')).toHaveTextContent('4,32178.0 %3.34130.0 GiBhere,');
+    expect(row('2')).toHaveTextContent('————not yet');
+    expect(screen.getByRole('link', { name: 'Compare 3b with 3a' })).toHaveAttribute(
+      'href',
+      expect.stringMatching(/report\.html\?a=this\+target&a_mode=kv&a_speculation=draft&b=this\+target&b_mode=kv&b_sp/)
+    );
   });
 
   it('show nothing of another concurrency, nor a number once it is lost', async () => {

@@ -2,12 +2,21 @@ import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { LinkButton, useStyles2 } from '@grafana/ui';
 
-import { listBaselines, useClient, usePolled, type Baseline, type LaneSnapshot, type Live } from '../../client';
+import {
+  listBaselines,
+  reportAddress,
+  useClient,
+  usePolled,
+  type Baseline,
+  type LaneSnapshot,
+  type Live,
+  type ReportSide,
+} from '../../client';
 import { Section } from '../../components/Section';
-import { DASH, milliseconds, number, percent } from '../../lib/format';
-import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
+import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
+import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { simulationNote } from '../../lib/target';
 import { whyUnread } from '../../lib/unread';
 
@@ -27,6 +36,13 @@ export function Phases({ live }: { live: Live }) {
   const client = useClient();
   const { value: baselines } = usePolled(() => listBaselines(client), EVERY, 'baselines');
   const { lane } = live;
+  const rows = PHASES.map((phase) => measuredRow(baselines, phase, lane));
+  const known = rows.filter((row) => row !== undefined);
+  const [, , draft, eagle3] = PHASES;
+  const both = baselines?.find(
+    ({ kind, rows: all }) => kind === 'measured' && [draft, eagle3].every((p) => all.some((r) => isPhase(p, r)))
+  );
+  const extra = figures.filter(({ value }) => hasDrafts(known) && known.some((row) => value(row) !== undefined));
   return (
     <Section
       title="The phases: routing, then speculation"
@@ -41,16 +57,32 @@ export function Phases({ live }: { live: Live }) {
               <th scope="col">TTFT p95</th>
               <th scope="col">ITL p50</th>
               <th scope="col">Output tokens/s</th>
+              {extra.map(({ name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
               <th scope="col">Measured</th>
             </tr>
           </thead>
           <tbody>
-            {PHASES.map((phase) => (
-              <Row key={phase.id} phase={phase} lane={lane} row={measuredRow(baselines, phase, lane)} />
+            {PHASES.map((phase, i) => (
+              <Row key={phase.id} phase={phase} lane={lane} row={rows[i]} extra={extra} />
             ))}
           </tbody>
         </table>
       </div>
+      {both && (
+        <LinkButton
+          icon="file-alt"
+          variant="secondary"
+          href={reportAddress(client, side(both, draft), side(both, eagle3), 'html')}
+          target="_blank"
+          rel="noreferrer"
+        >
+          Compare 3b with 3a
+        </LinkButton>
+      )}
       <p>{now(lane)}</p>
       <p className={styles.note}>
         The recorded runs match none of the phases: whether they used speculation is not recorded. {simulated(lane)}
@@ -61,13 +93,32 @@ export function Phases({ live }: { live: Live }) {
 
 type MeasuredRow = Baseline['rows'][number];
 
+/** What a baseline has in a phase, as a side of a report. */
+function side({ name: baseline }: Baseline, { mode, speculation }: Phase): ReportSide {
+  return { baseline, mode, speculation };
+}
+
+/** What speculation adds to a row; a column of the table where a row has it. */
+interface Figure {
+  name: string;
+  value(row: MeasuredRow): number | undefined;
+  write(value: number | undefined): string;
+}
+
+const figures: Figure[] = [
+  { name: 'Acceptance rate', value: (row) => row.acceptance_rate, write: (value) => percent(value) },
+  { name: 'Tokens per step', value: (row) => row.tokens_per_step, write: (value) => number(value, 2) },
+  { name: 'Memory of a GPU', value: (row) => row.gpu_memory_bytes, write: gibibytes },
+];
+
 interface RowProps {
   phase: Phase;
   lane: LaneSnapshot | undefined;
   row: MeasuredRow | undefined;
+  extra: Figure[];
 }
 
-function Row({ phase, lane, row }: RowProps) {
+function Row({ phase, lane, row, extra }: RowProps) {
   const styles = useStyles2(getStyles);
   const isNow = lane !== undefined && isPhase(phase, lane.state);
   return (
@@ -80,6 +131,9 @@ function Row({ phase, lane, row }: RowProps) {
       <td>{milliseconds(row?.ttft.p95)}</td>
       <td>{milliseconds(row?.itl.p50)}</td>
       <td>{number(row?.output_tokens_per_second)}</td>
+      {extra.map(({ name, value, write }) => (
+        <td key={name}>{write(row && value(row))}</td>
+      ))}
       <td>{whence(phase, lane, row)}</td>
     </tr>
   );

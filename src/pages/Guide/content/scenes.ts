@@ -57,7 +57,7 @@ export const scenes: Scene[] = [
       'Phase 1: round-robin, no speculation. Let it settle, and note TTFT and ITL.',
       'Phase 2: KV-aware, still no speculation. Watch TTFT of later turns; ITL hardly changes.',
       'Phase 3a: a draft model guesses the next tokens. Watch ITL fall, and the acceptance rate appear.',
-      'Phase 3b: EAGLE-3 guesses from the large model’s own hidden states. Compare its acceptance rate and ITL with 3a.',
+      'Phase 3b: EAGLE-3 guesses from the large model’s own hidden states. Compare its acceptance rate, ITL and memory with 3a: the page “Dynamo features” has both side by side.',
       `In Grafana, “${DETAILED}” shows a line for each phase that was recorded or measured here.`,
     ],
     fair: [

@@ -134,7 +134,7 @@ export const screens: Screen[] = [
       { name: 'Cards', text: 'Dynamo’s features, each marked as in use here, not in use here or unknown.' },
       {
         name: 'Phases',
-        text: 'The four phases with what was measured here at the current concurrency.',
+        text: 'The four phases with what was measured here at the current concurrency, and a report that sets the two kinds of speculation side by side.',
       },
     ],
   },
