@@ -153,7 +153,7 @@ func (r *Report) crossing() []section {
 		}
 	}
 	known := slices.DeleteFunc(slices.Clone(clusterColumns), func(c clusterColumn) bool {
-		return c.name == "" || !r.has(c)
+		return c.name == "" || !r.hasFigure(c)
 	})
 	crossed := len(s.Text) > 0
 	switch {
@@ -176,8 +176,8 @@ func (r *Report) crossing() []section {
 	return []section{s}
 }
 
-// has says whether any row of the report has a figure.
-func (r *Report) has(c clusterColumn) bool {
+// hasFigure says whether any row of the report has a figure of the cluster.
+func (r *Report) hasFigure(c clusterColumn) bool {
 	return slices.ContainsFunc(r.Sides, func(s Side) bool {
 		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
 	})
