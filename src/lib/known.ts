@@ -18,7 +18,7 @@ export interface Known {
   time: string;
 }
 
-/** What was last known of a lane: its limits and choices outlive a loss, its figures do not. */
+/** What was last known of a lane: its limits and choices outlive a loss, its figures on the stage alone, dimmed. */
 export function lastKnown({ state }: Live, name: string): Known | undefined {
   const snapshot = lastSnapshot(state);
   const lane = snapshot?.lanes.find((l) => l.name === name);

@@ -10,6 +10,25 @@ export const SIZES = [
   [3840, 2160],
 ];
 
+/** The texts in the part of the page that a selector names whose letters are smaller than so many pixels, were it 1080 high. */
+export function smallTexts(page, selector, least) {
+  return page.evaluate(
+    ([selector, least]) => {
+      const root = document.querySelector(selector) ?? document.body;
+      const elements = [...root.querySelectorAll('*')].filter((element) => {
+        const { width, height } = element.getBoundingClientRect();
+        const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+        return hasText && width > 1 && height > 1; // else it is for screen readers
+      });
+      const size = (element) => (parseFloat(getComputedStyle(element).fontSize) * 1080) / window.innerHeight;
+      return elements
+        .filter((element) => size(element) < least - 0.01)
+        .map((element) => `${size(element).toFixed(1)} px: ${element.textContent.trim().slice(0, 60)}`);
+    },
+    [selector, least]
+  );
+}
+
 /**
  * What of the part of the page that a selector names is cut off, overlaps or cannot be
  * reached, each in a sentence: text that a box without a scroll bar hides, unless it ends in

@@ -16,10 +16,12 @@ interface StatusProps {
   live: Live;
   /** The lane's name, which is shown where there are two. */
   lane: string;
+  /** Leaves out that name, where something else says which lane it is. */
+  unnamed?: boolean;
 }
 
 /** What the workload is doing, in a line: it speaks up when that changes. */
-export function Status({ live, lane }: StatusProps) {
+export function Status({ live, lane, unnamed }: StatusProps) {
   const styles = useStyles2(getStyles);
   const { tone, label, detail } = describeLive(live, lane);
   const lanes = live.state.status === 'live' ? live.state.snapshot.lanes.length : 0;
@@ -30,7 +32,7 @@ export function Status({ live, lane }: StatusProps) {
         {label}
       </span>
       {detail && <span>{detail}</span>}
-      {lanes > 1 && <span className={styles.lane}>Lane {lane}</span>}
+      {lanes > 1 && !unnamed && <span className={styles.lane}>Lane {lane}</span>}
       {live.state.status === 'live' && live.state.snapshot.replay && <Recorded replay={live.state.snapshot.replay} />}
     </div>
   );

@@ -19,7 +19,10 @@ interface CoursesProps {
   names: Record<SideKey, string>;
   /** Whether what was heard last is the present moment. */
   isLive: boolean;
-  twin: Twin | undefined;
+  /** Whose caution stands beside the legend. */
+  twin?: Twin;
+  /** Without a legend, where one stands above it. */
+  bare?: boolean;
 }
 
 const courses: Array<[value: Value, name: string]> = [
@@ -30,17 +33,19 @@ const courses: Array<[value: Value, name: string]> = [
 /** The last ten minutes of both sides, each value in one graph. */
 export function Courses(props: CoursesProps) {
   const styles = useStyles2(getStyles);
-  const { known, names, twin } = props;
+  const { known, names, twin, bare } = props;
   return (
     <div className={styles.all}>
-      <div className={styles.legend}>
-        {SIDES.map((key) => (
-          <span key={key}>
-            <CurveSign tone={known[key].lane.state.mode} look={LOOKS[key]} /> {names[key]}
-          </span>
-        ))}
-        <CautionMark twin={twin} />
-      </div>
+      {!bare && (
+        <div className={styles.legend}>
+          {SIDES.map((key) => (
+            <span key={key}>
+              <CurveSign tone={known[key].lane.state.mode} look={LOOKS[key]} /> {names[key]}
+            </span>
+          ))}
+          <CautionMark twin={twin} />
+        </div>
+      )}
       <div className={styles.row}>
         {courses.map(([value, name]) => (
           <Course key={value} value={value} name={name} {...props} />
@@ -94,7 +99,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     minWidth: 0,
     margin: 0,
     '& figcaption': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightMedium },
-    '& small': { fontWeight: 'normal', color: theme.colors.text.secondary },
+    '& small': { fontSize: '0.9em', fontWeight: 'normal', color: theme.colors.text.secondary },
   }),
-  curve: css({ flex: '1 1 0', minHeight: '14em', fontSize: '1.2em', padding: '1.6em 6em 1.9em 5.4em' }),
+  curve: css({ flex: '1 1 0', minHeight: 'var(--least, 14em)', fontSize: '1.3em', padding: '1.6em 6em 1.9em 5.4em' }),
 });

@@ -16,7 +16,7 @@ interface ShowcaseViewProps {
   known: Record<SideKey, Known>;
   twin: Twin;
   showcase: Showcase;
-  /** Without the table, where there is room for the text alone. */
+  /** For a crowd: without the table, and without the names and the caution, which stand above it. */
   bare?: boolean;
 }
 
@@ -33,7 +33,8 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
       </div>
       <blockquote className={styles.question}>{showcase.question}</blockquote>
       <div className={styles.leader} aria-live="polite">
-        {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)} <CautionMark twin={twin} />
+        {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)}{' '}
+        {!bare && <CautionMark twin={twin} />}
       </div>
       <div className={cx(styles.sides, bare && styles.fill)}>
         {SIDES.map((key) => (
@@ -43,6 +44,7 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
             side={showcase[key]}
             worker={nameOf(showcase[key].worker, known[key].lane.cluster.workers)}
             running={showcase.state === 'running'}
+            bare={bare}
           />
         ))}
       </div>
@@ -57,9 +59,10 @@ interface AnswerProps {
   /** Who answers, where that is told. */
   worker?: string;
   running: boolean;
+  bare?: boolean;
 }
 
-function Answer({ name, side, worker, running }: AnswerProps) {
+function Answer({ name, side, worker, running, bare }: AnswerProps) {
   const styles = useStyles2(getStyles);
   const { text, ttft, latency, prompt_tokens, cached_tokens } = side;
   const end = useRef<HTMLDivElement>(null);
@@ -70,7 +73,7 @@ function Answer({ name, side, worker, running }: AnswerProps) {
   }, [text]);
   return (
     <section className={styles.answer} aria-label={`Answer of ${name}`}>
-      <h3>{name}</h3>
+      {!bare && <h3>{name}</h3>}
       <div className={styles.facts}>
         <span>{running || side.done || side.error ? stateOf(side) : 'Ended'}</span>
         <span>
@@ -164,7 +167,11 @@ const getStyles = (theme: GrafanaTheme2) => ({
     columnGap: '0.8em',
     minHeight: 0,
   }),
-  fill: css({ gridTemplateRows: 'auto auto minmax(18em, 1fr)' }),
+  fill: css({
+    gridTemplateRows: 'auto minmax(7em, 1fr)',
+    '@media (max-width: 600px)': { gridTemplateRows: 'auto minmax(18em, 1fr)' },
+    '& > section': { gridRow: 'span 2' },
+  }),
   // Both texts begin at the same height, however many lines the facts take.
   answer: css({
     display: 'grid',

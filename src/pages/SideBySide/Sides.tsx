@@ -1,20 +1,19 @@
 import React from 'react';
-import { css, cx } from '@emotion/css';
+import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { LaneSnapshot, Live, Settings, Twin } from '../../client';
-import { SLOMark } from '../../components/Comparison';
+import type { Live, Twin } from '../../client';
+import { CurveSign } from '../../components/Curve';
 import { Imitation, Status } from '../../components/Status';
 import { CautionMark, SIDES, type SideKey } from '../../components/Twin';
-import { DASH, milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
+import { DASH } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeText } from '../../lib/names';
-import { sloLevel, type SLOLevel } from '../../lib/slo';
-import { verdicts } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
-import { CurveSign } from '../../components/Curve';
+import { FIGURES, figureOf } from '../Stage/figures';
+import { LargeValue } from '../Stage/LargeValue';
 import { LOOKS } from './curves';
 
 interface SidesProps {
@@ -56,11 +55,11 @@ function Side({ look, known, live, twin }: SideProps) {
         <Imitation lane={known.lane} />
       </div>
       <dl className={styles.figures}>
-        {toFigures(live.lane, known.settings).map((figure) => (
+        {FIGURES.map((of) => figureOf(of, live.lane && known)).map((figure) => (
           <div key={figure.name}>
             <dt>{figure.name}</dt>
-            <dd className={cx(figure.slo && styles[figure.slo])} data-testid={`${name} ${figure.name}`}>
-              {figure.text} {figure.slo && <SLOMark level={figure.slo} />}
+            <dd>
+              <LargeValue figure={figure} isLive testId={`${name} ${figure.name}`} />
             </dd>
             {figure.text !== DASH && (
               <dd className={styles.caution}>
@@ -70,33 +69,12 @@ function Side({ look, known, live, twin }: SideProps) {
           </div>
         ))}
       </dl>
-      <Bars cluster={live.lane?.cluster} label={`Workers of ${name}`} />
+      <Bars cluster={live.lane?.cluster} isLive={live.lane !== undefined} label={`Workers of ${name}`} />
     </section>
   );
 }
 
-/** One of the large figures. */
-interface SideFigure {
-  name: string;
-  /** With its unit; a dash where nothing is live. */
-  text: string;
-  slo?: SLOLevel;
-}
-
-/** The figures of a side, over the last 60 s. Only a workload that runs has any. */
-export function toFigures(lane: LaneSnapshot | undefined, { slo }: Settings): SideFigure[] {
-  const running = lane?.state.running ? lane : undefined;
-  const ttft = running?.window.metrics.ttft;
-  return [
-    { name: 'TTFT p50', text: milliseconds(ttft?.p50) },
-    { name: 'TTFT p95', text: milliseconds(ttft?.p95), slo: sloLevel(ttft?.p95, slo.ttft, ttft?.p95_error) },
-    { name: 'Output tokens/s', text: number(running?.window.output_tokens_per_second) },
-    { name: 'KV hit rate', text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio) },
-  ];
-}
-
 const getStyles = (theme: GrafanaTheme2) => {
-  const { met, near, missed } = verdicts(theme);
   const { text, background } = theme.colors;
   return {
     sides: css({
@@ -161,8 +139,5 @@ const getStyles = (theme: GrafanaTheme2) => {
       '@media (max-width: 600px)': { '& dd': { fontSize: '2.4em' } },
     }),
     caution: css({ '&&': { fontSize: '1.3em', whiteSpace: 'normal' } }),
-    met: css(met),
-    near: css(near),
-    missed: css(missed),
   };
 };

@@ -1,5 +1,5 @@
 import React from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
@@ -12,8 +12,10 @@ import { silence, whyUnread } from '../../lib/unread';
 import { toBars } from './model';
 
 interface BarsProps {
-  /** Undefined while the load generator is unreachable: then nothing live is shown. */
+  /** Undefined until it is known. */
   cluster?: Cluster;
+  /** Whether it is of the present moment; earlier figures are dimmed. */
+  isLive: boolean;
   /** What those hear who do not see it, where there are several. */
   label?: string;
 }
@@ -22,12 +24,12 @@ interface BarsProps {
 const LETTERS = 20;
 
 /** The requests in flight at each worker, as bars. */
-export function Bars({ cluster, label = 'Workers' }: BarsProps) {
+export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
   const styles = useStyles2(getStyles);
   const { bars, more } = cluster ? toBars(cluster) : { bars: [], more: 0 };
   const why = cluster ? (unavailable(cluster) ?? (bars.length === 0 ? 'No worker has reported yet' : undefined)) : DASH;
   return (
-    <section className={styles.part} aria-label={label}>
+    <section className={cx(styles.part, !isLive && styles.past)} aria-label={label}>
       <h2>
         Requests in flight per worker
         {more > 0 && !why && (
@@ -52,22 +54,32 @@ export function Bars({ cluster, label = 'Workers' }: BarsProps) {
   );
 }
 
-/** TTFT p50 of each turn number as bars; nothing while no turn has ended in the last 60 s. */
-export function TurnBars({ lane }: { lane?: LaneSnapshot }) {
+interface TurnBarsProps {
+  lane?: LaneSnapshot;
+  /** Whether it is of the present moment; earlier figures are dimmed. */
+  isLive: boolean;
+}
+
+/** TTFT p50 of each turn number as bars. */
+export function TurnBars({ lane, isLive }: TurnBarsProps) {
   const styles = useStyles2(getStyles);
   const rows = lane?.state.running ? lane.ttft_by_turn : [];
   const most = Math.max(...rows.map(({ p50 }) => p50 ?? 0));
-  return rows.length === 0 ? null : (
-    <section className={styles.part} aria-label="TTFT by turn">
-      <h2>TTFT by turn, p50 of the last 60 s</h2>
-      <BarList
-        least="8em"
-        bars={rows.map(({ turn, p50 = 0 }) => ({
-          name: turn,
-          share: most > 0 ? p50 / most : 0,
-          text: milliseconds(p50 || undefined, 0),
-        }))}
-      />
+  return (
+    <section className={cx(styles.part, !isLive && styles.past)} aria-label="TTFT by turn">
+      <h2>TTFT by turn, p50, last 60 s</h2>
+      {rows.length === 0 ? (
+        <div>{DASH}</div>
+      ) : (
+        <BarList
+          least="9em"
+          bars={rows.map(({ turn, p50 = 0 }) => ({
+            name: turn,
+            share: most > 0 ? p50 / most : 0,
+            text: milliseconds(p50 || undefined, 0),
+          }))}
+        />
+      )}
     </section>
   );
 }
@@ -100,7 +112,9 @@ function BarList({ bars, least }: BarListProps) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   part: css({
-    padding: '0.8em 1.4em',
+    flex: '1 1 40em',
+    minWidth: 0,
+    padding: '0.6em 1.4em',
     borderRadius: '0.5em',
     background: theme.colors.background.primary,
     fontVariantNumeric: 'tabular-nums',
@@ -108,6 +122,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& h2 small': { fontSize: '1em' },
     '& > div': { fontSize: '1.7em' },
   }),
+  past: css({ color: theme.colors.text.secondary, '& li > span > span': { background: theme.colors.border.strong } }),
   bars: css({
     display: 'grid',
     gap: '0 1.6em',

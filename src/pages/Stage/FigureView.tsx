@@ -1,19 +1,26 @@
 import React from 'react';
-import { css, cx } from '@emotion/css';
+import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { HistoryPoint } from '../../client';
-import { SLOMark } from '../../components/Comparison';
 import { Curve, scaleFrom, type Scale, type Tick } from '../../components/Curve';
-import { DASH, milliseconds, number } from '../../lib/format';
+import { milliseconds, number } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
+import type { Figure } from './figures';
 import { changesOf, highest, linesOf, SPAN, type Value } from './history';
-import { clock, type Figure, type Reference } from './model';
+import { LargeValue } from './LargeValue';
+import { clock } from './model';
+import type { Reference } from './references';
 
 interface FigureViewProps {
   figure: Figure;
+  /** What the name stands for. */
+  meaning: string;
+  /** Which curve belongs to it. */
+  value: Value;
+  references: Reference[];
   points: HistoryPoint[];
   /** The load generator's clock when it was last heard of, in milliseconds since 1970; undefined until it is known. */
   now?: number;
@@ -23,25 +30,17 @@ interface FigureViewProps {
   slo?: number;
 }
 
-/** One large figure, what it is compared with, and its last ten minutes. */
-export function FigureView({ figure, points, now, isLive, slo }: FigureViewProps) {
+/** One large figure over the last 60 s, what is recorded of it, and its last ten minutes: the curve ends at the figure. */
+export function FigureView(props: FigureViewProps) {
   const styles = useStyles2(getStyles);
-  const { name, text, unit, tag, slo: level, references } = figure;
+  const { figure, meaning, references, now, isLive } = props;
+  const { name } = figure;
   return (
     <section className={styles.part} aria-label={name}>
       <h2>
-        {name} <small>this step; curve: last 60 s</small>
+        {name} <small>{meaning}, figure and curve over 60 s</small>
       </h2>
-      <div className={styles.figure}>
-        <div
-          className={cx(styles.value, level && styles[level], (text === DASH || tag === 'settling') && styles.absent)}
-          data-testid={name}
-        >
-          {text}
-          {unit && text !== DASH && <small> {unit}</small>} {level && <SLOMark level={level} />}
-        </div>
-        {tag && <div className={styles.tag}>{tag}</div>}
-      </div>
+      <LargeValue figure={figure} isLive={isLive} testId={name} className={styles.value} />
       <ul className={styles.references} aria-label={`${name} of the baseline`}>
         {references.map((reference) => (
           <ReferenceLine key={reference.of} reference={reference} />
@@ -49,24 +48,19 @@ export function FigureView({ figure, points, now, isLive, slo }: FigureViewProps
       </ul>
       {now !== undefined && (
         <div className={styles.curve}>
-          <Course figure={figure} points={points} now={now} isLive={isLive} slo={slo} />
+          <Course {...props} now={now} />
         </div>
       )}
     </section>
   );
 }
 
-function ReferenceLine({ reference: { of, text, word, difference } }: { reference: Reference }) {
+function ReferenceLine({ reference: { of, text, difference } }: { reference: Reference }) {
   const styles = useStyles2(getStyles);
   return (
     <li>
-      <span className={styles.of}>
-        {of} {word}
-      </span>
-      <span>{text}</span>
-      <b className={difference && styles[difference.kind]}>
-        {difference?.text} {difference?.verdict}
-      </b>
+      <span className={styles.of}>{of}</span> <span>{text}</span>{' '}
+      <b className={difference && styles[difference.kind]}>{difference?.text}</b>
     </li>
   );
 }
@@ -77,7 +71,7 @@ export const writers: Record<Value, (value: number) => string> = {
   output_tokens_per_second: (value) => number(value),
 };
 
-function Course({ figure: { name, value }, points, now, isLive, slo }: FigureViewProps & { now: number }) {
+function Course({ figure: { name }, value, points, now, isLive, slo }: FigureViewProps & { now: number }) {
   const write = writers[value];
   const limit = slo === undefined ? undefined : { at: slo, text: `SLO ${write(slo)}` };
   const top = highest(points, value);
@@ -122,7 +116,7 @@ export function timeScale(now: number, first: number | undefined, isLive: boolea
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { met, near, missed, better, worse, same } = verdicts(theme);
+  const { better, worse, same } = verdicts(theme);
   const { text, background } = theme.colors;
   return {
     part: css({
@@ -131,44 +125,33 @@ const getStyles = (theme: GrafanaTheme2) => {
       flex: '1 1 34em',
       minWidth: 0,
       minHeight: 0,
-      padding: '1em 1.4em 0.8em',
+      padding: '0.6em 1.4em',
       borderRadius: '0.5em',
       background: background.primary,
       fontVariantNumeric: 'tabular-nums',
-      '& h2': { fontSize: '1.7em', lineHeight: 1.2, margin: 0, color: text.secondary },
-      '& h2 small': { fontSize: '0.55em', fontWeight: 'normal' },
+      '& h2': { fontSize: '2em', lineHeight: 1.2, margin: 0 },
+      '& h2 small': { fontSize: '0.75em', fontWeight: 'normal', color: text.secondary },
     }),
-    figure: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1em' }),
-    value: css({
-      fontSize: '8.5em',
-      lineHeight: 1.05,
-      fontWeight: theme.typography.fontWeightBold,
-      whiteSpace: 'nowrap',
-      '& small': { fontSize: '0.45em' },
-      '@media (max-width: 600px)': { fontSize: '4.5em' },
-    }),
-    absent: css({ '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } }),
-    tag: css({ fontSize: '1.7em', fontStyle: 'italic', color: text.secondary }),
+    value: css({ fontSize: '7.5em', '@media (max-width: 600px)': { fontSize: '4.5em' } }),
     references: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(15em, 100%), 1fr))',
+      gap: '0 1.5em',
       listStyle: 'none',
       margin: 0,
       padding: 0,
-      fontSize: '1.7em',
+      fontSize: '1.35em',
       lineHeight: 1.3,
       minHeight: '2.6em',
-      '& li': { display: 'flex', flexWrap: 'wrap', gap: '0 0.7em' },
-      '& b': { fontWeight: theme.typography.fontWeightMedium },
+      '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
     }),
     of: css({ color: text.secondary }),
     curve: css({
       flex: '1 1 0',
-      minHeight: '9em',
-      fontSize: '1.25em',
+      minHeight: '7.5em',
+      fontSize: '1.3em',
       padding: '1.6em 6em 1.7em 4.6em',
     }),
-    met: css(met),
-    near: css(near),
-    missed: css(missed),
     better: css(better),
     worse: css(worse),
     same: css(same),

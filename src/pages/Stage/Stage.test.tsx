@@ -9,9 +9,9 @@ import {
   admin,
   clientError,
   column,
-  comparison,
   FakeClient,
   improved,
+  laneSnapshot,
   sweepSummary,
   viewer,
   type LaneChange,
@@ -66,24 +66,34 @@ const press = (keys: string) => userEvent.keyboard(keys);
 const written = ({ client }: { client: FakeClient }) => client.writes.mock.calls;
 const notices = () => screen.getByRole('alert').textContent;
 
+/** Three workers, and what was measured over the last 60 s. */
+const measured = (p95?: number, change: LaneChange = {}): LaneChange => {
+  const { window } = laneSnapshot();
+  const ttft = { p95, n: 100 };
+  return laneChange(3, { window: { ...window, metrics: { ...window.metrics, ttft } }, ...change });
+};
+
 describe('what the crowd sees', () => {
-  it('is mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
-    const { client, container } = await show(laneChange(3));
-    expect(screen.queryByText(/TTFT by turn/)).not.toBeInTheDocument();
+  it('is the difference, mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
+    const { client, container } = await show(measured(0.5438));
+    expect(part('Difference')).toHaveTextContent(
+      /^KV-aware: first token 25 % sooner than round-robin \(recorded\) ?95 % interval: 13 to 38 % sooner/
+    );
+    expect(part('TTFT by turn')).toHaveTextContent(/—$/);
     const ttft_by_turn = [
       { turn: '1', n: 9, p50: 0.612 },
       { turn: '6+', n: 9 },
     ];
-    act(() => client.show({ ...laneChange(3), ttft_by_turn }));
+    act(() => client.show(measured(0.5438, { ttft_by_turn })));
     expect(part('TTFT by turn')).toHaveTextContent(/1612 ms6\+—$/);
-    expect(head()).toMatch(/^KV-aware 120 concurrent conversationsRunning/);
+    expect(head()).toMatch(/^KV-aware120 concurrent conversationsRunning/);
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([
-      'RR recorded725.1 ms−181 ms (−25.0 %) better',
-      'KV recorded725.1 ms−181 ms (−25.0 %) better',
+      'Round-robin, recorded 725 ms 25 % sooner',
+      'KV-aware, recorded 725 ms 25 % sooner',
     ]);
     expect(figure('Output tokens/s')).toMatch(/^3,168/);
-    expect(references('Output tokens/s')[0]).toBe('RR recorded2,817+351 (+12.5 %) better');
+    expect(references('Output tokens/s')[0]).toBe('Round-robin, recorded 2,817 13 % more');
     expect(
       within(part('Workers'))
         .getAllByRole('listitem')
@@ -95,27 +105,33 @@ describe('what the crowd sees', () => {
   it('is not certain where an interval says so, and the busiest workers where there are many', async () => {
     const same = { ...column().output_tokens_per_second, improvement: improved(3, false) };
     await show(laneChange(12, { baseline: { columns: [column({ output_tokens_per_second: same })] } }));
-    expect(references('Output tokens/s')).toEqual(['RR recorded2,817+351 (+3.0 %) not certain']);
+    expect(references('Output tokens/s')).toEqual(['Round-robin, recorded 2,817 3.0 % more, not certain']);
     const names = within(part('Workers')).getAllByRole('listitem');
     expect(names.map(({ textContent }) => textContent).slice(0, 2)).toEqual(['worker-1121', 'worker-1020']);
     expect(part('Workers')).toHaveTextContent('the busiest 8; 4 more not shown');
   });
 
-  it('is no figure while stopped, nor while the load generator is unreachable', async () => {
+  it('is no figure while stopped, and none that is judged while settling', async () => {
     const { client } = await show({ state: { running: false, phase: 'stopped' } });
     expect([figure('TTFT p95'), figure('Output tokens/s')].map((text) => text?.trim())).toEqual(['—', '—']);
     expect(part('TTFT p95')).toHaveTextContent('stopped');
-    act(() => client.show(laneChange(3)));
-    expect(figure('TTFT p95')).toMatch(/^544 ms/);
+    act(() => client.show(measured(0.253, { state: { settling: true } })));
+    expect(figure('TTFT p95')?.trim()).toBe('253 ms');
+    expect(part('TTFT p95')).toHaveTextContent('settling');
+  });
+
+  it('is the last figures with their age while the load generator is unreachable', async () => {
+    const { client } = await show(measured(0.5438));
     act(() => client.lose('connection refused'));
-    expect(head()).toMatch(/^— — concurrent conversationsLoad generator lost/);
-    expect(figure('TTFT p95')?.trim()).toBe('—');
-    expect(part('Workers')).not.toHaveTextContent(/\d/);
+    expect(head()).toMatch(/^KV-aware120 concurrent conversationsLoad generator lost/);
+    expect(figure('TTFT p95')?.trim()).toBe('544 ms');
+    expect(part('Workers')).toHaveTextContent('worker-010');
     expect(notices()).toMatch(/^No data from the load generator since .* connection refused$/);
+    expect(screen.getByRole('timer')).toHaveTextContent('The last figures are 0 s old.');
   });
 
   it('says it where an objective is missed, and where figures are spoilt', async () => {
-    const { client } = await show({ baseline: { live: { ...comparison().live, ttft: { p95: 0.7, n: 100 } } } });
+    const { client } = await show(measured(0.7));
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
     const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
@@ -282,7 +298,7 @@ it('has its controls for a thumb, with the same confirmation', async () => {
 
 describe('two routers', () => {
   it('are a further view, by a key, that the address keeps', async () => {
-    const { client } = await show(laneChange(3));
+    const { client, container } = await show(laneChange(3));
     await press('t');
     expect(part('TTFT p95')).toBeInTheDocument(); // with one lane there is no such key
     client.reads.mockImplementation(async (path) => (path === '/twin' ? twin() : { points: kept }));
@@ -292,6 +308,11 @@ describe('two routers', () => {
     expect(part('Lane main')).toHaveTextContent(/^KV-aware/);
     expect(part('Lane twin')).toHaveTextContent(/^Round-robin/);
     expect(screen.queryByRole('region', { name: 'TTFT p95' })).not.toBeInTheDocument();
+    expect(head()).toMatch(/^KV-aware and Round-robin/);
+    expect(figure('twin TTFT p95')).toMatch(/^700 ms ✕/);
+    const { textContent } = container;
+    expect(textContent).not.toMatch(/https?:|lane|twin/i);
+    expect(textContent?.match(/not been shown to be equal/g)).toHaveLength(1);
     client.writes.mockResolvedValue(twin({ showcase: showcase() }));
     await press('c');
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/twin/showcase', {});

@@ -6,23 +6,30 @@ import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Live } from '../../client';
 import { FullScreenButton } from '../../components/Present';
+import { span } from '../../lib/format';
 import { modeText } from '../../lib/names';
 import { useKeys } from '../../lib/useKeys';
+import { useNow } from '../../lib/useNow';
 import { hasTwin, LANE } from '../lane';
 import StageBoth from '../SideBySide/StageBoth';
 import { useChoice } from '../useChoice';
 import { Bars, TurnBars } from './Bars';
+import { figureOf, type FigureName } from './figures';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
+import { headlineOf } from './headline';
+import { HeadlineView } from './HeadlineView';
+import type { Value } from './history';
 import { keysOf } from './keys';
-import { knownOf, toFigures, troubles } from './model';
+import { knownOf, titleOf, troubles } from './model';
 import { PhoneControls } from './PhoneControls';
+import { referencesOf } from './references';
 import { useHistory } from './useHistory';
 import { useLeave } from './useLeave';
 import { useOperate, type Operate } from './useOperate';
 
 /**
- * One screen for a crowd: what runs, two large figures beside the baseline's with their
+ * One screen for a crowd: what runs, how it stands to the baseline in one sentence, two large figures with their
  * last ten minutes, TTFT by turn, and the workers; where two routers serve the same conversations, a
  * further view shows both. It is operated by keys; on a phone, by thumb.
  */
@@ -52,8 +59,9 @@ export default function Stage() {
   });
   return (
     <div className={styles.stage}>
-      {!both && <Head live={live} concurrency={operate.concurrency} />}
+      <Head live={live} title={titleOf(live, both)} concurrency={operate.concurrency} />
       <Trouble words={[...troubles(live), operate.notice]} />
+      {live.state.status === 'lost' && live.state.last && <Age since={live.state.since} />}
       {both ? <StageBoth /> : <OneRouter live={live} />}
       <PhoneControls live={live} operate={operate} />
       <div className={styles.tools}>
@@ -80,29 +88,51 @@ export default function Stage() {
 /** What the address calls the view of both routers. */
 const BOTH = 'both';
 
-/** Two large figures with their last ten minutes, TTFT by turn, and the workers. */
+/** The difference, two large figures with their last ten minutes, TTFT by turn, and the workers. */
 function OneRouter({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   const points = useHistory(live);
   const known = knownOf(live);
-  const now = known && Date.parse(known.time);
+  const isLive = live.lane !== undefined;
   return (
     <>
+      <HeadlineView headline={headlineOf(known)} isLive={isLive} />
       <div className={styles.figures}>
-        {toFigures(known, live.lane !== undefined).map((figure) => (
+        {figures.map(({ name, meaning, value }) => (
           <FigureView
-            key={figure.name}
-            figure={figure}
+            key={name}
+            figure={figureOf(name, known)}
+            meaning={meaning}
+            value={value}
+            references={known ? referencesOf(known.lane, value) : []}
             points={points}
-            now={now}
-            isLive={live.lane !== undefined}
-            slo={figure.value === 'ttft_p95' ? known?.settings.slo.ttft : undefined}
+            now={known && Date.parse(known.time)}
+            isLive={isLive}
+            slo={value === 'ttft_p95' ? known?.settings.slo.ttft : undefined}
           />
         ))}
       </div>
-      <TurnBars lane={live.lane} />
-      <Bars cluster={live.lane?.cluster} />
+      <div className={styles.bars}>
+        <TurnBars lane={known?.lane} isLive={isLive} />
+        <Bars cluster={known?.lane.cluster} isLive={isLive} />
+      </div>
     </>
+  );
+}
+
+const figures: Array<{ name: FigureName; meaning: string; value: Value }> = [
+  { name: 'TTFT p95', meaning: 'first token', value: 'ttft_p95' },
+  { name: 'Output tokens/s', meaning: 'of all answers', value: 'output_tokens_per_second' },
+];
+
+/** How old the figures are that stay when the load generator is lost. */
+function Age({ since }: { since: number }) {
+  const styles = useStyles2(getStyles);
+  const now = useNow();
+  return (
+    <div role="timer" className={styles.trouble}>
+      The last figures are {span((now - since) / 1000)} old.
+    </div>
   );
 }
 
@@ -118,6 +148,7 @@ function Trouble({ words }: { words: Array<string | undefined> }) {
 
 /** Asks for the operator's word before the mode is changed: Enter gives it, Escape takes the wish back. */
 function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
+  const styles = useStyles2(getStyles);
   if (!asked) {
     return null;
   }
@@ -125,6 +156,7 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
   return (
     <ConfirmModal
       isOpen
+      modalClass={styles.dialog}
       title={`Change to ${modeText({ mode, speculation })}?`}
       body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more."
       confirmText="Change (Enter)"
@@ -139,7 +171,7 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
 function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
   const styles = useStyles2(getStyles);
   return (
-    <Modal title="Keys of the stage view" isOpen onDismiss={onClose}>
+    <Modal title="Keys of the stage view" className={styles.dialog} isOpen onDismiss={onClose}>
       <dl className={styles.keys}>
         {keysOf(twin).map(([keys, does]) => (
           <React.Fragment key={keys}>
@@ -161,10 +193,10 @@ const getStyles = (theme: GrafanaTheme2) => ({
     position: 'relative',
     display: 'flex',
     flexDirection: 'column',
-    gap: '0.8em',
+    gap: '0.7em',
     minHeight: '100dvh',
     boxSizing: 'border-box',
-    padding: '1em',
+    padding: '0.8em 1em',
     '@media (max-width: 600px)': { paddingBottom: 0 },
     overflowX: 'hidden',
     background: theme.colors.background.canvas,
@@ -175,11 +207,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'stretch',
-    gap: '0.8em',
+    gap: '0.7em',
     minHeight: 0,
   }),
+  bars: css({ display: 'flex', flexWrap: 'wrap', gap: '0.7em' }),
   trouble: css({
-    fontSize: '1.8em',
+    fontSize: '1.4em',
     lineHeight: 1.3,
     color: theme.colors.error.text,
     '&:empty': { display: 'none' },
@@ -195,12 +228,18 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '*:hover > &, &:focus-within': { opacity: 1 },
     '@media (hover: none)': { opacity: 1 },
   }),
+  // Read by a crowd, too: it has the letters of the stage, not of a page.
+  dialog: css({
+    width: 'min(94vw, 48em)',
+    fontSize: 'max(14px, min(1.4vw, 2.5vh))',
+    '& h2, & form > div': { fontSize: 'inherit' },
+    '& form button': { height: 'auto', padding: '0.4em 0.8em', fontSize: 'inherit' },
+  }),
   keys: css({
     display: 'grid',
     gridTemplateColumns: 'auto 1fr',
-    gap: theme.spacing(1, 3),
+    gap: '0.4em 1.2em',
     margin: 0,
-    fontSize: 'max(14px, min(1.2vw, 2.1vh))',
     '& dd': { margin: 0 },
     '& kbd': { fontSize: '1em' },
   }),

@@ -1,93 +1,28 @@
-import { toModel, type Cell, type Standing, type TableModel } from '../../components/Comparison';
-import type { Cluster, Live, Worker } from '../../client';
+import { THIS_TARGET } from '../../components/Comparison';
+import type { Cluster, Comparison, Live, Worker } from '../../client';
 import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
-import { DASH, digits, written } from '../../lib/format';
-import { lastKnown, type Known } from '../../lib/known';
-import type { SLOLevel } from '../../lib/slo';
+import { DASH } from '../../lib/format';
+import { lastKnown } from '../../lib/known';
+import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
-import { LANE } from '../lane';
-import type { Value } from './history';
+import { LANE, TWIN } from '../lane';
 
-/** What a figure is compared with. */
-export interface Reference {
-  /** Of which mode, in short. */
-  of: string;
-  /** Its value with its unit; a dash without one. */
-  text: string;
-  /** How it was found, in a word. */
-  word: string;
-  difference?: Standing;
-}
-
-/** One of the large figures. */
-export interface Figure {
-  name: string;
-  /** Which curve belongs to it. */
-  value: Value;
-  /** A dash where there is nothing live. */
-  text: string;
-  unit: string;
-  /** Why there is nothing, or what is to be known of it. */
-  tag?: string;
-  slo?: SLOLevel;
-  references: Reference[];
-}
-
-/** The large figures, as the comparison has them: it alone decides on words and colours. */
-export function toFigures(known: Known | undefined, isLive: boolean): Figure[] {
-  if (!known) {
-    return figures.map(({ table: _, row: __, quantile: ___, ...figure }) => ({
-      ...figure,
-      text: DASH,
-      references: [],
-    }));
+/** What runs: the mode of the lane, or those of both lanes; a dash until it is known. */
+export function titleOf(live: Live, both: boolean): string {
+  const [main, twin] = [LANE, TWIN].map((lane) => {
+    const known = lastKnown(live, lane);
+    return known ? modeText(known.lane.state) : DASH;
+  });
+  if (!both) {
+    return main;
   }
-  const { lane, settings, time } = known;
-  const model = toModel({ comparison: lane.baseline, lane: isLive ? lane : undefined, settings, time });
-  return figures.map(({ table, row, quantile, ...figure }) => ({ ...figure, ...read(model[table], row, quantile) }));
+  return main === twin ? `${main} on both routers` : `${main} and ${twin}`;
 }
 
-interface FigureInfo extends Pick<Figure, 'name' | 'value' | 'unit'> {
-  table: 'latencies' | 'rates';
-  row: string;
-  quantile: string;
-}
-
-const figures: FigureInfo[] = [
-  { name: 'TTFT p95', value: 'ttft_p95', unit: 'ms', table: 'latencies', row: 'TTFT', quantile: 'p95' },
-  {
-    name: 'Output tokens/s',
-    value: 'output_tokens_per_second',
-    unit: '',
-    table: 'rates',
-    row: 'Output tokens/s',
-    quantile: '',
-  },
-];
-
-/** Reads one row of a table, of its columns of one quantile: the live one first. */
-function read({ heads, rows }: TableModel, name: string, quantile: string) {
-  const row = rows.find((r) => r.name === name);
-  const columns = heads
-    .map((head, i) => ({ head, cell: row?.cells[i] }))
-    .filter((column): column is { head: typeof column.head; cell: Cell } =>
-      Boolean(column.cell && column.head.key.endsWith(` ${quantile}`))
-    );
-  const live = columns.find(({ head }) => head.live)?.cell;
-  return {
-    text: live ? digits(live.value, live.format) : DASH,
-    tag: live?.tag,
-    slo: live?.slo,
-    references: columns
-      .filter(({ head }) => !head.live)
-      .map(({ head, cell }) => ({
-        of: quantile === '' ? head.label : head.label.replace(` ${quantile}`, ''),
-        text: written(cell.value, cell.format),
-        word: cell.tag ?? head.note,
-        difference: cell.difference,
-      })),
-  };
+/** How a baseline's values came about, in a word. */
+export function sourceWord({ name }: Pick<Comparison, 'name'>): string {
+  return name === THIS_TARGET ? 'measured' : 'recorded';
 }
 
 /** One bar: a worker and how many requests are in flight there. */

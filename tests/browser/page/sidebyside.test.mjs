@@ -1,7 +1,7 @@
 /** Two routers side by side: figures of both, one conversation on both at once, and all of it on a phone and on the stage. */
 import { violations } from '../axe.mjs';
 import { eventually } from '../booth.mjs';
-import { lastingCuts } from '../layout.mjs';
+import { lastingCuts, smallTexts } from '../layout.mjs';
 import { ask, expect, gate, host, Page, section, test, twin } from './page.mjs';
 
 const told = async () => (await ask(twin, 'GET', '/api/v1/twin')).showcase;
@@ -43,6 +43,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
     await page.getByRole('region', { name: 'Lane twin' }).waitFor();
     expect(await booth.overflow()).toBe(0);
     expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
+    expect(await smallTexts(page, host.ours, 24)).toEqual([]);
     await page.keyboard.press('Escape');
     await showcase.getByRole('button', { name: /End the showcase|Another showcase/ }).waitFor();
   } finally {

@@ -197,8 +197,12 @@ export const screens: Screen[] = [
     page: 'stage',
     items: [
       {
+        name: 'The sentence',
+        text: 'How much sooner or later the first token (TTFT p95) comes than under the other mode, with its interval: of this step against the baseline, or of both routers turn by turn. It is grey while nothing is decided, and then says how long that takes.',
+      },
+      {
         name: 'Large figures',
-        text: 'Concurrency, mode, TTFT p95 and output tokens per second, each with its baseline and the difference. S opens this screen, Escape closes it.',
+        text: 'Concurrency, mode, TTFT p95 and output tokens per second over the last minute, each with its baseline. S opens this screen, Escape closes it.',
       },
       {
         name: 'Curves and bars',

@@ -1,0 +1,115 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Live } from '../../client';
+import { CurveSign } from '../../components/Curve';
+import { Status } from '../../components/Status';
+import { SIDES, type SideKey } from '../../components/Twin';
+import type { Known } from '../../lib/known';
+import { describeLive } from '../../lib/status';
+import { Bars } from '../Stage/Bars';
+import { figureOf, type FigureName } from '../Stage/figures';
+import { LargeValue } from '../Stage/LargeValue';
+import { LOOKS } from './curves';
+
+interface StageSidesProps {
+  known: Record<SideKey, Known>;
+  sides: Record<SideKey, Live>;
+  /** What each side is called. */
+  names: Record<SideKey, string>;
+  /** With the requests in flight at each worker, where there is room. */
+  withWorkers: boolean;
+}
+
+/** What is read from a distance of each router, in words for those who do not know the names. */
+const figures: Array<[name: FigureName, words: string]> = [
+  ['TTFT p95', 'First token, p95'],
+  ['Output tokens/s', 'Output tokens/s'],
+  ['KV hit rate', 'KV hit rate'],
+];
+
+/** Left and right the two routers, for a crowd: the mode, three large figures of the last 60 s, and the workers. */
+export function StageSides({ known, sides, names, withWorkers }: StageSidesProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.sides}>
+      {SIDES.map((key) => {
+        const { lane } = known[key];
+        const isLive = sides[key].lane !== undefined;
+        return (
+          <section key={key} className={styles.side} aria-label={`Lane ${lane.name}`}>
+            <div className={styles.head}>
+              <h2 className={cx(!isLive && styles.past)}>
+                {names[key]} <CurveSign tone={lane.state.mode} look={LOOKS[key]} />
+              </h2>
+              {describeLive(sides[key], lane.name).tone === 'good' ? (
+                <div>last 60 s</div>
+              ) : (
+                <Status live={sides[key]} lane={lane.name} unnamed />
+              )}
+            </div>
+            <dl className={styles.figures}>
+              {figures.map(([name, words]) => (
+                <div key={name}>
+                  <dt>{words}</dt>
+                  <dd>
+                    <LargeValue figure={figureOf(name, known[key])} isLive={isLive} testId={`${lane.name} ${name}`} />
+                  </dd>
+                </div>
+              ))}
+            </dl>
+            {withWorkers && <Bars cluster={lane.cluster} isLive={isLive} label={`Workers of ${lane.name}`} />}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  sides: css({ display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', columnGap: '0.8em' }),
+  // The parts of both begin at the same heights.
+  side: css({
+    display: 'grid',
+    gridRow: 'span 3',
+    gridTemplateRows: 'subgrid',
+    gridTemplateColumns: 'minmax(0, 1fr)',
+    rowGap: '0.4em',
+    minWidth: 0,
+    padding: '0.6em 1.4em',
+    borderRadius: '0.5em',
+    background: theme.colors.background.primary,
+    fontVariantNumeric: 'tabular-nums',
+    '& > section': { padding: 0 },
+    // Half a phone is too narrow for a worker's name beside its bar.
+    '@media (max-width: 600px)': {
+      padding: '0.8em',
+      '&& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
+      '&& li > span:first-of-type': { gridColumn: '1 / -1', whiteSpace: 'normal', overflowWrap: 'anywhere' },
+    },
+  }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'baseline',
+    justifyContent: 'space-between',
+    gap: '0 1em',
+    '& h2': { fontSize: '3em', lineHeight: 1.15, margin: 0 },
+    '& h2 span': { fontSize: '0.6em' },
+    '& > div': { fontSize: '1.5em', color: theme.colors.text.secondary },
+    '@media (max-width: 600px)': { '& h2': { fontSize: '2.1em' } },
+  }),
+  past: css({ color: theme.colors.text.secondary }),
+  figures: css({
+    display: 'grid',
+    gridTemplateColumns: '1.3fr 1.1fr 1fr',
+    gap: '0.4em 1em',
+    '@media (max-width: 600px)': { gridTemplateColumns: '1fr' },
+    margin: 0,
+    '& dt': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
+    '& dd': { margin: 0, fontSize: '3.8em', '@media (max-width: 600px)': { fontSize: '3em' } },
+  }),
+});

@@ -1,0 +1,58 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { SLOMark } from '../../components/Comparison';
+import { verdicts } from '../../lib/styles';
+import { isFaint, type Figure } from './figures';
+
+interface LargeValueProps {
+  figure: Figure;
+  /** Whether it is of the present moment; an earlier one is dimmed, and not judged. */
+  isLive: boolean;
+  testId: string;
+  /** Sets the size. */
+  className?: string;
+}
+
+/** A figure with its unit, the mark of its SLO, and why it is missing or not judged. */
+export function LargeValue({ figure, isLive, testId, className }: LargeValueProps) {
+  const styles = useStyles2(getStyles);
+  const { text, unit, tag } = figure;
+  const slo = isLive ? figure.slo : undefined;
+  return (
+    <div className={cx(styles.all, className)}>
+      <span className={cx(slo && styles[slo], (!isLive || isFaint(figure)) && styles.faint)} data-testid={testId}>
+        {text}
+        {unit && <small> {unit}</small>} {slo && <SLOMark level={slo} />}
+      </span>
+      {tag && <span className={styles.tag}>{tag}</span>}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const { met, near, missed } = verdicts(theme);
+  const { text } = theme.colors;
+  return {
+    all: css({
+      lineHeight: 1.05,
+      fontWeight: theme.typography.fontWeightBold,
+      whiteSpace: 'nowrap',
+      '& small': { fontSize: '0.5em' },
+    }),
+    faint: css({ color: text.secondary, fontWeight: theme.typography.fontWeightRegular }),
+    tag: css({
+      marginLeft: '0.6em',
+      fontSize: '0.35em',
+      fontStyle: 'italic',
+      fontWeight: theme.typography.fontWeightRegular,
+      color: text.secondary,
+    }),
+    met: css(met),
+    near: css(near),
+    missed: css(missed),
+  };
+};

@@ -1,0 +1,206 @@
+import type { Column, LaneSnapshot, Twin } from '../../client';
+import { cautionText, SIDES, standing, type SideKey } from '../../components/Twin';
+import { number, span } from '../../lib/format';
+import type { Known } from '../../lib/known';
+import { modeName, modeText } from '../../lib/names';
+import { clock, sourceWord } from './model';
+
+/** What a comparison shows, in a sentence of which the difference stands out. */
+export interface Headline {
+  before: string;
+  difference?: string;
+  after?: string;
+  /** The interval and what it is of, or why there is none. */
+  detail?: string;
+  /** Why the difference may not be due to the modes. */
+  caution?: string;
+  /** Same where nothing is decided. */
+  kind: 'better' | 'worse' | 'same';
+}
+
+/** The sentence while there is no difference to state. */
+const quiet = (before: string, detail?: string): Headline => ({ before, detail, kind: 'same' });
+
+/** How the live TTFT p95 stands to the one recorded under another mode: outcome and interval of the comparison. */
+export function headlineOf(known: Known | undefined): Headline {
+  if (!known) {
+    return quiet('Waiting for the load generator');
+  }
+  const { baseline, state } = known.lane;
+  const source = sourceWord(baseline);
+  if (state.phase !== 'running') {
+    return quiet(idleText(known.lane));
+  }
+  if (baseline.withheld) {
+    return quiet('No verdict', sentence(baseline.withheld));
+  }
+  const column = otherMode(known.lane);
+  if (column?.ttft.p95.value === undefined) {
+    return quiet(`No ${source} results of another mode at ${number(baseline.concurrency)} conversations`);
+  }
+  const { improvement } = column.ttft.p95;
+  if (baseline.settling || !improvement || improvement.outcome === 'too_variable') {
+    return quiet(notEnough(baseline.settling ? baseline.settling_for_seconds : undefined));
+  }
+  const { percent, interval, outcome, seconds_left: left } = improvement;
+  if (outcome === 'withheld') {
+    return quiet('No verdict', 'The load generator’s own error is too large');
+  }
+  const other = `${inSentence(modeText(column))} (${source})`;
+  const interval95 = interval && intervalText(interval, size, '%');
+  if (outcome === 'no_difference') {
+    const wait = left === undefined ? undefined : `verdict in ${about(left)}`;
+    const measured = `measured: first token ${improvementText(percent, TIME)}`; // it stays visible
+    return noDifference(modeText(state), other, [measured, interval95, wait]);
+  }
+  return {
+    ...firstToken(modeText(state), improvementText(percent, TIME), other),
+    detail: listed([interval95, `TTFT p95 of this step: ${number(baseline.n)} turns in ${span(baseline.seconds)}`]),
+    kind: outcome,
+  };
+}
+
+/** The recorded column of another mode: with the live speculation where there is one. */
+function otherMode({ baseline, state }: LaneSnapshot): Column | undefined {
+  const others = baseline.columns.filter(({ mode }) => mode !== state.mode);
+  return others.find(({ speculation }) => speculation === state.speculation) ?? others[0];
+}
+
+/** How the mean TTFT of two lanes differs, paired turn by turn: standing and interval of the pairs. */
+export function headlineOfBoth(
+  known: Record<SideKey, Known>,
+  twin: Twin | undefined,
+  names: Record<SideKey, string>
+): Headline {
+  const { a } = known;
+  const caution = twin && cautionText(twin);
+  if (a.lane.state.phase !== 'running') {
+    return quiet(idleText(a.lane));
+  }
+  const paired = twin?.metrics.find(({ metric }) => metric === 'ttft');
+  if (!twin || !paired?.difference || !paired.a || !paired.b) {
+    const left = Math.max(...SIDES.map((key) => known[key].lane.baseline.settling_for_seconds));
+    return { ...quiet(notEnough(left), pairsText(twin)), caution };
+  }
+  // The sentence is on the KV-aware side, unless neither or both are.
+  const [subject, other]: SideKey[] = twin.b.mode === 'kv' && twin.a.mode !== 'kv' ? ['b', 'a'] : ['a', 'b'];
+  const sign = subject === 'a' ? 1 : -1; // the difference is B − A, and less is better
+  const base = other === 'a' ? paired.a : paired.b;
+  const difference = improvementText((sign * 100 * paired.difference) / base, TIME);
+  const measured = `measured: first token ${difference}`;
+  const stands = standing(paired);
+  if (!paired.interval || !stands) {
+    return { ...quiet(notEnough(undefined), listed([measured, pairsText(twin)])), caution };
+  }
+  const ends = paired.interval.map((end) => sign * end).sort((low, high) => low - high);
+  const interval95 = intervalText(ends, (seconds) => number(1000 * Math.abs(seconds)), 'ms');
+  const name = inSentence(names[other]);
+  if (stands === 'same') {
+    return { ...noDifference(names[subject], name, [measured, interval95, pairsText(twin)]), caution };
+  }
+  const isDoubtful = twin.evidence === 'differ' || twin.evidence === 'shared';
+  return {
+    ...firstToken(names[subject], difference, name),
+    detail: listed([interval95, `mean TTFT of ${pairsText(twin)}`]),
+    caution,
+    kind: isDoubtful ? 'same' : stands === subject ? 'better' : 'worse',
+  };
+}
+
+function pairsText(twin: Twin | undefined): string | undefined {
+  if (!twin?.since) {
+    return 'Turns count once both routers have settled';
+  }
+  const since = clock(Date.parse(twin.since), 'minute');
+  return `${number(twin.pairs)} turns on both routers since ${since}`;
+}
+
+function firstToken(subject: string, difference: string, other: string) {
+  return { before: `${subject}: first token`, difference, after: `than ${other}` };
+}
+
+function noDifference(subject: string, other: string, detail: Words[]): Headline {
+  return quiet(`${subject}: no significant difference from ${other}`, listed(detail));
+}
+
+/** Words for an improvement and for its opposite. */
+interface Directions {
+  better: string;
+  worse: string;
+}
+
+/** Of times. */
+export const TIME: Directions = { better: 'sooner', worse: 'later' };
+
+/** Of rates. */
+export const AMOUNT: Directions = { better: 'more', worse: 'less' };
+
+/** An improvement in per cent in words: "25 % sooner". */
+export function improvementText(percent: number, directions: Directions): string {
+  return `${size(percent)} % ${direction(percent, directions)}`;
+}
+
+function direction(value: number, { better, worse }: Directions): string {
+  return value < 0 ? worse : better;
+}
+
+/** Whole numbers are easier to read from a distance; below ten, a decimal keeps a small one from being 0. */
+function size(percent: number): string {
+  const value = Math.abs(percent);
+  return number(value, value < 9.95 ? 1 : 0);
+}
+
+/** An interval of an improvement in words: "95 % interval: 12 to 38 % sooner". */
+function intervalText([low, high]: readonly number[], write: (value: number) => string, unit: string): string {
+  const [near, far] = high < 0 ? [high, low] : [low, high];
+  const both = low < 0 !== high < 0; // the ends have words of their own
+  const first = both ? `${write(near)} ${unit} ${direction(near, TIME)}` : write(near);
+  return `95 % interval: ${first} to ${write(far)} ${unit} ${direction(far, TIME)}`;
+}
+
+/** That there is no verdict yet, and for how long where that is known. */
+function notEnough(seconds: number | undefined): string {
+  return seconds ? `Not enough data yet (${about(seconds)})` : 'Not enough data yet';
+}
+
+/** About how long something takes. */
+function about(seconds: number): string {
+  const minutes = Math.max(1, Math.ceil(seconds / 60));
+  if (minutes > LONGEST) {
+    return 'more than an hour';
+  }
+  return `about ${seconds < 60 ? `${Math.ceil(seconds)} s` : `${minutes} min`}`;
+}
+
+/** The longest wait that is worth a number, in minutes. */
+const LONGEST = 60;
+
+/** Why nothing is compared while a workload does not run. */
+function idleText({ state }: LaneSnapshot): string {
+  switch (state.phase) {
+    case 'switching':
+      return state.mode_change
+        ? `The cluster changes to ${inSentence(modeName(state.mode_change.to.mode))} routing`
+        : 'The cluster changes its routing';
+    case 'draining':
+      return 'The workload is ending';
+    default:
+      return 'The workload is stopped';
+  }
+}
+
+/** A mode's name within a sentence. */
+function inSentence(name: string): string {
+  return name.startsWith('KV') ? name : name.charAt(0).toLowerCase() + name.slice(1);
+}
+
+type Words = string | undefined;
+
+/** Clauses as one line. */
+function listed(clauses: Words[]): string {
+  return sentence(clauses.filter((clause) => clause !== undefined).join(' · '));
+}
+
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
