@@ -247,16 +247,18 @@ type History struct {
 }
 
 // HistoryPoint is what a lane's snapshot said of one second. What is not measured
-// then is nil: the rate while nothing runs, the percentile also before the first
-// turn has ended.
+// then is nil: the rate while nothing runs, the others also before the first turn
+// has ended.
 type HistoryPoint struct {
 	Time                  time.Time   `json:"time"`
 	Running               bool        `json:"running"`
 	Concurrency           int         `json:"concurrency"` // actual
 	Mode                  Mode        `json:"mode"`
 	Speculation           Speculation `json:"speculation"`
-	TTFTP95               *float64    `json:"ttft_p95,omitempty"`                 // seconds, of the turns of the 60 s before
+	TTFTP50               *float64    `json:"ttft_p50,omitempty"`                 // seconds, of the turns of the 60 s before
+	TTFTP95               *float64    `json:"ttft_p95,omitempty"`                 // likewise
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"` // over the 60 s before
+	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`             // over the 60 s before
 }
 
 // TargetKind says what is behind a target's interface.

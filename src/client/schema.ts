@@ -987,9 +987,13 @@ export interface components {
             mode: components["schemas"]["Mode"];
             speculation: components["schemas"]["Speculation"];
             /** @description seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs */
+            ttft_p50?: number;
+            /** @description likewise */
             ttft_p95?: number;
             /** @description over the 60 s before; absent while nothing runs */
             output_tokens_per_second?: number;
+            /** @description cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where nothing reports it */
+            kv_hit_ratio?: number;
         };
         /**
          * @description What serves behind the target: engines on GPUs, the simulated cluster, or a real router in front of mock workers; or unknown.

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -46,8 +47,10 @@ func (l *Lane) point(now time.Time) api.HistoryPoint {
 		Speculation: s.Speculation,
 	}
 	if s.Running { // else nothing is sent, and the last figures are no live ones
-		p.TTFTP95 = l.record.TTFT(now).P95
+		ttft, hits := l.record.Course(now)
+		p.TTFTP50, p.TTFTP95 = ttft.P50, ttft.P95
 		p.OutputTokensPerSecond = new(l.meter.Rate(now))
+		p.KVHitRatio = cmp.Or(hits, l.Cluster().KV.HitRatio)
 	}
 	return p
 }

@@ -32,7 +32,9 @@ func TestHistoryAgreesWithSnapshots(t *testing.T) {
 		last, shown := points[len(points)-1], b.snapshot()
 		assert.True(t, last.Running)
 		assert.InDelta(t, shown.State.Concurrency.Actual, last.Concurrency, 1)
+		assert.InDelta(t, *shown.Window.Metrics.TTFT.P50, *last.TTFTP50, 1e-3)
 		assert.InDelta(t, *shown.Window.Metrics.TTFT.P95, *last.TTFTP95, 1e-3)
+		assert.InDelta(t, *shown.KV.HitRatio, *last.KVHitRatio, 1e-3)
 		rate := shown.Window.OutputTokensPerSecond
 		assert.InDelta(t, rate, *last.OutputTokensPerSecond, .1*rate)
 	})

@@ -119,8 +119,10 @@ func (r *Recorder) Reset(now time.Time) {
 // Report is [Window.Report] by the objectives in force.
 func (r *Recorder) Report(now time.Time) Report { return r.window.Report(now, r.objectives()) }
 
-// TTFT is [Window.TTFT].
-func (r *Recorder) TTFT(now time.Time) api.Quantiles { return r.window.TTFT(now) }
+// Course is [Window.Course].
+func (r *Recorder) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
+	return r.window.Course(now)
+}
 
 // Counted is [Window.Counted] by the objectives in force.
 func (r *Recorder) Counted(now time.Time, step int64) Report {

@@ -236,18 +236,26 @@ func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	return t.report()
 }
 
-// TTFT is that of Report without the intervals, for a quarter of its cost.
-func (w *Window) TTFT(now time.Time) api.Quantiles {
+// Course returns TTFT and the hit ratio of Report without their intervals, for a quarter of its cost.
+func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 	w.mu.Lock()
 	from := now.Sub(w.start) - windowSpan
 	var values []float64
+	var cached, prompt int64
 	for i := range w.turns {
-		if one := &w.turns[i]; one.ended > from && one.Status == api.TurnOK && defined(one.TTFT) {
+		one := &w.turns[i]
+		if one.ended <= from || one.Status != api.TurnOK {
+			continue
+		}
+		if defined(one.TTFT) {
 			values = append(values, one.TTFT)
+		}
+		if one.HasCached {
+			cached, prompt = cached+int64(one.CachedTokens), prompt+int64(one.PromptTokens)
 		}
 	}
 	w.mu.Unlock()
-	return quantiles(values)
+	return quantiles(values), ratio(cached, prompt)
 }
 
 // CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that

@@ -117,9 +117,11 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
 		}
 		check(w.Report(at(101), slo), func(Sample) bool { return true })
-		ttft := w.Report(at(101), slo).Window.Metrics.TTFT
-		ttft.P50Interval, ttft.P95Interval = nil, nil
-		assert.Equal(t, ttft, w.TTFT(at(101)))
+		rep := w.Report(at(101), slo)
+		rep.Window.Metrics.TTFT.P50Interval, rep.Window.Metrics.TTFT.P95Interval = nil, nil
+		ttft, hits := w.Course(at(101))
+		assert.Equal(t, rep.Window.Metrics.TTFT, ttft)
+		assert.Equal(t, rep.HitRatio, hits)
 		check(w.Counted(at(101), 2, slo), func(s Sample) bool { return s.Counted && s.Step == 2 })
 	}
 }

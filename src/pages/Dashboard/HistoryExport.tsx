@@ -36,8 +36,10 @@ const names = [
   'concurrency',
   'mode',
   'speculation',
+  'ttft_p50',
   'ttft_p95',
   'output_tokens_per_second',
+  'kv_hit_ratio',
 ] as const;
 
 /** A line a second, oldest first; TTFT in seconds. */
