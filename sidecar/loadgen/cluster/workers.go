@@ -198,12 +198,13 @@ func (w *worker) notReported() (fields []string) {
 	return fields
 }
 
+// name is that of the pod or the address. A worker whose own metrics are not read yet has the end of its id.
 func (w *worker) name() string {
 	const tail = 6
 	if name := cmp.Or(w.pod, w.instance); name != "" {
 		return name
 	}
-	return w.id[max(0, len(w.id)-tail):]
+	return "worker " + w.id[max(0, len(w.id)-tail):]
 }
 
 // inflight is what Dynamo counts, or else the requests that the engine computes.

@@ -228,6 +228,7 @@ describe('the memory of workers', () => {
   it('knows one that restarted under another id by its name', () => {
     const seen = remember([], [worker('one')], 1000);
     expect(remember(seen, [worker('one', { id: '9' })], 2000)).toHaveLength(1);
+    expect(remember(seen, [worker('pod-one', { id: '1one' })], 2000)).toHaveLength(1);
   });
 
   it('does not grow', () => {

@@ -28,12 +28,14 @@ export interface Seen {
 }
 
 /**
- * The workers that report, and after them those that did within the last
- * minute. Workers are told apart by name, as one that restarts has another id.
+ * The workers that report, and after them those that did within the last minute. One that restarts keeps its name and
+ * has another id; one whose own metrics are read for the first time keeps its id and has another name.
  */
 export function remember(seen: Seen[], workers: Worker[], now: number): Seen[] {
   const names = new Set(workers.map(({ name }) => name));
-  const gone = seen.filter(({ worker, at }) => !names.has(worker.name) && now - at < REMEMBERED);
+  const ids = new Set(workers.map(({ id }) => id));
+  const isGone = ({ id, name }: Worker) => !names.has(name) && !(id && ids.has(id));
+  const gone = seen.filter(({ worker, at }) => isGone(worker) && now - at < REMEMBERED);
   return [...workers.map((worker) => ({ worker, at: now })), ...gone];
 }
 
