@@ -43,6 +43,57 @@ export const verdicts = ({ colors: { success, warning, error, text } }: GrafanaT
   same: { color: text.secondary },
 });
 
+/**
+ * The room of a table that may be wider than the page: it scrolls by itself, its first column stays, a shadow marks the
+ * edge with more behind it, and on paper all of it is printed.
+ */
+export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTheme2) => {
+  const cover = (side: 'left' | 'right') =>
+    `linear-gradient(to ${side}, transparent, ${background.primary} 70%) ${side} / ${spacing(6)} 100% no-repeat local`;
+  const shadow = (side: 'left' | 'right') =>
+    `linear-gradient(to ${side}, transparent, ${border.strong}) ${side} / ${spacing(3)} 100% no-repeat scroll`;
+  return css({
+    position: 'relative',
+    overflowX: 'auto',
+    minWidth: 0,
+    maxWidth: WIDEST,
+    background: [cover('left'), cover('right'), shadow('left'), shadow('right')].join(', '),
+    '& :is(tbody, tfoot) > tr > :first-child, & thead > tr:first-of-type > :first-child': {
+      position: 'sticky',
+      left: 0,
+      zIndex: 1,
+      background: background.primary,
+    },
+    '@media print': {
+      overflow: 'visible',
+      maxWidth: 'none',
+      background: 'none',
+      fontSize: 8,
+      '& table, & small': { fontSize: 'inherit' },
+      '& th, & td': { padding: '1px 3px', whiteSpace: 'normal' },
+    },
+  });
+};
+
+/** How wide a table may become: beyond that, a row is hard to follow. */
+export const WIDEST = '120rem';
+
+/** Sections below each other and, where a screen is wide, beside each other. */
+export const sectionGrid = (theme: GrafanaTheme2) =>
+  css({
+    display: 'grid',
+    gridTemplateColumns: 'minmax(0, 1fr)',
+    alignItems: 'start',
+    gap: theme.spacing(2),
+    [WIDE]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' },
+    [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
+  });
+
+/** Screens with room for two columns of sections. */
+export const WIDE = '@media (min-width: 2200px)';
+/** Screens with room for three. */
+export const WALL = '@media (min-width: 3200px)';
+
 /** The look of the browser's own range input. `--share` says how far its track is filled: "40%". */
 export function rangeInput(theme: GrafanaTheme2): string {
   const track = {

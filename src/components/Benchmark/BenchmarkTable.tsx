@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { digits, number } from '../../lib/format';
 import { speculationName } from '../../lib/names';
-import { verdicts, visuallyHidden } from '../../lib/styles';
+import { verdicts, visuallyHidden, wideTable } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
 import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
 
@@ -126,8 +126,7 @@ const getStyles = (theme: GrafanaTheme2) => {
   const { met, near, missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
-    // A wide table scrolls by itself, never the page; nor do the words in it that are not seen.
-    container: css({ position: 'relative', overflowX: 'auto' }),
+    container: wideTable(theme),
     table: css({
       width: '100%',
       fontVariantNumeric: 'tabular-nums',
@@ -151,7 +150,13 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     group: css({ '&&': { textAlign: 'center', color: text.primary, borderLeft: `1px solid ${border.weak}` } }),
     first: css({ borderLeft: `1px solid ${border.weak}` }),
-    current: css({ background: background.secondary, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+    current: css({
+      background: background.secondary,
+      '&& > :first-child': {
+        background: background.secondary,
+        boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}`,
+      },
+    }),
     none: css({ color: text.secondary, fontStyle: 'italic', fontSize: theme.typography.bodySmall.fontSize }),
     met: css(met),
     near: css(near),

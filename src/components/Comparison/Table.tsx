@@ -143,7 +143,7 @@ export function SLOMark({ level }: { level: SLOLevel }) {
 export const LARGE_TEXT = 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.8), 44px)';
 
 /** The size of what is said beside a value. */
-const SMALL = 'max(0.72em, 10px)';
+const SMALL = 'max(0.72em, 0.72rem)';
 
 const getStyles = (theme: GrafanaTheme2) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
@@ -169,7 +169,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& thead th': { verticalAlign: 'bottom', color: text.secondary, borderBottomColor: border.medium },
       '& small': { fontSize: SMALL },
       '@container (max-width: 520px)': {
-        fontSize: 12,
+        fontSize: '0.86rem',
         '& th, & td': { padding: theme.spacing(0.5) },
       },
     }),

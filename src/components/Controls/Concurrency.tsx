@@ -118,6 +118,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(0.5, 2),
     flex: '1 1 320px',
     minWidth: 0,
+    maxWidth: '70rem', // a hand's way, not meters
   }),
   label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
   slider: css({ flex: '1 1 108px', minWidth: 0 }),

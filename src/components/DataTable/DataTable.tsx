@@ -4,6 +4,8 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { wideTable } from '../../lib/styles';
+
 interface DataTableProps {
   /** What those hear who scroll it by keys. */
   label: string;
@@ -22,7 +24,7 @@ interface DataTableProps {
 export function DataTable({ label, caption, className, stacks, children }: PropsWithChildren<DataTableProps>) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={styles.scroll} tabIndex={0} role="group" aria-label={label}>
+    <div className={cx(styles.wide, styles.scroll)} tabIndex={0} role="group" aria-label={label}>
       <table className={cx(styles.table, stacks && styles.stacks, className)}>
         {caption && <caption>{caption}</caption>}
         {children}
@@ -37,41 +39,49 @@ const NARROW = '@container (max-width: 560px)';
 /** Where rows are not stacked, for what a table looks like there alone. */
 export const UNSTACKED = '@container (min-width: 561px)';
 
-const getStyles = ({ colors: { border, text }, spacing, typography }: GrafanaTheme2) => ({
-  scroll: css({ containerType: 'inline-size', overflowX: 'auto', minWidth: 0 }),
-  table: css({
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& caption': { captionSide: 'top', padding: 0, color: text.secondary, textWrap: 'pretty' },
-    '& th, & td': {
-      padding: spacing(0.5, 1),
-      textAlign: 'left',
-      verticalAlign: 'top',
-      borderBottom: `1px solid ${border.weak}`,
-    },
-    '& th': { fontWeight: typography.fontWeightRegular },
-    '& thead th': { color: text.secondary },
-    '& small': { display: 'block', color: text.secondary },
-  }),
-  stacks: css({
-    [NARROW]: {
-      '&, & caption, & :is(tbody, tfoot)': { display: 'block' },
-      '& thead': { display: 'none' },
-      '& :is(tbody, tfoot) tr': {
-        display: 'grid',
-        gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
-        padding: spacing(0.75, 0),
+const getStyles = (theme: GrafanaTheme2) => {
+  const {
+    colors: { border, text },
+    spacing,
+    typography,
+  } = theme;
+  return {
+    wide: wideTable(theme),
+    scroll: css({ containerType: 'inline-size' }),
+    table: css({
+      width: '100%',
+      fontVariantNumeric: 'tabular-nums',
+      '& caption': { captionSide: 'top', padding: 0, color: text.secondary, textWrap: 'pretty' },
+      '& th, & td': {
+        padding: spacing(0.5, 1),
+        textAlign: 'left',
+        verticalAlign: 'top',
         borderBottom: `1px solid ${border.weak}`,
       },
-      '& :is(tbody, tfoot) :is(th, td)': { minWidth: 0, padding: spacing(0.25, 1), borderBottom: 'none' },
-      '& :is(tbody, tfoot) th, & [data-wide]': { gridColumn: '1 / -1' },
-      '& :is(tbody, tfoot) th': { fontWeight: typography.fontWeightMedium },
-      '& [data-column]::before': {
-        content: 'attr(data-column)',
-        display: 'block',
-        fontSize: typography.bodySmall.fontSize,
-        color: text.secondary,
+      '& th': { fontWeight: typography.fontWeightRegular },
+      '& thead th': { color: text.secondary },
+      '& small': { display: 'block', color: text.secondary },
+    }),
+    stacks: css({
+      [NARROW]: {
+        '&, & caption, & :is(tbody, tfoot)': { display: 'block' },
+        '& thead': { display: 'none' },
+        '& :is(tbody, tfoot) tr': {
+          display: 'grid',
+          gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+          padding: spacing(0.75, 0),
+          borderBottom: `1px solid ${border.weak}`,
+        },
+        '& :is(tbody, tfoot) :is(th, td)': { minWidth: 0, padding: spacing(0.25, 1), borderBottom: 'none' },
+        '& :is(tbody, tfoot) th, & [data-wide]': { gridColumn: '1 / -1' },
+        '& :is(tbody, tfoot) th': { fontWeight: typography.fontWeightMedium },
+        '& [data-column]::before': {
+          content: 'attr(data-column)',
+          display: 'block',
+          fontSize: typography.bodySmall.fontSize,
+          color: text.secondary,
+        },
       },
-    },
-  }),
-});
+    }),
+  };
+};

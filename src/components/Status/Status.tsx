@@ -1,5 +1,5 @@
 import React from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Badge, useStyles2 } from '@grafana/ui';
@@ -18,20 +18,22 @@ interface StatusProps {
   lane: string;
   /** Leaves out that name, where something else says which lane it is. */
   unnamed?: boolean;
+  /** Whether a long text ends in an ellipsis rather than in a second line. */
+  oneLine?: boolean;
 }
 
 /** What the workload is doing, in a line: it speaks up when that changes. */
-export function Status({ live, lane, unnamed }: StatusProps) {
+export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
   const styles = useStyles2(getStyles);
   const { tone, label, detail } = describeLive(live, lane);
   const lanes = live.state.status === 'live' ? live.state.snapshot.lanes.length : 0;
   return (
-    <div className={styles.line}>
+    <div className={cx(styles.line, oneLine && styles.oneLine)}>
       <span className={styles.dot[tone]} aria-hidden="true" />
       <span role="status" className={styles.label}>
         {label}
       </span>
-      {detail && <span>{detail}</span>}
+      {detail && <span title={oneLine ? detail : undefined}>{detail}</span>}
       {lanes > 1 && !unnamed && <span className={styles.lane}>Lane {lane}</span>}
       {live.state.status === 'live' && live.state.snapshot.replay && <Recorded replay={live.state.snapshot.replay} />}
     </div>
@@ -143,6 +145,11 @@ const getStyles = (theme: GrafanaTheme2) => {
   return {
     dot: dots,
     line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1), minWidth: 0 }),
+    oneLine: css({
+      flexWrap: 'nowrap',
+      whiteSpace: 'nowrap',
+      '& > [title]': { overflow: 'hidden', textOverflow: 'ellipsis' },
+    }),
     label: css({ fontWeight: theme.typography.fontWeightMedium }),
     lane: css({ color: theme.colors.text.secondary }),
     late: css({ color: theme.colors.warning.text, fontSize: theme.typography.bodySmall.fontSize }),

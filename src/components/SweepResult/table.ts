@@ -2,13 +2,13 @@ import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
-import { verdicts } from '../../lib/styles';
+import { verdicts, wideTable } from '../../lib/styles';
 
-/** The look of the tables of a sweep: a wide one scrolls by itself. */
+/** The look of the tables of a sweep. */
 export const getTableStyles = (theme: GrafanaTheme2) => {
   const { met, near, missed } = verdicts(theme);
   return {
-    container: css({ position: 'relative', overflowX: 'auto' }),
+    container: wideTable(theme),
     table: css({
       width: '100%',
       fontVariantNumeric: 'tabular-nums',

@@ -1,5 +1,5 @@
 import React from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
@@ -7,6 +7,7 @@ import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 import { useLive, useMe, type SweepList } from '../../client';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { sectionGrid } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Compare } from './Compare';
@@ -101,6 +102,6 @@ function Known({ list }: { list: SweepList }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
+  page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
   under: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(3) }),
 });

@@ -7,6 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { useLive, type Live } from '../../client';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
+import { sectionGrid } from '../../lib/styles';
 import type { TargetKind } from '../../lib/target';
 import { LANE } from '../lane';
 import { Card } from './Card';
@@ -43,7 +44,7 @@ function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  page: sectionGrid(theme),
   cards: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, max(360px, 30%)), 1fr))',

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { BoothEvent } from '../../client';
-import { visuallyHidden } from '../../lib/styles';
+import { visuallyHidden, WIDEST } from '../../lib/styles';
 import { kindNames } from './kinds';
 
 /** Events as a table, in the order given. */
@@ -50,7 +50,11 @@ function written(time: string): string {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   hidden: visuallyHidden,
-  container: css({ overflowX: 'auto', '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` } }),
+  container: css({
+    maxWidth: WIDEST,
+    overflowX: 'auto',
+    '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` },
+  }),
   table: css({
     width: '100%',
     fontVariantNumeric: 'tabular-nums',

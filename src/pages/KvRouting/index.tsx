@@ -1,5 +1,5 @@
 import React, { useState } from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Badge, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
@@ -8,6 +8,7 @@ import { useLive, type Worker } from '../../client';
 import { OtherRouters } from '../../components/OtherRouters';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { sectionGrid } from '../../lib/styles';
 import { hasTwin, LANE, TWIN } from '../lane';
 import { Decisions } from './Decisions';
 import { Inferred } from './Inferred';
@@ -112,5 +113,5 @@ function sentence(words: string): string {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
+  page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
 });

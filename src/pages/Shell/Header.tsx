@@ -52,9 +52,11 @@ export function Present({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.present}>
-      <Status live={live} lane={LANE} />
+      <Status live={live} lane={LANE} oneLine />
       <div className={styles.second}>
-        <SnapshotAge state={live.state} />
+        <span className={styles.age}>
+          <SnapshotAge state={live.state} />
+        </span>
         <ClientVerdict state={live.state} />
         <Imitation lane={lastKnown(live, LANE)?.lane} />
       </div>
@@ -69,11 +71,32 @@ const getStyles = (theme: GrafanaTheme2) => ({
     alignItems: 'center',
     gap: theme.spacing(1, 3),
     padding: theme.spacing(1.5, 0, 0.5),
+    [theme.breakpoints.down('sm')]: { gap: theme.spacing(0.5), padding: theme.spacing(1, 0, 0) },
   }),
   titles: css({ flex: '1 1 28ch', minWidth: 0 }),
-  title: css({ fontSize: theme.typography.h3.fontSize, lineHeight: 1.25, margin: 0 }),
-  subtitle: css({ margin: 0, color: theme.colors.text.secondary }),
-  present: css({ minWidth: '22ch', fontVariantNumeric: 'tabular-nums' }),
-  second: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 1) }),
+  title: css({
+    fontSize: theme.typography.h3.fontSize,
+    lineHeight: 1.25,
+    margin: 0,
+    [theme.breakpoints.down('sm')]: { fontSize: theme.typography.h5.fontSize },
+  }),
+  subtitle: css({
+    margin: 0,
+    color: theme.colors.text.secondary,
+    [theme.breakpoints.down('sm')]: { display: 'none' },
+  }),
+  // Neither the length of a text nor its lines move what is below.
+  present: css({ flex: '0 1 52ch', minWidth: 0, fontVariantNumeric: 'tabular-nums' }),
+  second: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    alignContent: 'flex-start',
+    gap: theme.spacing(0, 1),
+    minHeight: theme.spacing(5.5),
+    [theme.breakpoints.down('sm')]: { minHeight: theme.spacing(3) },
+  }),
+  // A phone has no room for what the state says once it matters.
+  age: css({ [theme.breakpoints.down('sm')]: { display: 'none' } }),
   actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
 });

@@ -1,25 +1,42 @@
-import React, { memo } from 'react';
-import { css } from '@emotion/css';
+import React, { memo, useId, useState, type FocusEvent, type KeyboardEvent } from 'react';
+import { css, cx } from '@emotion/css';
 import { NavLink } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, useStyles2 } from '@grafana/ui';
+import { Button, Icon, useStyles2 } from '@grafana/ui';
 
 import { usePagePath } from '../navigation';
 import { pages } from '../registry';
+import { useCurrentPage } from './useCurrentPage';
 
 interface NavigationProps {
   /** Whether a second lane runs the same conversations. */
   twin: boolean;
 }
 
-/** The way from page to page. */
+/** The way from page to page: tabs, and a menu on small screens. */
 export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
   const styles = useStyles2(getStyles);
   const pagePath = usePagePath();
+  const current = useCurrentPage();
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const leave = ({ currentTarget, relatedTarget }: FocusEvent) =>
+    relatedTarget && !currentTarget.contains(relatedTarget) && setOpen(false);
+  const escape = ({ key }: KeyboardEvent) => key === 'Escape' && setOpen(false);
   return (
-    <nav aria-label="Pages">
-      <ul className={styles.list}>
+    <nav aria-label="Pages" className={styles.nav} onBlur={leave} onKeyDown={escape}>
+      <Button
+        className={styles.menu}
+        variant="secondary"
+        icon="bars"
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setOpen(!open)}
+      >
+        {current?.title ?? 'Pages'}
+      </Button>
+      <ul id={id} className={cx(styles.list, open && styles.open)} onClick={() => setOpen(false)}>
         {pages
           .filter((page) => !page.nested && (twin || !page.twin))
           .map(({ id, path, title, icon }) => (
@@ -34,22 +51,54 @@ export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 0.5), listStyle: 'none' }),
-  link: css({
-    display: 'flex',
-    alignItems: 'center',
-    gap: theme.spacing(0.75),
-    padding: theme.spacing(1, 1.5),
-    borderBottom: '2px solid transparent',
-    color: theme.colors.text.secondary,
-    whiteSpace: 'nowrap',
-    '&:hover': { color: theme.colors.text.primary, borderBottomColor: theme.colors.border.strong },
-    '&[aria-current="page"]': {
-      color: theme.colors.text.primary,
-      fontWeight: theme.typography.fontWeightMedium,
-      borderBottomColor: theme.colors.primary.border,
-    },
-    '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
-  }),
-});
+const getStyles = (theme: GrafanaTheme2) => {
+  const small = theme.breakpoints.down('md');
+  return {
+    nav: css({ position: 'relative' }),
+    menu: css({
+      display: 'none',
+      width: '100%',
+      minHeight: 44,
+      [small]: { display: 'flex' },
+      '@media print': { display: 'none' },
+    }),
+    list: css({
+      display: 'flex',
+      flexWrap: 'wrap',
+      gap: theme.spacing(0, 0.5),
+      listStyle: 'none',
+      [small]: {
+        display: 'none',
+        position: 'absolute',
+        zIndex: theme.zIndex.dropdown,
+        top: '100%',
+        left: 0,
+        right: 0,
+        flexDirection: 'column',
+        padding: theme.spacing(0.5, 0),
+        border: `1px solid ${theme.colors.border.medium}`,
+        borderRadius: theme.shape.radius.default,
+        background: theme.colors.background.elevated,
+        boxShadow: theme.shadows.z3,
+      },
+    }),
+    open: css({ [small]: { display: 'flex' } }),
+    link: css({
+      display: 'flex',
+      alignItems: 'center',
+      gap: theme.spacing(0.75),
+      padding: theme.spacing(1, 1.5),
+      borderBottom: '2px solid transparent',
+      color: theme.colors.text.secondary,
+      whiteSpace: 'nowrap',
+      [small]: { minHeight: 44 },
+      '&:hover': { color: theme.colors.text.primary, borderBottomColor: theme.colors.border.strong },
+      '&[aria-current="page"]': {
+        color: theme.colors.text.primary,
+        fontWeight: theme.typography.fontWeightMedium,
+        borderBottomColor: theme.colors.primary.border,
+      },
+      '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
+    }),
+  };
+};

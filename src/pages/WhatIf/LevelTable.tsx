@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { Mode } from '../../client';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { visuallyHidden } from '../../lib/styles';
+import { visuallyHidden, wideTable } from '../../lib/styles';
 
 interface LevelTableProps<Key extends string> {
   caption: string;
@@ -18,7 +18,7 @@ interface LevelTableProps<Key extends string> {
   cell(key: Key, mode: Mode, level: number): ReactNode;
 }
 
-/** Figures by level and mode. A wide table scrolls by itself, never the page. */
+/** Figures by level and mode. */
 export function LevelTable<Key extends string>({ caption, columns, modes, levels, cell }: LevelTableProps<Key>) {
   const styles = useStyles2(getStyles);
   const each = (of: (key: Key, mode: Mode) => ReactNode) =>
@@ -66,7 +66,7 @@ export function LevelTable<Key extends string>({ caption, columns, modes, levels
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  container: css({ position: 'relative', overflowX: 'auto' }),
+  container: wideTable(theme),
   table: css({
     width: '100%',
     fontVariantNumeric: 'tabular-nums',
