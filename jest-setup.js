@@ -7,6 +7,13 @@ if (typeof document !== 'undefined') {
   // Whether an element can be seen is costly to know in jsdom, and nothing here is hidden by style alone.
   configure({ defaultHidden: true, asyncUtilTimeout: 60_000 });
 
+  // Nothing has a size in jsdom: a chart, which needs one, has its words and its keys alone.
+  global.ResizeObserver = class {
+    observe = () => undefined;
+    unobserve = () => undefined;
+    disconnect = () => undefined;
+  };
+
   // To match Emotion's style sheets takes jsdom most of the time of a test.
   window.getComputedStyle = ({ style }) => style;
 

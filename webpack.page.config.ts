@@ -103,7 +103,11 @@ export const pageConfig = (production: boolean): Configuration => ({
       { test: /\.(svg|png)$/, type: 'asset/resource' },
     ],
   },
-  resolve: { extensions: ['.ts', '.tsx', '.mjs', '.js'] },
+  resolve: {
+    extensions: ['.ts', '.tsx', '.mjs', '.js'],
+    // The charts of @grafana/ui ask for the browser's time zone alone: its rules of these years will do.
+    alias: { 'moment-timezone$': 'moment-timezone/builds/moment-timezone-with-data-10-year-range.js' },
+  },
   output: {
     path: PAGE_DIR,
     publicPath: '/',

@@ -1,9 +1,9 @@
-import { useCallback, useLayoutEffect, useRef } from 'react';
+import { useCallback, useInsertionEffect, useRef } from 'react';
 
-/** A function that is always the same and does what the newest one does. For event handlers only. */
+/** A function that is always the same and does what the newest one does. Not for calls while rendering. */
 export function useStable<A extends unknown[], R>(newest: (...args: A) => R): (...args: A) => R {
   const latest = useRef(newest);
-  useLayoutEffect(() => {
+  useInsertionEffect(() => {
     latest.current = newest;
   });
   return useCallback((...args: A) => latest.current(...args), []);

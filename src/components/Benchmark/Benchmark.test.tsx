@@ -4,12 +4,11 @@ import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type Baseline, type BaselineRow } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, improved, settings, type LaneChange } from '../../test/fixtures';
+import { FakeClient, improved, laneSnapshot, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
-import { levels } from '../Curve';
-import { defaultBaseline, toBenchmark, toCurves } from './model';
+import { defaultBaseline, liveValues, toBenchmark, toCurves } from './model';
 
 beforeEach(() => stubSizes());
 afterEach(() => jest.restoreAllMocks());
@@ -230,7 +229,7 @@ describe('the curves', () => {
     await show();
     const names = screen.getAllByRole('img').map((img) => img.getAttribute('aria-label'));
     expect(names.map((name) => name?.split(' by ')[0])).toEqual(['TTFT p95, ms', 'Output tokens/s']);
-    expect(screen.getAllByRole('img')[0]).toHaveTextContent(/SLO 600.*live now/);
+    expect(names[0]).toMatch(/at most [\d,.]+; last .*; SLO 600$/);
   });
 
   it('go through what was recorded at each level, with gaps where nothing was, under their objective', () => {
@@ -259,8 +258,19 @@ describe('the curves', () => {
         ],
       ],
     ]);
-    expect([ttft.limit?.at, hits.limit]).toEqual([0.6, undefined]);
-    expect([ttft.y.ticks.map(({ text }) => text).join(' '), hits.y.max]).toEqual(['0 200 400 600 800', 1]);
+    expect([ttft.slo, hits.slo]).toEqual([0.6, undefined]);
+    expect(ttft.x).toEqual({ levels: [60, 90, 120], unit: 'conversations' });
+  });
+
+  it('have the live value as a point, where it has settled and lies within the levels', () => {
+    const rows_ = [row(60, 'kv', { ttft: { p95: 0.4 } }), row(180, 'kv', { ttft: { p95: 0.9 } })];
+    const model = toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all: true });
+    const points = (change: LaneChange) =>
+      toCurves(model, settings(), liveValues(laneSnapshot(change)))[0].lines.find(({ key }) => key === 'live')?.points;
+    expect(points({})).toEqual([[120, 0.544]]);
+    expect(points({ baseline: { settling: true } })).toBeUndefined();
+    expect(points({ state: { concurrency: { target: 200, actual: 200 } } })).toBeUndefined();
+    expect(points({ state: { running: false } })).toBeUndefined();
   });
 
   it('keep kinds of speculation apart', () => {
@@ -272,14 +282,6 @@ describe('the curves', () => {
       ['kv eagle3', [[60, 0.3]]],
       ['kv off', [[60, 0.4]]],
     ]);
-  });
-
-  it('name as many levels as there is room for', () => {
-    expect(levels([60, 80, 100, 120, 140, 160, 180]).ticks.map(({ at }) => at)).toEqual([
-      60, 80, 100, 120, 140, 160, 180,
-    ]);
-    expect(levels([40, 50, 60, 100, 200, 240]).ticks.map(({ at }) => at)).toEqual([40, 100, 200, 240]);
-    expect(levels([60])).toMatchObject({ min: 59, max: 61 });
   });
 });
 

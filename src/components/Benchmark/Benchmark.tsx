@@ -47,6 +47,7 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
   const [which, setWhich] = levels ?? ownLevels;
   return (
     <Chosen
+      lane={lane}
       baselines={baselines}
       settings={settings}
       concurrency={running}
@@ -62,6 +63,7 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
 const ALL = 'all';
 
 interface ChosenProps {
+  lane: string;
   baselines: Baseline[];
   settings: Settings;
   concurrency?: number;
@@ -73,7 +75,7 @@ interface ChosenProps {
 
 /** What is recorded changes rarely: a snapshot a second is no reason to draw it anew. */
 const Chosen = memo(function Chosen(props: ChosenProps) {
-  const { baselines, settings, concurrency, name, onChoose, all, onAll } = props;
+  const { lane, baselines, settings, concurrency, name, onChoose, all, onAll } = props;
   const styles = useStyles2(getStyles);
   const baseline = baselines.find((b) => b.name === name) ?? defaultBaseline(baselines, settings);
   const model = useMemo(
@@ -103,7 +105,7 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
               <i>Not recorded</i> in this baseline: {model.missing.join(', ')}.
             </div>
           )}
-          <BenchmarkCurves model={model} settings={settings} concurrency={concurrency} />
+          <BenchmarkCurves model={model} settings={settings} lane={lane} />
         </>
       ) : (
         <p>None of its {model.all} levels is on the slider. Enable “All levels” to see them.</p>

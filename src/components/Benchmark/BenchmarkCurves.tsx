@@ -1,39 +1,42 @@
 import React, { memo, useMemo } from 'react';
 
-import type { Settings } from '../../client';
+import { useLive, type Settings } from '../../client';
 import { modeName } from '../../lib/names';
-import { Curve, CurveFigure, Curves, levels } from '../Curve';
-import { toCurves, type BenchmarkModel } from './model';
+import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
+import { liveValues, toCurves, type BenchmarkModel, type LiveValues } from './model';
 
 interface BenchmarkCurvesProps {
   model: BenchmarkModel;
   settings: Settings;
-  /** The concurrency of the running workload; undefined while none runs. */
-  concurrency?: number;
+  lane: string;
 }
 
-/** Each metric against concurrency: the figures are those of the tables. */
-export const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, concurrency }: BenchmarkCurvesProps) {
-  const curves = useMemo(() => toCurves(model, settings), [model, settings]);
-  const x = levels(model.rows.map((row) => row.concurrency));
-  const isOn = concurrency !== undefined && concurrency >= x.min && concurrency <= x.max;
+/** Each metric against concurrency: the figures are those of the tables, with the live ones as points. */
+export const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: name }: BenchmarkCurvesProps) {
+  const { lane } = useLive(name);
+  const live = JSON.stringify(liveValues(lane) ?? null); // drawn anew only where a figure has changed
+  const curves = useMemo(
+    () => toCurves(model, settings, (JSON.parse(live) as LiveValues | null) ?? undefined),
+    [model, settings, live]
+  );
+  const legend: LegendItem[] = (['round_robin', 'kv'] as const).map((mode) => ({
+    key: mode,
+    tone: mode,
+    words: modeName(mode),
+  }));
+  if (curves.some(({ lines }) => lines.some(({ key }) => key === 'live'))) {
+    legend.push({ key: 'live', tone: lane?.state.mode, look: 'rings', words: 'live now, this step' });
+  }
   return (
-    <Curves
-      least={300}
-      legend={(['round_robin', 'kv'] as const).map((mode) => ({ key: mode, tone: mode, words: modeName(mode) }))}
-    >
-      {curves.map(({ key, name, lines, y, limit }) => (
-        <CurveFigure key={key} caption={name} y={y}>
-          <Curve
+    <ChartGrid least={300} legend={legend}>
+      {curves.map(({ key, name, ...drawing }) => (
+        <ChartFigure key={key} caption={name}>
+          <Chart
             label={`${name} by concurrency under round-robin and KV-aware routing; figures in the tables`}
-            x={x}
-            y={y}
-            lines={lines}
-            limit={limit}
-            marks={isOn ? [{ at: concurrency, text: 'live now' }] : undefined}
+            {...drawing}
           />
-        </CurveFigure>
+        </ChartFigure>
       ))}
-    </Curves>
+    </ChartGrid>
   );
 });

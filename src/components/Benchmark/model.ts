@@ -1,6 +1,16 @@
-import { scaleFrom, type CurveLine, type Point, type Scale, type Tick } from '../Curve';
-import type { Baseline, BaselineRow, Improvement, Mode, Settings, Slider, Speculation } from '../../client';
-import { digits, improvement, MS, PERCENT, SECONDS, type Format } from '../../lib/format';
+import type { ChartLine, Drawing, Point } from '../Chart';
+import type {
+  Baseline,
+  BaselineRow,
+  Improvement,
+  LaneSnapshot,
+  Mode,
+  Settings,
+  Slider,
+  Speculation,
+} from '../../client';
+import { improvement, MS, PERCENT, SECONDS, type Format } from '../../lib/format';
+import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
 import { hasDrafts } from '../../lib/phases';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
@@ -243,17 +253,50 @@ function isOnSlider(level: number, { min, max, increment }: Slider): boolean {
 }
 
 /** One metric's curve against concurrency. */
-export interface BenchmarkCurve {
+export interface BenchmarkCurve extends Drawing {
   key: string;
   name: string;
-  lines: CurveLine[];
-  y: Scale;
-  /** The objective, where the metric has one. */
-  limit?: Tick;
 }
 
-/** The curves of what a table shows, one for each metric that is measured rather than derived. */
-export function toCurves({ metrics: shown, rows, speculations }: BenchmarkModel, { slo }: Settings): BenchmarkCurve[] {
+/** What the running workload measures at its concurrency, by the keys of metrics. */
+export interface LiveValues {
+  concurrency: number;
+  mode: Mode;
+  values: Record<string, number | undefined>;
+}
+
+/** The settled figures of this step, which are what recorded ones compare with; undefined while there are none. */
+export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefined {
+  if (!lane?.state.running || lane.baseline.settling) {
+    return undefined;
+  }
+  const { state, baseline } = lane;
+  const { ttft, tpot, latency } = baseline.live;
+  const all = {
+    ttft50: ttft.p50,
+    ttft: ttft.p95,
+    tpot: tpot.p95,
+    e2e50: latency.p50,
+    e2e: latency.p95,
+    tokens: baseline.live_output_tokens_per_second,
+    rps: baseline.live_requests_per_second,
+    hits: baseline.live_kv_hit_ratio,
+  };
+  const values = Object.entries(all).map(([key, value]) => [key, value && Number(value.toPrecision(3))]);
+  return {
+    concurrency: state.step.held?.at ?? state.concurrency.target,
+    mode: state.mode,
+    values: Object.fromEntries(values),
+  };
+}
+
+/**
+ * The curves of what a table shows, one for each metric that is measured rather than derived, and the live value as a
+ * point where the workload runs within the levels.
+ */
+export function toCurves(model: BenchmarkModel, { slo }: Settings, live?: LiveValues): BenchmarkCurve[] {
+  const { metrics: shown, rows, speculations } = model;
+  const levels = Array.from(new Set(rows.map(({ concurrency }) => concurrency)));
   return metrics.flatMap((metric) => {
     const i = shown.findIndex(({ key }) => key === metric.key);
     if (i < 0 || metric.tableOnly) {
@@ -261,25 +304,26 @@ export function toCurves({ metrics: shown, rows, speculations }: BenchmarkModel,
     }
     const { key, name, format } = metric;
     const lines = modes.flatMap(({ mode, cell }) =>
-      Array.from(new Set(rows.map(({ speculation }) => speculation))).map((speculation): CurveLine => {
+      Array.from(new Set(rows.map(({ speculation }) => speculation))).map((speculation): ChartLine => {
         const own = rows.filter((row) => row.speculation === speculation);
         const points = own.map(({ concurrency, groups }): Point => [concurrency, groups[i][cell]?.value]);
-        return { key: speculations ? `${mode} ${speculation}` : mode, tone: mode, points, dots: true };
+        const words = speculations ? `, ${speculationName(speculation).toLowerCase()}` : '';
+        return { key: `${mode} ${speculation}`, name: modeName(mode) + words, tone: mode, points, dots: true };
       })
     );
-    const limit = metric.slo && {
-      at: slo[metric.slo],
-      text: `SLO ${digits(slo[metric.slo], { ...format, decimals: 0 })}`,
-    };
-    const values = lines.flatMap(({ points }) => points.map(([, y]) => y ?? 0));
-    const y = scaleFrom(Math.max(...values, limit ? 1.1 * limit.at : 0), 4, (value) => digits(value, axis(format)));
-    return [{ key, name, lines, y, limit }];
+    const x = { levels, unit: 'conversations' };
+    const objective = metric.slo && slo[metric.slo];
+    return [{ key, name, x, lines: [...lines, ...liveLine(live, key, levels)], format, slo: objective }];
   });
 }
 
-/** An axis has no more decimals than its steps need. */
-function axis(format: Format): Format {
-  return { ...format, decimals: (inUnit) => (Number.isInteger(Math.round(inUnit * 1e6) / 1e6) ? 0 : 1) };
+function liveLine(live: LiveValues | undefined, key: string, levels: number[]): ChartLine[] {
+  const value = live?.values[key];
+  if (!live || value === undefined || live.concurrency < levels[0] || live.concurrency > levels[levels.length - 1]) {
+    return [];
+  }
+  const { concurrency, mode } = live;
+  return [{ key: 'live', name: `${modeName(mode)}, live`, tone: mode, look: 'rings', points: [[concurrency, value]] }];
 }
 
 const modes = [

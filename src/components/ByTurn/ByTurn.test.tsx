@@ -4,7 +4,7 @@ import { act, render, screen } from '@testing-library/react';
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot } from '../../test/fixtures';
-import { ByTurn } from '.';
+import { ByTurn, TurnChart } from '.';
 
 it('shows TTFT by turn with tokens and latencies, and says why where it has none', async () => {
   const client = new FakeClient();
@@ -23,11 +23,14 @@ it('shows TTFT by turn with tokens and latencies, and says why where it has none
   client.show({ window, ttft_by_turn: [first, last] });
   const { container } = render(
     <ClientProvider client={client}>
+      <TurnChart lane={laneSnapshot({ ttft_by_turn: [first, last] })} slo={0.6} />
       <ByTurn lane="main" />
     </ClientProvider>
   );
   expect(
-    screen.getByRole('img', { name: 'TTFT by turn: turn 1: 400 ms, p95 612 ms; turn 6+: 80.0 ms, p95 90.0 ms' })
+    screen.getByRole('img', {
+      name: 'TTFT by turn, at most 612 ms; last turn 6+; p50 80.0 ms; p95 90.0 ms; SLO 600 ms',
+    })
   ).toBeInTheDocument();
   const rows = screen.getAllByRole('row').map((row) => Array.from(row.children, (cell) => cell.textContent).join('|'));
   expect(rows[1]).toBe('1|400|612|—|—|—|555|37.1|20');

@@ -2,12 +2,9 @@ import React from 'react';
 
 import { useLive, type LaneSnapshot } from '../../client';
 import { digits, MS, number, percent, SECONDS } from '../../lib/format';
-import { lastSnapshot } from '../../lib/known';
-import { CurveFigure, Curves } from '../Curve';
 import { DataTable } from '../DataTable';
-import { timesOf, TurnCurve } from './TurnCurve';
 
-/** TTFT by turn number over the last 60 s as a graph, and next to it the turns' latencies and tokens. */
+/** TTFT, latency and tokens by turn number over the last 60 s. */
 export function ByTurn({ lane: name }: { lane: string }) {
   const { lane, state } = useLive(name);
   if (!lane) {
@@ -20,22 +17,7 @@ export function ByTurn({ lane: name }: { lane: string }) {
   if (lane.ttft_by_turn.length === 0) {
     return <p>No turn has ended in the last 60 s.</p>;
   }
-  const tone = lane.state.mode;
-  return (
-    <Curves
-      least={420}
-      stretched
-      legend={[
-        { key: 'p50', tone, words: 'p50' },
-        { key: 'p95', tone, look: 'dashed', words: 'p95' },
-      ]}
-    >
-      <CurveFigure caption="TTFT, last 60 s" y={timesOf(lane.ttft_by_turn)}>
-        <TurnCurve lane={lane} slo={lastSnapshot(state)?.settings.slo.ttft} />
-      </CurveFigure>
-      <Table lane={lane} />
-    </Curves>
-  );
+  return <Table lane={lane} />;
 }
 
 /** The figures of each turn, and of all. */

@@ -1,2 +1,2 @@
 export { ByTurn } from './ByTurn';
-export { TurnCurve } from './TurnCurve';
+export { TurnChart } from './TurnChart';

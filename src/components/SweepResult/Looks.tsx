@@ -5,10 +5,9 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { ModeState, TrialState } from '../../client';
-import { number } from '../../lib/format';
-import { Curve, levels } from '../Curve';
-
-import { differenceText, metricName } from './metrics';
+import { number, PERCENT } from '../../lib/format';
+import { Chart } from '../Chart';
+import { differenceText, isShare, metricName } from './metrics';
 
 interface LooksProps {
   trial: TrialState;
@@ -24,7 +23,6 @@ export function Looks({ trial: { method, looks, boundaries, primary }, mode: { m
   }
   const { metric } = primary;
   const [low, high] = rangeOf(looks, boundaries);
-  const within = (value: number) => Math.max(low, Math.min(high, value));
   const what = method === 'pairs' ? 'pair' : 'block';
   const last = baseOf(looks[looks.length - 1]);
   return (
@@ -33,20 +31,27 @@ export function Looks({ trial: { method, looks, boundaries, primary }, mode: { m
         {metricName(metric)}, {what} by {what}
       </figcaption>
       <div className={styles.curve}>
-        <Curve
+        <Chart
           label={`The difference in ${metricName(metric)} and its interval after up to ${number(last)} ${what}s of spans; figures in the report`}
-          x={levels(looks.map(baseOf))}
+          x={{ levels: looks.map(baseOf), unit: `${what}s` }}
           y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
           field={boundaries}
+          format={isShare(metric) ? { ...PERCENT, unit: undefined } : PERCENT}
           lines={[
-            { key: 'difference', tone: mode, dots: true, points: looks.map((look) => [baseOf(look), look.difference]) },
+            {
+              key: 'difference',
+              name: 'difference',
+              tone: mode,
+              dots: true,
+              points: looks.map((look) => [baseOf(look), look.difference]),
+            },
           ]}
           bands={[
             {
-              key: 'interval',
+              of: 'difference',
               tone: mode,
               points: looks.flatMap((look): Array<[number, number, number]> =>
-                look.interval ? [[baseOf(look), within(look.interval[0]), within(look.interval[1])]] : []
+                look.interval ? [[baseOf(look), ...look.interval]] : []
               ),
             },
           ]}
@@ -78,5 +83,5 @@ export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]
 
 const getStyles = (theme: GrafanaTheme2) => ({
   looks: css({ margin: 0, maxWidth: 640, '& figcaption': { color: theme.colors.text.secondary } }),
-  curve: css({ height: 170, padding: theme.spacing(2, 4, 3, 9), fontSize: theme.typography.bodySmall.fontSize }),
+  curve: css({ height: 190, fontSize: theme.typography.bodySmall.fontSize }),
 });

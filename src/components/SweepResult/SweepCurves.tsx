@@ -1,7 +1,7 @@
 import React, { memo, useMemo } from 'react';
 
 import type { Sweep } from '../../client';
-import { Curve, CurveFigure, Curves, levels, type LegendItem } from '../Curve';
+import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
 import { curvesOf, linesOf } from './model';
 import type { Recorded } from './useRecorded';
 
@@ -13,8 +13,8 @@ interface SweepCurvesProps {
 /** Each metric against concurrency, by mode, with the 95 % intervals as bands. */
 export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepCurvesProps) {
   const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request.slo), [rows, recorded, request.slo]);
-  const asked = request.levels ?? [];
-  const x = levels([...new Set([...asked, ...rows.map(({ concurrency }) => concurrency)])].sort((a, b) => a - b));
+  const levels = [...new Set([...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)])];
+  const x = { levels: levels.sort((a, b) => a - b), unit: 'conversations' };
   const legend: LegendItem[] = [
     ...linesOf(rows).map(({ name, ...line }) => ({ ...line, words: name })),
     {
@@ -35,19 +35,12 @@ export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request },
     legend.push({ key: 'recorded', look: 'dashed', words });
   }
   return (
-    <Curves least={320} stretched legend={legend}>
-      {curves.map(({ metric: { key, name, unit }, lines, bands, y, limit, isCut }) => (
-        <CurveFigure key={key} caption={`${name}, ${unit}`} y={y} isCut={isCut}>
-          <Curve
-            label={`${name} by concurrency and mode; figures in the table`}
-            x={x}
-            y={y}
-            lines={lines}
-            bands={bands}
-            limit={limit}
-          />
-        </CurveFigure>
+    <ChartGrid least={320} stretched legend={legend}>
+      {curves.map(({ metric: { key, name, unit }, ...drawing }) => (
+        <ChartFigure key={key} caption={`${name}, ${unit}`}>
+          <Chart label={`${name} by concurrency and mode; figures in the table`} x={x} {...drawing} />
+        </ChartFigure>
       ))}
-    </Curves>
+    </ChartGrid>
   );
 });

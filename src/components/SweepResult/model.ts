@@ -1,20 +1,12 @@
 import type { BaselineRow, Mode, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
-import { digits, number, type Format } from '../../lib/format';
+import { number } from '../../lib/format';
 import { modeKey, modeText } from '../../lib/names';
-import { scaleFrom, type CurveBand, type CurveLine, type CurveLook, type Scale, type Tick } from '../Curve';
+import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
 import { metrics, type Metric } from './metrics';
 
-/** One metric against concurrency, as it is drawn. */
-export interface SweepCurve {
+/** One metric against concurrency. The bands are the 95 % intervals of what was measured. */
+export interface SweepCurve extends Omit<Drawing, 'x'> {
   metric: Metric;
-  lines: CurveLine[];
-  /** The 95 % intervals of what was measured. */
-  bands: CurveBand[];
-  y: Scale;
-  /** The objective of the sweep, where the metric has one. */
-  limit?: Tick;
-  /** Whether some values are above the axis, and not drawn. */
-  isCut: boolean;
 }
 
 /** A mode with its line. */
@@ -22,11 +14,11 @@ export interface Line {
   key: string;
   name: string;
   tone: Mode;
-  look: CurveLook;
+  look: Look;
 }
 
 /** The looks of what was measured; dashed is what was recorded. */
-const looks: CurveLook[] = ['solid', 'rings'];
+const looks: Look[] = ['solid', 'rings'];
 
 /** The modes of measured rows, each once; a mode under several speculations has lines of several looks. */
 export function linesOf(rows: BaselineRow[]): Line[] {
@@ -73,21 +65,15 @@ export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], slo: Swee
 
 function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve {
   const { format, value, interval } = metric;
-  const objective = metric.slo && slo?.[metric.slo];
-  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, axis(format))}` };
-  const tops = [...rows, ...recorded].map((row) =>
-    Math.max(value(row) ?? 0, rows.includes(row) ? (interval(row)?.[1] ?? 0) : 0)
-  );
-  const highest = Math.max(0, ...tops);
-  const ceiling = metric.key.startsWith('ttft') && slo ? RUNAWAY * slo.ttft : Infinity;
-  const y = scaleFrom(Math.max(Math.min(highest, ceiling), limit ? 1.1 * limit.at : 0), 4, (v) =>
-    digits(v, axis(format))
-  );
-  const recordedLines = linesOf(recorded).map((line) => ({ ...line, look: 'dashed' as const }));
-  const bands = linesOf(rows).map(({ key, tone }): CurveBand => ({
-    key,
+  const recordedLines = linesOf(recorded).map((line) => ({
+    ...line,
+    name: `${line.name}, recorded`,
+    look: 'dashed' as const,
+  }));
+  const bands = linesOf(rows).map(({ key, tone, look }): ChartBand => ({
+    of: `${look} ${key}`,
     tone,
-    points: rows.flatMap((row): CurveBand['points'] => {
+    points: rows.flatMap((row): ChartBand['points'] => {
       const around = modeKey(row) === key ? interval(row) : undefined;
       return around ? [[row.concurrency, Math.max(0, around[0]), around[1]]] : [];
     }),
@@ -96,27 +82,23 @@ function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], s
     metric,
     lines: [...drawn(recordedLines, recorded, value), ...drawn(linesOf(rows), rows, value)],
     bands: bands.filter(({ points }) => points.length > 0),
-    y,
-    limit,
-    isCut: highest > y.max,
+    format,
+    slo: metric.slo && slo?.[metric.slo],
+    ceiling: metric.key.startsWith('ttft') && slo ? RUNAWAY * slo.ttft : undefined,
   };
 }
 
-function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): CurveLine[] {
+function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): ChartLine[] {
   return lines
-    .map(({ key, tone, look }): CurveLine => ({
+    .map(({ key, name, tone, look }): ChartLine => ({
       key: `${look} ${key}`,
+      name,
       tone,
       look,
       dots: look !== 'dashed',
       points: rows.filter((row) => modeKey(row) === key).map((row) => [row.concurrency, value(row)]),
     }))
     .filter(({ points }) => points.some(([, y]) => y !== undefined));
-}
-
-/** An axis has no more decimals than its steps need. */
-function axis(format: Format): Format {
-  return { ...format, decimals: (inUnit) => (Number.isInteger(Math.round(inUnit * 1e6) / 1e6) ? 0 : 1) };
 }
 
 /** The sweep that is meant: the one with an id, the newest of the lane without one. The list is newest first. */

@@ -215,10 +215,12 @@ describe('the showcase', () => {
 describe('the curves', () => {
   it('have the colour of the mode, and a look for each lane', () => {
     const histories = { a: [point(0), point(1)], b: [point(0, { mode: 'round_robin' }), point(1)] };
-    expect(linesOfBoth(histories, 'ttft_p95').map(({ key, tone, look }) => [key, tone, look])).toEqual([
-      ['a kv', 'kv', 'solid'],
-      ['b round_robin', 'round_robin', 'dashed'],
-      ['b kv', 'kv', 'dashed'],
+    expect(
+      linesOfBoth(histories, 'ttft_p95', { a: 'left', b: 'right' }).map(({ name, tone, look }) => [name, tone, look])
+    ).toEqual([
+      ['left', 'kv', 'solid'],
+      ['right', 'round_robin', 'dashed'],
+      ['right', 'kv', 'dashed'],
     ]);
   });
 

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Live, Twin } from '../../client';
-import { CurveSign } from '../../components/Curve';
+import { LineSign } from '../../components/Chart';
 import { Imitation, Status } from '../../components/Status';
 import { CautionMark, SIDES, type SideKey } from '../../components/Twin';
 import { DASH } from '../../lib/format';
@@ -47,7 +47,7 @@ function Side({ look, known, live, twin }: SideProps) {
   return (
     <section className={styles.side} aria-label={`Lane ${name}`}>
       <h2 className={styles.title}>
-        {live.lane ? modeText(state) : DASH} <CurveSign tone={state.mode} look={look} />
+        {live.lane ? modeText(state) : DASH} <LineSign tone={state.mode} look={look} />
       </h2>
       <div className={styles.where}>
         <Status live={live} lane={name} />

@@ -51,7 +51,7 @@ export default function StageBoth() {
         {twin && showcase ? (
           <ShowcaseView known={known} twin={twin} showcase={showcase} bare />
         ) : (
-          <Courses histories={histories} known={known} names={names} isLive={isLive} bare />
+          <Courses histories={histories} known={known} names={names} bare />
         )}
       </div>
     </>

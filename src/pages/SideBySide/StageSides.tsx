@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
-import { CurveSign } from '../../components/Curve';
+import { LineSign } from '../../components/Chart';
 import { Status } from '../../components/Status';
 import { SIDES, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
@@ -43,7 +43,7 @@ export function StageSides({ known, sides, names, withWorkers }: StageSidesProps
           <section key={key} className={styles.side} aria-label={`Lane ${lane.name}`}>
             <div className={styles.head}>
               <h2 className={cx(!isLive && styles.past)}>
-                {names[key]} <CurveSign tone={lane.state.mode} look={LOOKS[key]} />
+                {names[key]} <LineSign tone={lane.state.mode} look={LOOKS[key]} />
               </h2>
               {describeLive(sides[key], lane.name).tone === 'good' ? (
                 <div>last 60 s</div>

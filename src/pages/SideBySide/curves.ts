@@ -1,5 +1,5 @@
 import type { HistoryPoint } from '../../client';
-import type { CurveLine, Mark } from '../../components/Curve';
+import type { ChartLine, Mark } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
 import { changesOf, linesOf, type Value } from '../Stage/history';
 
@@ -10,9 +10,13 @@ export const LOOKS = { a: 'solid', b: 'dashed' } as const;
 export type Histories = Record<SideKey, HistoryPoint[]>;
 
 /** The lines of both sides in one graph. */
-export function linesOfBoth(histories: Histories, value: Value): CurveLine[] {
+export function linesOfBoth(histories: Histories, value: Value, names: Record<SideKey, string>): ChartLine[] {
   return SIDES.flatMap((side) =>
-    linesOf(histories[side], value).map((line) => ({ ...line, key: `${side} ${line.key}`, look: LOOKS[side] }))
+    linesOf(histories[side], value, LOOKS[side]).map((line) => ({
+      ...line,
+      key: `${side} ${line.key}`,
+      name: names[side],
+    }))
   );
 }
 

@@ -103,7 +103,7 @@ function Page({ both }: { both: Both }) {
         info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colours show the mode; the second lane’s line is dashed."
       >
         <div className={styles.scaled}>
-          <Courses histories={histories} known={known} names={names} isLive={sides.a.lane !== undefined} twin={twin} />
+          <Courses histories={histories} known={known} names={names} twin={twin} />
         </div>
       </Section>
       <Section

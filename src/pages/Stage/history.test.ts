@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import type { HistoryPoint } from '../../client';
 import { laneSnapshot } from '../../test/fixtures';
-import { changesOf, highest, linesOf, merge, pointOf, SPAN, withPoint } from './history';
+import { changesOf, linesOf, merge, pointOf, SPAN, spanOf, withPoint } from './history';
 
 const T0 = Date.parse('2026-11-20T10:00:00Z');
 
@@ -75,8 +75,10 @@ describe('the curve', () => {
     ]);
   });
 
-  it('knows its highest value', () => {
-    expect(highest(points(0, 9), 'output_tokens_per_second')).toBe(3009);
-    expect(highest(points(0, 9, { ttft_p95: undefined }), 'ttft_p95')).toBe(-Infinity);
+  it('spans ten minutes, or what there is of them', () => {
+    expect(spanOf(points(0, 900), T0 + 900_000)).toEqual({ from: T0 + 300_000, to: T0 + 900_000 });
+    expect(spanOf(points(0, 300), T0 + 300_000)).toEqual({ from: T0, to: T0 + 300_000 });
+    expect(spanOf(points(0, 30), T0 + 30_000)).toEqual({ from: T0 - 90_000, to: T0 + 30_000 });
+    expect(spanOf([], T0)).toEqual({ from: T0 - 120_000, to: T0 });
   });
 });

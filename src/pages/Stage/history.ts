@@ -1,5 +1,6 @@
-import type { CurveLine, Mark, Point } from '../../components/Curve';
+import type { ChartLine, Look, Mark, Point, Span } from '../../components/Chart';
 import type { HistoryPoint, LaneSnapshot } from '../../client';
+import { MS, PERCENT, type Format } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 
 /** How far a curve goes back, in milliseconds. */
@@ -12,7 +13,7 @@ export const GAP = 3500;
 const LEAST = 900;
 
 /** What a snapshot says of its second, as the load generator's history does. */
-export function pointOf(time: string, { state, window }: LaneSnapshot): HistoryPoint {
+export function pointOf(time: string, { state, window, kv }: LaneSnapshot): HistoryPoint {
   const { running, concurrency, mode, speculation } = state;
   return {
     time,
@@ -20,8 +21,10 @@ export function pointOf(time: string, { state, window }: LaneSnapshot): HistoryP
     concurrency: concurrency.actual,
     mode,
     speculation,
+    ttft_p50: running ? window.metrics.ttft.p50 : undefined,
     ttft_p95: running ? window.metrics.ttft.p95 : undefined,
     output_tokens_per_second: running ? window.output_tokens_per_second : undefined,
+    kv_hit_ratio: running ? kv.hit_ratio : undefined,
   };
 }
 
@@ -58,10 +61,21 @@ function trim(points: HistoryPoint[]): HistoryPoint[] {
 }
 
 /** One of the values that have a curve. */
-export type Value = 'ttft_p95' | 'output_tokens_per_second';
+export type Value = 'ttft_p50' | 'ttft_p95' | 'output_tokens_per_second' | 'kv_hit_ratio';
 
-/** The curve of a value, in a line for each mode: with gaps where it was not measured, and where nobody answered. */
-export function linesOf(points: HistoryPoint[], value: Value): CurveLine[] {
+/** How each value that has a curve is written. */
+export const formats: Record<Value, Format> = {
+  ttft_p50: { ...MS, decimals: 0 },
+  ttft_p95: { ...MS, decimals: 0 },
+  output_tokens_per_second: {},
+  kv_hit_ratio: PERCENT,
+};
+
+/**
+ * The curve of a value, in a line for each mode: with gaps where it was not measured, and where there was no answer. The
+ * word is added to the name of each.
+ */
+export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
   const modes = Array.from(new Set(points.map(({ mode }) => mode)));
   return modes.map((mode) => {
     const line: Point[] = [];
@@ -74,7 +88,8 @@ export function linesOf(points: HistoryPoint[], value: Value): CurveLine[] {
       line.push([now, point.mode === mode ? point[value] : undefined]);
       last = now;
     }
-    return { key: mode, tone: mode, points: line };
+    const name = word ? `${modeName(mode)} ${word}` : modeName(mode);
+    return { key: `${value} ${mode}`, name, tone: mode, look, points: line };
   });
 }
 
@@ -90,7 +105,11 @@ export function changesOf(points: HistoryPoint[]): Mark[] {
   });
 }
 
-/** The highest of a value; −∞ where there is none. */
-export function highest(points: HistoryPoint[], value: Value): number {
-  return Math.max(...points.map((point) => point[value] ?? -Infinity));
+/** The least that the axis spans, in milliseconds. */
+const LEAST_SPAN = 120_000;
+
+/** The axis of the last ten minutes, or of what there is of them. */
+export function spanOf(points: HistoryPoint[], now: number): Span {
+  const first = points[0] ? at(points[0]) : now;
+  return { from: Math.min(Math.max(first, now - SPAN), now - LEAST_SPAN), to: now };
 }

@@ -1,7 +1,7 @@
 import { THIS_TARGET } from '../../components/Comparison';
 import type { Cluster, Comparison, Live, Worker } from '../../client';
 import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
-import { DASH } from '../../lib/format';
+import { clock, DASH } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
@@ -81,16 +81,6 @@ export function errorMark({ state, lane }: Live): { text: string; title: string 
   const { client } = state.snapshot;
   const error = client.verdict === 'ok' || isWithheld(client) ? undefined : worst(client);
   return error && { text: `own error ≤ ${inMs(error.error_seconds)} (${metricName(error)})`, title: client.reason };
-}
-
-/** A time of day, to the minute or the second. */
-export function clock(time: number, to: 'minute' | 'second' = 'second'): string {
-  return new Date(time).toLocaleTimeString([], {
-    hour: '2-digit',
-    minute: '2-digit',
-    second: to === 'second' ? '2-digit' : undefined,
-    hourCycle: 'h23',
-  });
 }
 
 /** What was last known of the lane. */

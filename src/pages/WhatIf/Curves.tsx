@@ -1,14 +1,13 @@
-import React, { memo, useState } from 'react';
+import React, { memo, useId, useMemo } from 'react';
 import { css, cx } from '@emotion/css';
 
 import { useStyles2 } from '@grafana/ui';
 
 import type { Mode, Settings } from '../../client';
-import { Curves as CurveGrid, levels as levelScale, type LegendItem } from '../../components/Curve';
+import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../../components/Chart';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { Chart, type Looking } from './Chart';
-import type { Beside, Series } from './series';
+import { draw, type Beside, type Series } from './series';
 
 interface CurvesProps {
   series: Series[];
@@ -26,29 +25,36 @@ interface CurvesProps {
 
 /** Each figure against concurrency. */
 export const Curves = memo(function Curves(props: CurvesProps) {
-  const { series, levels, modes, slo, isEarlier } = props;
+  const { series, levels, slo, isEarlier } = props;
   const styles = useStyles2(getStyles);
-  const [looking, look] = useState<Looking>();
-  const x = levelScale(levels);
   return (
     <div className={cx(isEarlier && styles.earlier)} aria-busy={isEarlier}>
-      <CurveGrid least={380} legend={legendOf(props)}>
+      <ChartGrid least={380} legend={legendOf(props)}>
         {series.map((one) => (
-          <Chart
-            key={one.figure.key}
-            series={one}
-            levels={levels}
-            x={x}
-            modes={modes}
-            slo={slo}
-            looking={looking}
-            onLook={look}
-          />
+          <Curve key={one.figure.key} series={one} levels={levels} slo={slo} />
         ))}
-      </CurveGrid>
+      </ChartGrid>
     </div>
   );
 });
+
+function Curve({ series, levels, slo }: { series: Series; levels: number[]; slo?: Settings['slo'] }) {
+  const id = useId();
+  const { name, unit } = series.figure;
+  const drawing = useMemo(() => draw(series, levels, slo), [series, levels, slo]);
+  return (
+    <ChartFigure
+      id={id}
+      caption={
+        <>
+          {name}, {unit} <i>simulated</i>
+        </>
+      }
+    >
+      <Chart label={`${name} by concurrency`} {...drawing} />
+    </ChartFigure>
+  );
+}
 
 /** Whose the lines are, and which of them were simulated. */
 function legendOf({ modes, series, beside, seeds, measuredOnSimulated }: CurvesProps): LegendItem[] {

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Mode } from '../../client';
 import { LevelTable } from './LevelTable';
-import { Figure, find } from './Reading';
+import { Figure, find } from './Figure';
 import type { Series } from './series';
 
 interface FiguresTableProps {

@@ -1,4 +1,5 @@
 import type { Baseline, BaselineRow } from '../../client';
+import { viewOf } from '../../components/Chart';
 import { curvesCsv, simulationJson } from './exported';
 import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, type NumberField } from './fields';
 import { defaults, done, list, profile } from './fixtures';
@@ -150,20 +151,20 @@ describe('the series', () => {
   });
 
   it('are drawn with their kinds apart, and cut where one runs away', () => {
-    const { lines, bands, y, limit, isCut } = draw(ttft, slo);
-    expect(lines.map(({ key, look }) => [key, look])).toEqual([
-      ['simulated kv', 'solid'],
-      ['simulated round_robin', 'solid'],
-      ['recorded kv', 'dashed'],
-      ['measured round_robin', 'rings'],
+    const drawing = draw(ttft, [60, 80, 100], slo);
+    expect(drawing.lines.map(({ name, look }) => [name, look])).toEqual([
+      ['KV-aware simulated', 'solid'],
+      ['Round-robin simulated', 'solid'],
+      ['KV-aware recorded', 'dashed'],
+      ['Round-robin measured', 'rings'],
     ]);
-    expect(bands.map(({ key, points }) => [key, points.length])).toEqual([
-      ['kv', 3],
-      ['round_robin', 3],
+    expect(drawing.bands?.map(({ of, points }) => [of, points.length])).toEqual([
+      ['simulated kv', 3],
+      ['simulated round_robin', 3],
     ]);
-    expect(limit).toEqual({ at: 0.6, text: 'SLO 600' });
-    expect([y.max, isCut]).toEqual([3, true]);
-    expect(draw(ttft, undefined)).toMatchObject({ isCut: false, limit: undefined });
+    const { slo: objective, y, isCut } = viewOf(drawing, 4);
+    expect([objective, y.max, isCut]).toEqual([0.6, 3, true]);
+    expect(viewOf(draw(ttft, [60, 80, 100], undefined), 4)).toMatchObject({ isCut: false, slo: undefined });
   });
 });
 

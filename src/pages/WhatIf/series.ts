@@ -10,8 +10,9 @@ import type {
   Speculation,
 } from '../../client';
 import { THIS_TARGET } from '../../components/Comparison/model';
-import { scaleFrom, type CurveBand, type CurveLine, type Scale, type Tick } from '../../components/Curve';
-import { digits, MS, PERCENT, type Format } from '../../lib/format';
+import type { ChartBand, ChartLine, Drawing } from '../../components/Chart';
+import { MS, PERCENT, type Format } from '../../lib/format';
+import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One figure that has a chart: how it is read of a simulation and, where it has such, of a baseline. */
@@ -157,56 +158,41 @@ function told(rows: BaselineRow[], source: Source, { recorded }: FigureInfo): Va
   });
 }
 
-/** A figure as it is drawn. */
-export interface Drawn {
-  lines: CurveLine[];
-  bands: CurveBand[];
-  y: Scale;
-  limit?: Tick;
-  /** Whether some values are above the axis, and not drawn. */
-  isCut: boolean;
-}
-
 /** An axis that may be left by values ends at so many times the objective. */
 const RUNAWAY = 4;
 
 const looks = { simulated: 'solid', recorded: 'dashed', measured: 'rings' } as const;
 
-/** Makes a chart of a figure. */
-export function draw({ figure, values }: Series, slo: Settings['slo'] | undefined): Drawn {
-  const { format } = figure;
-  const objective = figure.slo && slo?.[figure.slo];
-  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, format)}` };
-  const highest = Math.max(...values.map(({ value, band }) => Math.max(value, band?.[1] ?? 0)), 0);
-  const ceiling = figure.mayRunAway && slo ? RUNAWAY * slo.ttft : Infinity;
-  const top = Math.max(Math.min(highest, ceiling), limit ? 1.1 * limit.at : 0);
-  const write = (value: number) => digits(value, { ...format, decimals: (inUnit) => (isWhole(inUnit) ? 0 : 1) });
-  const y = scaleFrom(top, 4, write);
+/** Makes a chart of a figure over the levels that are asked for. */
+export function draw({ figure, values }: Series, levels: number[], slo: Settings['slo'] | undefined): Drawing {
   const groups = Array.from(new Set(values.map(({ source, mode }) => `${source} ${mode}`)));
-  const lines = groups.map((key): CurveLine => {
+  const lines = groups.map((key): ChartLine => {
     const own = values.filter(({ source, mode }) => `${source} ${mode}` === key);
     const { source, mode } = own[0];
     return {
       key,
+      name: `${modeName(mode)} ${source}`,
       tone: mode,
       look: looks[source],
       dots: source === 'simulated',
       points: own.map(({ concurrency, value }) => [concurrency, value]),
     };
   });
-  const modes = Array.from(new Set(values.map(({ mode }) => mode)));
-  const bands = modes.map((mode): CurveBand => ({
-    key: mode,
+  const bands = Array.from(new Set(values.map(({ mode }) => mode))).map((mode): ChartBand => ({
+    of: `simulated ${mode}`,
     tone: mode,
-    points: values.flatMap(({ mode: of, concurrency, band }): CurveBand['points'] =>
+    points: values.flatMap(({ mode: of, concurrency, band }): ChartBand['points'] =>
       of === mode && band ? [[concurrency, ...band]] : []
     ),
   }));
-  return { lines, bands: bands.filter(({ points }) => points.length > 0), y, limit, isCut: highest > y.max };
-}
-
-function isWhole(value: number): boolean {
-  return Number.isInteger(Math.round(value * 1e6) / 1e6);
+  return {
+    x: { levels, unit: 'conversations' },
+    lines,
+    bands: bands.filter(({ points }) => points.length > 0),
+    format: figure.format,
+    slo: figure.slo && slo?.[figure.slo],
+    ceiling: figure.mayRunAway && slo ? RUNAWAY * slo.ttft : undefined,
+  };
 }
 
 /** The highest level such that it and every lower one of a source and mode meet the objective; 0: not even the lowest; undefined without values. */

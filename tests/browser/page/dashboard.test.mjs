@@ -1,5 +1,5 @@
 /** The dashboard: key figures and recorded results, each as its source has it. */
-import { call, eventually, faults, start } from '../booth.mjs';
+import { call, eventually, faults, firstTurn, start } from '../booth.mjs';
 import { expect, gate, Page, section, test } from './page.mjs';
 
 /** The texts of the cards by their names. */
@@ -79,4 +79,39 @@ test('the recorded benchmark is the baseline, level by level', gate, async ({ vi
   await page.getByRole('option', { name: other.title }).click();
   await expect(benchmark(page)).not.toHaveCount(levels.length);
   await page.getByText('not recorded').first().waitFor();
+});
+
+test('the live curves have a crosshair with values, by pointer and by keys, and zoom by drag', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit();
+  await Page.open(page);
+  const live = section(page, 'Live');
+  const name = /^Output tokens\/s of the last ten minutes, at most [1-9]/;
+  const box = await eventually('a curve', async () => {
+    const chart = live.getByRole('img', { name });
+    await chart.locator('canvas').waitFor({ timeout: 2000 });
+    return chart.boundingBox();
+  });
+  const at = (share) => [box.x + share * box.width, box.y + box.height / 2];
+  const values = page.getByRole('table', { name: /^\d\d:\d\d:\d\d$/ });
+  await page.mouse.move(...at(0.95));
+  await expect(values).toContainText(/KV-aware[\d,]+/);
+  await page.mouse.move(0, 0);
+  await expect(values).toHaveCount(0);
+
+  const slider = live.getByRole('slider', { name: 'Output tokens/s of the last ten minutes: read its values' });
+  await slider.focus();
+  await slider.press('ArrowLeft');
+  await expect(values).toContainText(/KV-aware[\d,]+/);
+  await expect(slider).toHaveAttribute('aria-valuetext', /^\d\d:\d\d:\d\d; KV-aware [\d,]+$/);
+
+  await page.mouse.move(...at(0.4));
+  await page.mouse.down();
+  await page.mouse.move(...at(0.9), { steps: 5 });
+  await page.mouse.up();
+  const reset = live.getByRole('button', { name: 'Reset the zoom of Output tokens/s of the last ten minutes' });
+  await expect(live.getByRole('button', { name: /^Reset the zoom/ }), 'curves share the zoom').toHaveCount(3);
+  await reset.click();
+  await expect(reset).toHaveCount(0);
 });

@@ -11,11 +11,11 @@ const simulations = async () => (await call('GET', '/api/v1/simulations')).simul
 
 /** A figure of both modes at the lowest level, as its chart tells it to those who use keys. */
 async function read(page, name) {
-  const slider = page.getByRole('slider', { name: `${name}: read it at a level` });
+  const slider = page.getByRole('slider', { name: `${name} by concurrency: read its values` });
   await slider.focus();
   await slider.press('Home');
   const words = await slider.getAttribute('aria-valuetext');
-  const value = (mode) => Number(new RegExp(`${mode} simulated ([\\d,.]+) ms`).exec(words)[1].replace(/,/g, ''));
+  const value = (mode) => Number(new RegExp(`${mode} simulated ([\\d,.]+)`).exec(words)[1].replace(/,/g, ''));
   return { words, roundRobin: value('Round-robin'), kv: value('KV-aware') };
 }
 

@@ -13,10 +13,10 @@ import { LANE } from '../../lane';
 import { turnsCsv } from '../exported';
 import { filterOf, queryOf } from '../query';
 import { useClock } from '../useClock';
-import { Chart } from './Chart';
 import { Header, Ways } from './Header';
 import { bars, namer } from './model';
 import { Transcript } from './Transcript';
+import { TurnBars } from './TurnBars';
 import { useConversation } from './useConversation';
 import { useNeighbours } from './useNeighbours';
 
@@ -65,7 +65,7 @@ function Body({ conversation }: { conversation: ConversationData }) {
           title="TTFT by turn"
           info="How long each turn of this conversation waited for its first token, measured by the load generator. Every turn resends the whole history: if the worker has it in its cache, only the new message must be computed."
         >
-          <Chart bars={bars(conversation)} />
+          <TurnBars bars={bars(conversation)} />
         </Section>
         <Section
           title="Transcript"

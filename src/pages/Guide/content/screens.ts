@@ -34,6 +34,10 @@ export const screens: Screen[] = [
         text: 'The slider sets how many conversations run at once. The mode sets how requests are routed; a change clears the caches, so the first minute is not compared.',
       },
       {
+        name: 'Live',
+        text: 'TTFT, output tokens per second and hit rate of the last minutes as curves, and TTFT by turn. A pointer or the arrow keys read the values of a moment; a drag zooms in.',
+      },
+      {
         name: 'Live against baseline',
         text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (at most the last hour) next to what was recorded or measured at the same concurrency. Green meets the SLO ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. A difference stands in grey, as “not certain”, while chance could explain it.',
       },
@@ -43,7 +47,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'TTFT by turn',
-        text: 'Time to first token in the first, second, third turn and so on, over the last 60 s, with input and output tokens and latency. When requests go where their cache is, the line falls after the first turn although the input grows.',
+        text: 'Time to first token in the first, second, third turn and so on, over the last 60 s, with input and output tokens and latency. When requests go where their cache is, TTFT falls after the first turn although the input grows.',
       },
       {
         name: 'Recorded benchmark',

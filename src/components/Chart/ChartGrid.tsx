@@ -1,75 +1,74 @@
-import React, { type ReactNode } from 'react';
+import React, { type PropsWithChildren, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { CurveSign, type CurveLook, type CurveTone } from './Curve';
-import type { Scale } from './scale';
+import { GroupContext, useOwnGroup } from './group';
+import { LineSign } from './LineSign';
+import type { Look, Tone } from './types';
 
 /** What one kind of line means. */
 export interface LegendItem {
   key: string;
-  tone?: CurveTone;
-  look?: CurveLook;
+  tone?: Tone;
+  look?: Look;
   words: ReactNode;
 }
 
-interface CurvesProps {
+interface ChartGridProps {
   legend: LegendItem[];
-  /** The least width of a curve, in pixels. */
+  /** The least width of a chart, in pixels. */
   least: number;
   /** Whether a last row of few is as wide as the others. */
   stretched?: boolean;
-  /** A {@link CurveFigure} for each. */
+  /** A {@link ChartFigure} for each. */
   children: ReactNode;
 }
 
-/** Curves beside each other, as many as have room, below what their lines mean. */
-export function Curves({ legend, least, stretched, children }: CurvesProps) {
+/** Charts that share the crosshair and the zoom. */
+export function ChartGroup({ children }: PropsWithChildren) {
+  return <GroupContext.Provider value={useOwnGroup()}>{children}</GroupContext.Provider>;
+}
+
+/** A group of charts beside each other, as many as have room, below what their lines mean. */
+export function ChartGrid({ legend, least, stretched, children }: ChartGridProps) {
   const styles = useStyles2(getStyles);
   const fill = stretched ? 'auto-fit' : 'auto-fill';
   return (
-    <>
+    <ChartGroup>
       <ul className={styles.legend} aria-label="Lines">
         {legend.map(({ key, tone, look, words }) => (
           <li key={key}>
-            <CurveSign tone={tone} look={look} /> {words}
+            <LineSign tone={tone} look={look} /> {words}
           </li>
         ))}
       </ul>
       <div
-        className={styles.curves}
+        className={styles.charts}
         style={{ gridTemplateColumns: `repeat(${fill}, minmax(min(${least}px, 100%), 1fr))` }}
       >
         {children}
       </div>
-    </>
+    </ChartGroup>
   );
 }
 
-/** The room of a curve's words around it: above, right, below, left, in units of the theme's spacing. */
-export const ROOM = [2.5, 6.5, 3, 6] as const;
-
-interface CurveFigureProps {
+interface ChartFigureProps {
   caption: ReactNode;
   /** The id of the caption, where it names the figure. */
   id?: string;
-  y: Scale;
-  /** Whether some values are above the axis. */
-  isCut?: boolean;
-  /** The curve, and what lies over it. */
+  /** The chart. */
   children: ReactNode;
 }
 
-/** A curve with its caption, which says so where some values are not drawn. */
-export function CurveFigure({ caption, id, y, isCut, children }: CurveFigureProps) {
+/** A chart with its caption. */
+export function ChartFigure({ caption, id, children }: ChartFigureProps) {
   const styles = useStyles2(getStyles);
   return (
     <figure className={styles.figure} aria-labelledby={id}>
       <figcaption id={id}>{caption}</figcaption>
       <div className={styles.plot}>{children}</div>
-      {isCut && <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; see the table.</small>}
     </figure>
   );
 }
@@ -83,18 +82,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
     padding: 0,
     listStyle: 'none',
   }),
-  curves: css({ display: 'grid', gap: theme.spacing(2) }),
+  charts: css({ display: 'grid', gap: theme.spacing(2) }),
   figure: css({
     margin: 0,
     minWidth: 0,
     '& figcaption': { fontWeight: theme.typography.fontWeightMedium },
     '& figcaption i': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
   }),
-  plot: css({
-    position: 'relative',
-    height: 190,
-    padding: theme.spacing(...ROOM),
-    fontSize: theme.typography.bodySmall.fontSize,
-  }),
-  cut: css({ display: 'block', color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
+  plot: css({ height: '15rem', fontSize: theme.typography.bodySmall.fontSize }),
 });

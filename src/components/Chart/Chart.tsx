@@ -1,0 +1,180 @@
+import React, { memo, useCallback, useEffect, useMemo, useRef, useState, type MutableRefObject } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, TooltipPlugin2, UPlotChart, useStyles2, useTheme2 } from '@grafana/ui';
+
+import { useStable } from '../../lib/useStable';
+import type { Plot } from './draw';
+import { useGroup } from './group';
+import { configOf, shapeOf, type Shape } from './options';
+import { Readings } from './Readings';
+import type { Range } from './types';
+import { useSize, type Size } from './useSize';
+import { readingText, summary, viewOf, type Drawing, type View } from './view';
+
+interface ChartProps extends Drawing {
+  /** What is shown, for readers who do not see it. */
+  label: string;
+  /** The values in words; the highest and the last ones without it. */
+  words?: string;
+  /** In pixels; all of the room that there is without it. */
+  height?: number;
+}
+
+/**
+ * Lines over moments or levels. A pointer or the arrow keys move a crosshair with the values; a drag zooms, a double
+ * click takes it back. Letters are as large as the text around.
+ */
+export const Chart = memo(function Chart({ label, words, height, ...drawing }: ChartProps) {
+  const styles = useStyles2(getStyles);
+  const [room, size] = useSize();
+  const group = useGroup(drawing.x);
+  const view = viewOf(drawing, stepsOf(size), group.zoom);
+  const plotRef = useRef<Plot | null>(null);
+  return (
+    <div className={styles.chart} style={{ height: height ?? '100%' }}>
+      <div className={styles.room} ref={room}>
+        <div className={styles.plot} role="img" aria-label={`${label}${words ?? summary(view)}`}>
+          {size && <Drawn view={view} size={size} group={group.id} onZoom={group.setZoom} plotRef={plotRef} />}
+        </div>
+        <Keys label={label} view={view} plotRef={plotRef} />
+        {group.zoom && (
+          <Button
+            className={styles.reset}
+            size="sm"
+            variant="secondary"
+            icon="search-minus"
+            aria-label={`Reset the zoom of ${label}`}
+            onClick={() => group.setZoom(undefined)}
+          >
+            Reset zoom
+          </Button>
+        )}
+      </div>
+      {view.isCut && (
+        <small className={styles.cut}>Values above {view.y.ticks.at(-1)?.text} are not drawn; see the table.</small>
+      )}
+    </div>
+  );
+});
+
+/** How many steps an axis of values has room for. */
+function stepsOf(size: Size | undefined): number {
+  return size ? Math.max(2, Math.min(5, Math.floor(size.height / (3 * size.font)))) : 4;
+}
+
+interface DrawnProps {
+  view: View;
+  size: Size;
+  group: string;
+  onZoom(range: Range): void;
+  plotRef: MutableRefObject<Plot | null>;
+}
+
+/** The plot. It is built anew where its lines, its colors or its letters change, and otherwise fed with data. */
+function Drawn({ view, size: { width, height, font }, group, onZoom, plotRef }: DrawnProps) {
+  const theme = useTheme2();
+  const current = useStable(() => view);
+  const shape = JSON.stringify(shapeOf(view));
+  const config = useMemo(
+    () => configOf({ shape: JSON.parse(shape) as Shape, view: current, theme, font, group }),
+    [shape, current, theme, font, group]
+  );
+  const setPlot = useCallback(
+    (built: Plot) => {
+      plotRef.current = built;
+    },
+    [plotRef]
+  );
+  // With a new size, Grafana's component takes neither a new configuration nor new data.
+  const feed = useStable(() => plotRef.current?.setData(view.data));
+  useEffect(feed, [width, height, feed]);
+  return (
+    <UPlotChart key={config.uid} data={view.data} width={width} height={height} config={config} plotRef={setPlot}>
+      <TooltipPlugin2
+        config={config}
+        hoverMode={1} // the values of all lines at the pointer's place
+        queryZoom={({ from, to }) => onZoom([from, to])}
+        render={({ cursor: { idx } }) =>
+          idx === null || idx === undefined ? null : <Readings view={view} index={idx} />
+        }
+      />
+    </UPlotChart>
+  );
+}
+
+interface KeysProps {
+  label: string;
+  view: View;
+  plotRef: MutableRefObject<Plot | null>;
+}
+
+/** Moves the crosshair by keys, and says its values. */
+function Keys({ label, view, plotRef }: KeysProps) {
+  const styles = useStyles2(getStyles);
+  const [chosen, choose] = useState<number>();
+  const { stops } = view;
+  const last = Math.max(0, stops.length - 1);
+  const stop = Math.min(chosen ?? last, last);
+  const move = (to: number) => {
+    choose(to);
+    point(plotRef.current, view.data[0][stops[to]]);
+  };
+  return (
+    <input
+      type="range"
+      className={styles.keys}
+      aria-label={`${label}: read its values`}
+      aria-valuetext={stops.length > 0 ? readingText(view, stops[stop]) : 'no values'}
+      min={0}
+      max={last}
+      step={1}
+      value={stop}
+      onFocus={() => move(stop)}
+      onBlur={() => point(plotRef.current, undefined)}
+      onChange={(event) => move(event.currentTarget.valueAsNumber)}
+    />
+  );
+}
+
+/** Puts the crosshair to a place as a pointer does; away without one. */
+function point(plot: Plot | null, at: number | undefined) {
+  if (!plot) {
+    return;
+  }
+  const { over } = plot;
+  if (at === undefined) {
+    over.dispatchEvent(new MouseEvent('mouseleave'));
+    return;
+  }
+  const { left, top, height } = over.getBoundingClientRect();
+  const place = { clientX: left + plot.valToPos(at, 'x'), clientY: top + height / 2 };
+  over.dispatchEvent(new MouseEvent('mouseenter', place));
+  over.dispatchEvent(new MouseEvent('mousemove', place));
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  chart: css({ display: 'flex', flexDirection: 'column', width: '100%', minHeight: '6em' }),
+  // The plot is as large as its room, which is not to grow with it.
+  room: css({
+    position: 'relative',
+    flex: '1 1 0',
+    minHeight: 0,
+    borderRadius: theme.shape.radius.default,
+    '&:has(> input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
+  }),
+  plot: css({ position: 'absolute', inset: 0, overflow: 'hidden', touchAction: 'pan-y' }),
+  // For keys and screen readers; a pointer has the plot.
+  keys: css({
+    position: 'absolute',
+    inset: 0,
+    width: '100%',
+    height: '100%',
+    margin: 0,
+    opacity: 0,
+    pointerEvents: 'none',
+  }),
+  reset: css({ position: 'absolute', top: 0, right: 0 }),
+  cut: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
+});

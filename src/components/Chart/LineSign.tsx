@@ -1,0 +1,31 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import { useStyles2, useTheme2 } from '@grafana/ui';
+
+import { lineColor } from './tones';
+import type { Look, Tone } from './types';
+
+interface LineSignProps {
+  /** The color of the text without it. */
+  tone?: Tone;
+  look?: Look;
+  /** A color in the place of the tone's. */
+  color?: string;
+}
+
+/** What a line of a mode, or of a kind, looks like, for a legend. */
+export function LineSign({ tone, look = 'solid', color }: LineSignProps) {
+  const styles = useStyles2(getStyles);
+  const theme = useTheme2();
+  const own = tone ? lineColor(theme, { tone, color }) : color;
+  return <span className={cx(styles.sign, styles[look])} style={{ color: own }} aria-hidden="true" />;
+}
+
+const getStyles = () => ({
+  sign: css({ display: 'inline-block', verticalAlign: 'middle' }),
+  solid: css({ width: '1.5em', height: 3, background: 'currentColor' }),
+  dashed: css({ width: '1.5em', borderTop: '2px dashed currentColor' }),
+  rings: css({ width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' }),
+  bars: css({ width: 9, height: 9, background: 'currentColor' }),
+});

@@ -1,0 +1,63 @@
+import { number, type Format } from '../../lib/format';
+
+/** A place on an axis with its word. */
+export interface Tick {
+  at: number;
+  text: string;
+}
+
+/** What an axis spans, and where it says so. */
+export interface Axis {
+  min: number;
+  max: number;
+  ticks: Tick[];
+}
+
+/** The steps between ticks that a reader counts by, in powers of ten. */
+const STEPS = [1, 2, 2.5, 5, 10];
+
+/**
+ * An axis from 0 up to the first tick that is not below the highest value, with at most so many steps. A step is never
+ * finer than the values are written: 1 where they are counts.
+ */
+export function axisFrom(highest: number, steps: number, format: Format): Axis {
+  const { factor = 1 } = format;
+  const top = (highest > 0 && Number.isFinite(highest) ? highest : 1) * factor;
+  const step = stepOf(top / steps, finest(format));
+  const count = Math.max(1, Math.ceil((top / step) * (1 - 1e-9)));
+  const at = Array.from({ length: count + 1 }, (_, i) => i * step);
+  return {
+    min: 0,
+    max: (count * step) / factor,
+    ticks: at.map((inUnit) => ({ at: inUnit / factor, text: tickText(inUnit, step, format) })),
+  };
+}
+
+/** The least of the steps that is not below a value, and a multiple of the finest. */
+function stepOf(least: number, finest: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const fits = (step: number) => step >= least * (1 - 1e-9) && isWhole(step / finest);
+  return [power, 10 * power].flatMap((p) => STEPS.map((s) => s * p)).find(fits) ?? finest;
+}
+
+function finest({ decimals = 0 }: Format): number {
+  return 10 ** -(typeof decimals === 'function' ? decimals(0) : decimals);
+}
+
+function tickText(inUnit: number, step: number, { unit }: Format): string {
+  const decimals = [0, 1, 2, 3].find((d) => isWhole(step * 10 ** d)) ?? 3;
+  const text = number(inUnit, decimals);
+  return unit ? `${text} ${unit}` : text;
+}
+
+function isWhole(value: number): boolean {
+  return Math.abs(value - Math.round(value)) < 1e-6;
+}
+
+/** Of ascending levels, those that stand at least so far apart. */
+export function apart(levels: number[], least: number): number[] {
+  return levels.reduce<number[]>((shown, level) => {
+    const before = shown.at(-1);
+    return before === undefined || level - before >= least ? [...shown, level] : shown;
+  }, []);
+}

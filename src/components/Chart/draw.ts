@@ -1,0 +1,167 @@
+import type { ComponentProps } from 'react';
+
+import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';
+import type { UPlotChart } from '@grafana/ui';
+
+import { written } from '../../lib/format';
+import { toneColor } from './tones';
+import { objectiveText, type View } from './view';
+
+/** The plot below a chart of Grafana. */
+export type Plot = Parameters<NonNullable<ComponentProps<typeof UPlotChart>['plotRef']>>[0];
+
+/** What a hook draws with: all lengths are pixels of the canvas. */
+interface Pen {
+  plot: Plot;
+  ctx: CanvasRenderingContext2D;
+  view: View;
+  theme: GrafanaTheme2;
+  /** A pixel of the page. */
+  px: number;
+  /** The size of letters. */
+  font: number;
+}
+
+/** Draws what is behind the lines: the field and the bands. */
+export function drawBehind(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
+  within(plot, view, theme, font, drawField);
+  within(plot, view, theme, font, drawBands);
+}
+
+/** Draws what is in front of the lines: the objective, the marks, and the values of bars. */
+export function drawInFront(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
+  within(plot, view, theme, font, drawObjective);
+  within(plot, view, theme, font, drawMarks);
+  within(plot, view, theme, font, drawValues);
+}
+
+/** Draws inside the axes, and above them, where the words of marks are. */
+function within(plot: Plot, view: View, theme: GrafanaTheme2, font: number, draw: (pen: Pen) => void) {
+  const { ctx, bbox } = plot;
+  const px = window.devicePixelRatio;
+  const pen = { plot, ctx, view, theme, px, font: font * px };
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left - pen.px, 0, bbox.width + 2 * pen.px, bbox.top + bbox.height);
+  ctx.clip();
+  draw(pen);
+  ctx.restore();
+}
+
+function drawField({ plot, ctx, view: { field }, theme }: Pen) {
+  if (field) {
+    const [low, high] = field.map((value) => plot.valToPos(value, 'y', true));
+    ctx.fillStyle = theme.colors.action.selected;
+    ctx.fillRect(plot.bbox.left, high, plot.bbox.width, low - high);
+  }
+}
+
+/** The area between the least and the largest values, with an upright line at each place. */
+function drawBands({ plot, ctx, view: { bands = [], y }, theme, px }: Pen) {
+  for (const { tone, points } of bands) {
+    const corners = points.map(([x, low, high]) => ({
+      x: plot.valToPos(x, 'x', true),
+      low: plot.valToPos(Math.max(low, y.min), 'y', true),
+      high: plot.valToPos(Math.min(high, y.max), 'y', true),
+    }));
+    const color = toneColor(theme, tone);
+    ctx.fillStyle = colorManipulator.alpha(color, 0.18);
+    ctx.beginPath();
+    corners.forEach(({ x, high }) => ctx.lineTo(x, high));
+    [...corners].reverse().forEach(({ x, low }) => ctx.lineTo(x, low));
+    ctx.fill();
+    ctx.strokeStyle = colorManipulator.alpha(color, 0.5);
+    ctx.lineWidth = 2 * px;
+    ctx.beginPath();
+    for (const { x, low, high } of corners) {
+      ctx.moveTo(x, low);
+      ctx.lineTo(x, high);
+    }
+    ctx.stroke();
+  }
+}
+
+/** A dashed line at the objective, with its value above its end. */
+function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }: Pen) {
+  if (slo === undefined || slo > y.max) {
+    return;
+  }
+  const at = plot.valToPos(slo, 'y', true);
+  const right = plot.bbox.left + plot.bbox.width;
+  ctx.strokeStyle = theme.colors.error.text;
+  ctx.lineWidth = 2 * px;
+  ctx.setLineDash([8 * px, 6 * px]);
+  ctx.beginPath();
+  ctx.moveTo(plot.bbox.left, at);
+  ctx.lineTo(right, at);
+  ctx.stroke();
+  write({ ctx, theme, font }, objectiveText(slo, format), right, at - 4 * px, {
+    align: 'right',
+    color: theme.colors.error.text,
+  });
+}
+
+/** How near two words may stand, as a share of the width. */
+const NEAR = 0.16;
+
+/** An upright line at each mark. Of marks that stand near each other, only the last has room for its word. */
+function drawMarks({ plot, ctx, view: { marks = [], shown }, theme, px, font }: Pen) {
+  const { left, top, width, height } = plot.bbox;
+  const [from, to] = shown;
+  marks.forEach(({ at, text, tone }, i) => {
+    const x = plot.valToPos(at, 'x', true);
+    const color = tone ? toneColor(theme, tone) : theme.colors.text.primary;
+    ctx.strokeStyle = color;
+    ctx.lineWidth = 2 * px;
+    ctx.setLineDash([4 * px, 4 * px]);
+    ctx.beginPath();
+    ctx.moveTo(x, top - font);
+    ctx.lineTo(x, top + height);
+    ctx.stroke();
+    if (i + 1 === marks.length || marks[i + 1].at - at > NEAR * (to - from)) {
+      const isLate = x > left + 0.8 * width;
+      const align = isLate ? 'right' : 'left';
+      write({ ctx, theme, font }, text, x + (isLate ? -5 : 5) * px, top - 3 * px, { align, color });
+    }
+  });
+}
+
+/** The value of each bar, above it. */
+function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen) {
+  for (const { points, look } of lines) {
+    for (const [x, y] of look === 'bars' ? points : []) {
+      if (y !== undefined) {
+        const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
+        write({ ctx, theme, font }, written(y, { ...format, decimals: 0 }), left, top - 4 * px, {
+          align: 'center',
+          color: theme.colors.text.primary,
+        });
+      }
+    }
+  }
+}
+
+interface Words {
+  align: CanvasTextAlign;
+  color: string;
+}
+
+/** Writes words with their lower edge at a place, with an edge that keeps them apart from what is below. */
+function write(
+  { ctx, theme, font }: Pick<Pen, 'ctx' | 'theme' | 'font'>,
+  text: string,
+  x: number,
+  y: number,
+  { align, color }: Words
+) {
+  ctx.font = `${font}px ${theme.typography.fontFamily}`;
+  ctx.textAlign = align;
+  ctx.textBaseline = 'bottom';
+  ctx.setLineDash([]);
+  ctx.lineWidth = font / 4;
+  ctx.lineJoin = 'round';
+  ctx.strokeStyle = theme.colors.background.primary;
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = color;
+  ctx.fillText(text, x, y);
+}

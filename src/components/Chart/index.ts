@@ -1,0 +1,5 @@
+export { Chart } from './Chart';
+export { ChartFigure, ChartGrid, ChartGroup, type LegendItem } from './ChartGrid';
+export { LineSign } from './LineSign';
+export type { ChartBand, ChartLine, Levels, Look, Mark, Point, Span, Tone } from './types';
+export { viewOf, type Drawing } from './view';

@@ -1,0 +1,162 @@
+import { clock, DASH, digits, number, written, type Format } from '../../lib/format';
+import { axisFrom, type Axis } from './axis';
+import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
+
+/** What a chart shows. */
+export interface Drawing {
+  x: Span | Levels;
+  lines: ChartLine[];
+  /** Behind the lines. */
+  bands?: ChartBand[];
+  /** Vertical lines with a word each. */
+  marks?: Mark[];
+  /** How values are written. */
+  format: Format;
+  /** A horizontal line that values are not to exceed: the objective. */
+  slo?: number;
+  /** What the axis holds at most; values above it are not drawn. */
+  ceiling?: number;
+  /** The axis of values, where it does not begin at 0. */
+  y?: Axis;
+  /** A field across all of the drawing, from one value to another. */
+  field?: Range;
+}
+
+/** A column of the data for each line: null is a gap, undefined no value of its own. */
+export type Data = [xs: number[], ...values: Array<Array<number | null | undefined>>];
+
+/** A drawing as it is handed to the plot. */
+export interface View extends Omit<Drawing, 'y'> {
+  data: Data;
+  /** The part of the axis that is shown. */
+  shown: Range;
+  y: Axis;
+  /** The places at which a value can be read, as indices of the data. */
+  stops: number[];
+  /** Whether some values are above the axis. */
+  isCut: boolean;
+}
+
+/** Makes a view of a drawing, with at most so many steps between ticks, of a part of its axis where it is zoomed. */
+export function viewOf(drawing: Drawing, steps: number, zoom?: Range): View {
+  const { x, lines, bands = [], slo, ceiling = Infinity, format } = drawing;
+  const data = toData(lines);
+  const hasBars = lines.some(({ look }) => look === 'bars');
+  const shown = zoom ?? rangeOf(x, hasBars);
+  const highest = highestOf(lines, bands, shown);
+  const top = Math.max(Math.min(highest, ceiling), slo === undefined ? 0 : 1.1 * slo);
+  const y = drawing.y ?? axisFrom(top, steps, format);
+  const [xs, ...values] = data;
+  const stops = Array.from(xs.keys()).filter((i) => values.some((column) => typeof column[i] === 'number'));
+  return { ...drawing, data, shown, y, stops, isCut: !drawing.y && highest > y.max };
+}
+
+/** Lines as a plot takes them: all places ascending, and a column of values for each line. */
+export function toData(lines: ChartLine[]): Data {
+  const xs = Array.from(new Set(lines.flatMap(({ points }) => points.map(([x]) => x)))).sort((a, b) => a - b);
+  const columns = lines.map(({ points, look }) => {
+    const none = look === 'bars' ? null : undefined; // the width of bars is that of the places with or without one
+    const found = new Map(points.map(([x, y]): [number, number | null] => [x, y ?? null]));
+    return xs.map((x) => (found.has(x) ? found.get(x) : none));
+  });
+  return [xs, ...columns];
+}
+
+export function isSpan(x: Span | Levels): x is Span {
+  return 'from' in x;
+}
+
+/** The room beside the first and the last level, as a share of the axis. */
+const BESIDE = 0.03;
+
+/** All of an axis; bars need room for half of one on either side. */
+export function rangeOf(x: Span | Levels, hasBars = false): Range {
+  if (isSpan(x)) {
+    return [x.from, x.to];
+  }
+  const { levels } = x;
+  const [low, high] = levels.length > 0 ? [Math.min(...levels), Math.max(...levels)] : [0, 1];
+  const share = hasBars ? 0.5 / (levels.length - 1) : BESIDE;
+  const beside = low < high ? share * (high - low) : 1;
+  return [low - beside, high + beside];
+}
+
+function highestOf(lines: ChartLine[], bands: ChartBand[], [from, to]: Range): number {
+  let highest = -Infinity;
+  const see = (x: number, y: number | undefined) => {
+    if (y !== undefined && y > highest && x >= from && x <= to) {
+      highest = y;
+    }
+  };
+  lines.forEach(({ points }) => points.forEach(([x, y]) => see(x, y)));
+  bands.forEach(({ points }) => points.forEach(([x, , high]) => see(x, high)));
+  return highest;
+}
+
+/** How a place is written: a time of day, or a level with its unit. */
+export function placeText(x: Span | Levels, at: number): string {
+  if (isSpan(x)) {
+    return clock(at);
+  }
+  return x.unit ? `${levelText(x, at)} ${x.unit}` : levelText(x, at).replace(/\n.*/s, '');
+}
+
+/** The word of a level below the axis. */
+export function levelText(x: Span | Levels, at: number): string {
+  return (isSpan(x) ? undefined : x.words?.[x.levels.indexOf(at)]) ?? number(at);
+}
+
+/** The value of a line at a place, with its band. */
+export interface Reading {
+  line: ChartLine;
+  text: string;
+}
+
+/** How far from a moment the value of another line may be, in milliseconds: lines of two lanes have moments of their own. */
+const NEAR = 1500;
+
+/** The values of all lines at a place of the data. */
+export function readAt({ data: [xs, ...columns], lines, bands = [], x, format }: View, index: number): Reading[] {
+  return lines.flatMap((line, i) => {
+    const column = columns[i];
+    const at = isSpan(x) ? nearest(xs, column, index) : index;
+    const value = column[at];
+    if (typeof value !== 'number') {
+      return [];
+    }
+    const band = bands.find(({ of }) => of === line.key)?.points.find(([place]) => place === xs[at]);
+    const around = band && band[1] < band[2] ? ` (${digits(band[1], format)}–${digits(band[2], format)})` : '';
+    return [{ line, text: written(value, format) + around }];
+  });
+}
+
+function nearest(xs: number[], column: Data[1], index: number): number {
+  return (
+    [index, index - 1, index + 1].find((i) => typeof column[i] === 'number' && Math.abs(xs[i] - xs[index]) <= NEAR) ??
+    index
+  );
+}
+
+/** A place with its values, in words. */
+export function readingText(view: View, index: number): string {
+  const words = readAt(view, index).map(({ line, text }) => `${line.name} ${text}`);
+  return [placeText(view.x, view.data[0][index]), ...(words.length > 0 ? words : [DASH])].join('; ');
+}
+
+/** An objective with its value. */
+export function objectiveText(slo: number, format: Format): string {
+  return `SLO ${written(slo, { ...format, decimals: 0 })}`;
+}
+
+/** What a chart shows, in words: the highest value, the last ones, and its marks. */
+export function summary(view: View): string {
+  const { stops, lines, format, slo, marks = [], x } = view;
+  const all = lines.flatMap(({ points }) => points.flatMap(([, y]: Point) => y ?? []));
+  const last = stops.at(-1);
+  return [
+    last === undefined ? ', not measured' : `, at most ${written(Math.max(...all), format)}`,
+    last === undefined ? '' : `; last ${readingText(view, last)}`,
+    slo === undefined ? '' : `; ${objectiveText(slo, format)}`,
+    ...marks.map(({ at, text }) => `; ${placeText(x, at)} ${text}`),
+  ].join('');
+}

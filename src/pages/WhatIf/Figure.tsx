@@ -1,0 +1,51 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Mode } from '../../client';
+import { SLOMark } from '../../components/Comparison';
+import { DASH, digits } from '../../lib/format';
+import { verdicts } from '../../lib/styles';
+import type { FigureInfo, Source, Value } from './series';
+
+/** A value in the unit of its figure, as it stands to the objective, with its band; a dash without one. */
+export function Figure({ figure: { format }, value }: { figure: FigureInfo; value: Value | undefined }) {
+  const styles = useStyles2(getStyles);
+  if (!value) {
+    return <span className={styles.band}>{DASH}</span>;
+  }
+  return (
+    <>
+      <b className={value.slo && styles[value.slo]}>{digits(value.value, format)}</b>
+      {value.slo && (
+        <>
+          {' '}
+          <SLOMark level={value.slo} />
+        </>
+      )}
+      {value.band && <small className={styles.band}> {bandText(value.band, format)}</small>}
+    </>
+  );
+}
+
+/** The least and the largest value; nothing where one run is all there is. */
+export function bandText([low, high]: [number, number], format: FigureInfo['format']): string {
+  return low === high ? '' : `${digits(low, format)}–${digits(high, format)}`;
+}
+
+/** The value of a source and mode among those of a level. */
+export function find(values: Value[], source: Source, mode: Mode): Value | undefined {
+  return values.find((value) => value.source === source && value.mode === mode);
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const { met, near, missed } = verdicts(theme);
+  return {
+    band: css({ color: theme.colors.text.secondary }),
+    met: css(met),
+    near: css(near),
+    missed: css(missed),
+  };
+};
