@@ -86,7 +86,7 @@ func touch() error {
 	return err
 }
 
-// installation serializes [Install].
+// installation is held by [Install].
 var installation sync.Mutex
 
 // Install installs the packages that the lock file names, where they are not yet. It is safe for concurrent use.

@@ -233,7 +233,9 @@ func Command(ctx context.Context, name string, args ...string) error {
 // priority is the key of a context whose commands run at the lowest priority.
 type priority struct{}
 
-func lowPriority(ctx context.Context) context.Context { return context.WithValue(ctx, priority{}, true) }
+func lowPriority(ctx context.Context) context.Context {
+	return context.WithValue(ctx, priority{}, true)
+}
 
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	if nice, err := exec.LookPath("nice"); err == nil && ctx.Value(priority{}) != nil {

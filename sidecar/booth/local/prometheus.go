@@ -33,7 +33,7 @@ const PrometheusMirrorVariable = "KVBOOTH_PROMETHEUS_MIRROR"
 const prometheusDownloads = "https://github.com/prometheus/prometheus/releases/download/v" + PrometheusRelease
 
 // ErrNoPrometheus is in the chain of the error of [FindPrometheus] where no Prometheus is installed.
-var ErrNoPrometheus = errors.New("Prometheus is not installed")
+var ErrNoPrometheus = errors.New("no Prometheus is installed")
 
 // FindPrometheus returns the path of an installed Prometheus: the one that [PrometheusVariable]
 // names, else the one in dir, else the one on the PATH. A version before [OldestPrometheus] is an
@@ -72,7 +72,7 @@ func checkPrometheus(ctx context.Context, path string) error {
 		return fmt.Errorf("%s --version reports no version: %s", path, strings.TrimSpace(string(output)))
 	}
 	if slices.Compare(numbers(version), numbers(OldestPrometheus)) < 0 {
-		return fmt.Errorf("Prometheus %s at %s is too old: %s or later is required", version, path, OldestPrometheus)
+		return fmt.Errorf("%s is Prometheus %s, which is too old: %s or later is required", path, version, OldestPrometheus)
 	}
 	return nil
 }
