@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,27 @@ DCGM_FI_DEV_FB_TOTAL{exported_namespace="n",gpu="1"} 400
 		}
 	}
 	require.Len(t, tested, len(want))
+}
+
+// A lane is listed once while the series of its mode before a change is not yet stale.
+func TestLanesAreListedOnce(t *testing.T) {
+	now := time.Now()
+	ask := promtest.On(t, fmt.Sprintf(`
+loadgen_info{lane="main",mode="kv",target="a"} 1 %d
+loadgen_info{lane="main",mode="round_robin",target="a"} 1 %d
+loadgen_info{lane="twin",mode="kv",target="b"} 1 %[2]d
+`, now.Add(-time.Minute).UnixMilli(), now.UnixMilli()))
+	for _, p := range load(t, "routers.json").Panels {
+		if p.Title == "Lanes" {
+			var lanes []string
+			for _, s := range ask(p.Targets[0].Expr) {
+				lanes = append(lanes, string(s.Metric["lane"]+" "+s.Metric["mode"]))
+			}
+			require.ElementsMatch(t, []string{"main round_robin", "twin kv"}, lanes)
+			return
+		}
+	}
+	require.Fail(t, "no panel Lanes")
 }
 
 // evaluate returns the values of a query, each behind its pod or GPU.
