@@ -1,8 +1,8 @@
 import React, { lazy, Suspense } from 'react';
 
 import { AppPlugin, type AppRootProps } from '@grafana/data';
-import { LoadingPlaceholder } from '@grafana/ui';
 
+import { Loading } from './components/Loading';
 import type { PluginSettings } from './config/pluginSettings';
 
 const LazyApp = lazy(() => import('./grafana/App'));
@@ -10,7 +10,7 @@ const LazyConfigPage = lazy(() => import('./config/ConfigPage'));
 
 function Root(_: AppRootProps<PluginSettings>) {
   return (
-    <Suspense fallback={<LoadingPlaceholder text="" />}>
+    <Suspense fallback={<Loading text="Loading KV Booth…" bars={8} />}>
       <LazyApp />
     </Suspense>
   );
@@ -18,7 +18,7 @@ function Root(_: AppRootProps<PluginSettings>) {
 
 function Config() {
   return (
-    <Suspense fallback={<LoadingPlaceholder text="" />}>
+    <Suspense fallback={<Loading text="Loading KV Booth…" bars={8} />}>
       <LazyConfigPage />
     </Suspense>
   );

@@ -249,6 +249,9 @@ type SimulationFigures struct {
 	InflightSkew        *SimulationFigure `json:"inflight_skew,omitempty"`         // requests in flight of the busiest worker over the mean of all
 	HerdingShare        *SimulationFigure `json:"herding_share,omitempty"`         // of first turns: went to a worker with over 10 % more requests than the workers' mean
 	PrefilledTwiceShare *SimulationFigure `json:"prefilled_twice_share,omitempty"` // of prompt tokens: computed although another worker held them
+	QueuedSeconds       *SimulationFigure `json:"queued_seconds,omitempty"`        // mean time of a turn until its worker begins to compute its prompt
+	PrefillSeconds      *SimulationFigure `json:"prefill_seconds,omitempty"`       // mean time of a turn from there to its first token
+	DecodeSeconds       *SimulationFigure `json:"decode_seconds,omitempty"`        // mean time of a turn from its first token to its last
 }
 
 // SimulationFigure is the mean over the seeds, with the least and the largest value.

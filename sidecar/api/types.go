@@ -1102,7 +1102,7 @@ type Turn struct {
 	AssistantMessage string     `json:"assistant_message,omitempty"`
 }
 
-// Conversation is a row of the list; Turns is filled in its detail only.
+// Conversation is a row of the list with Figures, or the detail with Turns and Live.
 type Conversation struct {
 	ID           string             `json:"id"`
 	Lane         string             `json:"lane"`
@@ -1115,8 +1115,17 @@ type Conversation struct {
 	TurnsDone    int                `json:"turns_done"`
 	Started      time.Time          `json:"started"`
 	Ended        *time.Time         `json:"ended,omitempty"`
+	Figures      []ConversationTurn `json:"figures,omitempty"` // of the turns that have ended, in their order
 	Turns        []Turn             `json:"turns,omitempty"`
 	Live         *LiveTurn          `json:"live,omitempty"`
+}
+
+// ConversationTurn is what a list of conversations has of a turn. Absent values are not known.
+type ConversationTurn struct {
+	TTFT         *float64 `json:"ttft,omitempty"`   // seconds
+	Worker       string   `json:"worker,omitempty"` // decimal instance id
+	PromptTokens *int     `json:"prompt_tokens,omitempty"`
+	CachedTokens *int     `json:"cached_tokens,omitempty"`
 }
 
 // Starter is a text that conversations begin with. Text stands first in the

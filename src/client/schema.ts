@@ -1882,7 +1882,7 @@ export interface components {
             user_message?: string;
             assistant_message?: string;
         };
-        /** @description A row of the list; `turns` and `live` are filled in its detail only. */
+        /** @description A row of the list with `figures`, or the detail with `turns` and `live`. */
         Conversation: {
             id: string;
             lane: string;
@@ -1903,8 +1903,19 @@ export interface components {
             started: string;
             /** Format: date-time */
             ended?: string;
+            /** @description of the turns that have ended, in their order */
+            figures?: components["schemas"]["ConversationTurn"][];
             turns?: components["schemas"]["Turn"][];
             live?: components["schemas"]["LiveTurn"];
+        };
+        /** @description What a list of conversations has of a turn. Absent values are not known. */
+        ConversationTurn: {
+            /** @description seconds */
+            ttft?: number;
+            /** @description decimal instance id */
+            worker?: string;
+            prompt_tokens?: number;
+            cached_tokens?: number;
         };
         /** @description A text that conversations begin with. `text` stands first in the prompt of each of them, the same to the byte. */
         Starter: {
@@ -2250,6 +2261,12 @@ export interface components {
             herding_share?: components["schemas"]["SimulationFigure"];
             /** @description of prompt tokens: computed although another worker held them */
             prefilled_twice_share?: components["schemas"]["SimulationFigure"];
+            /** @description mean time of a turn until its worker begins to compute its prompt */
+            queued_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description mean time of a turn from there to its first token */
+            prefill_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description mean time of a turn from its first token to its last */
+            decode_seconds?: components["schemas"]["SimulationFigure"];
         };
         /** @description The mean over the seeds, with the least and the largest value. */
         SimulationFigure: {

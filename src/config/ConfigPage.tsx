@@ -1,11 +1,12 @@
 import React, { useState } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
 
-import { Alert, FieldSet, LoadingPlaceholder, Stack } from '@grafana/ui';
+import { Alert, FieldSet, Stack } from '@grafana/ui';
 
 import { ClientProvider, usePolled } from '../client';
 import { grafanaClient } from '../client/grafana';
 import { Baselines } from '../components/ImportBaseline/Baselines';
+import { Loading } from '../components/Loading';
 import { LANE } from '../pages/lane';
 import { ConnectionForm } from './ConnectionForm';
 import { LeaveGuard } from './LeaveGuard';
@@ -33,7 +34,7 @@ function Forms() {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the settings…" />
+      <Loading text="Loading the settings…" />
     );
   }
   return (

@@ -3,7 +3,7 @@ import { zodResolver } from '@hookform/resolvers/zod';
 import { useQueryClient } from '@tanstack/react-query';
 import { Controller, useForm, type Control } from 'react-hook-form';
 
-import { Alert, Button, Combobox, Field, Input, LoadingPlaceholder, Stack, type ComboboxOption } from '@grafana/ui';
+import { Alert, Button, Combobox, Field, Input, Stack, type ComboboxOption } from '@grafana/ui';
 
 import {
   asProblem,
@@ -16,6 +16,7 @@ import {
   type Polled,
   type Settings,
 } from '../client';
+import { Loading } from '../components/Loading';
 import type { VendorName } from '../vendor';
 import { FOLLOW_STORED, Form } from './Form';
 import { fieldOf, inTheFormsWords, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
@@ -49,7 +50,7 @@ export function SidecarForm({ onChanged }: SidecarFormProps) {
           </Button>
         </Alert>
       )}
-      {!problem && !value && <LoadingPlaceholder text="Loading the load generator’s settings…" />}
+      {!problem && !value && <Loading text="Loading the load generator’s settings…" />}
       {value && <Fields {...value} onChanged={onChanged} onSaved={accept} />}
     </>
   );

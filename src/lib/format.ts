@@ -78,13 +78,3 @@ export function span(value: number): string {
   }
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
-
-/** A time of day, to the minute or the second. */
-export function clock(time: number, to: 'minute' | 'second' = 'second'): string {
-  return new Date(time).toLocaleTimeString([], {
-    hour: '2-digit',
-    minute: '2-digit',
-    second: to === 'second' ? '2-digit' : undefined,
-    hourCycle: 'h23',
-  });
-}

@@ -1,4 +1,4 @@
-import type { Difference, Mode, ModeState, Speculation, State } from '../client';
+import type { Mode, ModeState, Speculation, State } from '../client';
 
 const modes: Record<Mode, { name: string; short: string }> = {
   kv: { name: 'KV-aware', short: 'KV' },
@@ -71,36 +71,40 @@ export function engineName(engine: string | undefined): string | undefined {
  * which nobody knows whether it speculated.
  */
 export function servedSpeculation(speculation: Speculation, driver: string): string {
-  return speculation === 'not_recorded' && driver === 'simulated' ? 'As recorded' : speculationName(speculation);
+  return speculation === 'not_recorded' && driver === 'simulated'
+    ? 'Unknown (as in the recording)'
+    : speculationName(speculation);
 }
 
-const fields: Record<string, string> = {
+const settings: Record<string, string> = {
   gpu: 'GPU',
-  tensor_parallel: 'tensor parallelism',
-  max_tokens: 'max tokens',
-  openings: 'opening texts',
-  opening_tokens: 'opening length',
-  output_tokens: 'output tokens',
-  followup: 'follow-up questions',
-  think_time: 'think time',
-  target_rps: 'request rate cap',
-  dynamo: 'Dynamo',
-  kubernetes: 'Kubernetes',
-  worker_image: 'worker image',
-  block_size: 'block size',
-  max_batch_size: 'max batch size',
-  max_num_tokens: 'max num tokens',
-  chunked_prefill: 'chunked prefill',
-  overlap_scheduler: 'overlap scheduler',
+  tensor_parallel: 'Tensor parallelism',
+  openings: 'Opening texts',
+  opening_tokens: 'Opening length',
+  followup: 'Follow-up questions',
+  target_rps: 'Request rate cap',
+  dynamo: 'NVIDIA Dynamo',
   kv_cache_dtype: 'KV cache dtype',
-  free_gpu_memory_fraction: 'free GPU memory fraction',
-  settings: 'other settings',
+  free_gpu_memory_fraction: 'Free GPU memory fraction',
+  settings: 'Other settings',
 };
 
-/** One way in which the live run is unlike a baseline's, in words. */
-export function differenceText(difference: Difference): string {
-  const field = fields[difference.field] ?? difference.field;
-  return `${field} ${difference.live} against ${difference.baseline}`;
+/** The name of a setting of which the API reports a difference, in words. */
+export function settingName(field: string): string {
+  const words = field.replaceAll('_', ' ');
+  return settings[field] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
+/** A value of such a setting in words. */
+export function settingText(field: string, value: string): string {
+  switch (field) {
+    case 'engine':
+      return engineName(value) ?? value;
+    case 'speculation':
+      return speculations[value as Speculation] ?? value;
+    default:
+      return value;
+  }
 }
 
 /** A mode with its speculation as a key, and as the value of a field: "kv off". */

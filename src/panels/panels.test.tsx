@@ -84,7 +84,7 @@ describe('the panels', () => {
     const fetch = ({ url }: { url: string }) => {
       const path = url.split('/resources')[1];
       return path === '/twin'
-        ? throwError(() => ({ status: 404, data: { detail: 'there is one lane' }, config: { url } }))
+        ? throwError(() => ({ status: 404, data: { detail: 'not found: there is one lane' }, config: { url } }))
         : of({ data: path === '/me' ? admin : shadow() });
     };
     jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);

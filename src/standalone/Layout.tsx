@@ -3,7 +3,7 @@ import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { Icon, useStyles2 } from '@grafana/ui';
 
 import { Troubles } from '../components/Status';
 import { hasTwin } from '../pages/lane';
@@ -35,6 +35,11 @@ export function Layout({ access }: { access: Access }) {
       </a>
       <Header booth={booth} tools={<Tools access={access} />} />
       <Navigation twin={hasTwin(booth.live)} />
+      <div hidden>
+        {outageIcons.map((name) => (
+          <Icon key={name} name={name} size="xl" />
+        ))}
+      </div>
       <div className={styles.troubles}>
         <Troubles live={booth.live} />
       </div>
@@ -44,6 +49,9 @@ export function Layout({ access }: { access: Access }) {
     </div>
   );
 }
+
+/** Those of the messages about a server that is lost: by then it can no longer deliver them. */
+const outageIcons = ['exclamation-circle', 'exclamation-triangle', 'sync'] as const;
 
 /** The browser's title names the page first: it is what tells tabs apart. */
 function useTitle(title: string) {

@@ -1,11 +1,13 @@
 import React, { useMemo, useReducer } from 'react';
+import { css } from '@emotion/css';
 import { BrowserRouter } from 'react-router-dom';
 
-import { ThemeContext } from '@grafana/data';
-import { GlobalStyles } from '@grafana/ui';
+import { ThemeContext, type GrafanaTheme2 } from '@grafana/data';
+import { GlobalStyles, useStyles2 } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
 import { standaloneClient, type StandaloneClient } from '../client/standalone';
+import { Loading } from '../components/Loading';
 import { Layout } from './Layout';
 import { SignIn } from './SignIn';
 import { themeOf } from './theme';
@@ -29,10 +31,15 @@ export function Standalone() {
 
 /** Shows the pages to whom they are for, and to others how to be let in. */
 function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
+  const styles = useStyles2(getStyles);
   const access = useSession(client, renew);
   const { session } = access;
   if (session === undefined) {
-    return null; // the answer comes from the next room
+    return (
+      <main className={styles.loading}>
+        <Loading text="Loading KV Booth…" bars={8} />
+      </main>
+    );
   }
   if (session && !session.can_read) {
     return <SignIn access={access} />;
@@ -43,3 +50,7 @@ function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
     </BrowserRouter>
   );
 }
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  loading: css({ minHeight: '100vh', padding: theme.spacing(2), background: theme.colors.background.canvas }),
+});

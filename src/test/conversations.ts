@@ -21,6 +21,13 @@ export function conversation(k: number, change: Partial<Conversation> = {}): Con
   };
 }
 
+/** Turns that found nothing cached at first and most of the prompt later. */
+export const figures: Conversation['figures'] = [
+  { ttft: 0.612, worker: '11', prompt_tokens: 4000, cached_tokens: 0 },
+  { ttft: 0.224, worker: '22', prompt_tokens: 6000, cached_tokens: 4000 },
+  { ttft: undefined, worker: '11' },
+];
+
 /** What the API answers on a path of the list, of conversations with ascending numbers. */
 export function listOf(all: Conversation[], path: string): ConversationList {
   const params = new URL(path, 'http://test').searchParams;

@@ -42,7 +42,7 @@ test('without Prometheus what is live goes on, and the panels that need it say s
   await booth.panel('KV cache hit rate (last 60 s)').waitFor(); // Prometheus is asked for it
   await killPart('prometheus');
   await eventually('a panel fails', async () => (await booth.problems()).length > 0);
-  await eventually('live figures', async () => isNumber((await booth.cards())['RPS, 60 s']));
+  await eventually('live figures', async () => isNumber((await booth.cards())['Requests/s, 60 s']));
   await startPart('prometheus');
   await eventually('no panel fails', async () => (await booth.problems()).length === 0);
 });

@@ -167,7 +167,7 @@ export class Dashboard {
 }
 
 /** The six cards of the dashboard booth. */
-export const CARDS = ['RPS, 60 s', 'Requests', 'TOPS, 60 s', 'KV Hit, 60 s', 'Queued', 'Errors'];
+export const CARDS = ['Requests/s, 60 s', 'Requests', 'Tokens/s, 60 s', 'KV Hit, 60 s', 'Queued', 'Errors'];
 
 /** Whether a card says that it has no figure. */
 export const isDash = (text) => text === '—';

@@ -42,7 +42,7 @@ async function cutsOf(dashboard, name, sizes, check) {
 async function fits({ page, comparison }, [width, height]) {
   if (width === 1440) {
     await page.setViewportSize({ width, height });
-    const latency = await comparison.root.getByRole('row', { name: /^Latency \d|^Latency —/ }).boundingBox();
+    const latency = await comparison.root.getByRole('row', { name: /^End-to-end \d|^End-to-end —/ }).boundingBox();
     expect(latency.y + latency.height).toBeLessThanOrEqual(height);
   }
 }

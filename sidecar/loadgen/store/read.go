@@ -23,6 +23,11 @@ const conversationColumns = `id, lane, number, topic, starter, status, turns_pla
 	CASE status WHEN 'error' THEN coalesce((SELECT json_extract(data, '$.error_class') FROM turns
 		WHERE conversation = conversations.id ORDER BY number DESC LIMIT 1), '') ELSE '' END`
 
+// What a list has of a conversation's turns, as JSON of a []api.ConversationTurn.
+const figuresColumn = `(SELECT json_group_array(json_object('ttft', data ->> 'ttft', 'worker', data ->> 'worker',
+	'prompt_tokens', data ->> 'prompt_tokens', 'cached_tokens', data ->> 'cached_tokens') ORDER BY number)
+	FROM turns WHERE conversation = conversations.id)`
+
 // Conversations lists conversations, newest first. The topic is searched for
 // anywhere in a conversation's topic, regardless of case. The limit is 1 to
 // 1,000. A limit, status or cursor that cannot be gives an [api.FieldError]; the
@@ -38,8 +43,8 @@ func (s *Store) Conversations(ctx context.Context, q api.ConversationQuery) (api
 		return none, err
 	}
 	// one more than asked for tells whether there is a next page
-	found, err := query(ctx, s.read, "listing conversations", scanConversation,
-		"SELECT "+conversationColumns+" FROM conversations WHERE "+where+" ORDER BY started DESC, id DESC LIMIT ?",
+	found, err := query(ctx, s.read, "listing conversations", scanRow,
+		"SELECT "+conversationColumns+", "+figuresColumn+" FROM conversations WHERE "+where+" ORDER BY started DESC, id DESC LIMIT ?",
 		append(args, limit+1)...)
 	if err != nil {
 		return none, err
@@ -115,7 +120,7 @@ func checkLimit(limit, normally int) (int, error) {
 // Conversation gives one conversation with its stored turns and their messages,
 // in order. The error is an [api.ErrNotFound] or [api.ErrUnavailable].
 func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, error) {
-	found, err := query(ctx, s.read, "reading a conversation", scanConversation,
+	found, err := query(ctx, s.read, "reading a conversation", scanDetail,
 		"SELECT "+conversationColumns+" FROM conversations WHERE id = ?", id)
 	if err != nil {
 		return api.Conversation{}, err
@@ -129,9 +134,27 @@ func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, 
 	return c, err
 }
 
-func scanConversation(rows *sql.Rows) (c api.Conversation, err error) {
+// scanRow scans the columns of a list.
+func scanRow(rows *sql.Rows) (c api.Conversation, err error) {
+	var figures []byte
+	if c, err = scanConversation(rows, &figures); err != nil {
+		return c, err
+	}
+	err = json.Unmarshal(figures, &c.Figures)
+	if len(c.Figures) == 0 {
+		c.Figures = nil
+	}
+	return c, err
+}
+
+func scanDetail(rows *sql.Rows) (api.Conversation, error) { return scanConversation(rows) }
+
+// scanConversation scans the columns of a conversation, and those behind them into more.
+func scanConversation(rows *sql.Rows, more ...any) (c api.Conversation, err error) {
 	var started, ended sql.NullInt64
-	err = rows.Scan(&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended, &c.ErrorClass)
+	err = rows.Scan(append([]any{
+		&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended, &c.ErrorClass,
+	}, more...)...)
 	if err == nil {
 		c.Started, c.Ended = *timeAt(started), timeAt(ended)
 	}

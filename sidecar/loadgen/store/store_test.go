@@ -116,7 +116,9 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	assert.Equal(t, c, got)
 	found, err := s.Conversations(ctx, api.ConversationQuery{Topic: "gpu ARCH"})
 	require.NoError(t, err)
-	assert.Len(t, found.Conversations, 1)
+	figures := api.ConversationTurn{TTFT: ptr(0.25), PromptTokens: ptr(3600)}
+	c.Turns, c.Figures = nil, []api.ConversationTurn{figures, figures}
+	assert.Equal(t, []api.Conversation{c}, found.Conversations)
 	steps, err := s.Steps(ctx, api.DefaultLane)
 	require.NoError(t, err)
 	assert.Equal(t, []api.StepRecord{step}, steps)

@@ -64,7 +64,7 @@ func compute(ctx context.Context, g *study.Grid, lines *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	return lines.Encode(report{End: &conclusion{study.ExplainModes(points)}})
+	return lines.Encode(report{End: &conclusion{study.Reasons(points)}})
 }
 
 // watchMemory gives up when so many bytes of the heap are in use.
@@ -102,6 +102,9 @@ var figures = []struct {
 	{func(f *closedloop.Figures) *float64 { return &f.Skew }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.InflightSkew }},
 	{func(f *closedloop.Figures) *float64 { return &f.Herding }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.HerdingShare }},
 	{func(f *closedloop.Figures) *float64 { return &f.Twice }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.PrefilledTwiceShare }},
+	{func(f *closedloop.Figures) *float64 { return &f.Queued }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.QueuedSeconds }},
+	{func(f *closedloop.Figures) *float64 { return &f.Prefill }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.PrefillSeconds }},
+	{func(f *closedloop.Figures) *float64 { return &f.Decode }, func(f *api.SimulationFigures) **api.SimulationFigure { return &f.DecodeSeconds }},
 }
 
 // pointOf is a point as the API tells it.

@@ -49,6 +49,10 @@ type Causes struct {
 	// number of blocks that can be reused at all, since a prompt's last token is always
 	// computed.
 	Twice float64
+	// Queued, Prefill and Decode are the parts of a turn: from the request to the first
+	// iteration that computes its prompt, from there to its first token, and from there to
+	// its last. They are means in seconds, and add up to the mean latency.
+	Queued, Prefill, Decode float64
 }
 
 // Crowd is how far above the mean of the workers' requests in flight a worker counts as crowded.
@@ -127,11 +131,15 @@ func causes(turns []Turn, seconds []Second, p sim.Profile) Causes {
 	block := p.KV.BlockTokens
 	c := Causes{LargestQueue: math.NaN()}
 	var first, herding, prompt, twice, busy float64
+	n := float64(len(turns))
 	for i := range turns {
 		t := &turns[i]
 		if q := t.Queue().Seconds(); !(q <= c.LargestQueue) {
 			c.LargestQueue = q
 		}
+		c.Queued += (t.Started - t.Submitted).Seconds()
+		c.Prefill += (t.FirstToken - t.Started).Seconds()
+		c.Decode += (t.Ended - t.FirstToken).Seconds()
 		prompt += float64(t.PromptTokens)
 		twice += float64(max(min(t.held, (t.PromptTokens-1)/block)*block-t.CachedTokens, 0))
 		if t.Number == 1 {
@@ -142,6 +150,7 @@ func causes(turns []Turn, seconds []Second, p sim.Profile) Causes {
 		}
 	}
 	c.Herding, c.Twice = herding/first, twice/prompt
+	c.Queued, c.Prefill, c.Decode = c.Queued/n, c.Prefill/n, c.Decode/n
 	for _, s := range seconds {
 		c.Waiting += float64(s.Waiting) / float64(len(seconds))
 		c.Spread += float64(s.Most-s.Least) / float64(len(seconds))
@@ -187,6 +196,8 @@ var Fields = []func(*Figures) *float64{
 	func(f *Figures) *float64 { return &f.Spread }, func(f *Figures) *float64 { return &f.Skew },
 	func(f *Figures) *float64 { return &f.Herding }, func(f *Figures) *float64 { return &f.Twice },
 	func(f *Figures) *float64 { return &f.Full },
+	func(f *Figures) *float64 { return &f.Queued }, func(f *Figures) *float64 { return &f.Prefill },
+	func(f *Figures) *float64 { return &f.Decode },
 }
 
 // Percentiles are the median and the 95th percentile of values, which it sorts, by linear

@@ -98,18 +98,22 @@ func TestBetween(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Run(40*time.Second))
 	f := l.Between(10*time.Second, 40*time.Second)
-	tokens, ended := 0, 0
+	tokens, ended, latency := 0, 0, 0.
 	for _, s := range l.Seconds()[10:] {
 		tokens += s.Tokens
 	}
 	for _, turn := range l.Turns() {
 		if turn.Ended > 10*time.Second {
 			ended++
+			latency += turn.Latency().Seconds()
 		}
 	}
 	assert.InDelta(t, float64(tokens)/30, f.TokensPerSecond, 1e-9)
 	assert.InDelta(t, float64(ended)/30, f.RequestsPerSecond, 1e-9)
 	assert.InDelta(t, 100*ended, tokens, 5*100, "answers of 100 tokens, but for those of which a part came before or comes after")
+	assert.InDelta(t, latency/float64(ended), f.Queued+f.Prefill+f.Decode, 1e-9, "the parts of a turn are all of it")
+	assert.Positive(t, f.Queued)
+	assert.Greater(t, f.Decode, f.Prefill)
 	assert.Greater(t, f.TTFT95, f.TTFT50)
 	assert.GreaterOrEqual(t, f.Skew, 1.)
 }

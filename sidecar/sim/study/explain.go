@@ -38,6 +38,26 @@ func ExplainModes(points []Point) (sentences []string) {
 	return sentences
 }
 
+// Reasons says in three sentences at most, for the first mode of a result and each of the others, where their
+// curves of TTFT p95 cross, and for each side why the other one is furthest behind. It is
+// empty where there is one mode alone.
+func Reasons(points []Point) (sentences []string) {
+	curves := Curves(points)
+	for _, other := range curves[min(1, len(curves)):] {
+		c := compare(curves[0], other)
+		if crossings := c.crossingsOf(ttft95.of); len(crossings) == 1 {
+			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %.0f conversations, interpolated between levels; above that, %s has the higher one.",
+				c.a.Name, c.b.Name, crossings[0].At, c.higher(crossings[0])))
+		} else {
+			sentences = append(sentences, c.verdict(ttft95))
+		}
+		for _, e := range c.extremes() {
+			sentences = append(sentences, e.reason)
+		}
+	}
+	return sentences
+}
+
 // Explain says in sentences where two curves differ, where they cross, and what
 // differs besides that makes them: the time in queues, how evenly requests lie on the workers,
 // where first turns go, and what is recomputed. Every number in it is computed from the
@@ -56,7 +76,9 @@ func Explain(a, b Curve) []string {
 	for _, f := range []figure{tpot50, throughput, hit} {
 		sentences = append(sentences, c.verdict(f))
 	}
-	sentences = append(sentences, c.extremes()...)
+	for _, e := range c.extremes() {
+		sentences = append(sentences, e.reason+e.figures)
+	}
 	for i := range c.levels {
 		sentences = append(sentences, c.atLevel(i))
 	}
@@ -204,17 +226,21 @@ func list(words []string) string {
 // crossings says where a figure's curves cross.
 func (c *comparison) crossings(f figure) (sentences []string) {
 	for _, x := range c.crossingsOf(f.of) {
-		higher := c.a.Name
-		if x.Above < 0 {
-			higher = c.b.Name
-		}
 		runs := ""
 		if x.Runs > 1 {
 			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
 		}
-		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, higher))
+		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, c.higher(x)))
 	}
 	return sentences
+}
+
+// higher is the name of the curve that is the higher one above a crossing.
+func (c *comparison) higher(x Crossing) string {
+	if x.Above < 0 {
+		return c.b.Name
+	}
+	return c.a.Name
 }
 
 // Crossing is where two curves of a figure cross.
@@ -277,8 +303,14 @@ func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
 	return math.NaN() // it is not known at one of the two
 }
 
+// extreme is the largest difference in TTFT p95 of one side.
+type extreme struct {
+	reason  string // a sentence
+	figures string // further sentences, each behind a space
+}
+
 // extremes says what goes with the largest differences in TTFT p95, one for each side.
-func (c *comparison) extremes() (sentences []string) {
+func (c *comparison) extremes() (found []extreme) {
 	sides := c.sides(ttft95)
 	for _, side := range []int{-1, 1} {
 		furthest, most := -1, 1.
@@ -289,15 +321,15 @@ func (c *comparison) extremes() (sentences []string) {
 			}
 		}
 		if furthest >= 0 {
-			sentences = append(sentences, c.because(furthest, side))
+			found = append(found, c.because(furthest, side))
 		}
 	}
-	return sentences
+	return found
 }
 
 // because says what goes with one side being behind at a level: the one with the higher
 // TTFT p95. A cause counts where it shows a difference, as a figure does.
-func (c *comparison) because(level, side int) string {
+func (c *comparison) because(level, side int) extreme {
 	better, worse := c.a.Name, c.b.Name
 	low, high := &c.means[0][level], &c.means[1][level]
 	if side > 0 {
@@ -312,8 +344,10 @@ func (c *comparison) because(level, side int) string {
 		{true, true}:   "it recomputes more tokens, and waits longer in queues",
 		{false, false}: "neither longer queues nor more tokens recomputed are shown",
 	}[[2]bool{waits, computes}]
-	text := fmt.Sprintf("At %d %s is furthest behind, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are recomputed against %s.",
-		c.levels[level], worse, seconds(high.TTFT95), seconds(low.TTFT95), reason, seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
+	sentence := fmt.Sprintf("At %d, %s is furthest behind %s, with a TTFT p95 of %s against %s: %s.",
+		c.levels[level], worse, better, seconds(high.TTFT95), seconds(low.TTFT95), reason)
+	text := fmt.Sprintf(" The longest wait in a queue is %s against %s, and %s of the prompt tokens are recomputed against %s.",
+		seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
 	var uneven []string
 	for _, cause := range []struct {
 		of   func(*closedloop.Figures) *float64
@@ -339,7 +373,7 @@ func (c *comparison) because(level, side int) string {
 	if len(uneven) > 0 {
 		text += fmt.Sprintf(" Its load is less even: %s.", list(uneven))
 	}
-	return text
+	return extreme{sentence, text}
 }
 
 // atLevel is one level in numbers.

@@ -112,12 +112,21 @@ func TestExplain(t *testing.T) {
 		"TPOT p50: at no level is there a difference beyond the spread of the runs.",
 		"Output tokens per second: at no level is there a difference beyond the spread of the runs.",
 		"The KV hit rate: at no level is there a difference beyond the spread of the runs.",
-		"At 60 Round-robin is furthest behind, with a TTFT p95 of 610 ms against 410 ms: it recomputes more tokens; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are recomputed against 2.5 %.",
-		"At 180 KV-aware is furthest behind, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues and does not recompute more tokens. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are recomputed against 18 %. Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy (Round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (Round-robin: 0 %) and 25 % of the first turns go to a worker more than 10 % busier than the average (Round-robin: 0 %).",
+		"At 60, Round-robin is furthest behind KV-aware, with a TTFT p95 of 610 ms against 410 ms: it recomputes more tokens; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are recomputed against 2.5 %.",
+		"At 180, KV-aware is furthest behind Round-robin, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues and does not recompute more tokens. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are recomputed against 18 %. Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy (Round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (Round-robin: 0 %) and 25 % of the first turns go to a worker more than 10 % busier than the average (Round-robin: 0 %).",
 		"At 60, KV-aware against Round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns sent to the busiest worker 1.5 % against 0 %; prompt tokens recomputed 2.5 % against 16 %.",
 		"At 180, KV-aware against Round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns sent to the busiest worker 25 % against 0 %; prompt tokens recomputed 3.0 % against 18 %.",
 	}, ExplainModes(points))
 	assert.Empty(t, ExplainModes(points[:1]), "one mode has nothing to be compared with")
+	assert.Equal(t, []string{
+		"KV-aware and Round-robin cross in TTFT p95 at about 68 conversations, interpolated between levels; above that, KV-aware has the higher one.",
+		"At 60, Round-robin is furthest behind KV-aware, with a TTFT p95 of 610 ms against 410 ms: it recomputes more tokens; its queues are not shown to be longer.",
+		"At 180, KV-aware is furthest behind Round-robin, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues and does not recompute more tokens.",
+	}, Reasons(points))
+	assert.Empty(t, Reasons(points[:1]))
+	assert.Equal(t, []string{"TTFT p95: at no level is there a difference beyond the spread of the runs."}, Reasons([]Point{
+		point(60, api.ModeKV, figures(.4, .1, .02, 6, .01)), point(60, api.ModeRoundRobin, figures(.4, .1, .02, 6, .01)),
+	}))
 
 	other := Curve{"today", []Point{point(90, api.ModeKV, figures(1, 1, 1, 1, 1))}}
 	assert.Equal(t, []string{"today and KV-aware share no level, so nothing can be compared."}, Explain(other, Curves(points)[0]))
@@ -137,10 +146,10 @@ func TestBecause(t *testing.T) {
 		"neither longer queues nor more tokens recomputed are shown":       figures(.9, .2, .1, 5, .1),
 	} {
 		c := compare(Curve{"A", []Point{point(60, api.ModeKV, bad, bad)}}, Curve{"B", []Point{point(60, api.ModeKV, good, good)}})
-		sentences := c.extremes()
-		require.Len(t, sentences, 1)
-		assert.Contains(t, sentences[0], "At 60 A is furthest behind, with a TTFT p95 of 900 ms against 500 ms: "+want+".")
-		assert.NotContains(t, sentences[0], "less even")
+		found := c.extremes()
+		require.Len(t, found, 1)
+		assert.Equal(t, "At 60, A is furthest behind B, with a TTFT p95 of 900 ms against 500 ms: "+want+".", found[0].reason)
+		assert.NotContains(t, found[0].figures, "less even")
 	}
 }
 

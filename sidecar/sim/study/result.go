@@ -55,6 +55,7 @@ const basis = "simulated"
 var Names = []string{
 	"ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "latency_p50", "latency_p95", "tokens_per_second", "requests_per_second", "hit_ratio",
 	"largest_queue_seconds", "queue", "inflight_spread", "inflight_skew", "herding_share", "prefilled_twice_share", "full_batch_share",
+	"queued_seconds", "prefill_seconds", "decode_seconds",
 }
 
 // NewResult makes the result of a request's points on a profile.

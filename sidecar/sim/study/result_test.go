@@ -36,6 +36,7 @@ func TestNames(t *testing.T) {
 		Causes: closedloop.Causes{
 			LargestQueue: at("largest_queue_seconds"), Waiting: at("queue"), Spread: at("inflight_spread"), Skew: at("inflight_skew"),
 			Herding: at("herding_share"), Twice: at("prefilled_twice_share"), Full: at("full_batch_share"),
+			Queued: at("queued_seconds"), Prefill: at("prefill_seconds"), Decode: at("decode_seconds"),
 		},
 	}, f)
 }

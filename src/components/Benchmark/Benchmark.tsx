@@ -2,11 +2,12 @@ import React, { memo, useId, useMemo, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Combobox, LoadingPlaceholder, Switch, useStyles2 } from '@grafana/ui';
+import { Alert, Combobox, Switch, useStyles2 } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
 import { number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
+import { Loading } from '../Loading';
 import { BenchmarkCurves } from './BenchmarkCurves';
 import { BenchmarkTable } from './BenchmarkTable';
 import { defaultBaseline, only, toBenchmark, type Kind } from './model';
@@ -40,7 +41,7 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
     ) : live.state.status === 'lost' ? (
       <p>Recorded results appear once the load generator responds.</p>
     ) : (
-      <LoadingPlaceholder text="Loading the recorded results…" />
+      <Loading text="Loading the recorded results…" />
     );
   }
   const [name, choose] = choice ?? ownChoice;

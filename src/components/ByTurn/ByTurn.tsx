@@ -34,7 +34,7 @@ function Table({ lane: { ttft_by_turn: rows, window, kv } }: { lane: LaneSnapsho
           <th scope="col">Input tokens, p95</th>
           <th scope="col">From cache</th>
           <th scope="col">Output tokens, mean</th>
-          <th scope="col">Latency p50, s</th>
+          <th scope="col">End-to-end latency p50, s</th>
           <th scope="col">Turns</th>
         </tr>
       </thead>

@@ -1,4 +1,5 @@
 import type { GrafanaTheme2 } from '@grafana/data';
+import { clock } from '../../lib/time';
 import {
   AxisPlacement,
   DrawStyle,
@@ -8,7 +9,6 @@ import {
   UPlotConfigBuilder,
 } from '@grafana/ui';
 
-import { clock } from '../../lib/format';
 import { apart } from './axis';
 import { drawBehind, drawInFront, type Plot } from './draw';
 import { lineColor } from './tones';

@@ -1,4 +1,5 @@
-import { clock, DASH, digits, number, written, type Format } from '../../lib/format';
+import { DASH, digits, number, written, type Format } from '../../lib/format';
+import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
 import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
 

@@ -53,7 +53,7 @@ describe('the tables', () => {
       latencies()
         .getAllByRole('rowheader')
         .map((h) => h.textContent)
-    ).toEqual(['TTFT', 'TPOT', 'ITL', 'Latency']);
+    ).toEqual(['TTFT', 'TPOT', 'ITL', 'End-to-end']);
     expect(
       rates()
         .getAllByRole('rowheader')
@@ -96,20 +96,26 @@ describe('the tables', () => {
 });
 
 describe('what differs', () => {
-  it('is named', () => {
+  it('is counted, and opens as a table', () => {
     const differences = [
-      { field: 'gpu', live: 'simulated H200', baseline: 'H200' },
+      { field: 'engine', live: 'simulated trtllm', baseline: 'trtllm' },
       { field: 'tensor_parallel', live: 'not known', baseline: '1' },
     ];
     showLane({ baseline: { differences } });
-    expect(screen.getByText(/Differs from the baseline:/).parentElement).toHaveTextContent(
-      'Differs from the baseline: GPU simulated H200 against H200; tensor parallelism not known against 1.'
+    const details = screen.getByText('2 settings differ from the baseline').closest('details');
+    expect(details).not.toHaveAttribute('open');
+    const cells = Array.from(details?.querySelectorAll('tbody tr') ?? [], ({ children }) =>
+      Array.from(children, ({ textContent }) => textContent)
     );
+    expect(cells).toEqual([
+      ['Engine', 'simulated TensorRT-LLM', 'TensorRT-LLM'],
+      ['Tensor parallelism', 'not known', '1'],
+    ]);
   });
 
   it('is not mentioned where nothing does', () => {
     showLane({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } });
-    expect(screen.queryByText(/Differs/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/differ from the baseline|differs/)).not.toBeInTheDocument();
     expect(screen.queryByText(/Not calibrated/)).not.toBeInTheDocument();
   });
 

@@ -2,18 +2,20 @@ import React, { useMemo, useState, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
 import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
-import { differenceText, modeName } from '../../lib/names';
+import { modeName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
+import { Loading } from '../Loading';
 import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { ExportButton, type ExportFile } from '../Export';
 import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
+import { Differences } from './Differences';
 import { comparisonCsv, comparisonJson } from './exported';
 import { Legend } from './Legend';
 import { byPercentile, THIS_TARGET, toModel, type Hidden, type Model } from './model';
@@ -71,7 +73,7 @@ export function Comparison(props: ComparisonProps) {
           <Troubles live={live} />
         </>
       )}
-      {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
+      {live.state.status === 'loading' && <Loading text="Waiting for the first snapshot…" />}
       {known && (
         <div className={styles.head}>
           <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />
@@ -134,7 +136,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
               key={i}
               caption={`Latencies, live and recorded${narrow ? `, ${percentiles[i]}` : ''}`}
               corner="Latency"
-              nameWidth="4.8em"
+              nameWidth="5.6em"
               table={table}
               size={size}
             />
@@ -188,7 +190,7 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
 function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={styles.differences}>
+    <div className={styles.caveat}>
       <b>No verdict</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
     </div>
   );
@@ -199,7 +201,7 @@ function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; tim
   const styles = useStyles2(getStyles);
   const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
   return (
-    <div className={styles.differences}>
+    <div className={styles.caveat}>
       <b>Not kept:</b> {modeName(row.mode)} at {number(row.concurrency)}, {ago} ago: {row.reason}.
     </div>
   );
@@ -208,22 +210,10 @@ function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; tim
 function Uncalibrated({ note }: { note?: string }) {
   const styles = useStyles2(getStyles);
   return note ? (
-    <div className={styles.differences}>
+    <div className={styles.caveat}>
       <b>Not calibrated:</b> {note}
     </div>
   ) : null;
-}
-
-function Differences({ comparison: { differences } }: { comparison: Compared }) {
-  const styles = useStyles2(getStyles);
-  if (differences.length === 0) {
-    return null;
-  }
-  return (
-    <div className={styles.differences}>
-      <b>Differs from the baseline:</b> {differences.map(differenceText).join('; ')}.
-    </div>
-  );
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
@@ -245,7 +235,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   largeTables: css({ fontSize: LARGE_TEXT }),
   latencies: css({ flex: '3 1 520px', minWidth: 'min(100%, 400px)' }),
   rates: css({ flex: '2 1 320px', minWidth: 'min(100%, 300px)' }),
-  differences: css({
+  caveat: css({
     color: theme.colors.text.secondary,
     '& b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
   }),

@@ -72,7 +72,7 @@ describe('values', () => {
   it('are as recorded, to a tenth of a millisecond', () => {
     const { latencies, rates } = model();
     expect(cell(latencies, 'TTFT', 'RR p50').text).toBe('374.7 ms');
-    expect(cell(latencies, 'Latency', 'RR p95').text).toBe('31.4 s');
+    expect(cell(latencies, 'End-to-end', 'RR p95').text).toBe('31.4 s');
     expect(cell(rates, 'Output tokens/s', 'RR').text).toBe('2,817');
     expect(cell(rates, 'KV hit rate', 'RR').text).toBe('12.3 %');
   });
@@ -81,7 +81,7 @@ describe('values', () => {
     const { latencies, rates } = model();
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '255 ms', interval: '240–270' });
     expect(cell(latencies, 'TPOT', 'Live p50')).toMatchObject({ text: '26.1 ms', interval: '25.0–27.0' });
-    expect(cell(latencies, 'Latency', 'Live p50')).toMatchObject({ text: '21.0 s', interval: '20.1–21.8' });
+    expect(cell(latencies, 'End-to-end', 'Live p50')).toMatchObject({ text: '21.0 s', interval: '20.1–21.8' });
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '3,168', interval: '3,071–3,266' });
     expect(cell(rates, 'Requests/s', 'Live')).toEqual({ live: true, text: '4.63' });
     expect(cell(rates, 'Error rate, 60 s', 'Live').text).toBe('1.3 %');
@@ -195,7 +195,7 @@ describe('tags', () => {
     const none = { n: 0 };
     const live = { ttft: none, tpot: none, itl: none, latency: none };
     const { latencies } = model({ comparison: comparison({ live, n: 0 }) });
-    expect(cell(latencies, 'Latency', 'Live p95')).toEqual({ live: true, text: '—', tag: 'no data yet' });
+    expect(cell(latencies, 'End-to-end', 'Live p95')).toEqual({ live: true, text: '—', tag: 'no data yet' });
     expect(latencies.heads[0].note).toBe('');
   });
 

@@ -128,7 +128,7 @@ const metrics: MetricInfo[] = [
   { key: 'ttft', name: 'TTFT', live: MS, recorded: RECORDED_MS, slo: 'ttft' },
   { key: 'tpot', name: 'TPOT', live: MS, recorded: RECORDED_MS, slo: 'tpot' },
   { key: 'itl', name: 'ITL', live: MS, recorded: RECORDED_MS },
-  { key: 'latency', name: 'Latency', live: SECONDS, recorded: SECONDS },
+  { key: 'latency', name: 'End-to-end', live: SECONDS, recorded: SECONDS },
 ];
 
 interface RateInfo {

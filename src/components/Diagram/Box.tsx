@@ -35,12 +35,15 @@ export function Box({ rect, title, tone = 'plain', children }: PropsWithChildren
 }
 
 interface ButtonBoxProps extends BoxProps {
+  /** Its name for a screen reader, where the words in it do not say all. */
+  label?: string;
   selected: boolean;
   onSelect(): void;
 }
 
 /** A part that explains itself when it is chosen, by mouse or keyboard. The words in it are its name. */
-export function ButtonBox({ rect, title, tone, selected, onSelect, children }: PropsWithChildren<ButtonBoxProps>) {
+export function ButtonBox(props: PropsWithChildren<ButtonBoxProps>) {
+  const { rect, title, tone, label, selected, onSelect, children } = props;
   const styles = useStyles2(getDiagramStyles);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Enter' || event.key === ' ') {
@@ -52,6 +55,7 @@ export function ButtonBox({ rect, title, tone, selected, onSelect, children }: P
     <g
       role="button"
       tabIndex={0}
+      aria-label={label}
       aria-pressed={selected}
       transform={`translate(${rect.x} ${rect.y})`}
       className={cx(styles.button, tone === 'absent' && styles.muted, selected && styles.selected)}

@@ -1,9 +1,10 @@
 import React from 'react';
 
-import { Alert, LoadingPlaceholder } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { useBaselines, useLive } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { Loading } from '../Loading';
 import { Imported } from './Imported';
 import { ImportForm } from './ImportForm';
 
@@ -17,7 +18,7 @@ export function Baselines({ lane }: { lane: string }) {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the baselines…" />
+      <Loading text="Loading the baselines…" />
     );
   }
   return (

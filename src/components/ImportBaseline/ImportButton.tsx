@@ -1,8 +1,9 @@
 import React, { lazy, Suspense, useState } from 'react';
 
-import { Button, LoadingPlaceholder, Modal } from '@grafana/ui';
+import { Button, Modal } from '@grafana/ui';
 
 import { useMe } from '../../client';
+import { Loading } from '../Loading';
 
 /** Few import anything: who does waits a moment for the form. */
 const Baselines = lazy(() => import('./Baselines').then((module) => ({ default: module.Baselines })));
@@ -20,7 +21,7 @@ export function ImportButton({ lane }: { lane: string }) {
       </Button>
       {open && (
         <Modal title="Imported baselines" isOpen onDismiss={() => setOpen(false)}>
-          <Suspense fallback={<LoadingPlaceholder text="Loading the form…" />}>
+          <Suspense fallback={<Loading text="Loading the form…" />}>
             <Baselines lane={lane} />
           </Suspense>
         </Modal>

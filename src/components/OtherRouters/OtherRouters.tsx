@@ -2,14 +2,14 @@ import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
 import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
 import { DataTable } from '../DataTable';
+import { Loading } from '../Loading';
 import {
   errorSentences,
-  errorWords,
   factsOf,
   sentence,
   settlingWords,
@@ -42,7 +42,7 @@ export function OtherRouters({ lane }: { lane: string }) {
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && <LoadingPlaceholder text="Loading other routers…" />}
+      {!value && !problem && <Loading text="Loading other routers…" />}
       {value && <ShadowView shadow={value} />}
     </>
   );
@@ -71,14 +71,14 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
         </Alert>
       )}
       {diagnoses.length > 0 && (
-        <ul className={styles.diagnoses} aria-label="What the figures show">
+        <ul className={styles.diagnoses} aria-label={`What the figures of lane ${shadow.lane} show`}>
           {diagnoses.map(({ rule, text }) => (
             <li key={rule}>{sentence(text)}</li>
           ))}
         </ul>
       )}
       <DataTable
-        label="Other routers as a table"
+        label={`Other routers on lane ${shadow.lane} as a table`}
         caption={`${factsOf(shadow).join('; ')}.`}
         className={styles.table}
         stacks
@@ -93,11 +93,11 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
         </thead>
         <tbody>
           {toRows(shadow).map((row) => (
-            <Row key={row.key} row={row} errors={errorWords(shadow)} withheld={Boolean(withheld)} />
+            <Row key={row.key} row={row} withheld={Boolean(withheld)} />
           ))}
         </tbody>
       </DataTable>
-      <ul className={styles.notes} aria-label="Reliability">
+      <ul className={styles.notes} aria-label={`Reliability of the figures of lane ${shadow.lane}`}>
         {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
           <li key={words}>{words}</li>
         ))}
@@ -114,14 +114,12 @@ const columns = { hits: 'KV hit rate', prefill: 'Tokens to prefill', spread: 'Sp
 
 interface RowProps {
   row: RowModel;
-  errors: string;
   withheld: boolean;
 }
 
-function Row({ row: { title, word, figures, accounted }, errors, withheld }: RowProps) {
+function Row({ row: { title, word, figures, accounted }, withheld }: RowProps) {
   const styles = useStyles2(getStyles);
   const { hit_ratio, prefill_tokens, inflight_spread } = figures;
-  const beside = (known: boolean) => accounted && known && <small>{errors}</small>;
   return (
     <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
       <th scope="row">
@@ -133,16 +131,9 @@ function Row({ row: { title, word, figures, accounted }, errors, withheld }: Row
         <span className={styles.track} aria-hidden="true">
           <span className={styles.bar} style={{ width: `${100 * Math.min(1, Math.max(0, hit_ratio ?? 0))}%` }} />
         </span>
-        {beside(hit_ratio !== undefined)}
       </td>
-      <td data-column={columns.prefill}>
-        {tokens(prefill_tokens)}
-        {beside(prefill_tokens !== undefined)}
-      </td>
-      <td data-column={columns.spread}>
-        {number(inflight_spread, 1)}
-        {beside(inflight_spread !== undefined)}
-      </td>
+      <td data-column={columns.prefill}>{tokens(prefill_tokens)}</td>
+      <td data-column={columns.spread}>{number(inflight_spread, 1)}</td>
     </tr>
   );
 }

@@ -8,7 +8,7 @@ export interface Row {
   /** A word on it: what was measured, which is current. */
   word?: string;
   figures: ShadowFigures;
-  /** Whether its figures come from our account, and so carry its errors. */
+  /** Whether its figures are computed by the load generator's model, whose errors the notes state. */
   accounted: boolean;
 }
 
@@ -30,17 +30,6 @@ export function toRows({ measured, policies }: Shadow): Row[] {
 export function points(ratio: number): string {
   const text = number(Math.abs(100 * ratio), 1);
   return `${text === '0.0' ? '±' : ratio < 0 ? '−' : '+'}${text} points`;
-}
-
-/** Both errors of the account in the few words that have room beside a figure. */
-export function errorWords({ cache_error, choices }: Shadow): string {
-  return [
-    `caches ${cache_error === undefined ? 'not checked' : points(cache_error)}`,
-    choices &&
-      `choices ${choices.clear > 0 ? `${percent(choices.clear_agreed / choices.clear)} alike` : 'not checked'}`,
-  ]
-    .filter(Boolean)
-    .join(', ');
 }
 
 /** What both errors are, in sentences. */

@@ -10,6 +10,7 @@ import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive, type Tone } from '../../lib/status';
 import { targetTrouble } from '../../lib/target';
+import { clock, dateTime } from '../../lib/time';
 import { useAge, useNow } from '../../lib/useNow';
 
 interface StatusProps {
@@ -42,7 +43,7 @@ export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
 
 /** Says that what is on the screen was recorded, and when. */
 function Recorded({ replay: { recorded_at: at, position, length } }: { replay: Replay }) {
-  const when = new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+  const when = dateTime(at, 'minute');
   const place = `${span(position)} of ${span(length)}`;
   const tooltip = `Replay of a recorded run, now at ${place}; then it begins anew. Nothing can be changed.`;
   return <Badge color="purple" text={`Recorded on ${when}`} tooltip={tooltip} />;
@@ -127,7 +128,7 @@ function Loss({ since, problem }: { since: number; problem: string }) {
     <Alert severity="error" title="The load generator is unreachable" bottomSpacing={0}>
       <div>{problem}</div>
       <div role="timer">
-        Since {new Date(since).toLocaleTimeString()} ({span((now - since) / 1000)})
+        Since {clock(since)} ({span((now - since) / 1000)})
       </div>
     </Alert>
   );

@@ -6,6 +6,7 @@ import { Combobox, useStyles2 } from '@grafana/ui';
 
 import type { SweepSummary } from '../../client';
 import { sweepName } from '../../lib/sweeps';
+import { dateTime } from '../../lib/time';
 
 interface ChooserProps {
   /** Newest first. */
@@ -32,7 +33,7 @@ export function Chooser({ all, id, onChoose }: ChooserProps) {
     ...all.map((sweep) => ({
       value: sweep.id,
       label: sweepName(sweep),
-      description: `${new Date(sweep.asked).toLocaleString('en-GB')}, ${states[sweep.state]}`,
+      description: `${dateTime(sweep.asked)}, ${states[sweep.state]}`,
     })),
   ];
   return (

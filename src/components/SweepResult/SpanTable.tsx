@@ -7,6 +7,7 @@ import type { SweepSpan } from '../../client';
 import { milliseconds, number, span as duration } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
 import { modeText } from '../../lib/names';
+import { clock } from '../../lib/time';
 import { countedSeconds, spanOutcome } from './model';
 import { getTableStyles } from './table';
 
@@ -67,7 +68,7 @@ function Row({ span }: { span: SweepSpan }) {
       <td className={styles.figure}>{duration(countedSeconds(span))}</td>
       <td className={styles.word}>{cold === 'nonce' ? 'own texts' : 'cleared caches'}</td>
       <td>{seed}</td>
-      <td>{new Date(until).toLocaleTimeString('en-GB')}</td>
+      <td>{clock(until)}</td>
       <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>
     </tr>
   );

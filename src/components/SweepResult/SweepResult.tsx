@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, EmptyState, LinkButton, Spinner, useStyles2 } from '@grafana/ui';
 
 import type { Sweep } from '../../client';
+import { clock } from '../../lib/time';
 import { Troubles } from '../Status';
 import { Chooser } from './Chooser';
 import { SpanTable } from './SpanTable';
@@ -97,9 +98,7 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
       <div>{problem.message}</div>
       {sweep && (
         <div>
-          {hasEnded(sweep.state)
-            ? 'The run shown has ended and is complete.'
-            : `Last updated at ${new Date(asOf ?? 0).toLocaleTimeString('en-GB')}.`}
+          {hasEnded(sweep.state) ? 'The run shown has ended and is complete.' : `Last updated at ${clock(asOf ?? 0)}.`}
         </div>
       )}
     </Alert>

@@ -8,6 +8,7 @@ import { sweepReportAddress, useClient, type Sweep } from '../../client';
 import { span } from '../../lib/format';
 import { progressBar } from '../../lib/styles';
 import { because, kindName, spanText, sweepName } from '../../lib/sweeps';
+import { dateTime } from '../../lib/time';
 import { CapacityView } from './CapacityView';
 import { Differences } from './Differences';
 import { spansText } from './model';
@@ -94,7 +95,7 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
 }
 
 function time(at: string | undefined): string {
-  return at === undefined ? '' : new Date(at).toLocaleString('en-GB');
+  return at === undefined ? '' : dateTime(at);
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

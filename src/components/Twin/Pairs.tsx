@@ -2,15 +2,14 @@ import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { useStyles2 } from '@grafana/ui';
 
 import type { PairedMetric, Twin } from '../../client';
 import { number } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import { DataTable } from '../DataTable';
-import { CautionMark } from './CautionMark';
+import { Caution } from './Caution';
 import {
-  cautionText,
   differenceWords,
   evidences,
   intervalWords,
@@ -22,18 +21,20 @@ import {
   type SideKey,
 } from './model';
 
+interface PairsProps {
+  twin: Twin;
+  /** Without the caution, where the screen shows it above. */
+  bare?: boolean;
+}
+
 /** Both lanes paired by conversation and turn: each difference with its interval, and what pairing is worth. */
-export function Pairs({ twin }: { twin: Twin }) {
+export function Pairs({ twin, bare }: PairsProps) {
   const styles = useStyles2(getStyles);
   const names = sideNames(twin);
   const { pairs, unpaired, metrics, evidence, caution } = twin;
   return (
     <div className={styles.all}>
-      {caution && (
-        <Alert severity="warning" title={cautionText(twin) ?? caution} bottomSpacing={0}>
-          {evidences[evidence]}
-        </Alert>
-      )}
+      {!bare && <Caution twin={twin} />}
       {pairs === 0 ? (
         <p role="status">{waiting(twin)}</p>
       ) : (
@@ -55,7 +56,7 @@ export function Pairs({ twin }: { twin: Twin }) {
           </thead>
           <tbody>
             {metrics.map((paired) => (
-              <Row key={paired.metric} paired={paired} names={names} twin={twin} />
+              <Row key={paired.metric} paired={paired} names={names} />
             ))}
           </tbody>
         </DataTable>
@@ -85,10 +86,9 @@ function waiting({ since }: Twin): string {
 interface RowProps {
   paired: PairedMetric;
   names: Record<SideKey, string>;
-  twin: Twin;
 }
 
-function Row({ paired, names, twin }: RowProps) {
+function Row({ paired, names }: RowProps) {
   const styles = useStyles2(getStyles);
   const { metric, a, b, n } = paired;
   const better = standing(paired);
@@ -98,13 +98,13 @@ function Row({ paired, names, twin }: RowProps) {
         {pairedName(metric)} <small>{pairsText(n)}</small>
       </th>
       <td className={cx(better === 'a' && styles.better)} data-column={names.a}>
-        {pairedValue(metric, a)} <CautionMark twin={twin} />
+        {pairedValue(metric, a)}
       </td>
       <td className={cx(better === 'b' && styles.better)} data-column={names.b}>
-        {pairedValue(metric, b)} <CautionMark twin={twin} />
+        {pairedValue(metric, b)}
       </td>
       <td className={styles.words} data-wide>
-        {differenceWords(paired, names)} <CautionMark twin={twin} />
+        {differenceWords(paired, names)}
       </td>
       <td data-column="95 % interval">{intervalWords(paired)}</td>
       <td className={styles.words} data-column="Pairing">
@@ -118,7 +118,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
   all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } }),
   table: css({
     '& td': { minWidth: '9ch' },
-    '& td > span': { display: 'block', fontSize: theme.typography.bodySmall.fontSize },
   }),
   better: css(verdicts(theme).better),
   words: css({ minWidth: '22ch', textWrap: 'pretty' }),

@@ -1,15 +1,17 @@
 import React from 'react';
 
-import { Alert, LoadingPlaceholder } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { useTwin } from '../../client';
+import { Loading } from '../Loading';
 import { Pairs } from './Pairs';
 
 /** The two lanes compared turn by turn, wherever it stands; with one lane, how to get a second one. */
 export function PairsOfLanes() {
   const { value, problem } = useTwin(true);
   if (problem?.status === 404) {
-    return <p>{`${problem.message.charAt(0).toUpperCase()}${problem.message.slice(1)}.`}</p>;
+    const words = problem.message.replace(/^not found: /, '');
+    return <p>{`${words.charAt(0).toUpperCase()}${words.slice(1)}.`}</p>;
   }
   return (
     <>
@@ -18,7 +20,7 @@ export function PairsOfLanes() {
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && <LoadingPlaceholder text="Loading both lanes…" />}
+      {!value && !problem && <Loading text="Loading both lanes…" />}
       {value && !problem && <Pairs twin={value} />}
     </>
   );

@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import { paired, twin } from './fixtures';
-import { cautionWord, differenceWords, intervalWords, pairingWords, sideNames, standing } from './model';
+import { differenceWords, intervalWords, pairingWords, sideNames, standing } from './model';
 
 const names = { a: 'KV-aware', b: 'Round-robin' };
 
@@ -54,12 +54,5 @@ describe('the sides', () => {
     expect(sideNames(twin())).toEqual(names);
     const { a, b } = twin();
     expect(sideNames({ a, b: { ...b, mode: 'kv' } })).toEqual({ a: 'KV-aware (main)', b: 'KV-aware (twin)' });
-  });
-
-  it('have a caution in few words as long as there is one', () => {
-    expect(cautionWord(twin())).toBe('clusters may differ');
-    expect(cautionWord(twin({ evidence: 'shared' }))).toBe('shared workers');
-    expect(cautionWord(twin({ evidence: 'alike', caution: 'Other hardware' }))).toBe('see the caution');
-    expect(cautionWord(twin({ evidence: 'alike', caution: undefined }))).toBeUndefined();
   });
 });

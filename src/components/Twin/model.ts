@@ -21,19 +21,6 @@ export function nameOfLane(twin: Pick<Twin, SideKey>, lane: string): string {
   return lane === twin.a.lane ? names.a : lane === twin.b.lane ? names.b : lane;
 }
 
-const words: Record<TwinEvidence, string | undefined> = {
-  none: 'clusters may differ',
-  differ: 'clusters differ',
-  shared: 'shared workers',
-  alike: undefined,
-  swapped: undefined,
-};
-
-/** The caution in the few words that have room beside a figure; undefined where there is none. */
-export function cautionWord({ caution, evidence }: Pick<Twin, 'caution' | 'evidence'>): string | undefined {
-  return caution ? (words[evidence] ?? 'see the caution') : undefined;
-}
-
 /** The caution in full, begun as a sentence; undefined where there is none. */
 export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefined {
   return caution ? caution.charAt(0).toUpperCase() + caution.slice(1) : undefined;
@@ -64,7 +51,7 @@ const infos: Record<string, MetricInfo> = {
   ttft: { name: 'TTFT, mean', format: MS, more: 'slower', less: 'faster' },
   ttft_p95: { name: 'TTFT p95', format: MS, more: 'slower', less: 'faster' },
   tpot: { name: 'TPOT, mean', format: MS, more: 'slower', less: 'faster' },
-  latency: { name: 'Latency per turn, mean', format: SECONDS, more: 'slower', less: 'faster' },
+  latency: { name: 'End-to-end latency, mean', format: SECONDS, more: 'slower', less: 'faster' },
   kv_hit_ratio: { name: 'KV hit rate', format: {}, more: 'higher', less: 'lower' },
 };
 

@@ -2,13 +2,14 @@ import React, { useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { whyUnread } from '../../lib/unread';
 import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
+import { Loading } from '../Loading';
 import { Facts } from './Facts';
 import { remember, withoutFigures, type Seen } from './model';
 import { HostCard, WorkerCard } from './WorkerCard';
@@ -21,7 +22,7 @@ export function Workers({ lane: name }: { lane: string }) {
   const seen = useSeen(known?.lane.cluster, known?.time);
   if (!known) {
     return live.state.status === 'loading' ? (
-      <LoadingPlaceholder text="Waiting for the first snapshot…" />
+      <Loading text="Waiting for the first snapshot…" />
     ) : (
       <p>No worker data yet. Workers appear once the load generator responds.</p>
     );

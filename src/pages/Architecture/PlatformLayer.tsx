@@ -1,24 +1,26 @@
 import React from 'react';
 
 import { ButtonBox, Diagram, Words, type Rect } from '../../components/Diagram';
-import { presenceWord, type Part } from './parts';
+import { presenceWord, type Part, type Presence } from './parts';
 import { placeGroups, type PlatformGroupParts } from './platform';
 import type { Choosing } from './PartBox';
 
 interface PlatformLayerProps extends Choosing {
   groups: PlatformGroupParts[];
+  /** What holds of most of it, and is said above the drawing. */
+  rest: Presence;
 }
 
 /** What the serving cluster stands on. */
-export function PlatformLayer({ groups, ...choosing }: PlatformLayerProps) {
+export function PlatformLayer({ groups, rest, ...choosing }: PlatformLayerProps) {
   const placed = placeGroups(groups.map((g) => g.items.length));
   return (
     <Diagram label="The platform" width={placed.width} height={placed.height} minWidth={800}>
       {groups.map(({ group, items }, i) => (
         <React.Fragment key={group.id}>
-          <PlatformBox part={group} rect={placed.groups[i].rect} group {...choosing} />
+          <PlatformBox part={group} rect={placed.groups[i].rect} rest={rest} group {...choosing} />
           {items.map((item, j) => (
-            <PlatformBox key={item.id} part={item} rect={placed.groups[i].items[j]} {...choosing} />
+            <PlatformBox key={item.id} part={item} rect={placed.groups[i].items[j]} rest={rest} {...choosing} />
           ))}
         </React.Fragment>
       ))}
@@ -29,22 +31,27 @@ export function PlatformLayer({ groups, ...choosing }: PlatformLayerProps) {
 interface PlatformBoxProps extends Choosing {
   part: Part;
   rect: Rect;
+  rest: Presence;
   group?: boolean;
 }
 
-function PlatformBox({ part, rect, group, selected, onSelect }: PlatformBoxProps) {
+function PlatformBox({ part, rect, rest, group, selected, onSelect }: PlatformBoxProps) {
+  const word = presenceWord(part.presence);
   return (
     <ButtonBox
       rect={rect}
       title={part.title}
+      label={word && `${part.title} ${word}`}
       tone={part.presence.is === 'here' ? 'plain' : 'absent'}
       selected={selected === part.id}
       onSelect={() => onSelect(part.id)}
     >
       {/* A group's things stand below its title, so that its word stands beside it. */}
-      <Words x={group ? rect.width - 12 : 12} y={group ? 26 : 47} anchor={group ? 'end' : 'start'}>
-        {presenceWord(part.presence) ?? ''}
-      </Words>
+      {word && part.presence.is !== rest.is && (
+        <Words x={group ? rect.width - 12 : 12} y={group ? 26 : 47} anchor={group ? 'end' : 'start'}>
+          {word}
+        </Words>
+      )}
     </ButtonBox>
   );
 }

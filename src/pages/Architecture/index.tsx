@@ -2,11 +2,12 @@ import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
 import { useBaselines, useLive, type Problem } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
 import { useTarget } from '../../components/Diagram';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
@@ -18,9 +19,9 @@ import { useChoice } from '../useChoice';
 import { Legend } from './Legend';
 import { PartList } from './PartList';
 import { PartPanel } from './PartPanel';
-import { inOrder, requestPath, type Part } from './parts';
+import { inOrder, presenceWord, requestPath, type Part } from './parts';
 import { PlatformLayer } from './PlatformLayer';
-import { platformParts } from './platform';
+import { platformParts, platformPresence } from './platform';
 import { RequestLayer } from './RequestLayer';
 import { useFlow } from './useFlow';
 import { useStillness } from './useStillness';
@@ -77,7 +78,7 @@ function PlatformMissing({ problem }: { problem: Problem | undefined }) {
   return problem ? (
     <p>The platform diagram failed to load; retrying every few seconds. {problem.message}</p>
   ) : (
-    <LoadingPlaceholder text="Loading the platform diagram…" />
+    <Loading text="Loading the platform diagram…" />
   );
 }
 
@@ -106,17 +107,23 @@ function Drawing({ platform }: DrawingProps) {
   const still = useStillness(live);
   const shares = useFlow(live.lane?.cluster.workers ?? NO_WORKERS, live.lane && known?.time);
   if (live.state.status === 'loading') {
-    return <LoadingPlaceholder text="Waiting for the first snapshot…" />;
+    return <Loading text="Waiting for the first snapshot…" />;
   }
   const facts = [known?.lane, live.lane !== undefined, target] as const;
   const path = platform ? undefined : requestPath(...facts);
   const groups = platform ? platformParts(platform, ...facts) : [];
+  const rest = platformPresence(known?.lane, target);
   const parts = path ? inOrder(path) : groups.flatMap(({ group, items }) => [group, ...items]);
   const note = platform ? platform.text : targetNotes[target.kind];
   const requestsPerSecond = live.lane?.window.requests_per_second ?? 0;
   return (
     <>
       {note && <p className={styles.note}>{note}</p>}
+      {platform && (
+        <p className={styles.note}>
+          <b>Dashed: {presenceWord(rest)}.</b> {rest.why}
+        </p>
+      )}
       {path && live.lane?.cluster.all_workers && <p className={styles.note}>{aboutAll(live.lane.cluster)}</p>}
       <div className={styles.row}>
         <div className={styles.drawing}>
@@ -129,7 +136,7 @@ function Drawing({ platform }: DrawingProps) {
               onSelect={onSelect}
             />
           ) : (
-            <PlatformLayer groups={groups} selected={selected} onSelect={onSelect} />
+            <PlatformLayer groups={groups} rest={rest} selected={selected} onSelect={onSelect} />
           )}
           {path && <Legend still={still} />}
           <PartList parts={parts} />

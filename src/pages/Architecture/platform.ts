@@ -23,7 +23,7 @@ export function platformParts(
   target: TargetFacts
 ): PlatformGroupParts[] {
   const path = requestPath(lane, live, target);
-  const rest = elsewhere(lane, target);
+  const rest = platformPresence(lane, target);
   const known: Record<string, Presence | undefined> = {
     monitoring: monitoring(path.prometheus.presence),
     enduser: path.enduser.presence,
@@ -49,7 +49,8 @@ function monitoring(prometheus: Presence): Presence {
     : prometheus;
 }
 
-function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
+/** Whether the target runs on the platform: what holds of each of its things that is not looked up. */
+export function platformPresence(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
   if (kind === 'simulated') {
     return { is: 'absent', why: 'The running cluster is simulated; it does not run on this platform.' };
   }

@@ -2,9 +2,10 @@ import React, { useId, useMemo } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Combobox, Field, LinkButton, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, Combobox, Field, LinkButton, useStyles2 } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
+import { Loading } from '../../components/Loading';
 import { modeKey, modeText } from '../../lib/names';
 
 import { useChoice } from '../useChoice';
@@ -29,7 +30,7 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the results…" />
+      <Loading text="Loading the results…" />
     );
   }
   const find = (key: string | undefined) => sides.find((side) => side.key === key);

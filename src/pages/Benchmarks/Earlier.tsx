@@ -7,6 +7,7 @@ import { Button, useStyles2 } from '@grafana/ui';
 import type { SweepSummary } from '../../client';
 import { visuallyHidden } from '../../lib/styles';
 import { sweepName } from '../../lib/sweeps';
+import { dateTime } from '../../lib/time';
 
 interface EarlierProps {
   /** Newest first. */
@@ -45,7 +46,7 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
         <tbody>
           {sweeps.map(({ id, asked, request, state, words, baseline }) => (
             <tr key={id} aria-current={id === shown ? true : undefined}>
-              <td className={styles.time}>{new Date(asked).toLocaleString('en-GB')}</td>
+              <td className={styles.time}>{dateTime(asked)}</td>
               <th scope="row">
                 <Button fill="text" size="sm" aria-pressed={id === shown} onClick={() => onShow(id)}>
                   {sweepName({ request })}

@@ -2,12 +2,14 @@ import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
 import type { Live, Me, Sweep, SweepSummary } from '../../client';
+import { Loading } from '../../components/Loading';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
 import { because, kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
+import { clock, dateTime } from '../../lib/time';
 import { Delete, MakeBaseline, Reports } from './Outcome';
 import { Progress, progressText } from './Progress';
 import { Spans } from './Spans';
@@ -29,7 +31,7 @@ export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the result…" />
+      <Loading text="Loading the result…" />
     );
   }
   const isStale = problem !== undefined && !hasEnded(sweep.state);
@@ -61,11 +63,7 @@ function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
       )}
       {hasEnded(summary.state) && <End summary={summary} />}
       {staleSince !== undefined && (
-        <Alert
-          severity="warning"
-          title={`Last updated at ${new Date(staleSince).toLocaleTimeString('en-GB')}`}
-          bottomSpacing={0}
-        >
+        <Alert severity="warning" title={`Last updated at ${clock(staleSince)}`} bottomSpacing={0}>
           The load generator does not respond. The figures are refreshed once it does.
         </Alert>
       )}
@@ -96,10 +94,9 @@ function newest(sweep: Sweep, { lane }: Live): SweepSummary {
 }
 
 function subtitle({ by, asked, ended, request: { slo, seed } }: SweepSummary, question: string | undefined): string {
-  const begun = new Date(asked);
-  const lasted = ended && ` in ${span((Date.parse(ended) - begun.getTime()) / 1000)}`;
+  const lasted = ended && ` in ${span((Date.parse(ended) - Date.parse(asked)) / 1000)}`;
   const objectives = slo && `SLO: TTFT ≤ ${1000 * slo.ttft} ms, TPOT ≤ ${1000 * slo.tpot} ms`;
-  const when = `started ${begun.toLocaleString('en-GB')} by ${by}${ended ? `, ended${lasted}` : ''}`;
+  const when = `started ${dateTime(asked)} by ${by}${ended ? `, ended${lasted}` : ''}`;
   return [question, when, objectives, `seed ${seed}`].filter(Boolean).join(' · ');
 }
 

@@ -2,9 +2,10 @@ import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
 import { useLive, useMe, type SweepList } from '../../client';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { sectionGrid } from '../../lib/styles';
@@ -25,7 +26,7 @@ export default function Benchmarks() {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the results…" />
+      <Loading text="Loading the results…" />
     );
   }
   return <Known list={list} />;

@@ -5,7 +5,7 @@ import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
 
 import { ClientProvider, Problem, type Conversation } from '../../client';
 import { violations } from '../../test/axe';
-import { conversation, listOf } from '../../test/conversations';
+import { conversation, figures, listOf } from '../../test/conversations';
 import { FakeClient } from '../../test/fixtures';
 import { stubSizes } from '../../test/sizes';
 import { PageBase } from '../navigation';
@@ -85,17 +85,17 @@ describe('the list', () => {
     const { container } = await show([
       conversation(1),
       conversation(2, { status: 'active', turns_done: 1, ended: undefined, started: '2026-11-20T09:58:55Z' }),
-      conversation(3, { status: 'error', error_class: 'stall', turns_done: 2 }),
+      conversation(3, { status: 'error', error_class: 'stall', turns_done: 2, figures }),
     ]);
     expect(
       within(table())
         .getAllByRole('columnheader')
         .map((h) => h.textContent)
-    ).toEqual(['Status', 'Topic', 'Turns', 'Duration', 'Started']);
+    ).toEqual(['Status', 'Topic', 'Turns', 'TTFT by turn, ms', 'Hit rate', 'Worker', 'Duration', 'Started', 'Lane']);
     expect(rows().map(cells)).toEqual([
-      ['Error', 'Topic 3stalled', '2 of 4', '1 min 30 s', '09:00:03'],
-      ['Active', 'Topic 2', '1 of 4', '1 min 5 s', '09:58:55'], // by the load generator's clock
-      ['Completed', 'Topic 1', '4 of 4', '1 min 30 s', '09:00:01'],
+      ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40 %', '…11, …22', '1 min 30 s', '09:00:03', 'main'],
+      ['Active', 'Topic 2', '1 of 4', '—', '—', '—', '1 min 5 s', '09:58:55', 'main'], // by the load generator's clock
+      ['Completed', 'Topic 1', '4 of 4', '—', '—', '—', '1 min 30 s', '09:00:01', 'main'],
     ]);
     expect(table()).toHaveAttribute('aria-rowcount', '4');
     expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-3');

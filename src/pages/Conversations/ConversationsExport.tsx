@@ -2,7 +2,6 @@ import React from 'react';
 
 import { turnsAddress, useClient, type Conversation } from '../../client';
 import { ExportButton, type ExportFile } from '../../components/Export';
-import { LANE } from '../lane';
 import { conversationsCsv, readAll } from './exported';
 import type { Filter } from './useConversations';
 
@@ -22,7 +21,7 @@ export function ConversationsExport({ filter }: { filter: Filter }) {
         file('These conversations as CSV', 'csv', conversationsCsv),
         file('These conversations as JSON', 'json', (all) => JSON.stringify(all, undefined, 2)),
       ]}
-      links={{ 'Every turn as CSV': turnsAddress(client, LANE) }}
+      links={{ 'Every turn as CSV': turnsAddress(client, filter.lane) }}
     />
   );
 }

@@ -13,6 +13,8 @@ export const TYPING = 300;
 
 interface FiltersProps {
   filter: Filter;
+  /** The lanes that there are; one alone is not on offer. */
+  lanes: string[];
   onChange(filter: Filter): void;
 }
 
@@ -22,12 +24,25 @@ const options = [
 ];
 
 /** Which conversations are wanted: by status, and by a part of the topic. */
-export function Filters({ filter, onChange }: FiltersProps) {
+export function Filters({ filter, lanes, onChange }: FiltersProps) {
   const styles = useStyles2(getStyles);
+  const lane = useId();
   const status = useId();
   const topic = useId();
   return (
     <div className={styles.filters}>
+      {lanes.length > 1 && (
+        <div className={styles.filter}>
+          <label htmlFor={lane}>Lane</label>
+          <Combobox
+            id={lane}
+            width={14}
+            options={lanes.map((value) => ({ value, label: value }))}
+            value={filter.lane}
+            onChange={({ value }) => onChange({ ...filter, lane: value })}
+          />
+        </div>
+      )}
       <div className={styles.filter}>
         <label htmlFor={status}>Status</label>
         <Combobox

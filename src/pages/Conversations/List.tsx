@@ -1,5 +1,5 @@
 import React, { useEffect, useRef } from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 import { useVirtualizer } from '@tanstack/react-virtual';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -7,18 +7,25 @@ import { Button, useStyles2 } from '@grafana/ui';
 
 import type { Conversation } from '../../client';
 import { number } from '../../lib/format';
+import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
-import { Row, ROW } from './Row';
+import { CARD, Row, ROW } from './Row';
 import { useArrows } from './useArrows';
 import { useClock } from './useClock';
 import { MOST_NEW, type Conversations } from './useConversations';
 import { useRoom } from './useRoom';
+import { useWorkerNames } from './useWorkerNames';
+
+/** Below this width, in pixels, each row is a card. */
+const NARROW = 960;
 
 /** How many rows are there beyond each edge, so that scrolling meets no gap. */
 const SPARE = 8;
 
 interface ListProps {
   conversations: Conversations;
+  /** Whose conversations these are. */
+  lane: string;
   /** Where a conversation leads to. */
   linkTo(conversation: Conversation): string;
   /** Hears which conversation is at the top of what is seen. */
@@ -29,20 +36,24 @@ interface ListProps {
  * A table of which only the rows that are seen are there. While the reader is
  * not at its top, or is in it with the keyboard, new rows wait.
  */
-export function List({ conversations, linkTo, onSee }: ListProps) {
+export function List({ conversations, lane, linkTo, onSee }: ListProps) {
   const styles = useStyles2(getStyles);
   const { rows, waiting, more, problem, hold, release } = conversations;
   const box = useRef<HTMLDivElement>(null);
   const height = useRoom(box);
+  const [place, card] = useNarrow(NARROW);
+  const workerName = useWorkerNames(lane);
+  const [size, heads] = card ? [CARD, 0] : [ROW, ROW];
   // eslint-disable-next-line react-hooks/incompatible-library -- React's compiler is not in use
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
-    estimateSize: () => ROW,
+    estimateSize: () => size,
     overscan: SPARE,
-    paddingStart: ROW, // the heads, which cover what scrolls below them
-    scrollPaddingStart: ROW,
+    paddingStart: heads, // they cover what scrolls below them
+    scrollPaddingStart: heads,
   });
+  useEffect(() => list.measure(), [list, size]);
   const items = list.getVirtualItems();
   const first = items[0]?.index ?? 0;
   const end = first + items.length;
@@ -56,7 +67,7 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
       older();
     }
   }, [more, end, rows.length, problem, older]);
-  const place = () => {
+  const track = () => {
     const element = box.current;
     const reading = element && (element.scrollTop > 0 || element.contains(document.activeElement));
     return reading ? hold() : release();
@@ -66,7 +77,7 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
     release();
   };
   return (
-    <div className={styles.list}>
+    <div className={styles.list} ref={place}>
       <div className={styles.new} role="status">
         {waiting > 0 && (
           <Button size="sm" icon="arrow-up" onClick={toTop}>
@@ -78,12 +89,12 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
         className={styles.box}
         style={{ height }}
         ref={box}
-        onScroll={place}
-        onFocus={place}
-        onBlur={() => setTimeout(place)}
+        onScroll={track}
+        onFocus={track}
+        onBlur={() => setTimeout(track)}
       >
         <table
-          className={styles.table}
+          className={cx(styles.table, card && styles.cards)}
           role="grid"
           aria-label="Conversations"
           aria-rowcount={more ? -1 : rows.length + 1}
@@ -91,7 +102,7 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
         >
           <Heads />
           <tbody>
-            <Space rows={first} />
+            <Space height={first * size} />
             {rows.slice(first, end).map((row, i) => (
               <Row
                 key={row.id}
@@ -100,9 +111,11 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
                 to={linkTo(row)}
                 reachable={first + i === reachable}
                 now={row.ended === undefined ? now : undefined}
+                workerName={workerName}
+                card={card}
               />
             ))}
-            <Space rows={rows.length - end} />
+            <Space height={(rows.length - end) * size} />
           </tbody>
         </table>
       </div>
@@ -111,8 +124,8 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
 }
 
 /** The room of rows that are not there. */
-function Space({ rows }: { rows: number }) {
-  return rows > 0 ? <tr role="presentation" aria-hidden="true" style={{ height: rows * ROW }} /> : null;
+function Space({ height }: { height: number }) {
+  return height > 0 ? <tr role="presentation" aria-hidden="true" style={{ height }} /> : null;
 }
 
 function Heads() {
@@ -122,8 +135,12 @@ function Heads() {
         <th scope="col">Status</th>
         <th scope="col">Topic</th>
         <th scope="col">Turns</th>
+        <th scope="col">TTFT by turn, ms</th>
+        <th scope="col">Hit rate</th>
+        <th scope="col">Worker</th>
         <th scope="col">Duration</th>
         <th scope="col">Started</th>
+        <th scope="col">Lane</th>
       </tr>
     </thead>
   );
@@ -141,7 +158,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
   box: css({ position: 'relative', overflow: 'auto', overflowAnchor: 'none' }),
   table: css({
     width: '100%',
-    minWidth: 520,
     tableLayout: 'fixed',
     fontVariantNumeric: 'tabular-nums',
     '& thead th': {
@@ -157,7 +173,16 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& th:nth-child(1)': { width: 110 },
     '& th:nth-child(3)': { width: 80 },
-    '& th:nth-child(4)': { width: 110 },
-    '& th:nth-child(5)': { width: 120 },
+    '& th:nth-child(4)': { width: 240 },
+    '& th:nth-child(5)': { width: 80 },
+    '& th:nth-child(6)': { width: 140 },
+    '& th:nth-child(7)': { width: 110 },
+    '& th:nth-child(8)': { width: 160 },
+    '& th:nth-child(9)': { width: 70 },
+  }),
+  // The heads stay for screen readers; each card names its figures itself.
+  cards: css({
+    '&, & tbody, & tbody tr[role]': { display: 'block' },
+    '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
   }),
 });

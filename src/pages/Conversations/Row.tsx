@@ -1,18 +1,22 @@
 import React, { memo } from 'react';
+import { css, cx } from '@emotion/css';
 import { Link } from 'react-router-dom';
-import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Conversation } from '../../client';
 import { errorName } from '../../lib/errorNames';
-import { DASH, span } from '../../lib/format';
+import { DASH, percent, span } from '../../lib/format';
+import { hitRate, ttftsText, workersIn } from './figures';
 import { StatusBadge } from './StatusBadge';
 import { durationOf, timeOfDay } from './useClock';
 
 /** How high a row is, in pixels. */
 export const ROW = 40;
+
+/** How high it is as a card. */
+export const CARD = 124;
 
 interface RowProps {
   conversation: Conversation;
@@ -24,15 +28,20 @@ interface RowProps {
   reachable: boolean;
   /** The load generator's clock, for those in progress. */
   now?: number;
+  workerName(id: string): string;
+  /** Whether there is no room for columns. */
+  card: boolean;
 }
 
 /** One conversation of the list. All of it is the link. */
-export const Row = memo(function Row({ conversation, index, to, reachable, now }: RowProps) {
+export const Row = memo(function Row({ conversation, index, to, reachable, now, workerName, card }: RowProps) {
   const styles = useStyles2(getStyles);
-  const { id, status, topic, error_class, turns_done, turns_planned, started } = conversation;
+  const { id, status, topic, error_class, turns_done, turns_planned, started, lane } = conversation;
   const duration = durationOf(conversation, now);
+  const workers = workersIn(conversation).map(workerName).join(', ') || DASH;
+  const ttfts = ttftsText(conversation);
   return (
-    <tr className={styles.row} aria-rowindex={index}>
+    <tr className={cx(styles.row, card ? styles.card : styles.line)} aria-rowindex={index}>
       <td>
         <StatusBadge status={status} />
       </td>
@@ -42,11 +51,19 @@ export const Row = memo(function Row({ conversation, index, to, reachable, now }
         </Link>
         {error_class && <span className={styles.failure}>{errorName(error_class)}</span>}
       </td>
-      <td>
+      <td data-name="Turns">
         {turns_done} of {turns_planned}
       </td>
-      <td>{duration === undefined ? DASH : span(duration)}</td>
-      <td>{timeOfDay(started)}</td>
+      <td data-name="TTFT by turn, ms" title={ttfts}>
+        {ttfts}
+      </td>
+      <td data-name="Hit rate">{percent(hitRate(conversation), 0)}</td>
+      <td data-name="Worker" title={workers}>
+        {workers}
+      </td>
+      <td data-name="Duration">{duration === undefined ? DASH : span(duration)}</td>
+      <td data-name="Started">{timeOfDay(started)}</td>
+      <td data-name="Lane">{lane}</td>
     </tr>
   );
 });
@@ -54,16 +71,28 @@ export const Row = memo(function Row({ conversation, index, to, reachable, now }
 const getStyles = (theme: GrafanaTheme2) => ({
   row: css({
     position: 'relative', // the link covers it
-    height: ROW,
-    '& td': {
-      padding: theme.spacing(0, 1),
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-      overflow: 'hidden',
-      textOverflow: 'ellipsis',
-      whiteSpace: 'nowrap',
-    },
+    borderBottom: `1px solid ${theme.colors.border.weak}`,
+    '& td': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
     '&:hover': { background: theme.colors.action.hover },
     '&:focus-within': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
+  }),
+  line: css({ height: ROW, '& td': { padding: theme.spacing(0, 1) } }),
+  // Topic and status, then the times of the turns, then four facts in two lines.
+  card: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
+    alignContent: 'center',
+    gap: theme.spacing(0.25, 1),
+    height: CARD,
+    padding: theme.spacing(0, 1),
+    '& td': { padding: 0 },
+    '& td:nth-child(1)': { gridArea: '1 / 3', textAlign: 'right' },
+    '& td:nth-child(2)': { gridArea: '1 / 1 / 2 / 3', fontWeight: theme.typography.fontWeightMedium },
+    '& td:nth-child(4)': { gridArea: '2 / 1 / 3 / 4' },
+    '& td:nth-child(n + 4):nth-child(-n + 5)::before, & td:nth-child(9)::before': {
+      content: 'attr(data-name) " "',
+      color: theme.colors.text.secondary,
+    },
   }),
   failure: css({ marginLeft: theme.spacing(1.5), color: theme.colors.error.text }),
   link: css({

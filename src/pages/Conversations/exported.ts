@@ -1,26 +1,34 @@
 import { limits, listConversations, type Client, type Conversation } from '../../client';
 import { toCsv } from '../../lib/csv';
-import { LANE } from '../lane';
+import { hitRate, workersIn } from './figures';
 import type { Filter } from './useConversations';
 
 /** Reads all conversations of a filter that there are at this moment, newest first, until the signal says that nobody waits. */
 export async function readAll(client: Client, filter: Filter, signal: AbortSignal): Promise<Conversation[]> {
   const all: Conversation[] = [];
+  const { lane, ...query } = filter;
   let cursor: string | undefined;
   do {
-    const page = await listConversations(client, LANE, { ...filter, cursor, limit: limits['conversations.limit'].max });
+    const page = await listConversations(client, lane, { ...query, cursor, limit: limits['conversations.limit'].max });
     all.push(...page.conversations);
     cursor = page.next_cursor;
   } while (cursor !== undefined && !signal.aborted);
   return all;
 }
 
-/** Conversations with a line each. */
+/** Conversations with a line each. TTFT is in seconds, by turn. */
 export function conversationsCsv(conversations: Conversation[]): string {
   const names = ['id', 'number', 'topic', 'starter', 'status', 'error_class', 'turns_planned', 'turns_done'] as const;
   return toCsv(
-    [...names, 'started', 'ended'],
-    conversations.map((one) => [...names.map((name) => one[name]), one.started, one.ended])
+    [...names, 'started', 'ended', 'ttft', 'kv_hit_ratio', 'workers'],
+    conversations.map((one) => [
+      ...names.map((name) => one[name]),
+      one.started,
+      one.ended,
+      one.figures?.map(({ ttft }) => ttft ?? '').join(' '),
+      hitRate(one),
+      workersIn(one).join(' '),
+    ])
   );
 }
 

@@ -1,11 +1,13 @@
 import React, { useCallback, useRef } from 'react';
 import { useSearchParams } from 'react-router-dom';
 
-import { Alert, LoadingPlaceholder } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
-import type { Conversation } from '../../client';
+import { useLive, type Conversation } from '../../client';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { useStable } from '../../lib/useStable';
+import { hasTwin, LANE, TWIN } from '../lane';
 import { usePagePath } from '../navigation';
 import { ConversationsExport } from './ConversationsExport';
 import { Filters } from './Filters';
@@ -17,6 +19,7 @@ import { filterOf, queryOf } from './query';
 export default function ConversationsPage() {
   const [params, setParams] = useSearchParams();
   const filter = filterOf(params);
+  const twin = hasTwin(useLive(LANE));
   const seen = useRef<string>();
   const conversations = useConversations(
     filter,
@@ -36,10 +39,10 @@ export default function ConversationsPage() {
   return (
     <Section
       title="All conversations"
-      info="Every conversation the load generator has started, newest first, with the turns completed so far. The list refreshes every three seconds. A conversation with a failed turn ends there, as an error."
+      info="Every conversation the load generator has started, newest first, with TTFT of each turn, the share of its prompt tokens that came from a KV cache, and the workers that served it. The list refreshes every three seconds. A conversation with a failed turn ends there, as an error."
       actions={
         <>
-          <Filters filter={filter} onChange={change} />
+          <Filters filter={filter} lanes={twin ? [LANE, TWIN] : [LANE]} onChange={change} />
           <ConversationsExport filter={filter} />
         </>
       }
@@ -49,8 +52,10 @@ export default function ConversationsPage() {
           {problem.message}
         </Alert>
       )}
-      {loading && <LoadingPlaceholder text="Loading the conversations…" />}
-      {rows.length > 0 && <List key={search} conversations={conversations} linkTo={linkTo} onSee={see} />}
+      {loading && <Loading text="Loading the conversations…" />}
+      {rows.length > 0 && (
+        <List key={search} conversations={conversations} lane={filter.lane} linkTo={linkTo} onSee={see} />
+      )}
       {rows.length === 0 && !loading && !problem && <p>{nothing(filter)}</p>}
     </Section>
   );

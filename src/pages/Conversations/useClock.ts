@@ -1,5 +1,6 @@
 import { useLive } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { clock, dateTime } from '../../lib/time';
 import { LANE } from '../lane';
 
 /** The load generator's clock, in milliseconds since 1970, once a second; it stands still while it is lost. */
@@ -14,12 +15,7 @@ export function durationOf({ started, ended }: { started: string; ended?: string
   return end === undefined ? undefined : Math.max(0, (end - Date.parse(started)) / 1000);
 }
 
-/** When something was, by the browser's clock: 18:49:18, or 20 Nov 18:49 where that is not today. */
+/** When something was, by the browser's clock: 18:49:18, or 20 Nov 2026, 18:49 where that is not today. */
 export function timeOfDay(time: string, today = new Date()): string {
-  const date = new Date(time);
-  if (date.toDateString() === today.toDateString()) {
-    return date.toLocaleTimeString('en-GB');
-  }
-  const day = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' });
-  return `${day} ${date.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })}`;
+  return new Date(time).toDateString() === today.toDateString() ? clock(time) : dateTime(time, 'minute');
 }

@@ -9,11 +9,11 @@ import {
   type ConversationStatus,
   type Problem,
 } from '../../client';
-import { LANE } from '../lane';
 import { PagedList, orderOf, PAGE } from './pagedList';
 
 /** What of the conversations is wanted. */
 export interface Filter {
+  lane: string;
   status?: ConversationStatus;
   /** A part of the topic, in whatever case. */
   topic?: string;
@@ -49,16 +49,16 @@ export interface Conversations {
  * reader sees. Beyond so many, those that the reader is not at are forgotten.
  */
 export function useConversations(
-  { status, topic }: Filter,
+  { lane, status, topic }: Filter,
   seen: () => string | undefined,
   keep = 2 * PAGE
 ): Conversations {
   const client = useClient();
   const id = useId();
-  const key = JSON.stringify([status, topic]);
+  const key = JSON.stringify([lane, status, topic]);
   const list = useMemo(
-    () => new PagedList((cursor) => listConversations(client, LANE, { status, topic, cursor, limit: PAGE })),
-    [client, status, topic]
+    () => new PagedList((cursor) => listConversations(client, lane, { status, topic, cursor, limit: PAGE })),
+    [client, lane, status, topic]
   );
   const known = useSyncExternalStore(list.subscribe, list.get);
   const [held, setHeld] = useState<{ key: string; first: string }>();

@@ -71,9 +71,9 @@ function Speculation() {
       <Arrow path="M 110 22 H 135" />
       {[0, 1, 2].map((i) => (
         <React.Fragment key={i}>
-          <Box rect={at(140 + i * 78, 0, 70)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
-          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${175 + i * 78} 44 V 100`} />
-          <Words x={181 + i * 78} y={76}>
+          <Box rect={at(140 + i * 89, 0, 82)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
+          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 89} 44 V 100`} />
+          <Words x={187 + i * 89} y={76}>
             {i < 2 ? 'kept' : 'dropped'}
           </Words>
         </React.Fragment>

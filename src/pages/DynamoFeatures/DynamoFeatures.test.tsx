@@ -86,6 +86,15 @@ describe('speculation', () => {
   });
 });
 
+it('finds speculation in use where the engines report accepted tokens', () => {
+  const lane = laneOn(3, { state: { speculation: 'not_recorded' } });
+  const cluster = { ...lane.cluster, speculation: { acceptance: 0.714, tokens_per_step: 2.4 } };
+  expect(usage('speculation', { ...lane, cluster }, 'dynamo')).toEqual({
+    is: 'yes',
+    why: 'The engines report that 71 % of the drafted tokens are accepted.',
+  });
+});
+
 describe('the phases', () => {
   const row = (id: string) => screen.getByRole('rowheader', { name: new RegExp(`^${id} ·`) }).closest('tr');
   const measured = (concurrency: number): Baseline => ({

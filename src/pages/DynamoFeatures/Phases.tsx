@@ -18,6 +18,7 @@ import { Section } from '../../components/Section';
 import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { simulationNote } from '../../lib/target';
+import { dateTime } from '../../lib/time';
 import { whyUnread } from '../../lib/unread';
 
 /** How often what was measured is read, in milliseconds: it grows with each settled step. */
@@ -144,7 +145,7 @@ function whence(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow |
     return DASH;
   }
   if (row?.measured) {
-    return `here, ${new Date(row.measured).toLocaleString()}`;
+    return `here, ${dateTime(row.measured)}`;
   }
   return isOffered(phase, lane.state)
     ? `not yet at ${number(lane.state.concurrency.target)} conversations`

@@ -1,4 +1,5 @@
 import type { LaneSnapshot } from '../../client';
+import { percent } from '../../lib/format';
 import { modeName, modeSource, speculationName } from '../../lib/names';
 import type { TargetKind } from '../../lib/target';
 
@@ -159,7 +160,15 @@ function routing({ state }: LaneSnapshot, kind: TargetKind): Usage {
   return { is: 'yes', why: kind === 'simulated' ? `${told}; the cluster is simulated.` : `${told}.` };
 }
 
-function speculating({ state: { speculation, driver } }: LaneSnapshot, kind: TargetKind): Usage {
+function speculating({ state: { speculation, driver }, cluster }: LaneSnapshot, kind: TargetKind): Usage {
+  const { acceptance } = cluster.speculation ?? {};
+  if (speculation === 'not_recorded' && acceptance !== undefined) {
+    const note = kind === 'simulated' ? ' The cluster is simulated; the recorded runs may not have speculated.' : '';
+    return {
+      is: 'yes',
+      why: `The engines report that ${percent(acceptance, 0)} of the drafted tokens are accepted.${note}`,
+    };
+  }
   if (speculation === 'not_recorded') {
     const why =
       kind === 'simulated'

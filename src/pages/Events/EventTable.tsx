@@ -6,6 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { BoothEvent } from '../../client';
 import { visuallyHidden, WIDEST } from '../../lib/styles';
+import { dateTime } from '../../lib/time';
 import { kindNames } from './kinds';
 
 /** Events as a table, in the order given. */
@@ -29,7 +30,7 @@ export const EventTable = memo(function EventTable({ events }: { events: BoothEv
           {events.map(({ id, time, kind, by, lane, text }) => (
             <tr key={id}>
               <td className={styles.narrow}>
-                <time dateTime={time}>{written(time)}</time>
+                <time dateTime={time}>{dateTime(time)}</time>
               </td>
               <td className={styles.narrow}>{kindNames[kind]}</td>
               <td className={styles.who}>{by}</td>
@@ -42,11 +43,6 @@ export const EventTable = memo(function EventTable({ events }: { events: BoothEv
     </div>
   );
 });
-
-/** Day and time of the browser's clock. */
-function written(time: string): string {
-  return new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
-}
 
 const getStyles = (theme: GrafanaTheme2) => ({
   hidden: visuallyHidden,

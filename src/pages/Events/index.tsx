@@ -2,12 +2,14 @@ import React, { useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { Alert, Button, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
 import { limits, listEvents, useClient, useLive, usePolled, type BoothEvent, type EventKind } from '../../client';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
+import { clock } from '../../lib/time';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { EventTable } from './EventTable';
@@ -74,7 +76,7 @@ function List({ kind }: { kind: Kind }) {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the events…" />
+      <Loading text="Loading the events…" />
     );
   }
   const shown = kind === '' ? value : value.filter((event) => event.kind === kind);
@@ -82,7 +84,7 @@ function List({ kind }: { kind: Kind }) {
     <div className={styles.list}>
       {problem && (
         <Alert severity="warning" title="These events may be out of date" bottomSpacing={0}>
-          {problem.message} Last refreshed at {new Date(at ?? 0).toLocaleTimeString()}.
+          {problem.message} Last refreshed at {clock(at ?? 0)}.
         </Alert>
       )}
       {shown.length > 0 ? <EventTable events={shown} /> : <p>{nothing(kind, value)}</p>}

@@ -4,22 +4,20 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
-import type { Baseline, Live } from '../../client';
+import type { Live } from '../../client';
 import { Section } from '../../components/Section';
 import { visuallyHidden } from '../../lib/styles';
-import { LANE } from '../lane';
 import { checklist, type Item } from './flow';
-import { useProgress } from './useProgress';
+import type { Watched } from './useProgress';
 
 interface ChecklistProps {
   live: Live;
-  baselines: Baseline[] | undefined;
+  watched: Watched;
 }
 
 /** The demonstration's flow in its stories; it ticks itself. */
-export function Checklist({ live, baselines }: ChecklistProps) {
+export function Checklist({ live, watched: { progress, reset } }: ChecklistProps) {
   const styles = useStyles2(getStyles);
-  const { progress, reset } = useProgress(LANE, baselines);
   const groups = checklist(progress, live);
   const items = groups.flatMap((group) => group.items);
   const done = items.filter((item) => item.done).length;

@@ -46,7 +46,8 @@ export function Disclosure({ id, title, mark, open, onToggle, children }: PropsW
 const getStyles = (theme: GrafanaTheme2) => ({
   item: css({
     borderTop: `1px solid ${theme.colors.border.weak}`,
-    scrollMarginTop: 'var(--guide-search, 96px)',
+    scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
+    '@media (min-width: 1000px)': { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
     breakInside: 'avoid',
   }),
   heading: css({ margin: 0, fontSize: 'inherit' }),

@@ -43,7 +43,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   term: css({
     breakInside: 'avoid',
-    scrollMarginTop: 'var(--guide-search, 96px)',
+    scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
+    '@media (min-width: 1000px)': { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
     '&:target': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: 4 },
     '& a': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
     '& a:hover': { textDecoration: 'underline' },

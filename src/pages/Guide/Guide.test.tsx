@@ -47,11 +47,14 @@ async function show(address = '/guide', client = new FakeClient(), events: objec
   if (client.states.value.status === 'loading') {
     act(() => client.lose()); // whose guide it is nobody can say then, so it is neutral
   }
-  await screen.findByRole('region', { name: 'Questions' });
+  await screen.findByRole('search');
   await settled(client, '/baselines', '/events?lane=main');
   return { client, ...shown };
 }
 
+const topics = () => within(screen.getByRole('navigation', { name: 'On this page' })).getAllByRole('link');
+const open = (name: string) => userEvent.click(screen.getByRole('link', { name }));
+const heads = (level?: number) => screen.getAllByRole('heading', { level }).map((head) => head.textContent);
 const section = (name: string | RegExp) => within(screen.getByRole('region', { name }));
 const questions = () => section('Questions');
 const search = () => screen.getByRole('searchbox', { name: 'Search questions and glossary' });
@@ -63,27 +66,29 @@ const started: LaneChange = { state: { driver: 'endpoints' }, baseline: { name: 
 describe('the guide', () => {
   it('is there before the load generator is, without a live number', async () => {
     const { container } = await show();
-    expect(screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent)).toEqual([
-      'Who is your visitor?',
-      'Thirty seconds',
-      neutral.story.title,
-      'Four things to take home',
-      'The results in plain English',
-      'What you see on each screen',
-      'Two scenes to play',
-      'The demonstration, step by step',
-      'The recorded deployment',
-      'Questions',
-      'Glossary',
-      'Read on',
+    const shown: unknown[] = [];
+    for (const link of topics()) {
+      await userEvent.click(link);
+      expect(link).toHaveAttribute('aria-current', 'true');
+      shown.push(heads(2));
+      expect(container.querySelector('[data-word^="live"]')).not.toBeInTheDocument();
+      expect(await violations(container)).toEqual([]);
+    }
+    expect(shown).toEqual([
+      ['Who is your visitor?', 'Thirty seconds', neutral.story.title],
+      ['Four things to take home'],
+      ['The results in plain English'],
+      ['What you see on each screen'],
+      ['Two scenes to play'],
+      ['The demonstration, step by step'],
+      ['The recorded deployment'],
+      ['Questions', 'Glossary'],
+      ['Read on'],
     ]);
-    expect(container.querySelector('[data-word^="live"]')).not.toBeInTheDocument();
-    expect(section(/step by step/).getByRole('status')).toHaveTextContent('0 of 18 seen');
-    expect(await violations(container)).toEqual([]);
   });
 
   it('has no violation with all answers open', async () => {
-    const { client, container } = await show('/guide?visitor=evaluator');
+    const { client, container } = await show('/guide?visitor=evaluator#questions');
     act(() => client.show(started));
     await userEvent.click(questions().getByRole('button', { name: 'Open all' }));
     expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(20);
@@ -109,8 +114,6 @@ describe('the guide', () => {
 });
 
 describe('the vendor', () => {
-  const heads = () => screen.getAllByRole('heading').map((head) => head.textContent);
-
   it('is that of the settings, and none before they are known', async () => {
     const client = new FakeClient();
     const shown = render(
@@ -129,26 +132,27 @@ describe('the vendor', () => {
 
   it('changes title, questions, visitors and words, and leaves the rest', async () => {
     const { client } = await show();
-    const before = heads();
-    expect(before).toContainEqual(expect.stringMatching(/^About your own cluster/));
-    const parts = ['visitors', 'story', 'takeaways', 'results', 'screens', 'scenes', 'checklist', 'read-on'];
-    const told = parts.map((id) => document.getElementById(id)?.textContent?.replaceAll(DETAILED, ''));
-    expect(told.filter((text) => text === undefined || /DOKS|Droplet|GTC|DigitalOcean/.test(text))).toEqual([]);
+    for (const id of ['takeaways', 'results', 'screens', 'scenes', 'checklist', 'read-on', 'visitors']) {
+      await userEvent.click(topics().find((link) => link.getAttribute('href')?.endsWith(`#${id}`)) as HTMLElement);
+      const words = document.getElementById(id)?.textContent?.replaceAll(DETAILED, '');
+      expect(words).not.toMatch(/DOKS|Droplet|GTC|DigitalOcean/);
+    }
     act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
     await screen.findByRole('region', { name: digitalocean.story.title });
-    expect(heads()).toContainEqual(expect.stringMatching(/^About DigitalOcean/));
+    expect(heads()).toContain('Thirty seconds');
     expect(screen.getByRole('radio', { name: /^Knew DigitalOcean/ })).toBeInTheDocument();
+    await open('Questions and glossary');
+    expect(heads()).toContainEqual(expect.stringMatching(/^About DigitalOcean/));
     expect(screen.getByRole('link', { name: 'DOKS' })).toBeInTheDocument();
+    await open('On this screen');
     expect(section('What you see on each screen').getByRole('button', { name: /GTC Demo/ })).toBeInTheDocument();
-    const sections = ['Thirty seconds', 'Four things to take home', 'Two scenes to play', 'Questions', 'Glossary'];
-    expect(sections.filter((one) => !before.includes(one) || !heads().includes(one))).toEqual([]);
   });
 
   it.each(['neutral', 'digitalocean'] as const)('%s says where results were recorded', async (vendor) => {
     const { client } = await show('/guide#question-benchmarks');
     act(() => client.show({}, { settings: settings({ vendor }) }));
-    const { title } = (vendor === 'neutral' ? neutral : digitalocean).story;
-    await screen.findByRole('region', { name: title });
+    const about = vendor === 'neutral' ? /^About your own cluster/ : /^About DigitalOcean/;
+    await screen.findByRole('heading', { name: about });
     expect(answer('benchmarks')).toHaveTextContent(/Recorded on DigitalOcean Kubernetes \(DOKS\)/);
   });
 
@@ -167,26 +171,27 @@ describe('the visitor', () => {
     expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical');
     expect(section(/^Who/).getByText('Say first')).toBeInTheDocument();
     expect(section(/^The platform/).queryByText(neutral.story.message)).not.toBeInTheDocument();
-    expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
     await userEvent.click(section(/^The platform/).getByRole('button', { name: 'If they ask for proof' }));
     expect(section(/^The platform/).getByText(neutral.story.message)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('radio', { name: /^Anybody/ }));
     expect(screen.getByTestId('address')).toBeEmptyDOMElement();
+    await userEvent.click(screen.getByRole('radio', { name: /^Came for the router/ }));
+    await open('Questions and glossary');
+    expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical#questions');
+    expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
   });
 
   it('comes from the address, with the depth that suits', async () => {
     await show('/guide?visitor=newcomer');
     expect(screen.getByRole('radio', { name: /^New to/ })).toBeChecked();
+    await open('Take home');
     expect(screen.queryByText(/What others report/)).not.toBeInTheDocument();
     expect(section(/take home/).queryByText(/Not everywhere/)).not.toBeInTheDocument();
   });
 
   it('has the platform first where that is the news', async () => {
     await show('/guide?visitor=returning');
-    const heads = screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent);
-    expect(heads).toContain('Thirty seconds');
-    expect(heads).toContain(neutral.story.title);
-    expect(heads.indexOf(neutral.story.title)).toBeLessThan(heads.indexOf('Thirty seconds'));
+    expect(heads(2).slice(1)).toEqual([neutral.story.title, 'Thirty seconds']);
   });
 
   it('of no known kind is anybody', async () => {
@@ -197,7 +202,7 @@ describe('the visitor', () => {
 
 describe('answers', () => {
   it('open and close, and agree with the snapshot and the table', async () => {
-    const { client } = await show();
+    const { client } = await show('/guide#questions');
     act(() => client.show(started));
     expect(answer('crossover')).not.toHaveTextContent('against');
     await userEvent.click(question(/^Why does round-robin win/));
@@ -225,16 +230,19 @@ describe('answers', () => {
     expect(answer('crossover')).toHaveTextContent(
       'That is the case right now: TTFT p95 is 544 ms live, and round-robin has 730.0 ms recorded'
     );
-    expect(section('Thirty seconds').getByText(/Look closely/)).toBeInTheDocument();
     act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(25) } }));
     expect(answer('crossover')).toHaveTextContent('Right now KV-aware routing is ahead');
+    await open('Visitor and pitch');
+    act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(-330) } }));
+    expect(section('Thirty seconds').getByText(/Look closely/)).toBeInTheDocument();
+    act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(25) } }));
     expect(section('Thirty seconds').queryByText(/Look closely/)).not.toBeInTheDocument();
   });
 
   it('name where their published figures come from', async () => {
     const { client } = await show('/guide#question-production-ready');
     act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
-    await screen.findByRole('region', { name: digitalocean.story.title });
+    await screen.findByRole('heading', { name: /^About DigitalOcean/ });
     const sources = digitalocean.questions.flatMap((one) => (one.id === 'production-ready' ? one.sources : []));
     const said = answer('production-ready') as HTMLElement;
     expect(sources.length).toBeGreaterThan(0);
@@ -258,7 +266,7 @@ describe('answers', () => {
 
 describe('the results', () => {
   it('are worked out from the recorded table, the unfavourable ends among them', async () => {
-    const { client } = await show();
+    const { client } = await show('/guide#results');
     act(() => client.show(started));
     const results = section('The results in plain English');
     const card = (title: string) => results.getByRole('heading', { name: title }).closest('li');
@@ -272,7 +280,7 @@ describe('the results', () => {
 
 describe('the screens', () => {
   it('are explained on request, with a way to each page', async () => {
-    const { client, container } = await show();
+    const { client, container } = await show('/guide#screens');
     act(() => client.show(started));
     const screens = section('What you see on each screen');
     expect(screens.queryByText('Workload controls')).not.toBeInTheDocument();
@@ -294,7 +302,7 @@ describe('the scenes', () => {
   const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
 
   it('say of a simulated cluster that its speculation is assumed', async () => {
-    const { client } = await show();
+    const { client } = await show('/guide#scenes');
     act(() => client.show());
     expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
     act(() => client.show(started));
@@ -302,7 +310,7 @@ describe('the scenes', () => {
   });
 
   it('say how many opening texts are in circulation', async () => {
-    const { client } = await show();
+    const { client } = await show('/guide#scenes');
     act(() => client.show({ ...started, state: { ...started.state, ...shape(10) } }));
     expect(scene(/^Every visitor/)).toHaveTextContent('circulation: 10 as configured');
     expect(scene(/^Every visitor/)).toHaveTextContent('Right now conversations share their texts');
@@ -313,16 +321,23 @@ describe('the scenes', () => {
 
 describe('two lanes', () => {
   it('have a scene, a screen and steps, and one lane has none of them', async () => {
-    const { client, container } = await show();
+    const { client, container } = await show('/guide#scenes');
     const named = () => screen.queryAllByText(/Two routers, the same conversations/).length;
-    act(() => client.show());
-    expect(named()).toBe(0);
-    expect(screen.queryByRole('button', { name: 'Side by side' })).not.toBeInTheDocument();
-    act(() => client.show({}, bothLanes()));
-    expect(named()).toBe(2); // the scene, and the checklist's steps
+    const seen: number[] = [];
+    for (const lanes of [undefined, bothLanes()]) {
+      act(() => client.show({}, lanes));
+      await open('On this screen');
+      seen.push(screen.queryAllByRole('button', { name: 'Side by side' }).length);
+      await open('Checklist');
+      seen.push(named());
+      await open('Scenes');
+      seen.push(named());
+    }
+    expect(seen).toEqual([0, 0, 0, 1, 1, 1]);
     expect(screen.getByRole('article', { name: /^Two routers/ })).toHaveTextContent(
       'On the left KV-aware configured, on the right Round-robin configured.'
     );
+    await open('On this screen');
     await userEvent.click(screen.getByRole('button', { name: 'Side by side' }));
     expect(screen.getByRole('link', { name: 'Open “Side by side”' })).toHaveAttribute('href', '/side-by-side');
     expect(await violations(container)).toEqual([]);
@@ -359,7 +374,7 @@ describe('the search', () => {
   });
 
   it('finds terms, which have addresses', async () => {
-    await show('/guide?visitor=technical');
+    await show('/guide?visitor=technical#questions');
     await userEvent.click(screen.getByRole('link', { name: 'TTFT' }));
     expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical#term-ttft');
   });
@@ -369,11 +384,14 @@ describe('the checklist', () => {
   const list = () => section(/step by step/);
   const row = (name: RegExp) => within(list().getByRole('heading', { name }).closest('li') as HTMLElement);
 
-  it('ticks itself when the workload starts, and is reset', async () => {
+  it('ticks itself when the workload starts, under another topic too, and is reset', async () => {
     const { client } = await show();
     act(() => client.show({ state: { running: false, phase: 'stopped', started: undefined } }));
+    await open('Checklist');
     expect(row(/^Start the workload \(not seen yet\)/).getByText('Press Start.')).toBeInTheDocument();
+    await open('Results');
     act(() => client.show({ state: { settling: true, mode: 'round_robin' } }));
+    await open('Checklist');
     expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
     act(() => client.show({ state: { running: false, phase: 'stopped' } }));
     expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
@@ -382,20 +400,20 @@ describe('the checklist', () => {
   });
 
   it('outlives a change of page, and a broken memory', async () => {
-    const first = await show();
+    const first = await show('/guide#checklist');
     act(() => first.client.show({ state: { settling: true } }));
     first.unmount();
-    const second = await show();
+    const second = await show('/guide#checklist');
     expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
     second.unmount();
     sessionStorage.setItem(STORED, '{broken');
-    await show();
+    await show('/guide#checklist');
     expect(list().getByRole('status')).toHaveTextContent('0 of 18 seen');
   });
 
   it('recalls from the events what happened meanwhile', async () => {
     const events = [{ id: '1', time: '2026-11-20T09:50:00Z', kind: 'mode_change', text: 'round_robin to kv', by: 'a' }];
-    const { client } = await show('/guide', new FakeClient(), events);
+    const { client } = await show('/guide#checklist', new FakeClient(), events);
     act(() => client.show({ state: { mode: 'kv', settling: true } }));
     expect(row(/^Change to KV-aware routing \(seen\)/).getByText(/^Changed from Round-robin/)).toBeInTheDocument();
   });

@@ -1,37 +1,32 @@
-import React, { memo, useDeferredValue, useEffect, useMemo, useState, type KeyboardEvent } from 'react';
+import React, { memo, useEffect, useMemo, useState } from 'react';
 import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { Content } from './content';
 import type { Visitor } from './content/visitors';
 import { Glossary } from './Glossary';
 import { Questions } from './Questions';
-import { likelyFirst, search } from './search';
-import { SearchBox } from './SearchBox';
+import { likelyFirst, type Found } from './search';
 
 const NOBODY: string[] = [];
 
 interface ReferenceProps {
-  content: Content;
+  found: Found;
   visitor: Visitor | undefined;
+  isFiltered: boolean;
 }
 
-/** Questions and glossary with the one search over both. */
-export const Reference = memo(function Reference({ content: { groups, glossary }, visitor }: ReferenceProps) {
+/** Questions and glossary, as far as the search has found them. */
+export const Reference = memo(function Reference({ found, visitor, isFiltered }: ReferenceProps) {
   const styles = useStyles2(getStyles);
-  const [query, setQuery] = useState('');
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const likely = visitor?.asks ?? NOBODY;
-  const settledQuery = useDeferredValue(query.trim());
-  const found = useMemo(() => search(settledQuery, groups, glossary), [settledQuery, groups, glossary]);
   const ordered = useMemo(
     () => found.groups.map((group) => ({ ...group, questions: likelyFirst(group.questions, likely) })),
     [found, likely]
   );
-  const questions = groups.reduce((sum, group) => sum + group.questions.length, 0);
   const target = useTarget();
   const [reached, setReached] = useState<string>();
   if (target !== reached) {
@@ -39,9 +34,8 @@ export const Reference = memo(function Reference({ content: { groups, glossary }
     setOpened((before) => (target ? new Set([...before, target]) : before));
   }
   return (
-    <div className={styles.reference} onKeyDown={moveByArrows}>
-      <SearchBox query={query} onChange={setQuery} found={found} questions={questions} terms={glossary.length} />
-      <Questions groups={ordered} likely={likely} open={opened} onOpen={setOpened} isFiltered={settledQuery !== ''} />
+    <div className={styles.reference}>
+      <Questions groups={ordered} likely={likely} open={opened} onOpen={setOpened} isFiltered={isFiltered} />
       <Glossary terms={found.terms} />
     </div>
   );
@@ -57,21 +51,6 @@ function useTarget(): string | undefined {
     }
   }, [id]);
   return id.startsWith('question-') ? id.slice('question-'.length) : undefined;
-}
-
-/** Up and down lead from the search through what was found, and back. */
-function moveByArrows(event: KeyboardEvent<HTMLDivElement>) {
-  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
-  if (step === 0) {
-    return;
-  }
-  const stops = Array.from(event.currentTarget.querySelectorAll<HTMLElement>('input, [data-result]'));
-  const at = stops.findIndex((stop) => stop === document.activeElement);
-  const next = at < 0 ? undefined : stops[at + step];
-  if (next) {
-    event.preventDefault();
-    next.focus();
-  }
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

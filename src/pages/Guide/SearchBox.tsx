@@ -15,7 +15,7 @@ interface SearchBoxProps {
   terms: number;
 }
 
-/** The search over questions and glossary; it stays in sight. */
+/** The search over questions and glossary. */
 export function SearchBox({ query, onChange, found, questions, terms }: SearchBoxProps) {
   const styles = useStyles2(getStyles);
   const clear = (event: KeyboardEvent) => {
@@ -25,7 +25,7 @@ export function SearchBox({ query, onChange, found, questions, terms }: SearchBo
     }
   };
   return (
-    <div role="search" className={styles.box} id="guide-search">
+    <div role="search" className={styles.box}>
       <Input
         type="search"
         className={styles.input}
@@ -44,18 +44,11 @@ export function SearchBox({ query, onChange, found, questions, terms }: SearchBo
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  box: css({
-    position: 'sticky',
-    top: 'var(--kvbooth-sticky-top, 0px)',
-    zIndex: 1,
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    gap: theme.spacing(0.5, 2),
-    padding: theme.spacing(1, 0),
-    background: theme.colors.background.canvas,
-    '@media print': { display: 'none' },
+  box: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) }),
+  input: css({ '& input': { fontSize: 'inherit' } }),
+  count: css({
+    color: theme.colors.text.secondary,
+    fontSize: theme.typography.bodySmall.fontSize,
+    fontVariantNumeric: 'tabular-nums',
   }),
-  input: css({ flex: '1 1 280px', maxWidth: 640, '& input': { fontSize: 'inherit' } }),
-  count: css({ color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
 });

@@ -51,8 +51,10 @@ describe('what is now', () => {
     expect(['calibrated' as const, 'not calibrated' as const].filter((c) => holds.has(c))).toEqual(expected);
   });
 
-  it('calls the simulated deployment as recorded, whose speculation nobody knows', () => {
-    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe('as recorded');
+  it('says of a simulated deployment that its speculation is unknown, as in the recording', () => {
+    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe(
+      'unknown (as in the recording)'
+    );
     expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
   });
 

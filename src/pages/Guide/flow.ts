@@ -175,7 +175,7 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   {
     id: 'phases',
     title: 'Two optimisations, phase by phase',
-    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but its timing is calibrated only with speculation “As recorded”.',
+    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but its timing is calibrated only with speculation “Unknown (as in the recording)”.',
     rules: phaseRules,
   },
 ];

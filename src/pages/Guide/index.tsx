@@ -1,12 +1,21 @@
-import React, { useCallback, useMemo } from 'react';
+import React, {
+  useCallback,
+  useDeferredValue,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react';
 import { css } from '@emotion/css';
-import { Link, useSearchParams } from 'react-router-dom';
+import { Link, useLocation, useSearchParams } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
-import { useBaselines, useLive, type Live } from '../../client';
+import { useBaselines, useLive, type Baseline, type Live } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
@@ -14,7 +23,7 @@ import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
 import { useVendor, type Vendor } from '../../vendor';
-import { contentOf } from './content';
+import { contentOf, type Content } from './content';
 import type { Visitor } from './content/visitors';
 import { buildFacts } from './facts';
 import { FactsProvider } from './FactsContext';
@@ -22,7 +31,10 @@ import { Reference } from './Reference';
 import { ReadOn } from './ReadOn';
 import { Scenes } from './Scenes';
 import { Screens } from './Screens';
+import { search } from './search';
+import { SearchBox } from './SearchBox';
 import { Pitch, PlatformStory, Results, Takeaways } from './Story';
+import { useProgress } from './useProgress';
 import { Visitors } from './Visitors';
 
 /** The name of the choice in the address. */
@@ -38,13 +50,13 @@ export default function Guide() {
         {problem.message} Retrying every few seconds.
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Opening presenter’s guide" />
+      <Loading text="Opening presenter’s guide" bars={8} />
     );
   }
   return <Told live={live} vendor={vendor} />;
 }
 
-/** The guide as it is told under one vendor. */
+/** The guide as it is told under one vendor: its contents and the search, and the topic that is open. */
 function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
   const styles = useStyles2(getStyles);
   const content = useMemo(() => contentOf(vendor), [vendor]);
@@ -54,54 +66,85 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
     [live, baselines, content]
   );
   const [visitor, choose] = useVisitor(content.visitors);
+  const [query, setQuery] = useState('');
+  const settledQuery = useDeferredValue(query.trim());
+  const found = useMemo(() => search(settledQuery, content.groups, content.glossary), [settledQuery, content]);
+  const watched = useProgress(LANE, baselines);
+  const top = useRef<HTMLDivElement>(null);
+  const open = () => {
+    setQuery('');
+    if (top.current && top.current.getBoundingClientRect().top < 0) {
+      top.current.scrollIntoView({ block: 'start' });
+    }
+  };
+  const topic = topicOf(useLocation().hash);
+  const shown = settledQuery === '' ? topic : QUESTIONS;
   const note = targetNotes[targetKind(live.lane, undefined)];
-  const [first, second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
-  const First = first;
-  const Second = second;
+  const parts: Record<Topic, () => ReactNode> = {
+    visitors: () => <Said content={content} visitor={visitor} onChoose={choose} />,
+    takeaways: () => <Takeaways content={content} visitor={visitor} />,
+    results: () => <Results />,
+    screens: () => <Screens screens={content.screens} />,
+    scenes: () => <Scenes />,
+    checklist: () => <Checklist live={live} watched={watched} />,
+    deployment: () => <Deployment live={live} baselines={baselines} />,
+    questions: () => <Reference found={found} visitor={visitor} isFiltered={settledQuery !== ''} />,
+    'read-on': () => <ReadOn of={content.readOn} />,
+  };
   return (
     <FactsProvider facts={facts}>
-      <div className={styles.guide}>
-        <Contents />
-        {note && <p className={styles.note}>{note}</p>}
-        <div id="visitors">
-          <Visitors visitors={content.visitors} visitor={visitor} onChoose={choose} />
+      <div className={styles.guide} ref={top} onKeyDown={moveByArrows}>
+        <div className={styles.aside}>
+          <SearchBox
+            query={query}
+            onChange={setQuery}
+            found={found}
+            questions={content.groups.reduce((sum, group) => sum + group.questions.length, 0)}
+            terms={content.glossary.length}
+          />
+          <Contents shown={shown} onOpen={open} />
         </div>
-        <div id="story" className={styles.group}>
-          <First content={content} visitor={visitor} />
-          <Second content={content} visitor={visitor} />
-        </div>
-        <div id="takeaways">
-          <Takeaways content={content} visitor={visitor} />
-        </div>
-        <div id="results">
-          <Results />
-        </div>
-        <div id="screens">
-          <Screens screens={content.screens} />
-        </div>
-        <div id="scenes">
-          <Scenes />
-        </div>
-        <div id="checklist">
-          <Checklist live={live} baselines={baselines} />
-        </div>
-        <div id="deployment">
-          <Section
-            title="The recorded deployment"
-            info="Hardware, versions and settings of the runs behind the recorded figures, as documented, next to the live deployment."
-          >
-            <DeploymentTable
-              live={lastKnown(live, LANE)?.lane.target.deployment}
-              recorded={recordedTable(baselines, live.lane)}
-            />
-          </Section>
-        </div>
-        <Reference content={content} visitor={visitor} />
-        <div id="read-on">
-          <ReadOn of={content.readOn} />
+        <div className={styles.topic} id={shown}>
+          {note && <p className={styles.note}>{note}</p>}
+          {parts[shown]()}
         </div>
       </div>
     </FactsProvider>
+  );
+}
+
+interface SaidProps {
+  content: Content;
+  visitor: Visitor | undefined;
+  onChoose(id: string): void;
+}
+
+/** Who the visitor is, and what to say first. */
+function Said({ content, visitor, onChoose }: SaidProps) {
+  const styles = useStyles2(getStyles);
+  const [First, Second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
+  return (
+    <>
+      <Visitors visitors={content.visitors} visitor={visitor} onChoose={onChoose} />
+      <div className={styles.group}>
+        <First content={content} visitor={visitor} />
+        <Second content={content} visitor={visitor} />
+      </div>
+    </>
+  );
+}
+
+function Deployment({ live, baselines }: { live: Live; baselines: Baseline[] | undefined }) {
+  return (
+    <Section
+      title="The recorded deployment"
+      info="Hardware, versions and settings of the runs behind the recorded figures, as documented, next to the live deployment."
+    >
+      <DeploymentTable
+        live={lastKnown(live, LANE)?.lane.target.deployment}
+        recorded={recordedTable(baselines, live.lane)}
+      />
+    </Section>
   );
 }
 
@@ -127,26 +170,46 @@ function useVisitor(visitors: Visitor[]): [Visitor | undefined, (id: string) => 
   return [visitors.find(({ id }) => id === params.get(VISITOR)), choose];
 }
 
-const contents = [
-  ['visitors', 'Visitor'],
-  ['story', 'Pitch and platform'],
-  ['takeaways', 'Take home'],
-  ['results', 'Results'],
-  ['screens', 'On this screen'],
-  ['scenes', 'Scenes'],
-  ['checklist', 'Checklist'],
-  ['deployment', 'Recorded deployment'],
-  ['guide-search', 'Questions and glossary'],
-  ['read-on', 'Sources'],
-];
+const topics = {
+  visitors: 'Visitor and pitch',
+  takeaways: 'Take home',
+  results: 'Results',
+  screens: 'On this screen',
+  scenes: 'Scenes',
+  checklist: 'Checklist',
+  deployment: 'Recorded deployment',
+  questions: 'Questions and glossary',
+  'read-on': 'Sources',
+};
 
-function Contents() {
+type Topic = keyof typeof topics;
+
+/** The topic that the search is over. */
+const QUESTIONS = 'questions';
+
+/** The topic that an address points at, or points into; the first one for any other address. */
+function topicOf(hash: string): Topic {
+  const id = hash.slice(1);
+  if (/^(question|term)-/.test(id)) {
+    return QUESTIONS;
+  }
+  return Object.hasOwn(topics, id) ? (id as Topic) : 'visitors';
+}
+
+/** The way from topic to topic; it stays in sight. */
+function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
   const styles = useStyles2(getStyles);
   const [params] = useSearchParams();
   return (
     <nav aria-label="On this page" className={styles.contents}>
-      {contents.map(([id, title]) => (
-        <Link key={id} to={{ search: params.toString(), hash: `#${id}` }} replace>
+      {Object.entries(topics).map(([id, title]) => (
+        <Link
+          key={id}
+          to={{ search: params.toString(), hash: `#${id}` }}
+          replace
+          aria-current={id === shown ? 'true' : undefined}
+          onClick={onOpen}
+        >
           {title}
         </Link>
       ))}
@@ -154,30 +217,80 @@ function Contents() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  guide: css({
-    display: 'flex',
-    flexDirection: 'column',
-    gap: theme.spacing(2),
-    fontSize: 'clamp(16px, 1.1vw, 20px)',
-    lineHeight: 1.5,
-    '& > *': { scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)' },
-  }),
-  group: css({
-    display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',
-    gap: theme.spacing(2),
-  }),
-  note: css({
-    margin: 0,
-    paddingLeft: theme.spacing(1.5),
-    borderLeft: `4px solid ${theme.colors.info.main}`,
-  }),
-  contents: css({
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0.5, 2),
-    '& a': { color: theme.colors.text.link, textDecoration: 'underline', padding: theme.spacing(0.5, 0) },
-    '@media print': { display: 'none' },
-  }),
-});
+/** Up and down lead from the search through what was found, and back. */
+function moveByArrows(event: KeyboardEvent<HTMLDivElement>) {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+  if (step === 0) {
+    return;
+  }
+  const stops = Array.from(event.currentTarget.querySelectorAll<HTMLElement>('[type="search"], [data-result]'));
+  const at = stops.findIndex((stop) => stop === document.activeElement);
+  const next = at < 0 ? undefined : stops[at + step];
+  if (next) {
+    event.preventDefault();
+    next.focus();
+  }
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const wide = '@media (min-width: 1000px)';
+  return {
+    guide: css({
+      display: 'grid',
+      gridTemplateColumns: 'minmax(0, 1fr)',
+      alignItems: 'start',
+      gap: theme.spacing(1, 3),
+      fontSize: 'clamp(16px, 1.1vw, 20px)',
+      lineHeight: 1.5,
+      scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
+      [wide]: { gridTemplateColumns: '15em minmax(0, 1fr)' },
+    }),
+    aside: css({
+      position: 'sticky',
+      top: 'var(--kvbooth-sticky-top, 0px)',
+      zIndex: 1,
+      display: 'flex',
+      flexDirection: 'column',
+      gap: theme.spacing(1),
+      minWidth: 0,
+      padding: theme.spacing(1, 0),
+      background: theme.colors.background.canvas,
+      '@media print': { display: 'none' },
+    }),
+    topic: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
+    group: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',
+      gap: theme.spacing(2),
+    }),
+    note: css({
+      margin: 0,
+      paddingLeft: theme.spacing(1.5),
+      borderLeft: `4px solid ${theme.colors.info.main}`,
+    }),
+    contents: css({
+      display: 'flex',
+      overflowX: 'auto',
+      '& a': {
+        display: 'flex',
+        alignItems: 'center',
+        minHeight: 44,
+        padding: theme.spacing(0.5, 1.5),
+        borderBottom: '3px solid transparent',
+        color: theme.colors.text.secondary,
+        whiteSpace: 'nowrap',
+      },
+      '& a:hover': { background: theme.colors.action.hover, color: theme.colors.text.primary },
+      '& a:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
+      '& a[aria-current]': {
+        borderColor: theme.colors.primary.border,
+        color: theme.colors.text.primary,
+        fontWeight: theme.typography.fontWeightMedium,
+      },
+      [wide]: {
+        flexDirection: 'column',
+        '& a': { minHeight: 36, borderBottom: 0, borderLeft: '3px solid transparent', whiteSpace: 'normal' },
+      },
+    }),
+  };
+};

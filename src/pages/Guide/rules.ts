@@ -1,5 +1,6 @@
 import type { LaneSnapshot } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
+import { clock } from '../../lib/time';
 import type { Progress, Settled } from './seen';
 
 /** How one thing to show is recognised as seen. */
@@ -16,10 +17,7 @@ export interface Rule {
   needsRun: boolean;
 }
 
-/** A time of day as the person before the screen reads it. */
-export function clock(at: string): string {
-  return new Date(at).toLocaleTimeString();
-}
+export { clock };
 
 /** How long a step still settles. */
 export function toGo(seconds: number): string {

@@ -2,9 +2,10 @@ import React, { useMemo } from 'react';
 import { css } from '@emotion/css';
 import { Link } from 'react-router-dom';
 
-import { Alert, Button, LoadingPlaceholder, Stack, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Stack, useStyles2 } from '@grafana/ui';
 
 import type { Conversation, Worker } from '../../client';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { usePagePath } from '../navigation';
 import { shortId } from './routing';
@@ -59,7 +60,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
       ) : none ? (
         <p>No conversation is in progress. Start the workload to see one here.</p>
       ) : (
-        !problem && active && <LoadingPlaceholder text="Looking for a conversation…" />
+        !problem && active && <Loading text="Looking for a conversation…" />
       )}
     </Section>
   );

@@ -2,9 +2,10 @@ import React, { useState } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Badge, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, Badge, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Worker } from '../../client';
+import { Loading } from '../../components/Loading';
 import { OtherRouters } from '../../components/OtherRouters';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
@@ -92,7 +93,7 @@ function State({ decisions, running, active }: StateProps) {
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && active && <LoadingPlaceholder text="Loading the latest decisions…" />}
+      {!value && !problem && active && <Loading text="Loading the latest decisions…" />}
       {!value && !active && <p>No current data on the router.</p>}
       {value && value.decisions.length === 0 && (
         <p>{sentence(value.message ?? 'The router has not routed any requests yet; start the workload')}</p>

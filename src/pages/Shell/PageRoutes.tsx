@@ -3,8 +3,9 @@ import { css } from '@emotion/css';
 import { Link, Route, Routes } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
+import { Loading } from '../../components/Loading';
 import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 import { PageErrorBoundary } from './PageErrorBoundary';
@@ -44,7 +45,7 @@ function Opened({ page }: { page: Page }) {
   const retry = useCallback(() => open((last) => ({ attempt: last.attempt + 1, Content: contentOf(page) })), [page]);
   return (
     <PageErrorBoundary key={attempt} title={title} retry={retry}>
-      <Suspense fallback={<LoadingPlaceholder text={`Opening ${title.toLowerCase()}`} />}>
+      <Suspense fallback={<Loading text={`Opening ${title.toLowerCase()}`} bars={8} />}>
         <Content />
       </Suspense>
     </PageErrorBoundary>

@@ -4,9 +4,8 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { Twin } from '../../client';
 import { Chart, ChartGroup, LineSign } from '../../components/Chart';
-import { CautionMark, SIDES, type SideKey } from '../../components/Twin';
+import { SIDES, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { formats, spanOf, type Value } from '../Stage/history';
 import { changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
@@ -15,8 +14,6 @@ interface CoursesProps {
   histories: Histories;
   known: Record<SideKey, Known>;
   names: Record<SideKey, string>;
-  /** Whose caution stands beside the legend. */
-  twin?: Twin;
   /** Without a legend, where one stands above it. */
   bare?: boolean;
 }
@@ -29,7 +26,7 @@ const courses: Array<[value: Value, name: string]> = [
 /** The last ten minutes of both sides, each value in one graph. */
 export function Courses(props: CoursesProps) {
   const styles = useStyles2(getStyles);
-  const { known, names, twin, bare } = props;
+  const { known, names, bare } = props;
   return (
     <div className={styles.all}>
       {!bare && (
@@ -39,7 +36,6 @@ export function Courses(props: CoursesProps) {
               <LineSign tone={known[key].lane.state.mode} look={LOOKS[key]} /> {names[key]}
             </span>
           ))}
-          <CautionMark twin={twin} />
         </div>
       )}
       <div className={styles.row}>

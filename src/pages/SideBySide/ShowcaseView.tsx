@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Showcase, ShowcaseSide, Twin } from '../../client';
 import { DataTable } from '../../components/DataTable';
-import { CautionMark, nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
+import { nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
 import { DASH, milliseconds, number, seconds } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { nameOf } from '../../lib/workers';
@@ -33,8 +33,7 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
       </div>
       <blockquote className={styles.question}>{showcase.question}</blockquote>
       <div className={styles.leader} aria-live="polite">
-        {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)}{' '}
-        {!bare && <CautionMark twin={twin} />}
+        {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)}
       </div>
       <div className={cx(styles.sides, bare && styles.fill)}>
         {SIDES.map((key) => (
@@ -81,7 +80,7 @@ function Answer({ name, side, worker, running, bare }: AnswerProps) {
         </span>
         {latency !== undefined && (
           <span>
-            Latency <b>{seconds(latency)}</b>
+            End-to-end latency <b>{seconds(latency)}</b>
           </span>
         )}
         {prompt_tokens !== undefined && (
@@ -153,12 +152,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontStyle: 'normal',
     textWrap: 'pretty',
   }),
-  leader: css({
-    fontSize: '2.4em',
-    lineHeight: 1.2,
-    fontWeight: theme.typography.fontWeightBold,
-    '& span': { fontSize: '0.6em' },
-  }),
+  leader: css({ fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold }),
   sides: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',

@@ -4,10 +4,10 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { Live, Twin } from '../../client';
+import type { Live } from '../../client';
 import { LineSign } from '../../components/Chart';
 import { Imitation, Status } from '../../components/Status';
-import { CautionMark, SIDES, type SideKey } from '../../components/Twin';
+import { SIDES, type SideKey } from '../../components/Twin';
 import { DASH } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeText } from '../../lib/names';
@@ -19,16 +19,15 @@ import { LOOKS } from './curves';
 interface SidesProps {
   known: Record<SideKey, Known>;
   sides: Record<SideKey, Live>;
-  twin: Twin | undefined;
 }
 
 /** Left and right the two routers: the mode as the title, four figures of the last 60 s, and the workers. */
-export function Sides({ known, sides, twin }: SidesProps) {
+export function Sides({ known, sides }: SidesProps) {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.sides}>
       {SIDES.map((key) => (
-        <Side key={key} look={LOOKS[key]} known={known[key]} live={sides[key]} twin={twin} />
+        <Side key={key} look={LOOKS[key]} known={known[key]} live={sides[key]} />
       ))}
     </div>
   );
@@ -38,10 +37,9 @@ interface SideProps {
   look: (typeof LOOKS)[SideKey];
   known: Known;
   live: Live;
-  twin: Twin | undefined;
 }
 
-function Side({ look, known, live, twin }: SideProps) {
+function Side({ look, known, live }: SideProps) {
   const styles = useStyles2(getStyles);
   const { name, state, target } = known.lane;
   return (
@@ -61,11 +59,6 @@ function Side({ look, known, live, twin }: SideProps) {
             <dd>
               <LargeValue figure={figure} isLive testId={`${name} ${figure.name}`} />
             </dd>
-            {figure.text !== DASH && (
-              <dd className={styles.caution}>
-                <CautionMark twin={twin} />
-              </dd>
-            )}
           </div>
         ))}
       </dl>
@@ -138,6 +131,5 @@ const getStyles = (theme: GrafanaTheme2) => {
       },
       '@media (max-width: 600px)': { '& dd': { fontSize: '2.4em' } },
     }),
-    caution: css({ '&&': { fontSize: '1.3em', whiteSpace: 'normal' } }),
   };
 };

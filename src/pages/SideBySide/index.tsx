@@ -2,11 +2,12 @@ import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
 
-import type { Twin } from '../../client';
+import type { Twin, TwinArrangement, TwinEvidence } from '../../client';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
-import { cautionText, Pairs, type SideKey } from '../../components/Twin';
+import { Caution, Pairs, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { useKeys } from '../../lib/useKeys';
 import { Arrange, ConfirmArrangement } from './Arrange';
@@ -23,7 +24,7 @@ export default function SideBySide() {
     return <Page both={both} />;
   }
   return both.live.state.status === 'loading' ? (
-    <LoadingPlaceholder text="Waiting for the load generator…" />
+    <Loading text="Waiting for the load generator…" />
   ) : (
     <OneLane isLost={both.live.state.status === 'lost'} />
   );
@@ -78,13 +79,9 @@ function Page({ both }: { both: Both }) {
         info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, separately for each lane; the bars are requests in flight, from each cluster’s own metrics."
       >
         <div className={styles.parts}>
-          {twin?.caution && (
-            <Alert severity="warning" title={cautionText(twin) ?? ''} bottomSpacing={0}>
-              {null}
-            </Alert>
-          )}
+          {twin && <Caution twin={twin} action={<Resolve twin={twin} steer={steer} />} />}
           <div className={styles.scaled}>
-            <Sides known={known} sides={sides} twin={twin} />
+            <Sides known={known} sides={sides} />
           </div>
           {shown && <Arrange twin={shown} both={both} steer={steer} />}
         </div>
@@ -103,14 +100,14 @@ function Page({ both }: { both: Both }) {
         info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colours show the mode; the second lane’s line is dashed."
       >
         <div className={styles.scaled}>
-          <Courses histories={histories} known={known} names={names} twin={twin} />
+          <Courses histories={histories} known={known} names={names} />
         </div>
       </Section>
       <Section
         title="Turn by turn"
         info="Turn n of conversation k on one lane next to the same turn on the other. Differences between conversations cancel out as long as both lanes give similar answers; the pairing column shows to what extent."
       >
-        {shown ? <Pairs twin={shown} /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
+        {shown ? <Pairs twin={shown} bare /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
       </Section>
       <ConfirmArrangement steer={steer} />
     </div>
@@ -124,6 +121,27 @@ export function Failure({ steer: { action } }: { steer: Steer }) {
     <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>
       {failure.problem.message}
     </Alert>
+  ) : null;
+}
+
+/** The arrangement that settles a caution, by what is known of the clusters. */
+const settledBy: Partial<Record<TwinEvidence, { arranged: TwinArrangement; text: string }>> = {
+  none: { arranged: 'same', text: 'Run the same mode on both' },
+  differ: { arranged: 'swapped', text: 'Swap the modes' },
+};
+
+/** The button for that arrangement, unless it is in force already. */
+function Resolve({ twin, steer }: { twin: Twin; steer: Steer }) {
+  const by = settledBy[twin.evidence];
+  return by && steer.may && twin.arranged !== by.arranged ? (
+    <Button
+      variant="secondary"
+      size="sm"
+      disabled={steer.action.busy !== undefined}
+      onClick={() => steer.ask(by.arranged)}
+    >
+      {by.text}
+    </Button>
   ) : null;
 }
 

@@ -1,8 +1,9 @@
 import type { Column, LaneSnapshot, Twin } from '../../client';
 import { cautionText, SIDES, standing, type SideKey } from '../../components/Twin';
-import { clock, number, span } from '../../lib/format';
+import { number, span } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeName, modeText } from '../../lib/names';
+import { clock } from '../../lib/time';
 import { sourceWord } from './model';
 
 /** What a comparison shows, in a sentence of which the difference stands out. */

@@ -1,10 +1,11 @@
 import { THIS_TARGET } from '../../components/Comparison';
 import type { Cluster, Comparison, Live, Worker } from '../../client';
 import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
-import { clock, DASH } from '../../lib/format';
+import { DASH } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
+import { clock } from '../../lib/time';
 import { workerCount } from '../../lib/workers';
 import { LANE, TWIN } from '../lane';
 

@@ -65,13 +65,13 @@ function Row(props: RowProps) {
   const styles = useStyles2(getStyles);
   const id = useId();
   const changed = value !== before;
-  const isFlag = field.label.startsWith('--');
   return (
     <div className={cx(styles.row, changed && styles.changed)}>
       {field.kind !== 'switch' && (
-        <label htmlFor={id} className={cx(styles.label, isFlag && styles.flag)}>
+        <label htmlFor={id} className={styles.label}>
           {field.label}
           {field.kind === 'number' && field.unit && <small>, {field.unit}</small>}
+          {field.flag && <code>{field.flag}</code>}
         </label>
       )}
       <Entry {...props} id={id} />
@@ -96,13 +96,12 @@ function beforeText(field: Field, before: string): string {
 }
 
 function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
-  const styles = useStyles2(getStyles);
   switch (field.kind) {
     case 'switch':
       return (
         <Checkbox
-          className={styles.flag}
           label={field.label}
+          description={field.flag}
           value={value === 'true'}
           onChange={(event) => onChange(field.name, String(event.currentTarget.checked))}
         />
@@ -129,7 +128,7 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
 
 /** Nobody knows whether the recorded deployment speculated. */
 function speculationText(speculation: string): string {
-  return speculation === 'not_recorded' ? 'As recorded' : speculationName(speculation as Speculation);
+  return speculation === 'not_recorded' ? 'Unknown (as in the recording)' : speculationName(speculation as Speculation);
 }
 
 interface NumberEntryProps {
@@ -202,23 +201,17 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   row: css({
     display: 'grid',
-    gridTemplateColumns: '9.5em minmax(0, 1fr)',
-    alignItems: 'center',
     gap: theme.spacing(0, 1),
-    padding: theme.spacing(0.25, 0, 0.25, 1),
+    padding: theme.spacing(0.75, 0, 0.75, 1),
     borderLeft: '3px solid transparent',
   }),
   changed: css({ borderLeftColor: theme.colors.primary.main, background: theme.colors.action.hover }),
-  label: css({ lineHeight: 1.25, '& small': { color: theme.colors.text.secondary } }),
-  flag: css({
-    gridColumn: '1 / -1',
-    fontFamily: theme.typography.fontFamilyMonospace,
-    fontSize: theme.typography.bodySmall.fontSize,
-    overflowWrap: 'anywhere',
-    justifySelf: 'start',
+  label: css({
+    lineHeight: 1.25,
+    '& small': { color: theme.colors.text.secondary },
+    '& code': { display: 'block', width: 'fit-content', margin: 0, overflowWrap: 'anywhere' },
   }),
   before: css({
-    gridColumn: '1 / -1',
     display: 'flex',
     alignItems: 'center',
     justifyContent: 'flex-end',
@@ -227,9 +220,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   back: css({ minWidth: 24, minHeight: 24, justifyContent: 'center', margin: 0 }),
   number: css({
-    gridColumn: '2',
     display: 'grid',
-    gridTemplateColumns: 'minmax(60px, 1fr) auto',
+    gridTemplateColumns: 'minmax(120px, 1fr) auto',
     alignItems: 'center',
     gap: theme.spacing(0, 1.5),
   }),

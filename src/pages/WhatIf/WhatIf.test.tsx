@@ -95,6 +95,10 @@ describe('the answer', () => {
     expect(screen.getByRole('group', { name: 'Levels within the SLO' })).toHaveTextContent(
       'TTFT p95 ≤ 600 ms up to a concurrency of:Round-robin no level, KV-aware 80 simulated'
     );
+    const parts = within(screen.getByRole('table', { name: 'Mean times of a turn, simulated' })).getAllByRole('row');
+    expect(parts).toHaveLength(5);
+    expect(parts[1]).toHaveTextContent('60Round-robin244 msqueue 81.3 ms · prefill 163 ms20.2 squeue 0.1 s');
+    expect(parts[4]).toHaveTextContent('KV-aware1,125 msqueue 375 ms · prefill 750 ms21.1 s');
     const reads = booth.reads.mock.calls.length;
     await wait(5 * LOOK_EVERY);
     expect(booth.reads.mock.calls.length).toBe(reads);
@@ -161,7 +165,7 @@ describe('a change', () => {
     expect(address()).toBe('?router-track-output-blocks=true');
     await click(screen.getByRole('button', { name: 'Reset all' }));
     expect(address()).toBe('');
-    expect(screen.getByRole('checkbox', { name: '--router-track-output-blocks' })).not.toBeChecked();
+    expect(screen.getByRole('checkbox', { name: /^Count the blocks of answers in progress/ })).not.toBeChecked();
   });
 
   it('by a preset begins with that as it is, at the levels that were chosen', async () => {

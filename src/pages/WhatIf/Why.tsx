@@ -6,8 +6,10 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { SimulationResult } from '../../client';
 import { digits, PERCENT, type Format } from '../../lib/format';
+import { Breakdown } from './Breakdown';
 import { LevelTable } from './LevelTable';
 import { modesOf } from './series';
+import { sidesOf } from './times';
 
 const causes = [
   { key: 'largest_queue_seconds', name: 'Longest wait at a worker, s', format: { decimals: 2 } },
@@ -16,12 +18,14 @@ const causes = [
   { key: 'prefilled_twice_share', name: 'Prompt tokens recomputed, %', format: PERCENT },
 ] as const satisfies Array<{ key: string; name: string; format: Format }>;
 
-/** Why the modes differ: in the load generator's sentences, and in the figures that these are made from. */
+/** Why the modes differ: where a turn's time goes, in the load generator's sentences, and in the figures level by level. */
 export const Why = memo(function Why({ result }: { result: SimulationResult }) {
   const styles = useStyles2(getStyles);
   const { explanation, points, request, progress } = result;
+  const modes = modesOf(result);
   return (
     <>
+      <Breakdown result={result} modes={modes} levels={modes.length > 1 ? sidesOf(result, modes) : []} />
       {explanation.length > 0 ? (
         <ul className={styles.words}>
           {explanation.map((sentence) => (
@@ -38,7 +42,7 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
       <LevelTable
         caption="Queues and caches under each mode, level by level, simulated"
         columns={causes.map(({ key, name }) => ({ key, name }))}
-        modes={modesOf(result)}
+        modes={modes}
         levels={request.levels ?? []}
         cell={(key, mode, level) => {
           const point = points.find((one) => one.concurrency === level && one.mode === mode);
@@ -51,11 +55,10 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   words: css({
-    columns: '60ch', // two or one, by the room there is
-    columnGap: theme.spacing(4),
+    maxWidth: '90ch',
     margin: theme.spacing(0, 0, 1.5),
     paddingLeft: theme.spacing(2.5),
     textWrap: 'pretty',
-    '& li': { breakInside: 'avoid', marginBottom: theme.spacing(0.5) },
+    '& li': { marginBottom: theme.spacing(0.5) },
   }),
 });

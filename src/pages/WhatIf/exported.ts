@@ -18,6 +18,9 @@ const units: Record<keyof SimulationFigures, string> = {
   inflight_skew: 'ratio',
   herding_share: 'ratio',
   prefilled_twice_share: 'ratio',
+  queued_seconds: 'seconds',
+  prefill_seconds: 'seconds',
+  decode_seconds: 'seconds',
 };
 
 /**

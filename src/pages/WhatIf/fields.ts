@@ -37,6 +37,8 @@ export type Group = 'workload' | 'cluster' | 'router' | 'computed';
 interface Common {
   name: FieldName;
   label: string;
+  /** Dynamo's name of it, where that is a switch of its command line. */
+  flag?: string;
   group: Group;
   /** As the API names it in its limits and problems. */
   path: string;
@@ -202,7 +204,8 @@ export const fields: Field[] = [
   }),
   amount({
     name: 'router-decode-active-request-weight',
-    label: '--router-decode-active-request-weight',
+    label: 'Cost of a request in progress',
+    flag: '--router-decode-active-request-weight',
     group: 'router',
     path: 'router_decode_active_request_weight',
     unit: 'blocks',
@@ -211,14 +214,16 @@ export const fields: Field[] = [
   {
     kind: 'switch',
     name: 'router-track-output-blocks',
-    label: '--router-track-output-blocks',
+    label: 'Count the blocks of answers in progress',
+    flag: '--router-track-output-blocks',
     group: 'router',
     path: 'router_track_output_blocks',
   },
   {
     kind: 'switch',
     name: 'no-router-assume-kv-reuse',
-    label: '--no-router-assume-kv-reuse',
+    label: 'Assume that no blocks are reused',
+    flag: '--no-router-assume-kv-reuse',
     group: 'router',
     path: 'router_assume_kv_reuse',
   },

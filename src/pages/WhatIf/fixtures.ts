@@ -86,6 +86,9 @@ export function point(concurrency: number, mode: 'kv' | 'round_robin', ttft: num
     ttft_p95: figure(ttft),
     hit_ratio: figure(mode === 'kv' ? 0.91 : 0.85),
     largest_queue_seconds: figure(1.25),
+    queued_seconds: figure(ttft / 8),
+    prefill_seconds: figure(ttft / 4),
+    decode_seconds: figure(20),
   };
   return { concurrency, mode, seeds: 2, basis: 'simulated', figures };
 }

@@ -2,7 +2,7 @@ import React, { useId, useMemo, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { Alert, Button, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
 import {
   listSimulations,
@@ -15,6 +15,7 @@ import {
   type SimulationList,
 } from '../../client';
 import { ExportButton, type ExportFile } from '../../components/Export';
+import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { useNarrow } from '../../lib/useNarrow';
@@ -54,7 +55,7 @@ export default function WhatIf() {
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Loading the simulation options…" />
+      <Loading text="Loading the simulation options…" />
     );
   }
   if (!list.available) {

@@ -178,7 +178,7 @@ describe('what is exported', () => {
     expect(lines[2]).toMatch(/^simulated,h200-tp1,kv,60,ttft_p95,seconds,0.3,0.27,0.33\d*,2$/);
     expect(lines).toContain('recorded,h200,kv,60,ttft_p95,seconds,0.5,,,');
     expect(lines).toContain('measured,this target,round_robin,80,ttft_p95,seconds,0.61,,,');
-    expect(lines.filter((line) => line.startsWith('simulated')).length).toBe(6 * 4);
+    expect(lines.filter((line) => line.startsWith('simulated')).length).toBe(6 * 7);
   });
 
   it('has the question in JSON', () => {

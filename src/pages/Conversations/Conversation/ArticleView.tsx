@@ -2,8 +2,9 @@ import React, { useRef } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
 
+import { Loading } from '../../../components/Loading';
 import { Bubble } from './Bubble';
 import type { Article } from './useArticle';
 
@@ -55,7 +56,7 @@ function Body({ article, again }: { article: Article; again(): void }) {
     );
   }
   if (asking || text === undefined) {
-    return <LoadingPlaceholder text="Loading the article…" />;
+    return <Loading text="Loading the article…" />;
   }
   return (
     <div className={styles.text} tabIndex={0} role="group" aria-label={`Article: ${topic}, scrollable`}>

@@ -23,7 +23,7 @@ interface HeaderProps {
 /** What is known of a conversation as a whole. */
 export function Header({ conversation, workerName, now }: HeaderProps) {
   const styles = useStyles2(getStyles);
-  const { topic, status, turns_done, turns_planned, started, number } = conversation;
+  const { lane, topic, status, turns_done, turns_planned, started, number } = conversation;
   const duration = durationOf(conversation, now);
   const workers = workersOf(conversation).map(workerName);
   const facts: Array<[string, string]> = [
@@ -31,6 +31,7 @@ export function Header({ conversation, workerName, now }: HeaderProps) {
     ['Duration', duration === undefined ? DASH : span(duration)],
     [workers.length > 1 ? 'Workers' : 'Worker', workers.join(', ') || DASH],
     ['Started', timeOfDay(started)],
+    ['Lane', lane],
     ['Number', String(number)],
   ];
   return (

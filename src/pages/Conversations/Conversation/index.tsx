@@ -1,20 +1,20 @@
-import React, { useMemo } from 'react';
+import React from 'react';
 import { useParams, useSearchParams } from 'react-router-dom';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, useStyles2 } from '@grafana/ui';
 
-import { useLive, type Conversation as ConversationData } from '../../../client';
+import type { Conversation as ConversationData } from '../../../client';
 import { ExportButton } from '../../../components/Export';
+import { Loading } from '../../../components/Loading';
 import { Section } from '../../../components/Section';
-import { lastKnown } from '../../../lib/known';
-import { LANE } from '../../lane';
 import { turnsCsv } from '../exported';
 import { filterOf, queryOf } from '../query';
 import { useClock } from '../useClock';
+import { useWorkerNames } from '../useWorkerNames';
 import { Header, Ways } from './Header';
-import { bars, namer } from './model';
+import { bars } from './model';
 import { Transcript } from './Transcript';
 import { TurnBars } from './TurnBars';
 import { useConversation } from './useConversation';
@@ -46,7 +46,7 @@ function One({ id }: { id: string }) {
           {problem.message} {conversation && 'The last known state is shown.'}
         </Alert>
       )}
-      {!conversation && !problem && <LoadingPlaceholder text="Loading the conversation…" />}
+      {!conversation && !problem && <Loading text="Loading the conversation…" />}
       {conversation && <Body conversation={conversation} />}
     </div>
   );
@@ -55,7 +55,7 @@ function One({ id }: { id: string }) {
 function Body({ conversation }: { conversation: ConversationData }) {
   const styles = useStyles2(getStyles);
   const now = useClock();
-  const workerName = useWorkerNames();
+  const workerName = useWorkerNames(conversation.lane);
   const name = `conversation-${conversation.number}`;
   return (
     <>
@@ -90,13 +90,6 @@ function Body({ conversation }: { conversation: ConversationData }) {
       </div>
     </>
   );
-}
-
-/** Names workers; the function changes with the names alone. */
-function useWorkerNames(): (id: string) => string {
-  const known = lastKnown(useLive(LANE), LANE);
-  const names = JSON.stringify(known?.lane.cluster.workers.map(({ id, name }) => ({ id, name })) ?? []);
-  return useMemo(() => namer(JSON.parse(names)), [names]);
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

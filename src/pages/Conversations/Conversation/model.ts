@@ -94,7 +94,7 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
       remark: itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined,
     },
     { term: 'Tokens', text: number(output_tokens), remark: token_source === 'chunks' ? 'estimated' : undefined },
-    { term: 'Latency', text: seconds(latency) },
+    { term: 'End-to-end latency', text: seconds(latency) },
     { term: 'Prompt', text: prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, remark: cached },
     { term: 'Worker', text: worker === undefined ? DASH : workerName(worker) },
     { term: 'Routing', text: modeName(mode) },

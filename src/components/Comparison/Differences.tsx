@@ -1,0 +1,54 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Comparison } from '../../client';
+import { number } from '../../lib/format';
+import { settingName, settingText } from '../../lib/names';
+import { DataTable } from '../DataTable';
+
+/** The settings in which the live run is unlike the baseline's: how many, and opened, which. */
+export function Differences({ comparison: { differences } }: { comparison: Comparison }) {
+  const styles = useStyles2(getStyles);
+  const { length } = differences;
+  return length === 0 ? null : (
+    <details className={styles.details}>
+      <summary>{length === 1 ? '1 setting differs' : `${number(length)} settings differ`} from the baseline</summary>
+      <DataTable label="Settings that differ, as a table" className={styles.table}>
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            <th scope="col">Here</th>
+            <th scope="col">Recorded</th>
+          </tr>
+        </thead>
+        <tbody>
+          {differences.map(({ field, live, baseline }) => (
+            <tr key={field}>
+              <th scope="row">{settingName(field)}</th>
+              <td>{settingText(field, live)}</td>
+              <td>{settingText(field, baseline)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </DataTable>
+    </details>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  details: css({
+    '& > summary': {
+      width: 'fit-content',
+      padding: theme.spacing(0.5, 0),
+      color: theme.colors.warning.text,
+      fontWeight: theme.typography.fontWeightMedium,
+      cursor: 'pointer',
+    },
+    '& > summary:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
+    '@media print': { '&::details-content': { contentVisibility: 'visible', display: 'block' } },
+  }),
+  table: css({ maxWidth: 720, '& td': { overflowWrap: 'anywhere' } }),
+});

@@ -1,0 +1,44 @@
+import React from 'react';
+import { css, keyframes } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+interface LoadingProps {
+  /** What is loading. */
+  text: string;
+  /** How many bars stand in the place of the content. */
+  bars?: number;
+}
+
+/** Bars in the place of content that is still loading, below a line that says what it is. */
+export function Loading({ text, bars = 3 }: LoadingProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.loading}>
+      <span>{text}</span>
+      {Array.from({ length: bars }, (_, i) => (
+        <div key={i} className={styles.bar} style={{ width: `${100 - 18 * (i % 3)}%` }} />
+      ))}
+    </div>
+  );
+}
+
+const pulse = keyframes({ '50%': { opacity: 0.4 } });
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  loading: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(1.5),
+    padding: theme.spacing(1, 0),
+    color: theme.colors.text.secondary,
+  }),
+  bar: css({
+    maxWidth: 960,
+    height: 18,
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.action.selected,
+    [theme.transitions.handleMotion('no-preference')]: { animation: `${pulse} 1.6s ease-in-out infinite` },
+  }),
+});

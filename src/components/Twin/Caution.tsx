@@ -1,0 +1,38 @@
+import React, { type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, useStyles2 } from '@grafana/ui';
+
+import type { Twin } from '../../client';
+import { cautionText, evidences } from './model';
+
+interface CautionProps {
+  twin: Twin;
+  /** What an operator can do about it. */
+  action?: ReactNode;
+}
+
+/** Why the figures of a screen may differ for other reasons than the modes; nothing without a caution. */
+export function Caution({ twin, action }: CautionProps) {
+  const styles = useStyles2(getStyles);
+  const title = cautionText(twin);
+  return title ? (
+    <Alert severity="warning" title={title} bottomSpacing={0}>
+      <div className={styles.words}>
+        <span>{evidences[twin.evidence]}</span>
+        {action}
+      </div>
+    </Alert>
+  ) : null;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  words: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1, 2),
+    '& > span': { flex: '1 1 40ch', maxWidth: '90ch', textWrap: 'pretty' },
+  }),
+});
