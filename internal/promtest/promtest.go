@@ -61,22 +61,28 @@ func On(t *testing.T, page string) (ask func(query string) model.Vector) {
 	t.Cleanup(transport.CloseIdleConnections)
 	client, err := api.NewClient(api.Config{Address: "http://" + address, RoundTripper: transport})
 	require.NoError(t, err)
-	at := func(query string, when time.Time) model.Vector {
+	at := func(query string, when time.Time) (model.Vector, error) {
 		value, _, _, err := v1.NewAPI(client).Query(t.Context(), query, when)
-		require.NoError(t, err)
-		return value.(model.Vector)
+		vector, _ := value.(model.Vector)
+		return vector, err
 	}
 	// Queries ask for the moment of a scrape: one that comes too late, on a busy machine, would make the
 	// samples stale.
 	var scraped time.Time
 	wait.Eventually(t, "the page is scraped", func() (any, bool) {
-		found := at("timestamp(up == 1)", time.Now())
-		if len(found) == 1 {
-			scraped = time.UnixMilli(int64(float64(found[0].Value) * 1000))
+		found, err := at("timestamp(up == 1)", time.Now())
+		if err != nil || len(found) != 1 {
+			return fmt.Sprint(found, err), false // it answers 503 until it is ready
 		}
-		return found, len(found) == 1
+		scraped = time.UnixMilli(int64(float64(found[0].Value) * 1000))
+		return nil, true
 	})
-	return func(query string) model.Vector { return at(query, scraped) }
+	return func(query string) model.Vector {
+		t.Helper()
+		found, err := at(query, scraped)
+		require.NoError(t, err)
+		return found
+	}
 }
 
 // serve returns the address of a server of the page.

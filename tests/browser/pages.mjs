@@ -187,7 +187,7 @@ export class Controls {
   }
 
   get slider() {
-    return this.root.getByRole('slider', { name: 'Concurrency' });
+    return this.root.getByRole('slider', { name: 'Concurrency', exact: true });
   }
 
   button(name) {

@@ -185,7 +185,7 @@ export class Page {
 
   /** The slider of the page that has one. */
   get slider() {
-    return this.page.getByRole('slider', { name: 'Concurrency' });
+    return this.page.getByRole('slider', { name: 'Concurrency', exact: true });
   }
 
   /** Goes to another page by the navigation. */

@@ -30,7 +30,7 @@ test(
     await computed.waitFor();
     await expect(answer.getByRole('list', { name: 'Lines' })).toContainText('simulated');
     await expect(answer.getByRole('figure', { name: /simulated$/ })).toHaveCount(6);
-    expect((await read(page, 'TTFT p95')).words).toMatch(/^60 conversations; Round-robin simulated .* recorded /);
+    expect((await read(page, 'TTFT p95')).words).toMatch(/^60 conversations; .*Round-robin simulated .* recorded /);
 
     await page.getByRole('button', { name: 'One document per user' }).click();
     await expect(page).toHaveURL(/from=60/);
