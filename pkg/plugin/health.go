@@ -20,7 +20,7 @@ const healthTimeout = 8 * time.Second // all of it; whoever presses "Test connec
 // The reasons that only a test of the connection has.
 const (
 	reasonNone    reason = "ok"
-	reasonTarget  reason = "target"  // the load generator cannot reach what it is to load
+	reasonTarget  reason = "target"  // the target does not serve
 	reasonMetrics reason = "metrics" // a warning: the cluster's metrics are unavailable
 )
 
@@ -113,7 +113,11 @@ func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.Heal
 			Phase: s.Phase, Mode: s.Mode, Speculation: s.Speculation, Concurrency: s.Concurrency,
 		})
 		if !l.Target.Reachable {
-			down = append(down, fmt.Sprintf("the target %s of lane %s is down: %s", l.Target.URL, l.Name, l.Target.Problem))
+			is := "is down"
+			if status := l.Target.ProblemStatus; status != 0 {
+				is = fmt.Sprintf("answers %d", status)
+			}
+			down = append(down, fmt.Sprintf("the target %s of lane %s %s: %s", l.Target.URL, l.Name, is, l.Target.Problem))
 		}
 		if !l.Cluster.Available {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("cluster metrics for lane %s are unavailable: %s", l.Name, l.Cluster.Problem))

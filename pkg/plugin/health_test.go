@@ -46,6 +46,10 @@ func TestHealth(t *testing.T) {
 		{"target down", func(s *sidecar) {
 			s.snapshot.Lanes[0].Target.Reachable, s.snapshot.Lanes[0].Target.Problem = false, "connection refused: start it."
 		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main is down: connection refused: start it."},
+		{"target failing", func(s *sidecar) {
+			t := &s.snapshot.Lanes[0].Target
+			t.Reachable, t.Problem, t.ProblemStatus = false, "it is overloaded.", 503
+		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main answers 503: it is overloaded."},
 		{"unreachable", func(s *sidecar) { s.Close() }, false, reasonUnreachable, "The load generator at URL is unreachable (dial tcp HOST: connect: connection refused); start it, or correct its URL in the app's settings."},
 		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
 		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL rejects the host name in its URL: because."},

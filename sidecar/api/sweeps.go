@@ -322,6 +322,10 @@ type SweepProgress struct {
 	Spoiled     int      `json:"spoiled"`                // spans that do not count
 	SecondsUsed float64  `json:"seconds_used"`           // by all spans that have ended, with their warm-up
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // estimated, as likely less as more; absent: not known
+	// SecondsLeast and SecondsMost are between which the time left lies: of a trial the next look and the time limit, of
+	// a sweep as its shortest and its longest span have it, of a capacity search only the time limit. Absent: not known.
+	SecondsLeast *float64 `json:"seconds_least,omitempty"`
+	SecondsMost  *float64 `json:"seconds_most,omitempty"`
 	// Beyond says that a trial, as things stand, will reach the end of its time undecided.
 	Beyond bool      `json:"beyond,omitempty"`
 	Span   *SweepNow `json:"span,omitempty"`   // the one under way
@@ -350,6 +354,7 @@ type SweepNow struct {
 	Phase       SweepPhase `json:"phase"`
 	Message     string     `json:"message,omitempty"` // of a mode change
 	Seconds     float64    `json:"seconds"`           // in this phase
+	Elapsed     float64    `json:"elapsed_seconds"`   // since the span began, with the switch before it
 	Of          *float64   `json:"of,omitempty"`      // seconds that it takes at least; absent: not known
 	Turns       int        `json:"turns"`             // that ended well while it counted
 	WarmingUp   int        `json:"warming_up"`        // conversations that began the span and have not ended

@@ -288,8 +288,10 @@ type Target struct {
 	Features   []Feature  `json:"features,omitempty"` // those that the cluster's own description shows
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
-	Notices    []string   `json:"notices,omitempty"` // what is odd about its answers, though it serves
-	Probes     int64      `json:"probes"`            // requests of no turn: what it supports, whether it serves
+	// ProblemStatus is the HTTP status that the target answers with instead; 0: none, as without a connection.
+	ProblemStatus int      `json:"problem_status,omitempty"`
+	Notices       []string `json:"notices,omitempty"` // what is odd about its answers, though it serves
+	Probes        int64    `json:"probes"`            // requests of no turn: what it supports, whether it serves
 }
 
 // Feature is one of Dynamo's that a deployment uses, or does not use.

@@ -1019,6 +1019,8 @@ export interface components {
             reachable: boolean;
             /** @description why turns are failing, and what to do */
             problem?: string;
+            /** @description the HTTP status that the target answers with instead; absent: none, as without a connection */
+            problem_status?: number;
             /** @description what is odd about its answers, though it serves */
             notices?: string[];
             /**
@@ -2620,8 +2622,12 @@ export interface components {
             spoiled: number;
             /** @description by all spans that have ended, with their warm-up */
             seconds_used: number;
-            /** @description median estimate; absent: unknown */
+            /** @description median estimate; absent: unknown, as before the first look of a trial */
             seconds_left?: number;
+            /** @description the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown */
+            seconds_least?: number;
+            /** @description the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span; absent: unknown */
+            seconds_most?: number;
             /** @description a trial is currently expected to run out of time undecided */
             beyond?: boolean;
             /** @description the one in progress */
@@ -2654,6 +2660,8 @@ export interface components {
             message?: string;
             /** @description in this phase */
             seconds: number;
+            /** @description since the span began, with the switch before it */
+            elapsed_seconds: number;
             /** @description seconds that the phase takes at least; absent: not known */
             of?: number;
             /** @description that ended well while it counted */

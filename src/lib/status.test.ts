@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import type { State } from '../client';
-import { laneSnapshot, snapshot, state } from '../test/fixtures';
+import { laneSnapshot, snapshot, state, sweepSummary } from '../test/fixtures';
 import { describeLane, describeLive } from './status';
 
 const now = '2026-11-20T10:00:00Z';
@@ -17,6 +17,12 @@ const held = (by: Held['by'], at: number) => ({ id: 1, started: now, settled: no
 describe('describeLane', () => {
   it.each<[string, Partial<State>, string, string | undefined]>([
     ['stopped', { phase: 'stopped', running: false }, 'Stopped', undefined],
+    [
+      'between the spans of a trial',
+      { phase: 'stopped', running: false, sweep: sweepSummary() },
+      'Between spans',
+      'of a trial',
+    ],
     ['growing', settling({ target: 120, actual: 40 }), 'Starting', '40 of 120 conversations'],
     ['shrinking', settling({ target: 60, actual: 80 }), 'Settling', '80 conversations, decreasing to 60'],
     ['mixed', settling(), 'Settling', 'conversations started with the previous settings are still running'],

@@ -1,6 +1,7 @@
-import type { Live, LaneSnapshot, LiveState } from '../client';
+import type { Live, LaneSnapshot, LiveState, SweepSummary } from '../client';
 import { describeHold, limiterOf, limitName } from './hold';
 import { modeName } from './names';
+import { kindWord } from './sweeps';
 import { targetTrouble } from './target';
 
 /** How a state is to be looked at. */
@@ -36,7 +37,7 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
   const { state } = lane;
   switch (state.phase) {
     case 'stopped':
-      return { tone: 'quiet', label: 'Stopped' };
+      return state.sweep ? betweenSpans(state.sweep) : { tone: 'quiet', label: 'Stopped' };
     case 'draining':
       return { tone: 'busy', label: 'Draining', detail: `${conversations(state.concurrency.actual)} left` };
     case 'switching':
@@ -48,6 +49,13 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
     case 'running':
       return describeRunning(lane);
   }
+}
+
+/** A sweep stops the workload before each span, and once more when it gives it back. */
+function betweenSpans({ state, request }: SweepSummary): StatusWords {
+  return state === 'running'
+    ? { tone: 'busy', label: 'Between spans', detail: `of a ${kindWord(request.kind)}` }
+    : { tone: 'busy', label: 'Restoring', detail: 'the previous workload' };
 }
 
 function describeRunning(lane: LaneSnapshot): StatusWords {

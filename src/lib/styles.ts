@@ -33,15 +33,33 @@ export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme
     },
   });
 
-/** The colours of how a value stands to its objective, and to another value. */
-export const verdicts = ({ colors: { success, warning, error, text } }: GrafanaTheme2) => ({
-  met: { color: success.text },
-  near: { color: warning.text },
-  missed: { color: error.text },
-  better: { color: success.text },
-  worse: { color: error.text },
-  same: { color: text.secondary },
-});
+/**
+ * Better and worse. Red and green belong to the SLO alone, and these are neither its colours nor a mode’s. One is light,
+ * one dark, so that those who see few colours tell them apart, too.
+ */
+export const comparisonColors = ({ isDark }: GrafanaTheme2) =>
+  isDark ? { better: '#8eeaf2', worse: '#cf6bf5' } : { better: '#0b5563', worse: '#a020d0' };
+
+/** Workers, by their places; none is a mode's, the SLO's or one of better and worse. */
+export const workerColors = ({ isDark }: GrafanaTheme2) =>
+  isDark ? ['#3fa7a0', '#c58a9b', '#b59b6a', '#8f93c9'] : ['#2b7f7a', '#a2647a', '#8a6d33', '#6468a8'];
+
+/** A sign after words, which are read without it. */
+const sign = (text: string) => ({ '&::after': { content: `"${text}" / ""`, marginLeft: '0.3em' } });
+
+/** How a value stands to its objective, and to another value: ▲ is better and ▼ worse, whichever way the value went. */
+export const verdicts = (theme: GrafanaTheme2) => {
+  const { success, warning, error, text } = theme.colors;
+  const { better, worse } = comparisonColors(theme);
+  return {
+    met: { color: success.text },
+    near: { color: warning.text },
+    missed: { color: error.text },
+    better: { color: better, ...sign('▲') },
+    worse: { color: worse, ...sign('▼') },
+    same: { color: text.secondary },
+  };
+};
 
 /**
  * The room of a table that may be wider than the page: it scrolls by itself, its first column stays, a shadow marks the

@@ -1,6 +1,7 @@
 import type { SweepKind, SweepNow, SweepSummary } from '../client';
-import { number } from './format';
+import { number, span as duration } from './format';
 import { modeName, modeText } from './names';
+import { clock } from './time';
 
 const kinds: Record<SweepKind, string> = { trial: 'Trial', sweep: 'Sweep', capacity: 'Capacity search' };
 
@@ -47,6 +48,41 @@ export function takenHint({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the ${kindWord(request.kind)}.`
     : 'This takes a moment.';
+}
+
+type Progress = SweepSummary['progress'];
+
+/** How many seconds all spans took so far, the one under way with them. */
+export function secondsUsed({ seconds_used: used, span }: Progress): number {
+  return used + (span?.elapsed_seconds ?? 0);
+}
+
+/** How many spans count: "7 spans measured, 1 spoiled". */
+export function measuredText({ spans, of, spoiled }: Progress): string {
+  const done = of ? `${number(spans)} of ${number(of)} spans` : `${number(spans)} ${spans === 1 ? 'span' : 'spans'}`;
+  return `${done} measured${spoiled > 0 ? `, ${number(spoiled)} spoiled` : ''}`;
+}
+
+/** How many spans count and how long it still takes. now is in milliseconds since 1970. */
+export function progressText({ state, progress }: Pick<SweepSummary, 'state' | 'progress'>, now: number): string {
+  const left = state === 'running' && leftText(progress, now);
+  return `${measuredText(progress)}${left ? `; ${left}` : ''}.`;
+}
+
+/** When it is expected to end, and between which times; undefined where nothing is known of that. */
+function leftText({ seconds_left: left, seconds_least: least, seconds_most: most, beyond }: Progress, now: number) {
+  const at = (seconds: number) => clock(now + 1000 * seconds, 'minute');
+  if (beyond && most !== undefined) {
+    return `at this rate it will reach its time limit at ${at(most)} undecided`;
+  }
+  if (left !== undefined) {
+    const range = least !== undefined && most !== undefined ? ` (between ${at(least)} and ${at(most)})` : '';
+    return `about ${duration(Math.ceil(left))} left, until ${at(left)}${range}`;
+  }
+  const latest = most !== undefined && `it ends by ${at(most)} at the latest`;
+  return [least !== undefined && `the first look is in about ${duration(Math.ceil(least))}, at ${at(least)}`, latest]
+    .filter(Boolean)
+    .join('; ');
 }
 
 /** What is done of the span under way, in words. */

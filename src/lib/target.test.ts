@@ -37,7 +37,17 @@ describe('targetTrouble', () => {
     [
       'one that answers with errors alone',
       { target: { ...lost, problem: 'HTTP 503' }, window: { ...failing, errors: { timeout: 1, http_5xx: 8 } } },
-      'Every request fails: server error (5xx)',
+      'Every request fails (server error (5xx))',
+    ],
+    [
+      'one that answers 503',
+      { target: { ...lost, problem_status: 503 }, window: { ...failing, errors: { http_5xx: 8 } } },
+      'Every request fails (503)',
+    ],
+    [
+      'one that answers 503 before there is load',
+      { target: { ...lost, problem_status: 503 } },
+      'The target answers 503',
     ],
   ])('of %s', (_, change, title) => {
     const lane = laneSnapshot(change);

@@ -59,9 +59,13 @@ export interface TargetTrouble {
 
 /** What is wrong with the target; nothing where it serves. One that answers with errors alone is reached. */
 export function targetTrouble({ target, state, window }: LaneSnapshot): TargetTrouble | undefined {
-  const detail = target.problem || `${target.url} does not respond.`;
+  const { problem, problem_status: status, reachable, url } = target;
+  const detail = problem || `${url} does not respond.`;
   if (state.running && window.error_ratio === 1 && !window.errors.connect) {
-    return { title: `Every request fails: ${mostFrequent(window.errors)}`, detail };
+    return { title: `Every request fails (${status ?? mostFrequent(window.errors)})`, detail };
   }
-  return target.reachable ? undefined : { title: 'The target is unreachable', detail };
+  if (reachable) {
+    return undefined;
+  }
+  return { title: status === undefined ? 'The target is unreachable' : `The target answers ${status}`, detail };
 }

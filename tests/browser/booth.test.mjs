@@ -64,6 +64,10 @@ test(
       await eventAfter(before, `${what}, by the editor`, (event) => event.kind === kind && event.by === 'editor');
     };
     const press = (name) => () => controls.button(name).click();
+    const confirmed = (name, answer) => async () => {
+      await controls.button(name).click();
+      await page.getByRole('button', { name: `${answer} (Enter)` }).click();
+    };
     await byEditor('start', press('Start'), 'running', (s) => s.phase === 'running');
     await byEditor(
       'step',
@@ -74,12 +78,12 @@ test(
     await expect.poll(() => controls.figure('Target')).toBe('120');
     await byEditor(
       'mode_change',
-      press('Round-robin'),
+      confirmed('Round-robin', 'Change'),
       'round-robin at 120',
       (s) => s.mode === 'round_robin' && s.phase === 'running' && s.concurrency.target === 120
     );
     await expect.poll(() => comparison.cell('TTFT', 'RR p50'), 'as recorded').toMatch(/^374\.7 ms/);
-    await byEditor('stop', press('Stop'), 'stopped', (s) => s.phase === 'stopped');
+    await byEditor('stop', confirmed('Stop', 'Stop'), 'stopped', (s) => s.phase === 'stopped');
     await controls.says(/Stopped/);
   }
 );

@@ -10,13 +10,16 @@ test('the switch with its steps, and one that fails and is undone', async ({ vis
   await stateUntil('running', (s) => s.phase === 'running');
 
   const before = await newestEvent();
+  const confirm = (answer) => page.getByRole('button', { name: `${answer} (Enter)` }).click();
   await controls.button('Round-robin').click();
+  await confirm('Change');
   const step = page.getByText(/of 3 workers ready/).first();
   await step.waitFor();
   await stateUntil('round-robin, and under way again', (s) => s.mode === 'round_robin' && s.phase === 'running');
   await eventAfter(before, 'the switch, by the editor', (e) => e.kind === 'mode_change' && e.by === 'editor');
 
   await controls.button('Draft model').click();
+  await confirm('Change');
   await page
     .getByText(/: Rolling back/)
     .first()
@@ -25,5 +28,6 @@ test('the switch with its steps, and one that fails and is undone', async ({ vis
   await stateUntil('given up', (s) => s.mode_change?.failed && s.phase === 'running' && s.mode === 'round_robin');
   await failure.waitFor();
   await controls.button('Stop').click();
+  await confirm('Stop');
   await stateUntil('stopped', (s) => s.phase === 'stopped');
 });

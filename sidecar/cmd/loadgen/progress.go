@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -39,8 +40,12 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 			parts[0] += " " + v.Reason
 		}
 	}
-	if p.SecondsLeft != nil && !v.State.Ended() {
-		parts = append(parts, bar(p.SecondsUsed, *p.SecondsLeft), left(p))
+	if until := cmp.Or(p.SecondsLeft, p.SecondsLeast); until != nil && !v.State.Ended() {
+		used := p.SecondsUsed
+		if p.Span != nil {
+			used += p.Span.Elapsed
+		}
+		parts = append(parts, bar(used, *until), left(p))
 	}
 	done := spans(p.Spans)
 	if p.Of != nil {
@@ -78,10 +83,15 @@ func bar(used, left float64) string {
 
 // left is the time left, which is an estimate.
 func left(p api.SweepProgress) string {
-	if p.Beyond {
+	switch {
+	case p.SecondsLeft == nil:
+		return "first look in about " + span(*p.SecondsLeast)
+	case p.Beyond:
 		return "will likely end undecided, in " + span(*p.SecondsLeft)
+	case p.SecondsLeast == nil || p.SecondsMost == nil:
+		return "about " + span(*p.SecondsLeft) + " left"
 	}
-	return "about " + span(*p.SecondsLeft) + " left"
+	return fmt.Sprintf("about %s left (%s to %s)", span(*p.SecondsLeft), span(*p.SecondsLeast), span(*p.SecondsMost))
 }
 
 // span is a number of seconds as people say it: to the minute once there are some.

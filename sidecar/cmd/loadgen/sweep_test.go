@@ -391,6 +391,11 @@ func TestProgressLine(t *testing.T) {
 	levels := v
 	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
 	levels.Progress.Spoiled = 2
+	early := warming
+	early.Progress.SecondsLeft, early.Progress.SecondsLeast = nil, new(180.)
+	early.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanStoring, Elapsed: 150}
+	ranged := levels
+	ranged.Progress.SecondsLeast, ranged.Progress.SecondsMost = new(300.), new(480.)
 	paused := v
 	paused.State, paused.Reason, paused.Progress.Span, paused.Progress.SecondsLeft = api.SweepPaused, "by ann", nil, nil
 	for _, row := range []struct {
@@ -402,6 +407,8 @@ func TestProgressLine(t *testing.T) {
 		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60 warming up 3 s, waiting for 12 initial conversations to end"},
 		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: restarting"},
 		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more invalid"},
+		{early, "trial · [#######---] 75 % · first look in about 3 min · 4 spans · Round-robin at 60 storing"},
+		{ranged, "sweep · [#####-----] 50 % · about 6 min left (5 min to 8 min) · 4 of 18 spans, 2 more invalid"},
 		{paused, "trial paused by ann · 4 spans"},
 	} {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))

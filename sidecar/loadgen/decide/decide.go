@@ -163,6 +163,15 @@ func Decide(p Plan, blocks []Block) Decision {
 // on, 16 to an octave. More looks cost much to compute and decide hardly sooner.
 func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 }
 
+// NextLook returns after how many blocks the next look is, after so many.
+func NextLook(blocks int) int {
+	n := max(LeastBlocks, blocks+1)
+	for !due(n) {
+		n++
+	}
+	return n
+}
+
 // next is how much time there must be for another block.
 func next(left []int, blocks []Block) float64 {
 	last := blocks[len(blocks)-1]

@@ -92,7 +92,10 @@ func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, erro
 }
 
 // Problem says why the target cannot serve, "" where it can.
-func (l *Lane) Problem() string { return l.target.state() }
+func (l *Lane) Problem() string {
+	problem, _ := l.target.state()
+	return problem
+}
 
 // Router is what is known of the router in front of the workers, in words: who sets its mode, and
 // whether its own metrics say that it chooses workers by what their caches hold.

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -47,6 +48,7 @@ type target struct {
 	pause       time.Duration
 	next        time.Time // not before it does the watch ask again
 	problem     string
+	status      int  // that the problem came with, 0 where none did
 	final       bool // the problem is one that a repeat cannot change
 	lastSuccess time.Time
 	fresh       time.Duration // how long a success is news
@@ -174,7 +176,7 @@ func (t *target) turnsTell() bool { return time.Since(t.lastTurn) < freshFor }
 func (t *target) serves() {
 	t.mu.Lock()
 	changed := t.problem != ""
-	t.problem, t.final, t.lastSuccess = "", false, time.Now()
+	t.problem, t.status, t.final, t.lastSuccess = "", 0, false, time.Now()
 	t.mu.Unlock()
 	if changed {
 		t.notify()
@@ -192,7 +194,10 @@ func (t *target) failed(e *chat.Error) {
 		t.probed = false
 	}
 	if changed { // else the first error that says what to do stays
-		t.problem, t.final = e.Message, e.Final()
+		t.problem, t.status, t.final = e.Message, 0, e.Final()
+		if e.Status >= http.StatusBadRequest {
+			t.status = e.Status
+		}
 	}
 	t.mu.Unlock()
 	if changed {
@@ -200,11 +205,11 @@ func (t *target) failed(e *chat.Error) {
 	}
 }
 
-// state says why the target cannot serve, "" where it can.
-func (t *target) state() (problem string) {
+// state says why the target cannot serve, "" where it can, and the HTTP status that it answers with, 0 for none.
+func (t *target) state() (problem string, status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.problem
+	return t.problem, t.status
 }
 
 // watch asks the target while no turn does, at once and until ctx ends.

@@ -99,11 +99,11 @@ func (r *reading) totals() api.Totals {
 
 // shownTarget is the target with what configuration and cluster know of it.
 func (r *reading) shownTarget() api.Target {
-	problem := r.target.state()
+	problem, status := r.target.state()
 	t := api.Target{
 		Kind: cmp.Or(r.opts.Target, api.TargetUnknown), URL: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Deployment: r.deployment,
-		Reachable:  problem == "", Problem: problem, Notices: r.target.notices(), Probes: r.opts.Client.Probes() +
+		Reachable:  problem == "", Problem: problem, ProblemStatus: status, Notices: r.target.notices(), Probes: r.opts.Client.Probes() +
 			r.probesElsewhere.Load(),
 	}
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {

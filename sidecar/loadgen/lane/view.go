@@ -135,7 +135,7 @@ func (v *View) Status() api.Status {
 // Ready says why the first target that cannot serve cannot, or why turns are not stored; nil where all is well.
 func (v *View) Ready() error {
 	for _, l := range v.lanes {
-		if problem := l.target.state(); problem != "" {
+		if problem, _ := l.target.state(); problem != "" {
 			return fmt.Errorf("lane %s: %s", l.opts.Name, problem)
 		}
 	}

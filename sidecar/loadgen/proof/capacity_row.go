@@ -335,15 +335,17 @@ func (c *Capacity) crossing(r row, below string) *api.Crossing {
 	return s
 }
 
-// SecondsLeft is an estimate of how much longer the search takes, by the spans so far, and at
-// most what is left of its time; false before the first.
-func (c *Capacity) SecondsLeft() (seconds float64, known bool) {
-	if len(c.Done) == 0 {
-		return 0, false
-	}
+// Left is an estimate by the spans so far, which there is none of before the first, and at most what is left of the
+// time.
+func (c *Capacity) Left() Left {
+	most := max(0, c.Plan.MaxTime-c.used())
 	if c.Over() != CapacityRunning {
-		return 0, true
+		return Left{Seconds: new(0.), Most: new(0.)}
 	}
+	if len(c.Done) == 0 {
+		return Left{Most: &most}
+	}
+	seconds := 0.
 	rows, _ := c.rows()
 	for mode, r := range rows[:len(c.Plan.Modes)] {
 		for _, concurrency := range c.Plan.Levels {
@@ -358,5 +360,5 @@ func (c *Capacity) SecondsLeft() (seconds float64, known bool) {
 			seconds += float64(max(1, 3*leastAtEnds-spans)) * each
 		}
 	}
-	return min(seconds, c.Plan.MaxTime-c.used()), true
+	return Left{Seconds: new(min(seconds, most)), Most: &most}
 }

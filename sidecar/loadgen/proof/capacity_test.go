@@ -246,23 +246,18 @@ func TestCapacityTimeOver(t *testing.T) {
 
 func TestCapacitySecondsLeft(t *testing.T) {
 	c := newCapacity(t, func(p *CapacityPlan) { p.MaxTime = maxTrial })
-	_, known := c.SecondsLeft()
-	assert.False(t, known, "nothing is known before the first span")
+	assert.Equal(t, Left{Most: new(float64(maxTrial))}, c.Left(), "nothing else is known before the first span")
 	result := func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }
 	search(t, c, result, 1)
-	left, known := c.SecondsLeft()
-	assert.True(t, known)
+	left := *c.Left().Seconds
 	assert.GreaterOrEqual(t, left, 9*655., "the scan at least")
 	rest := search(t, c, result, many)
 	assert.InDelta(t, float64(len(rest))*655, left, .6*float64(len(rest))*655)
-	left, known = c.SecondsLeft()
-	assert.True(t, known)
-	assert.Zero(t, left)
+	assert.Zero(t, *c.Left().Seconds)
 
 	c = newCapacity(t, func(p *CapacityPlan) { p.MaxTime = 1000 })
 	search(t, c, result, 1)
-	left, _ = c.SecondsLeft()
-	assert.LessOrEqual(t, left, 345., "no more than there is")
+	assert.LessOrEqual(t, *c.Left().Seconds, 345., "no more than there is")
 }
 
 // What is written and read goes on as if nothing had happened.

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -189,19 +190,21 @@ func (s *Sweep) Spoiled() string {
 	return s.Done[len(s.Done)-1].Spoiled
 }
 
-// SecondsLeft is an estimate by the spans so far, or before the first by what the plan asks
-// for, without the changes of mode.
-func (s *Sweep) SecondsLeft() float64 {
-	each, left := s.Plan.WarmUp+s.Plan.Seconds, s.Of()
-	if s.Plan.Together {
-		each /= 2
-	}
-	if n := len(s.Done); n > 0 {
-		each = 0
-		for _, d := range s.Done {
-			each += d.Elapsed / float64(n)
+// Left is an estimate by the spans so far, or before the first by what the plan asks for, without the changes of mode;
+// at least and at most by the shortest and the longest span.
+func (s *Sweep) Left() Left {
+	n := len(s.Done)
+	if n == 0 {
+		each := s.Plan.WarmUp + s.Plan.Seconds
+		if s.Plan.Together {
+			each /= 2
 		}
-		left = s.Of() - s.Done[n-1].Number - 1
+		return Left{Seconds: new(each * float64(s.Of()))}
 	}
-	return each * float64(left)
+	left := float64(s.Of() - s.Done[n-1].Number - 1)
+	sum, least, most := 0., math.Inf(1), 0.
+	for _, d := range s.Done {
+		sum, least, most = sum+d.Elapsed, min(least, d.Elapsed), max(most, d.Elapsed)
+	}
+	return Left{Seconds: new(sum / float64(n) * left), Least: new(least * left), Most: new(most * left)}
 }

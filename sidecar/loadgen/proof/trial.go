@@ -488,22 +488,65 @@ func shown(m decide.Metric, in [2]float64) *[2]float64 {
 	return &in
 }
 
-// Left is how many seconds a trial takes from now on, as likely more as less; false before the first block. beyond says
-// that its time will be over before it is decided, if its estimate is right.
-func (t *Trial) Left() (seconds float64, beyond, known bool) {
-	if len(t.Blocks) == 0 || Verdict(t.Shown.Verdict).Over() {
-		return 0, false, false
+// Left is how much longer something takes after the last span that ended, in seconds.
+type Left struct {
+	// Seconds is the estimate, as likely too long as too short; nil where it is not known.
+	Seconds *float64
+	// Least and Most are between which the end lies; nil where that is not known.
+	Least, Most *float64
+	// Beyond says that the time is over before a trial is decided, if its estimate is right.
+	Beyond bool
+}
+
+// Left is at least the time until the next look and at most what remains until the time limit. Before the first look
+// there is no estimate.
+func (t *Trial) Left() (left Left) {
+	if Verdict(t.Shown.Verdict).Over() {
+		return left
 	}
-	used, each := t.Lost, 0.
+	used, whole := t.Lost, 0.
 	for i := range t.Runs {
 		used += t.Runs[i].Elapsed
 	}
 	for i := range t.Blocks {
-		each += t.Blocks[i].Seconds / float64(len(t.Blocks))
+		whole += t.Blocks[i].Seconds
+	}
+	each, most := t.blockSeconds(), max(0, t.Plan.MaxTime-whole-used)
+	until := func(blocks int) *float64 { return new(max(0, min(most, each*float64(blocks-len(t.Blocks))-used))) }
+	left.Least, left.Most = until(decide.NextLook(len(t.Blocks))), &most
+	if t.Shown.Primary == nil {
+		return left
 	}
 	n := max(t.Expected, len(t.Blocks)+1)
-	if beyond = t.Expected == 0 && t.Shown.Primary != nil; beyond {
+	if left.Beyond = t.Expected == 0; left.Beyond {
 		n = max(n, int(t.Plan.MaxTime/each))
 	}
-	return max(0, each*float64(n-len(t.Blocks))-used), beyond, true
+	left.Seconds = until(n)
+	return left
+}
+
+// blockSeconds is what a block takes, by those before it, else by the last trial, else by what the plan asks for and
+// what the runs so far took of that.
+func (t *Trial) blockSeconds() (seconds float64) {
+	if n := float64(len(t.Blocks)); n > 0 {
+		for i := range t.Blocks {
+			seconds += t.Blocks[i].Seconds / n
+		}
+		return seconds
+	}
+	planned, ended, took := 0., 0., 0.
+	for i, run := range t.Plan.order(0) {
+		s := t.Plan.Seconds * float64(run.Length+run.RunIn) / float64(t.Plan.step())
+		planned += s
+		if i < len(t.Runs) {
+			ended, took = ended+s, took+t.Runs[i].Elapsed
+		}
+	}
+	if d := t.Shown.Detectable; d != nil {
+		planned = max(planned, d.BlockSeconds)
+	}
+	if ended > 0 {
+		return max(planned, planned*took/ended)
+	}
+	return planned
 }

@@ -164,9 +164,10 @@ func TestDecides(t *testing.T) {
 			if test.primary == MeanTTFT {
 				assert.InDelta(t, .02, trial.State().Detectable.Difference, .02, "by the turns of the first block")
 			}
-			left, _, known := trial.Left()
-			assert.True(t, known)
-			assert.Positive(t, left)
+			left := trial.Left()
+			assert.Nil(t, left.Seconds, "no estimate before a look")
+			assert.Positive(t, *left.Least)
+			assert.Less(t, *left.Least, *left.Most)
 			drive(t, trial, test.times, 100)
 			s := trial.State()
 			require.Equal(t, string(test.want), s.Verdict)
@@ -191,8 +192,7 @@ func TestDecides(t *testing.T) {
 			}
 			_, more := trial.Next()
 			assert.False(t, more)
-			_, _, known = trial.Left()
-			assert.False(t, known)
+			assert.Zero(t, trial.Left())
 			refused(t, "number", trial.Add(Result{Number: 3, Elapsed: 1}))
 		})
 	}

@@ -99,16 +99,14 @@ func writeState(m machine, s *api.Sweep) {
 	p := &s.Progress
 	switch m := m.(type) {
 	case *proof.Trial:
-		s.Trial, p.SecondsLeft, p.Beyond = new(m.State()), nil, false
-		if left, beyond, known := m.Left(); known {
-			p.SecondsLeft, p.Beyond = &left, beyond
-		}
+		left := m.Left()
+		s.Trial, p.SecondsLeft, p.SecondsLeast, p.SecondsMost = new(m.State()), left.Seconds, left.Least, left.Most
+		p.Beyond = left.Beyond
 	case *proof.Sweep:
-		p.Of, p.SecondsLeft = new(m.Of()), new(m.SecondsLeft())
+		left := m.Left()
+		p.Of, p.SecondsLeft, p.SecondsLeast, p.SecondsMost = new(m.Of()), left.Seconds, left.Least, left.Most
 	case *proof.Capacity:
-		s.Capacity, p.SecondsLeft = new(m.State()), nil
-		if left, ok := m.SecondsLeft(); ok {
-			p.SecondsLeft = &left
-		}
+		left := m.Left()
+		s.Capacity, p.SecondsLeft, p.SecondsMost = new(m.State()), left.Seconds, left.Most
 	}
 }

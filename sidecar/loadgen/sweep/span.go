@@ -40,6 +40,7 @@ type attempt struct {
 	sweep    *sweep
 	lane     *lane.Lane
 	place    int // among those that run at the same time
+	began    time.Time
 	span     proof.Span
 	record   *recorder
 	run      *lane.SpanRun
@@ -75,7 +76,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
 		l := s.laneOf(i, span)
-		all[i] = &attempt{sweep: s, lane: l, place: i, span: span, record: newRecorder(now, span.WarmUp, l.Opening)}
+		all[i] = &attempt{sweep: s, lane: l, place: i, began: now, span: span, record: newRecorder(now, span.WarmUp, l.Opening)}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Tap: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
@@ -279,6 +280,7 @@ func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepN
 	n := api.SweepNow{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
 		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: of, Lane: a.laneName(),
+		Elapsed: max(0, time.Since(a.began).Seconds()),
 	}
 	if p == api.SpanWarmingUp {
 		n.WarmingUp = a.record.warmingUp()

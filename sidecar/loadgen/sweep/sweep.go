@@ -134,7 +134,7 @@ func (s *sweep) renew() {
 	s.doc.Sweep.Rows = rows(s.doc.Sweep.Spans)
 	writeState(s.machine, &s.doc.Sweep)
 	if s.doc.Sweep.State.Ended() {
-		p.SecondsLeft = nil
+		p.SecondsLeft, p.SecondsLeast, p.SecondsMost = nil, nil, nil
 	}
 	s.doc.Sweep.Words = proof.Words(&s.doc.Sweep)
 	s.publish()
@@ -150,9 +150,24 @@ func (s *sweep) publish() {
 // current is what was published last, with the spans under way. It takes no lock.
 func (s *sweep) current() *api.SweepSummary { return new(s.withSpans(*s.shown.Load())) }
 
+// withSpans adds the spans under way, which have used some of the time that was left when the last one ended.
 func (s *sweep) withSpans(v api.SweepSummary) api.SweepSummary {
-	if v.State == api.SweepRunning {
-		v.Progress.Span, v.Progress.Beside = s.now[0].Load(), s.now[1].Load()
+	if v.State != api.SweepRunning {
+		return v
+	}
+	p := &v.Progress
+	p.Span, p.Beside = s.now[0].Load(), s.now[1].Load()
+	if p.Span == nil {
+		return v
+	}
+	rest := 0. // of the span itself
+	if p.Span.Of != nil {
+		rest = max(0, *p.Span.Of-p.Span.Seconds)
+	}
+	for _, left := range []**float64{&p.SecondsLeft, &p.SecondsLeast, &p.SecondsMost} {
+		if *left != nil {
+			*left = new(max(rest, **left-p.Span.Elapsed))
+		}
 	}
 	return v
 }

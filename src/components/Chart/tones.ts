@@ -3,16 +3,15 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import type { ChartLine, Tone } from './types';
 
 /** Distinct without colors, too: one is light, one dark, against the background. */
-const names: Record<Tone, [dark: string, light: string]> = {
+const names: Record<Exclude<Tone, 'unknown'>, [dark: string, light: string]> = {
   kv: ['light-blue', 'dark-blue'],
   round_robin: ['orange', 'dark-orange'],
   least_loaded: ['purple', 'dark-purple'],
-  unknown: ['light-green', 'dark-green'],
 };
 
 /** The color of a mode. */
-export function toneColor({ isDark, visualization }: GrafanaTheme2, tone: Tone): string {
-  return visualization.getColorByName(names[tone][isDark ? 0 : 1]);
+export function toneColor({ isDark, colors, visualization }: GrafanaTheme2, tone: Tone): string {
+  return tone === 'unknown' ? colors.text.secondary : visualization.getColorByName(names[tone][isDark ? 0 : 1]);
 }
 
 /** The color of a line. */

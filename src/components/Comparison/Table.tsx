@@ -89,8 +89,8 @@ const ValueCell = memo(
         )}
         {cell.difference && (
           <small className={styles[cell.difference.kind]} title={cell.difference.interval}>
-            {cell.difference.text && unbroken(cell.difference.text)}{' '}
-            <span className={styles.verdict}>{unbroken(cell.difference.verdict)}</span>
+            {cell.difference.text && <span className={styles.change}>{unbroken(cell.difference.text)}</span>}{' '}
+            {unbroken(cell.difference.verdict)}
           </small>
         )}
         {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
@@ -196,7 +196,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     better: css({ ...line, ...better }),
     worse: css({ ...line, ...worse }),
     same: css({ ...line, ...same }),
-    verdict: css({ display: 'block' }),
+    change: css({ display: 'block' }),
     tag: css({ ...line, color: text.secondary, fontStyle: 'italic' }),
   };
 };

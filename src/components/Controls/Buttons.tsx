@@ -23,7 +23,7 @@ export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand 
   return (
     <Stack direction="row" gap={1} wrap="wrap">
       <Button
-        variant="success"
+        variant="primary"
         icon={icon('start', 'play')}
         aria-busy={busy === 'start'}
         disabled={off || phase !== 'stopped'}
@@ -32,7 +32,7 @@ export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand 
         Start
       </Button>
       <Button
-        variant="destructive"
+        variant="secondary"
         icon={icon('stop', 'square-shape')}
         aria-busy={busy === 'stop'}
         title="Stops the workload immediately; requests in flight are cancelled"

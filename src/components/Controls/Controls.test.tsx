@@ -54,6 +54,14 @@ async function showLane(lane: LaneChange = {}) {
 }
 
 const button = (name: string) => screen.getByRole('button', { name });
+/** Answers the question that an action asks first, where it asks one. */
+const confirm = async () => {
+  const answer = screen.queryByRole('button', { name: /\(Enter\)$/ });
+  if (answer) {
+    await userEvent.click(answer);
+    await answered();
+  }
+};
 const slider = () => screen.getByRole('slider', { name: 'Concurrency' });
 const numberField = () => screen.getByRole('spinbutton', { name: 'Concurrency as a number' });
 
@@ -151,6 +159,12 @@ describe('the buttons', () => {
     const { client } = await showLane(lane);
     button(name).focus();
     await userEvent.keyboard('{Enter}');
+    if (name === 'Stop') {
+      expect(client.writes).not.toHaveBeenCalled();
+      expect(screen.getByText(/^120 conversations end in the middle of their turns/)).toBeInTheDocument();
+      await userEvent.keyboard('{Enter}');
+      await answered();
+    }
     expect(client.writes).toHaveBeenCalledWith(method, path, body);
   });
 
@@ -201,6 +215,7 @@ describe('the buttons', () => {
     const { client } = await showLane(lane);
     client.writes.mockRejectedValue(new Problem(502, 'connection refused'));
     await userEvent.click(button(name));
+    await confirm();
     expect(screen.getByRole('alert')).toHaveTextContent(new RegExp(`^${title}.*connection refused`));
   });
 });
@@ -340,6 +355,8 @@ describe('mode and speculation', () => {
   it('ask for a mode with a speculation that goes with it', async () => {
     const { client } = await showLane({ state: { speculation: 'eagle3' } });
     await userEvent.click(button('Round-robin'));
+    expect(client.writes).not.toHaveBeenCalled();
+    await confirm();
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', {
       mode: 'round_robin',
       speculation: 'off',
@@ -351,7 +368,14 @@ describe('mode and speculation', () => {
     await userEvent.click(button('KV-aware'));
     expect(client.writes).not.toHaveBeenCalled();
     await userEvent.click(button('EAGLE-3'));
+    await confirm();
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'kv', speculation: 'eagle3' });
+  });
+
+  it('ask nothing while the workload is stopped', async () => {
+    const { client } = await showLane(stopped);
+    await userEvent.click(button('Round-robin'));
+    expect(client.writes).toHaveBeenCalledTimes(1);
   });
 
   it('say why there is nothing to choose', async () => {
@@ -624,6 +648,8 @@ describe('while a trial has the workload', () => {
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(button('Start')).toBeDisabled();
     await userEvent.click(button('Stop'));
+    expect(screen.getByText(/the span under way is discarded and measured again on resume/)).toBeInTheDocument();
+    await confirm();
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
   });
 

@@ -15,7 +15,9 @@ import {
   type ModeRequest,
 } from '../../client';
 import { lastKnown, type Known } from '../../lib/known';
+import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { useStable } from '../../lib/useStable';
+import { useConfirm } from '../Confirm';
 import { AskMode, isAsked } from './AskMode';
 import { Buttons, type Command } from './Buttons';
 import { Concurrency } from './Concurrency';
@@ -47,15 +49,19 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
     adjustment.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
   );
+  const confirm = useConfirm();
   const disabled = live.lane === undefined;
   const sweep = known?.lane.state.sweep;
-  const act = useStable((name: Command) =>
-    command.run(name, () =>
-      name === 'start'
-        ? startWorkload(client, lane, { concurrency: draft.take() })
-        : stopWorkload(client, lane, name === 'drain')
-    )
-  );
+  const act = useStable((name: Command) => {
+    const question = name === 'start' || !known ? undefined : stopQuestion(known.lane.state, name === 'drain');
+    confirm.before(question, () =>
+      command.run(name, () =>
+        name === 'start'
+          ? startWorkload(client, lane, { concurrency: draft.take() })
+          : stopWorkload(client, lane, name === 'drain')
+      )
+    );
+  });
   const change = useStable(draft.change);
   const flush = useStable(draft.flush);
   const open = useStable((openings: number) =>
@@ -63,6 +69,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
   );
   return (
     <>
+      {confirm.dialog}
       <Failure action={command} />
       <Failure action={adjustment} except={(field) => fieldOf(field) !== undefined} />
       <div className={styles.row}>
@@ -122,9 +129,13 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
   const client = useClient();
   const { state } = known.lane;
   const change = state.mode_change;
-  const ask = useStable((request: ModeRequest) => command.run('mode', () => changeMode(client, lane, request)));
+  const confirm = useConfirm();
+  const ask = useStable((request: ModeRequest) =>
+    confirm.before(modeQuestion(state, request), () => command.run('mode', () => changeMode(client, lane, request)))
+  );
   return (
     <>
+      {confirm.dialog}
       {change && (
         <ModeProgress
           change={change}

@@ -97,7 +97,7 @@ const Row = memo(function Row({ member }: { member: Member }) {
 const getStyles = ({ colors, shape, spacing, typography }: GrafanaTheme2) => {
   const state = (color: string) => css({ background: color });
   const states: Record<MemberState, string> = {
-    present: state(colors.success.main),
+    present: state(colors.primary.text),
     late: state(colors.warning.main),
     leaving: state(colors.text.secondary),
     refused: state(colors.error.main),

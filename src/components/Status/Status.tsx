@@ -136,10 +136,17 @@ function Loss({ since, problem }: { since: number; problem: string }) {
 
 const getStyles = (theme: GrafanaTheme2) => {
   const dot = (color: string) =>
-    css({ width: 10, height: 10, borderRadius: theme.shape.radius.circle, background: color, flex: 'none' });
+    css({
+      boxSizing: 'border-box',
+      width: 10,
+      height: 10,
+      borderRadius: theme.shape.radius.circle,
+      background: color,
+      flex: 'none',
+    });
   const dots: Record<Tone, string> = {
-    good: dot(theme.colors.success.main),
-    busy: dot(theme.colors.info.main),
+    good: dot(theme.colors.primary.text),
+    busy: cx(dot('none'), css({ border: `3px solid ${theme.colors.primary.text}` })),
     quiet: dot(theme.colors.text.secondary),
     bad: dot(theme.colors.error.main),
   };

@@ -6,11 +6,11 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
 import { number } from '../../lib/format';
-import { verdicts } from '../../lib/styles';
+import { comparisonColors, verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
-import { differenceText, isShare, metricName, metricValue, rangeText } from './metrics';
+import { differenceText, endText, isShare, metricName, metricValue, rangeText } from './metrics';
 
 interface DifferencesProps {
   trial: TrialState;
@@ -117,31 +117,78 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
         {interval && <small>({rangeText(metric, interval)})</small>}
         <Outcome outcome={difference.outcome} a={a} b={b} />
       </div>
-      <div className={styles.plot} aria-hidden="true">
-        {boundaries && (
-          <span
-            className={styles.smallest}
-            style={{ left: place(boundaries[0], reach), right: `calc(100% - ${place(boundaries[1], reach)})` }}
-          />
-        )}
-        <span className={styles.zero} />
-        {interval && (
-          <span
-            className={cx(styles.bar, styles[toneOf(difference.outcome)])}
-            style={{ left: place(interval[0], reach), right: `calc(100% - ${place(interval[1], reach)})` }}
-          />
-        )}
-        <span className={cx(styles.dot, styles[toneOf(difference.outcome)])} style={{ left: place(estimate, reach) }} />
-      </div>
+      <Plot
+        metric={metric}
+        estimate={estimate}
+        interval={interval}
+        boundaries={boundaries}
+        reach={reach}
+        tone={toneOf(difference.outcome)}
+      />
     </li>
   );
+}
+
+interface PlotProps extends Pick<TrialDifference, 'metric' | 'interval'>, Pick<RowProps, 'boundaries' | 'reach'> {
+  estimate: number;
+  tone: Tone;
+}
+
+/** An interval on its scale, with its ends in words. */
+function Plot({ metric, estimate, interval, boundaries, reach, tone }: PlotProps) {
+  const styles = useStyles2(getStyles);
+  const at = (value: number) => ({ left: place(value, reach) });
+  const between = ([low, high]: [number, number]) => ({
+    left: place(low, reach),
+    right: `calc(100% - ${place(high, reach)})`,
+  });
+  const [low, high] = interval ?? [0, 0];
+  return (
+    <div className={styles.plot} aria-hidden="true">
+      <div className={styles.field}>
+        {ticksOf(reach).map((tick) => (
+          <span key={tick} className={cx(styles.tick, tick === 0 && styles.zero)} style={at(tick)}>
+            <small>{differenceText(metric, tick)}</small>
+          </span>
+        ))}
+        {boundaries && <span className={styles.smallest} style={between(boundaries)} />}
+        {interval && (
+          <>
+            <span className={cx(styles.bar, styles[tone])} style={between(interval)} />
+            {low >= -reach && (
+              <small className={cx(styles.end, styles.low)} style={at(low)}>
+                {endText(low)}
+              </small>
+            )}
+            {high <= reach && (
+              <small className={styles.end} style={at(high)}>
+                {endText(high)}
+              </small>
+            )}
+          </>
+        )}
+        <span className={cx(styles.dot, styles[tone])} style={at(estimate)} />
+      </div>
+    </div>
+  );
+}
+
+/** Round places on both sides of 0, two each where there is room. */
+function ticksOf(reach: number): number[] {
+  const power = 10 ** Math.floor(Math.log10(reach / 2));
+  const step = power * ([5, 2, 1].find((s) => s * power <= reach / 2) ?? 1);
+  const n = Math.floor(reach / step + 1e-9);
+  const every = n >= 4 ? 2 : 1;
+  return [-2, -1, 0, 1, 2].map((k) => k * every * step).filter((tick) => Math.abs(tick) <= reach * (1 + 1e-9));
 }
 
 function place(value: number, reach: number): string {
   return `${50 + 50 * Math.max(-1, Math.min(1, value / reach))}%`;
 }
 
-function toneOf(outcome: TrialDifference['outcome']): 'better' | 'worse' | 'same' {
+type Tone = 'better' | 'worse' | 'same';
+
+function toneOf(outcome: TrialDifference['outcome']): Tone {
   return outcome === 'b_better' ? 'better' : outcome === 'a_better' ? 'worse' : 'same';
 }
 
@@ -153,15 +200,19 @@ function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: Mo
     a_better: `${modeText(a)} better`,
     b_better: `${modeText(b)} better`,
   };
-  return <span className={styles[toneOf(outcome)]}>{words[outcome]}</span>;
+  return <span className={styles[`${toneOf(outcome)}Words`]}>{words[outcome]}</span>;
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const tones = verdicts(theme);
+  const words = verdicts(theme);
+  const { better, worse } = comparisonColors(theme);
   return {
-    better: css(tones.better),
-    worse: css(tones.worse),
-    same: css(tones.same),
+    better: css({ color: better }),
+    worse: css({ color: worse }),
+    same: css(words.same),
+    betterWords: css(words.better),
+    worseWords: css(words.worse),
+    sameWords: css(words.same),
     all: css({
       display: 'flex',
       flexDirection: 'column',
@@ -187,14 +238,24 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     name: css({ display: 'flex', flexDirection: 'column', minWidth: 0 }),
     words: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0, 1) }),
-    plot: css({
+    plot: css({ minWidth: 0, padding: theme.spacing(0, 3) }),
+    field: css({
       position: 'relative',
-      height: 24,
-      borderBlock: `1px solid ${theme.colors.border.weak}`,
+      height: 56,
       '& > *': { position: 'absolute' },
+      '& small': { fontSize: theme.typography.bodySmall.fontSize, lineHeight: 1.2, whiteSpace: 'nowrap' },
     }),
-    smallest: css({ top: 0, bottom: 0, background: theme.colors.action.selected }),
-    zero: css({ top: 0, bottom: 0, left: '50%', borderLeft: `1px solid ${theme.colors.border.strong}` }),
+    // The ends stand above their interval, the scale below it.
+    tick: css({
+      top: 16,
+      bottom: 16,
+      borderLeft: `1px solid ${theme.colors.border.weak}`,
+      '& small': { position: 'absolute', top: '100%', transform: 'translateX(-50%)' },
+    }),
+    end: css({ top: 0, '&&': { color: theme.colors.text.primary } }),
+    low: css({ transform: 'translateX(-100%)' }),
+    smallest: css({ top: 16, bottom: 16, background: theme.colors.action.selected }),
+    zero: css({ borderLeftColor: theme.colors.text.secondary }),
     bar: css({ top: '50%', height: 6, marginTop: -3, minWidth: 2, background: 'currentColor', opacity: 0.6 }),
     dot: css({
       top: '50%',

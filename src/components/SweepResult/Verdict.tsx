@@ -1,17 +1,16 @@
 import React from 'react';
-import { css, cx } from '@emotion/css';
+import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { LinkButton, useStyles2 } from '@grafana/ui';
 
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
-import { span } from '../../lib/format';
-import { progressBar } from '../../lib/styles';
-import { because, kindName, spanText, sweepName } from '../../lib/sweeps';
+import { because, kindName, progressText, spanText, sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
+import { useNow } from '../../lib/useNow';
 import { CapacityView } from './CapacityView';
 import { Differences } from './Differences';
-import { spansText } from './model';
+import { SweepBar } from './SweepBar';
 
 /** What a sweep says so far, how far it is, and of a trial each difference with its interval. */
 export function Verdict({ sweep }: { sweep: Sweep }) {
@@ -63,7 +62,8 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
   const styles = useStyles2(getStyles);
   const kind = kindName(request.kind);
   const isGoing = state === 'running';
-  const { spans, of, seconds_left: left, beyond, span: now } = progress;
+  const { span: now } = progress;
+  const present = useNow();
   const texts = {
     running: `${kind} in progress since ${time(asked)}`,
     paused: `${kind} paused`,
@@ -78,18 +78,10 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
           {texts[state]}
           {because({ reason, cause })}
         </span>
-        . {spansText(progress)}. Requested by {by}.
+        . {progressText({ state, progress }, present)} Requested by {by}.
       </div>
-      {isGoing && of !== undefined && (
-        <progress className={styles.bar} aria-label="Spans that count" max={Math.max(1, of)} value={spans} />
-      )}
+      {isGoing && <SweepBar progress={progress} />}
       {isGoing && now && <div>{spanText(now)}.</div>}
-      {isGoing && left !== undefined && (
-        <div>
-          About {span(left)} left, estimated.
-          {beyond && ' At this rate, the time limit will be reached before there is a decision.'}
-        </div>
-      )}
     </div>
   );
 }
@@ -101,8 +93,13 @@ function time(at: string | undefined): string {
 const getStyles = (theme: GrafanaTheme2) => ({
   head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2) }),
   name: css({ ...theme.typography.h4, margin: 0 }),
-  state: css({ color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
+  state: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(0.5),
+    color: theme.colors.text.secondary,
+    fontVariantNumeric: 'tabular-nums',
+  }),
   verdict: css({ ...theme.typography.h5, margin: 0, textWrap: 'pretty' }),
   words: css({ margin: 0, paddingLeft: theme.spacing(2.5), maxWidth: '90ch', textWrap: 'pretty' }),
-  bar: cx(progressBar(theme), css({ width: '100%', maxWidth: 320, margin: theme.spacing(0.5, 0) })),
 });

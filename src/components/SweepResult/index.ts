@@ -1,5 +1,6 @@
 export { CapacityView } from './CapacityView';
 export { Differences } from './Differences';
+export { SweepBar } from './SweepBar';
 export { SpanTable } from './SpanTable';
 export { SweepFigures } from './SweepFigures';
 export { SweepResult, type SweepPart } from './SweepResult';

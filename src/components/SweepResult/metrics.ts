@@ -144,6 +144,11 @@ export function differenceText(key: string, value: number): string {
   return `${signed(value)} ${isShare(key) ? 'points' : '%'}`;
 }
 
+/** The end of an interval on a scale that has the unit: "−15.0". */
+export function endText(value: number): string {
+  return signed(value);
+}
+
 /** The interval of a difference: "−15.0 to −9.6 %". */
 export function rangeText(key: string, [low, high]: [number, number]): string {
   return `${signed(low)} to ${signed(high)} ${isShare(key) ? 'points' : '%'}`;

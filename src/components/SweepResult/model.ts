@@ -1,5 +1,4 @@
 import type { BaselineRow, Mode, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
-import { number } from '../../lib/format';
 import { modeKey, modeText } from '../../lib/names';
 import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
 import { metrics, type Metric } from './metrics';
@@ -121,13 +120,4 @@ export function spanOutcome({ spoiled, arm }: SweepSpan): string {
 /** How long a span counted, in seconds. */
 export function countedSeconds({ counted_from: from, until }: SweepSpan): number {
   return Math.max(0, (Date.parse(until) - Date.parse(from)) / 1000);
-}
-
-/** How many spans a sweep has, in words. */
-export function spansText({ spans, of, spoiled }: SweepSummary['progress']): string {
-  const counted =
-    of === undefined
-      ? `${number(spans)} ${spans === 1 ? 'span counts' : 'spans count'}`
-      : `${number(spans)} of ${number(of)} spans count`;
-  return spoiled === 0 ? counted : `${counted}, ${number(spoiled)} ${spoiled === 1 ? 'does' : 'do'} not`;
 }

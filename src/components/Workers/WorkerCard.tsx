@@ -1,11 +1,12 @@
 import React, { memo } from 'react';
 import { css, cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
+import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { GPU, HostGPUs, Worker } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
+import { workerColors } from '../../lib/styles';
 import { silence } from '../../lib/unread';
 import { loadOf, memoryShare } from './model';
 
@@ -94,7 +95,7 @@ function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
         GPU {gpu.index}
         {gpu.instance && ` ${gpu.instance}`}
       </div>
-      <Gauge value={gpu.utilisation} words={load ? `${load} utilisation` : 'utilisation'} absent={absent} coloured />
+      <Gauge value={gpu.utilisation} words={load ? `${load} utilisation` : 'utilisation'} absent={absent} />
       <Gauge value={memoryShare(gpu)} words="memory" absent={absent} />
     </div>
   );
@@ -104,13 +105,12 @@ interface GaugeProps {
   value?: number;
   words: string;
   absent: boolean;
-  coloured?: boolean;
 }
 
-function Gauge({ value, words, absent, coloured }: GaugeProps) {
+function Gauge({ value, words, absent }: GaugeProps) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={cx(coloured && styles.coloured)}>
+    <div>
       <div className={styles.value}>{percent(value, 0)}</div>
       <div className={styles.small}>{value === undefined && !absent ? `${words} not reported` : words}</div>
     </div>
@@ -118,8 +118,8 @@ function Gauge({ value, words, absent, coloured }: GaugeProps) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { success, warning, error, text, border, background } = theme.colors;
-  const load = (color: string, word: string) => css({ borderLeftColor: color, '--load': word });
+  const { warning, text, border, background } = theme.colors;
+  const [worker] = workerColors(theme);
   return {
     card: css({
       display: 'flex',
@@ -149,11 +149,11 @@ const getStyles = (theme: GrafanaTheme2) => {
       background: background.primary,
     }),
     index: css({ gridColumn: '1 / -1', color: text.secondary }),
-    coloured: css({ color: `var(--load, ${text.secondary})`, '& *': { color: 'inherit' } }),
     value: css({ fontSize: theme.typography.h3.fontSize, lineHeight: 1.2 }),
-    low: load(success.main, success.text),
-    medium: load(warning.main, warning.text),
-    high: load(error.main, error.text),
+    // A GPU at work is no alarm: more of one colour, not another one.
+    low: css({ borderLeftColor: colorManipulator.alpha(worker, 0.3) }),
+    medium: css({ borderLeftColor: colorManipulator.alpha(worker, 0.65) }),
+    high: css({ borderLeftColor: worker }),
     small: css({ ...theme.typography.bodySmall, color: text.secondary }),
     figures: css({
       display: 'grid',

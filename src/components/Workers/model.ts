@@ -5,7 +5,7 @@ import { servedSpeculation } from '../../lib/names';
 /** How busy a GPU is, by the share of time that it works. */
 export type Load = 'low' | 'medium' | 'high';
 
-/** Green below 30 %, amber to 70 %, red above. */
+/** Low below 30 %, medium to 70 %, high above. */
 export function loadOf({ utilisation }: GPU): Load | undefined {
   if (utilisation === undefined) {
     return undefined;

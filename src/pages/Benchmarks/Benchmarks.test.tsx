@@ -117,11 +117,14 @@ const click = async (element: HTMLElement) => {
 };
 const type = (name: string, value: string) =>
   fireEvent.change(screen.getByLabelText(new RegExp(`^${name}`), { selector: 'input' }), { target: { value } });
+const newTrial = () => screen.getByRole('button', { name: 'New trial' });
 const startButton = () => region('Start').getByRole('button', { name: /^Start the/ });
 
 describe('the form', () => {
   it('begins with a trial as the load generator suggests it, and starts what is asked', async () => {
     const { booth, container } = await show(new Booth([done]));
+    expect(screen.queryByRole('form')).not.toBeInTheDocument(); // the result comes first
+    await click(newTrial());
     expect(region('Start').getByRole('radio', { name: /^Trial/ })).toBeChecked();
     type('Concurrency', '40');
     expect(await screen.findByText('It finds a difference of 12.0 % or more.')).toBeInTheDocument();
@@ -133,6 +136,7 @@ describe('the form', () => {
     expect(booth.writes.mock.calls).toEqual([
       ['POST', '/sweeps?lane=main', { ...usual, levels: [40], span_seconds: 5 }],
     ]);
+    expect(screen.queryByRole('form')).not.toBeInTheDocument();
   });
 
   it('has a form for each kind, which keeps what was typed, and the address says which', async () => {
@@ -190,6 +194,7 @@ describe('the form', () => {
 
   it('does not start a second one while one is in progress', async () => {
     await show(new Booth([trial()]));
+    await click(newTrial());
     expect(startButton()).toBeDisabled();
     expect(
       region('Start').getByText(/^A trial is in progress: KV-aware vs. Round-robin at 120\. Only one/)
@@ -201,9 +206,12 @@ describe('what is under way', () => {
   it('has its time left, its span in words, and its differences so far', async () => {
     const { container } = await showOne(trial());
     expect(
-      screen.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (median estimate).')
+      screen.getByText(
+        /^7 spans measured, 1 spoiled; about 6 min 40 s left, until \d\d:\d\d \(between \d\d:\d\d and \d\d:\d\d\)\.$/
+      )
     ).toBeInTheDocument();
-    expect(screen.getByRole('progressbar')).toHaveAttribute('value', '1200');
+    expect(screen.getByRole('progressbar')).toHaveAttribute('value', '1260');
+    expect(screen.getByRole('progressbar')).toHaveAttribute('max', '3660');
     expect(
       screen.getByText('Span 7: KV-aware at 120, warming up: 14 of 120 initial conversations still in progress')
     ).toBeInTheDocument();
@@ -258,6 +266,7 @@ describe('what is under way', () => {
     const { booth } = await show(new Booth([paused]));
     expect(region('In progress').getByText('Paused by editor, who stopped the workload')).toBeInTheDocument();
     expect(region('In progress').getByText('7 spans measured, 1 spoiled.')).toBeInTheDocument();
+    await click(newTrial());
     expect(startButton()).toBeEnabled();
     booth.refusal = new Problem(409, 'a sweep is in progress');
     await click(region('In progress').getByRole('button', { name: 'Resume' }));
@@ -285,7 +294,7 @@ describe('what is under way', () => {
     });
     await showOne(waiting);
     expect(screen.getByText('Waiting for the disk: no space left')).toBeInTheDocument();
-    expect(screen.getByText(/at this rate it will reach its time limit \(1 h 0 min\) undecided/)).toBeInTheDocument();
+    expect(screen.getByText(/at this rate it will reach its time limit at \d\d:\d\d undecided/)).toBeInTheDocument();
   });
 
   it('is not steered by a viewer', async () => {
@@ -300,6 +309,7 @@ describe('what is under way', () => {
     expect(screen.getByText('The load generator does not respond')).toBeInTheDocument();
     expect(screen.queryByText(/^Span 7: KV/)).not.toBeInTheDocument();
     expect(region('In progress').getByRole('button', { name: 'Pause' })).toBeDisabled();
+    await click(newTrial());
     expect(startButton()).toBeDisabled();
   });
 
@@ -307,7 +317,7 @@ describe('what is under way', () => {
     const searching = trial({
       request: defaults.capacity,
       trial: undefined,
-      progress: { spans: 4, spoiled: 0, seconds_used: 900 },
+      progress: { spans: 4, spoiled: 0, seconds_used: 900, seconds_most: 1800 },
       capacity: {
         modes: [
           {
@@ -330,8 +340,8 @@ describe('what is under way', () => {
     expect(screen.getByText('not known yet')).toBeInTheDocument();
     expect(screen.getByText('148 (140–160)')).toBeInTheDocument();
     expect(screen.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
-    expect(screen.getByText(/time left unknown/)).toBeInTheDocument();
-    expect(screen.getByRole('progressbar')).not.toHaveAttribute('value');
+    expect(screen.getByText(/; it ends by \d\d:\d\d at the latest\.$/)).toBeInTheDocument();
+    expect(screen.getByRole('progressbar')).toHaveAttribute('value', '900');
   });
 
   it('has a place for the figures before there are any', async () => {

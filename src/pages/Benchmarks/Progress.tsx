@@ -1,15 +1,14 @@
 import React, { useState } from 'react';
-import { css, cx } from '@emotion/css';
+import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
 
 import { changeSweep, useClient, type SweepSummary } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
-import { number, span } from '../../lib/format';
-import { progressBar } from '../../lib/styles';
-import { because, kindWord, spanText } from '../../lib/sweeps';
-import { useRenewSweeps } from '../../components/SweepResult';
+import { SweepBar, useRenewSweeps } from '../../components/SweepResult';
+import { because, kindWord, progressText, spanText } from '../../lib/sweeps';
+import { useNow } from '../../lib/useNow';
 
 interface ProgressProps {
   /** The newest that is known of it. */
@@ -26,6 +25,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
   const client = useClient();
   const renew = useRenewSweeps();
   const action = useAction(seenAt);
+  const now = useNow();
   const [asks, ask] = useState(false);
   const { id, state, reason, cause, request, progress } = summary;
   const isRunning = state === 'running';
@@ -39,8 +39,8 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
   return (
     <div className={styles.progress}>
       <div className={styles.line}>
-        <Bar request={request} progress={progress} />
-        <span className={styles.words}>{progressText(summary)}</span>
+        <SweepBar progress={progress} />
+        <span className={styles.words}>{progressText(summary, now)}</span>
         {canOperate && (
           <div className={styles.buttons} role="group" aria-label={`The ${word}`}>
             {isRunning ? (
@@ -126,51 +126,9 @@ function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** By spans where it is known how many there are, else by time; where neither is, it is striped. */
-function Bar({ request, progress }: Pick<SweepSummary, 'request' | 'progress'>) {
-  const styles = useStyles2(getStyles);
-  const [value, max] = barOf(request, progress);
-  return <progress className={styles.bar} aria-label="Progress" max={max} value={value} />;
-}
-
-function barOf(
-  request: SweepSummary['request'],
-  progress: SweepSummary['progress']
-): [value: number | undefined, max: number] {
-  const { spans, of, seconds_used: used, seconds_left: left, beyond } = progress;
-  if (of) {
-    return [spans, of];
-  }
-  if (beyond && request.max_seconds) {
-    return [used, request.max_seconds];
-  }
-  return left === undefined ? [undefined, 1] : [used, Math.max(1, used + left)];
-}
-
-/** How many spans count, and how much time is left. */
-export function progressText({
-  state,
-  request,
-  progress,
-}: Pick<SweepSummary, 'state' | 'request' | 'progress'>): string {
-  const { spans, of, spoiled, seconds_left: left, beyond } = progress;
-  const done = of ? `${number(spans)} of ${number(of)} spans` : `${number(spans)} ${spans === 1 ? 'span' : 'spans'}`;
-  const lost = spoiled > 0 ? `, ${number(spoiled)} spoiled` : '';
-  if (state !== 'running') {
-    return `${done} measured${lost}.`;
-  }
-  const time = beyond
-    ? `at this rate it will reach its time limit (${span(request.max_seconds ?? 0)}) undecided`
-    : left === undefined
-      ? 'time left unknown'
-      : `about ${span(Math.ceil(left))} left (median estimate)`;
-  return `${done} measured${lost}; ${time}.`;
-}
-
 const getStyles = (theme: GrafanaTheme2) => ({
   progress: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 }),
-  bar: cx(progressBar(theme), css({ flex: '1 1 160px', maxWidth: 320 })),
   words: css({ fontVariantNumeric: 'tabular-nums' }),
   buttons: css({ display: 'flex', gap: theme.spacing(1) }),
   span: css({ margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),

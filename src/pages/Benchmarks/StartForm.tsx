@@ -216,7 +216,7 @@ function Form(props: FormProps) {
       <div className={styles.actions}>
         <Button
           type="submit"
-          variant="success"
+          variant="primary"
           icon={action.busy ? 'spinner' : 'play'}
           disabled={!isRight || why !== undefined || me === undefined || action.busy !== undefined}
         >

@@ -8,10 +8,10 @@ import type { Live, Me, Sweep, SweepSummary } from '../../client';
 import { Loading } from '../../components/Loading';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
-import { because, kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
+import { because, kindName, kindWord, measuredText, questionText, sweepName } from '../../lib/sweeps';
 import { clock, dateTime } from '../../lib/time';
 import { Delete, MakeBaseline, Reports } from './Outcome';
-import { Progress, progressText } from './Progress';
+import { Progress } from './Progress';
 import { Spans } from './Spans';
 
 interface SweepViewProps {
@@ -105,7 +105,7 @@ function End({ summary }: { summary: SweepSummary }) {
   if (state === 'failed') {
     return (
       <Alert severity="error" title={`The ${kindWord(request.kind)} failed`} bottomSpacing={0}>
-        {reason}. {progressText(summary)}
+        {reason}. {measuredText(summary.progress)}.
       </Alert>
     );
   }
@@ -115,8 +115,7 @@ function End({ summary }: { summary: SweepSummary }) {
   return (
     <p role="status">
       {state === 'cancelled' ? `Cancelled${because(summary)}. ` : 'Done. '}
-      {progressText(summary)}
-      {state === 'done' && reason ? ` ${reason}.` : ''}
+      {measuredText(summary.progress)}.{state === 'done' && reason ? ` ${reason}.` : ''}
     </p>
   );
 }

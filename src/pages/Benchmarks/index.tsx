@@ -1,8 +1,8 @@
-import React from 'react';
+import React, { useEffect, useRef, useState } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
 
 import { useLive, useMe, type SweepList } from '../../client';
 import { Loading } from '../../components/Loading';
@@ -45,6 +45,26 @@ function Known({ list }: { list: SweepList }) {
   const shown = ended.find(({ id }) => id === chosen) ?? ended[0];
   const slo = lastKnown(live, LANE)?.settings.slo;
   const isLost = live.state.status === 'lost';
+  const [kind] = useChoice('kind');
+  const [asked, open] = useState(kind !== undefined);
+  const isOpen = asked || sweeps.length === 0; // results first, where there are any
+  const form = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (asked) {
+      form.current?.focus();
+    }
+  }, [asked]);
+  const newTrial = (
+    <Button
+      size="sm"
+      variant={isOpen || running ? 'secondary' : 'primary'}
+      icon={isOpen ? 'angle-up' : 'plus'}
+      aria-expanded={isOpen}
+      onClick={() => open(!isOpen)}
+    >
+      New trial
+    </Button>
+  );
   return (
     <div className={styles.page}>
       {isLost && (
@@ -57,6 +77,7 @@ function Known({ list }: { list: SweepList }) {
         <Section
           title="In progress"
           info="The benchmark that is running now. Remaining times are median estimates from the measurements so far."
+          actions={newTrial}
         >
           <div className={styles.under}>
             {under.map(({ id }) => (
@@ -65,26 +86,34 @@ function Known({ list }: { list: SweepList }) {
           </div>
         </Section>
       )}
-      <Section
-        title="Start"
-        info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Nothing here is simulated unless the target itself is."
-      >
-        <StartForm
-          list={list}
-          me={me}
-          running={running}
-          isLost={isLost}
-          seenAt={live.state.status === 'live' ? live.state.receivedAt : undefined}
-          onStarted={(id) => renew(id)}
-        />
-      </Section>
       {shown && (
         <Section
           title="Result"
           info="What a trial, a sweep or a capacity search has shown. The sentences are generated from its figures; the report has all of them, with method and inputs."
+          actions={under.length === 0 && newTrial}
         >
           <SweepView key={shown.id} id={shown.id} live={live} me={me} onDeleted={() => choose(undefined)} />
         </Section>
+      )}
+      {isOpen && (
+        <div ref={form} tabIndex={-1} className={styles.form}>
+          <Section
+            title="Start"
+            info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Nothing here is simulated unless the target itself is."
+          >
+            <StartForm
+              list={list}
+              me={me}
+              running={running}
+              isLost={isLost}
+              seenAt={live.state.status === 'live' ? live.state.receivedAt : undefined}
+              onStarted={(id) => {
+                open(false);
+                renew(id);
+              }}
+            />
+          </Section>
+        </div>
       )}
       <Section
         title="All results"
@@ -104,5 +133,6 @@ function Known({ list }: { list: SweepList }) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
+  form: css({ minWidth: 0, '&:focus': { outline: 'none' } }),
   under: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(3) }),
 });

@@ -14,9 +14,9 @@ interface Look {
 
 /** How each status is shown, in the order of a conversation's life. */
 export const looks: Record<ConversationStatus, Look> = {
-  active: { word: 'Active', color: 'green', meaning: 'in progress' },
+  active: { word: 'Active', color: 'blue', meaning: 'in progress' },
   completed: { word: 'Completed', meaning: 'all turns have ended' },
-  retired: { word: 'Retired', color: 'blue', meaning: 'ended early because concurrency was lowered' },
+  retired: { word: 'Retired', color: 'purple', meaning: 'ended early because concurrency was lowered' },
   cancelled: { word: 'Cancelled', color: 'orange', meaning: 'ended by a stop or a change of mode' },
   error: { word: 'Error', color: 'red', meaning: 'ended by a failed turn' },
 };

@@ -1,7 +1,7 @@
 import type { LaneSnapshot } from '../../client';
 import { percent } from '../../lib/format';
 import { modeName, modeSource, speculationName } from '../../lib/names';
-import type { TargetKind } from '../../lib/target';
+import { targetTrouble, type TargetKind } from '../../lib/target';
 
 /** What Dynamo offers. */
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
@@ -118,8 +118,9 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
   if (!lane) {
     return { is: 'unknown', why: 'No current data on the running cluster.' };
   }
-  if (!lane.target.reachable) {
-    return { is: 'unknown', why: 'The target is unreachable.' };
+  const trouble = lane.target.reachable ? undefined : targetTrouble(lane);
+  if (trouble) {
+    return { is: 'unknown', why: `${trouble.title}.` };
   }
   if (id === 'kv-routing') {
     return routing(lane, kind);

@@ -106,7 +106,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& p': { margin: 0, maxWidth: '60ch' },
     }),
     open: css({ ...box, border: `2px solid ${theme.colors.border.strong}` }),
-    done: css({ ...box, background: theme.colors.success.main, color: theme.colors.success.contrastText }),
+    done: css({ ...box, background: theme.colors.primary.main, color: theme.colors.primary.contrastText }),
     why: css({
       // Two lines are kept free, so that what is missing may change without moving the rows below.
       minHeight: '2.9em',

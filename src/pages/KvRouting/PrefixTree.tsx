@@ -6,6 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Arrow, Diagram, Words } from '../../components/Diagram';
 import { DASH, number } from '../../lib/format';
+import { workerColors } from '../../lib/styles';
 import type { Branch, Tree } from './tree';
 
 const WIDTH = 1400;
@@ -111,14 +112,14 @@ export function TreeLegend() {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const named = (name: string) => css({ fill: theme.visualization.getColorByName(name) });
+  const [worker0, worker1, worker2, worker3] = workerColors(theme).map((fill) => css({ fill }));
   return {
     trunk: css({ fill: theme.colors.text.secondary }),
     held: css({ stroke: 'none' }),
-    worker0: named('blue'),
-    worker1: named('purple'),
-    worker2: named('semi-dark-orange'),
-    worker3: named('super-light-blue'),
+    worker0,
+    worker1,
+    worker2,
+    worker3,
     unknown: css({ fill: theme.colors.text.disabled }),
     computed: css({ fill: theme.colors.text.primary }),
     answer: css({ fill: 'none', stroke: theme.colors.text.secondary, strokeDasharray: '3 3' }),

@@ -129,7 +129,7 @@ describe('Start and Stop', () => {
     expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   });
 
-  it('start at the concurrency that the slider has set, and stop at once', async () => {
+  it('start at the concurrency that the slider has set, and stop after a confirmation', async () => {
     const { client } = await show();
     act(() => client.show(stopped));
     await userEvent.click(button('Start'));
@@ -138,6 +138,8 @@ describe('Start and Stop', () => {
     act(() => client.show());
     await waitFor(() => expect(button('Stop')).toBeEnabled());
     await userEvent.click(button('Stop'));
+    expect(client.writes).toHaveBeenCalledTimes(1);
+    await userEvent.click(button('Stop (Enter)'));
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
   });
 

@@ -5,8 +5,10 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, Icon, useStyles2 } from '@grafana/ui';
 
 import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
+import { useConfirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
+import { stopQuestion } from '../../lib/losses';
 import { kindWord, takenTitle } from '../../lib/sweeps';
 import { LANE } from '../lane';
 
@@ -45,6 +47,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
   const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
+  const confirm = useConfirm();
   const state = lastKnown(live, LANE)?.lane.state;
   const sweep = state?.sweep;
   const phase = sweep ? 'running' : state?.phase; // between its spans, too, Stop pauses it and Start is refused
@@ -56,7 +59,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   return (
     <div className={styles.place} role="group" aria-label="Workload">
       <Button
-        variant="success"
+        variant="primary"
         icon={action.busy === 'start' ? 'spinner' : 'play'}
         aria-busy={action.busy === 'start'}
         title={sweep && takenTitle(sweep)}
@@ -66,16 +69,17 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
         Start
       </Button>
       <Button
-        variant="destructive"
+        variant="secondary"
         icon={action.busy === 'stop' ? 'spinner' : 'square-shape'}
         aria-busy={action.busy === 'stop'}
         title={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
         disabled={off || phase === 'stopped'}
-        onClick={() => act('stop')}
+        onClick={() => state && confirm.before(stopQuestion(state, false), () => act('stop'))}
       >
         Stop
       </Button>
       <Failure action={action} />
+      {confirm.dialog}
     </div>
   );
 }

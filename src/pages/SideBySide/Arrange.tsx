@@ -1,11 +1,10 @@
 import React from 'react';
 
-import { ConfirmModal } from '@grafana/ui';
-
 import type { Twin, TwinArrangement } from '../../client';
 import { ModeProgress } from '../../components/Controls/ModeProgress';
 import { Choices } from '../../components/Controls/ModeSwitch';
 import { SIDES } from '../../components/Twin';
+import type { Question } from '../../lib/losses';
 import { takenHint, takenTitle } from '../../lib/sweeps';
 import type { Both } from './useBoth';
 import type { Steer } from './useSteer';
@@ -52,21 +51,11 @@ export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; b
   );
 }
 
-/** Asks for the operator's word before modes are switched: Enter gives it, Escape takes the wish back. */
-export function ConfirmArrangement({ steer: { asked, answer } }: { steer: Steer }) {
-  if (!asked) {
-    return null;
-  }
-  return (
-    <ConfirmModal
-      isOpen
-      title={`Change to “${names[asked]}”?`}
-      body={`${notes[asked]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle again, which takes a minute or more, and the pair count restarts.`}
-      confirmText="Change (Enter)"
-      confirmButtonVariant="primary"
-      dismissText="Cancel (Esc)"
-      onConfirm={() => answer(true)}
-      onDismiss={() => answer(false)}
-    />
-  );
+/** Asks before modes are switched on both lanes. */
+export function arrangeQuestion(arranged: TwinArrangement): Question {
+  return {
+    title: `Change to “${names[arranged]}”?`,
+    body: `${notes[arranged]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle again, which takes a minute or more, and the pair count restarts.`,
+    confirm: 'Change',
+  };
 }

@@ -10,7 +10,7 @@ import { Section } from '../../components/Section';
 import { Caution, Pairs, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { useKeys } from '../../lib/useKeys';
-import { Arrange, ConfirmArrangement } from './Arrange';
+import { Arrange } from './Arrange';
 import { Courses } from './Courses';
 import { ShowcaseView } from './ShowcaseView';
 import { Sides } from './Sides';
@@ -109,7 +109,7 @@ function Page({ both }: { both: Both }) {
       >
         {shown ? <Pairs twin={shown} bare /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
       </Section>
-      <ConfirmArrangement steer={steer} />
+      {steer.confirm.dialog}
     </div>
   );
 }

@@ -1,5 +1,3 @@
-import { useState } from 'react';
-
 import {
   arrangeTwin,
   startShowcase,
@@ -10,8 +8,10 @@ import {
   type Twin,
   type TwinArrangement,
 } from '../../client';
+import { useConfirm, type Confirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { readOnlyReason } from '../Shell/StartStop';
+import { arrangeQuestion } from './Arrange';
 import type { Both } from './useBoth';
 
 /** What an operator may do with two lanes, and how it went. */
@@ -21,12 +21,10 @@ export interface Steer {
   /** Why not; undefined for who may, and while that is not known. */
   why?: string;
   action: Action;
-  /** Asks for an arrangement, which waits for the operator's word. */
+  /** Asks for an arrangement, which the operator confirms. */
   ask(arranged: TwinArrangement): void;
-  /** The arrangement that waits for it. */
-  asked?: TwinArrangement;
-  /** The operator's word on it. */
-  answer(yes: boolean): void;
+  /** The question that is open. */
+  confirm: Confirm;
   /** Begins a showcase, or another one. */
   show(): void;
   /** Ends the one under way. */
@@ -39,7 +37,7 @@ export function useSteer({ live, sides }: Both): Steer {
   const me = useMe();
   const told = useTwinTold();
   const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
-  const [asked, setAsked] = useState<TwinArrangement>();
+  const confirm = useConfirm();
   const may = me?.canOperate === true && sides.a.lane !== undefined && sides.b.lane !== undefined;
   const run = (name: string, call: () => Promise<Twin>) => {
     if (may && action.busy === undefined) {
@@ -50,14 +48,9 @@ export function useSteer({ live, sides }: Both): Steer {
     may,
     why: readOnlyReason(me),
     action,
-    ask: setAsked,
-    asked,
-    answer: (yes) => {
-      setAsked(undefined);
-      if (yes && asked) {
-        run('arrange', () => arrangeTwin(client, asked));
-      }
-    },
+    ask: (arranged) =>
+      confirm.before(arrangeQuestion(arranged), () => run('arrange', () => arrangeTwin(client, arranged))),
+    confirm,
     show: () => run('showcase', () => startShowcase(client)),
     end: () => run('end', () => stopShowcase(client)),
   };

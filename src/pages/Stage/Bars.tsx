@@ -8,6 +8,7 @@ import type { Cluster, LaneSnapshot } from '../../client';
 import { shorten } from '../../components/Diagram';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
+import { workerColors } from '../../lib/styles';
 import { silence, whyUnread } from '../../lib/unread';
 import { toBars } from './model';
 
@@ -43,6 +44,7 @@ export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
       ) : (
         <BarList
           least="17em"
+          workers
           bars={bars.map(({ name, inflight, share }) => ({
             name,
             share,
@@ -88,10 +90,12 @@ interface BarListProps {
   bars: Array<{ name: string; share: number; text: string }>;
   /** The least width of a bar with its words. */
   least: string;
+  /** Whether each is a worker. */
+  workers?: boolean;
 }
 
 /** Bars beside their names and figures, as many in a row as have room. */
-function BarList({ bars, least }: BarListProps) {
+function BarList({ bars, least, workers }: BarListProps) {
   const styles = useStyles2(getStyles);
   return (
     <ul className={styles.bars} style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(${least}, 100%), 1fr))` }}>
@@ -101,7 +105,7 @@ function BarList({ bars, least }: BarListProps) {
             {shorten(name, LETTERS)}
           </span>
           <span className={styles.track} aria-hidden="true">
-            <span className={styles.bar} style={{ width: `${100 * share}%` }} />
+            <span className={workers ? styles.worker : styles.bar} style={{ width: `${100 * share}%` }} />
           </span>
           <b>{text}</b>
         </li>
@@ -109,6 +113,8 @@ function BarList({ bars, least }: BarListProps) {
     </ul>
   );
 }
+
+const bar = { display: 'block', height: '100%', borderRadius: 'inherit' };
 
 const getStyles = (theme: GrafanaTheme2) => ({
   part: css({
@@ -136,5 +142,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   name: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),
   track: css({ height: '0.7em', borderRadius: '0.2em', background: theme.colors.background.secondary }),
-  bar: css({ display: 'block', height: '100%', borderRadius: 'inherit', background: theme.colors.primary.main }),
+  bar: css({ ...bar, background: theme.colors.primary.main }),
+  worker: css({ ...bar, background: workerColors(theme)[0] }),
 });

@@ -52,7 +52,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
         />
         <Button
           className={styles.start}
-          variant={stopped ? 'success' : 'destructive'}
+          variant={stopped ? 'primary' : 'secondary'}
           icon={stopped ? 'play' : 'square-shape'}
           disabled={off}
           onClick={operate.startStop}

@@ -180,6 +180,11 @@ describe('the keys', () => {
     expect(written(shown)).toEqual([['POST', '/workload/start?lane=main', { concurrency: undefined }]]);
     act(() => shown.client.show());
     await press(' ');
+    expect(screen.getByText('Stop the workload?')).toBeInTheDocument();
+    const held = fireEvent.keyDown(screen.getByRole('button', { name: 'Stop (Enter)' }), { key: ' ', repeat: true });
+    expect(held).toBe(false); // the key that asked does not answer while it is held down
+    await press('{Enter}');
+    await answered();
     expect(written(shown)[1]).toEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
   });
 
@@ -237,6 +242,7 @@ describe('the keys', () => {
     const shown = await show();
     shown.client.writes.mockRejectedValueOnce(new Problem(409, 'a mode change is in progress'));
     await press(' ');
+    await press('{Enter}');
     await answered();
     expect(notices()).toBe('The workload was not stopped: a mode change is in progress');
   });
@@ -251,6 +257,9 @@ describe('the keys', () => {
     }
     expect(written(shown)).toEqual([]);
     await press(' ');
+    expect(screen.getByText('Stop the workload and pause the trial?')).toBeInTheDocument();
+    await press('{Enter}');
+    await answered();
     expect(written(shown)).toEqual([['POST', '/workload/stop?lane=main', { drain: false }]]);
   });
 
@@ -281,6 +290,8 @@ it('has its controls for a thumb, with the same confirmation', async () => {
   await userEvent.click(controls.getByRole('button', { name: 'Fewer conversations' }));
   expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
   await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
+  await press('{Enter}');
+  await answered();
   expect(written(shown)).toContainEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
 });
 

@@ -2,12 +2,11 @@ import React, { useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
+import { IconButton, Modal, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Live } from '../../client';
 import { FullScreenButton } from '../../components/Present';
 import { span } from '../../lib/format';
-import { modeText } from '../../lib/names';
 import { useKeys } from '../../lib/useKeys';
 import { useNow } from '../../lib/useNow';
 import { hasTwin, LANE } from '../lane';
@@ -26,7 +25,7 @@ import { PhoneControls } from './PhoneControls';
 import { referencesOf } from './references';
 import { useHistory } from './useHistory';
 import { useLeave } from './useLeave';
-import { useOperate, type Operate } from './useOperate';
+import { useOperate } from './useOperate';
 
 /**
  * One screen for a crowd: what runs, how it stands to the baseline in one sentence, two large figures with their
@@ -42,9 +41,9 @@ export default function Stage() {
   const twin = hasTwin(live);
   const both = twin && view === BOTH;
   const leave = useLeave(() => {
-    const open = help || operate.asked !== undefined;
+    const open = help || operate.confirm.isOpen;
     setHelp(false);
-    operate.answer(false);
+    operate.confirm.dismiss();
     return open;
   });
   useKeys({
@@ -80,7 +79,7 @@ export default function Stage() {
         <IconButton name="times" size="xl" aria-label="Leave" tooltip="Leave (Esc)" onClick={leave} />
       </div>
       {help && <KeyList twin={twin} onClose={() => setHelp(false)} />}
-      <Confirmation operate={operate} />
+      {operate.confirm.dialog}
     </div>
   );
 }
@@ -143,28 +142,6 @@ function Trouble({ words }: { words: Array<string | undefined> }) {
     <div role="alert" className={styles.trouble}>
       {words.map((sentence) => sentence && <div key={sentence}>{sentence}</div>)}
     </div>
-  );
-}
-
-/** Asks for the operator's word before the mode is changed: Enter gives it, Escape takes the wish back. */
-function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
-  const styles = useStyles2(getStyles);
-  if (!asked) {
-    return null;
-  }
-  const { mode, speculation = 'not_recorded' } = asked;
-  return (
-    <ConfirmModal
-      isOpen
-      modalClass={styles.dialog}
-      title={`Change to ${modeText({ mode, speculation })}?`}
-      body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more."
-      confirmText="Change (Enter)"
-      confirmButtonVariant="primary"
-      dismissText="Cancel (Esc)"
-      onConfirm={() => answer(true)}
-      onDismiss={() => answer(false)}
-    />
   );
 }
 

@@ -8,9 +8,9 @@ export function keysOf(twin: boolean): Key[] {
     ['C', 'Side by side: starts a showcase'],
   ];
   return [
-    ['Space', 'Starts or stops the workload'],
-    ['K', 'Changes to KV-aware routing, after a confirmation'],
-    ['R', 'Changes to round-robin routing, after a confirmation'],
+    ['Space', 'Starts the workload; stops it after a confirmation'],
+    ['K', 'Changes to KV-aware routing, after a confirmation while it runs'],
+    ['R', 'Changes to round-robin routing, after a confirmation while it runs'],
     ['↑ ↓', 'More or fewer conversations, by one increment'],
     ...(twin ? both : []),
     ['?', 'Shows these keys'],

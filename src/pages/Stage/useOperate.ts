@@ -12,9 +12,11 @@ import {
   type Mode,
   type ModeRequest,
 } from '../../client';
+import { useConfirm, type Confirm } from '../../components/Confirm';
 import { failures } from '../../components/Controls';
 import { useAction } from '../../components/Controls/useAction';
 import { useConcurrency } from '../../components/Controls/useConcurrency';
+import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
 import { takenHint, takenTitle } from '../../lib/sweeps';
@@ -32,18 +34,16 @@ export interface Operate {
   me?: Me;
   /** What is in force, or what the operator wants. */
   concurrency?: number;
-  /** Starts a workload that is stopped, and stops any other. */
+  /** Starts a workload that is stopped, and stops any other, which the operator confirms where conversations end. */
   startStop(): void;
   /** Takes the concurrency up (1) or down (−1) by the slider's increment, within its range. */
   step(direction: 1 | -1): void;
-  /** Asks for a mode, which waits for the operator's word. */
+  /** Asks for a mode, which the operator confirms while the workload runs. */
   ask(request: ModeRequest): void;
   /** Asks for a mode with the speculation that goes with it. */
   askMode(mode: Mode): void;
-  /** The mode that waits for the operator's word. */
-  asked?: ModeRequest;
-  /** The operator's word on it. */
-  answer(yes: boolean): void;
+  /** The question that is open. */
+  confirm: Confirm;
   /** Why the last wish was not fulfilled, for a short while. */
   notice?: string;
 }
@@ -59,7 +59,7 @@ export function useOperate(live: Live): Operate {
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
     adjustment.run('concurrency', () => patchWorkload(client, LANE, { concurrency }))
   );
-  const [asked, setAsked] = useState<ModeRequest>();
+  const confirm = useConfirm();
   const [refusal, setRefusal] = useState<string>();
 
   /** Does it if it may be done now. */
@@ -77,9 +77,11 @@ export function useOperate(live: Live): Operate {
         return undefined; // what was asked for has not come about yet: the same key would take it back
       }
       const start = state.phase === 'stopped' && !state.sweep; // between its spans, too, a stop pauses it
-      void command.run(start ? 'start' : 'stop', () =>
-        start ? startWorkload(client, LANE, { concurrency: draft.take() }) : stopWorkload(client, LANE, false)
-      );
+      confirm.before(start ? undefined : stopQuestion(state, false), () => {
+        void command.run(start ? 'start' : 'stop', () =>
+          start ? startWorkload(client, LANE, { concurrency: draft.take() }) : stopWorkload(client, LANE, false)
+        );
+      });
       return undefined;
     });
   const step = (direction: 1 | -1) =>
@@ -112,15 +114,11 @@ export function useOperate(live: Live): Operate {
       if (state.mode === mode && (request.speculation ?? state.speculation) === state.speculation) {
         return `${modeName(mode)} routing is already active.`;
       }
-      setAsked(request);
+      confirm.before(modeQuestion(state, request), () => {
+        void command.run('mode', () => changeMode(client, LANE, request));
+      });
       return undefined;
     });
-  const answer = (yes: boolean) => {
-    setAsked(undefined);
-    if (yes && asked) {
-      void command.run('mode', () => changeMode(client, LANE, asked));
-    }
-  };
   const failure = command.failure ?? adjustment.failure;
   const notice = failure ? `${failures[failure.name]}: ${failure.problem.message}` : refusal;
   const forget = useStable(() => {
@@ -139,8 +137,7 @@ export function useOperate(live: Live): Operate {
     step,
     ask,
     askMode: (mode) => ask({ mode, speculation: known && speculationFor(mode, known.lane.state) }),
-    asked,
-    answer,
+    confirm,
     notice,
   };
 }

@@ -77,7 +77,7 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
           onChange={({ value }) => onProfile(value)}
         />
         {profile.calibrated ? (
-          <Badge color="green" text="Calibrated" tooltip={profile.basis} />
+          <Badge color="blue" text="Calibrated" tooltip={profile.basis} />
         ) : (
           <Badge color="orange" text="Not calibrated" tooltip={profile.basis} />
         )}

@@ -28,6 +28,7 @@ test('a public page may be read by all, and operated with the token alone', gate
   await booth.button('Start').click();
   await booth.says(/Starting|Settling|Running/);
   await booth.button('Stop').click();
+  await booth.confirm('Stop');
   await booth.says(/Stopped/);
 
   await page.reload();

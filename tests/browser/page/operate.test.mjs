@@ -24,12 +24,15 @@ test(
     before = await newestEvent();
     const modes = section(booth.page, 'Workload controls').getByRole('group', { name: 'Routing', exact: true });
     await modes.getByRole('button', { name: 'Round-robin' }).click();
+    await booth.confirm('Change');
     await stateUntil('round-robin', (s) => s.mode === 'round_robin' && s.phase === 'running');
     await eventAfter(before, 'the switch', (event) => event.kind === 'mode_change' && event.by === host.by);
     await expect(modes.getByRole('button', { name: 'Round-robin' })).toHaveAttribute('aria-pressed', 'true');
 
     before = await newestEvent();
     await booth.button('Stop').click();
+    await booth.page.getByText(/conversations end in the middle of their turns/).waitFor();
+    await booth.confirm('Stop');
     await booth.says(/Stopped/);
     await stateUntil('stopped', (s) => s.phase === 'stopped');
     await eventAfter(before, 'the stop', (event) => /stop/.test(event.kind) && event.by === host.by);

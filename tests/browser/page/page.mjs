@@ -183,6 +183,11 @@ export class Page {
     return this.page.locator(host.header).getByRole('button', { name, exact: true });
   }
 
+  /** Answers the question that an action asks first. */
+  confirm(answer) {
+    return this.page.getByRole('button', { name: `${answer} (Enter)` }).click();
+  }
+
   /** The slider of the page that has one. */
   get slider() {
     return this.page.getByRole('slider', { name: 'Concurrency', exact: true });

@@ -98,6 +98,8 @@ test(
     await expect(page.getByText('Keys of the stage view')).toHaveCount(0);
 
     await page.keyboard.press('Space');
+    await page.getByText('Stop the workload?').waitFor();
+    await page.keyboard.press('Enter');
     await stateUntil('stopped', ({ phase }) => phase === 'stopped');
     await eventually('no figure', async () => /^—/.test(await value(page, 'TTFT p95')));
     await page.reload();
@@ -143,5 +145,6 @@ test('in one hand', async ({ visit }) => {
   await page.emulateMedia({ colorScheme: 'light' });
   expect(await colourViolations(page, host.ours)).toEqual([]);
   await button('Stop').click();
+  await booth.confirm('Stop');
   await stateUntil('stopped', ({ phase }) => phase === 'stopped');
 });

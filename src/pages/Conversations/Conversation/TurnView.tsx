@@ -63,7 +63,7 @@ export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewPro
     { term: 'Worker', text: worker === undefined ? '—' : workerName(worker) },
   ];
   return (
-    <Frame number={number} badge={<Badge color="green" text={waits ? 'Waiting for the first token' : 'Answering'} />}>
+    <Frame number={number} badge={<Badge color="blue" text={waits ? 'Waiting for the first token' : 'Answering'} />}>
       <Figures figures={known} />
       {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />

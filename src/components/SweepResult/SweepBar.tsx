@@ -1,0 +1,41 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { SweepSummary } from '../../client';
+import { progressBar } from '../../lib/styles';
+import { secondsUsed } from '../../lib/sweeps';
+
+/** How far a sweep is by the seconds of its spans, on an axis up to its latest end, with the next look and the expected end. */
+export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
+  const styles = useStyles2(getStyles);
+  const { seconds_left: left, seconds_least: least, seconds_most: most, of, spans } = progress;
+  const used = secondsUsed(progress);
+  const whole = most ?? left;
+  const [value, max] = whole === undefined ? [of && spans, of ?? 1] : [used, used + whole];
+  const mark = (seconds: number, title: string) => (
+    <span className={styles.mark} title={title} style={{ left: `${(100 * (used + seconds)) / Math.max(1, max)}%` }} />
+  );
+  return (
+    <div className={styles.all}>
+      <progress className={styles.bar} aria-label="Progress" max={Math.max(1, max)} value={value} />
+      {whole !== undefined && least !== undefined && least < whole && mark(least, 'At the earliest')}
+      {whole !== undefined && left !== undefined && left < whole && mark(left, 'Expected end')}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  all: css({ position: 'relative', width: 'min(360px, 100%)' }),
+  bar: cx(progressBar(theme), css({ width: '100%' })),
+  mark: css({
+    position: 'absolute',
+    top: -3,
+    bottom: -3,
+    width: 2,
+    background: theme.colors.text.primary,
+    '&:last-of-type': { width: 4, borderRadius: 2 },
+  }),
+});

@@ -1,0 +1,55 @@
+import type { ModeRequest, State } from '../client';
+import { number } from './format';
+import { modeName, modeText } from './names';
+import { kindWord, questionText } from './sweeps';
+
+/** What is asked before something is done that loses something. */
+export interface Question {
+  title: string;
+  body: string;
+  /** What the button that does it says. */
+  confirm: string;
+}
+
+/** Asks before a workload stops or drains; undefined where it has nothing to lose. A drain lets turns end. */
+export function stopQuestion({ phase, sweep, concurrency }: State, drain: boolean): Question | undefined {
+  if (!sweep && (drain || phase === 'stopped')) {
+    return undefined;
+  }
+  const verb = drain ? 'Drain' : 'Stop';
+  const word = sweep && kindWord(sweep.request.kind);
+  return {
+    title: word ? `${verb} the workload and pause the ${word}?` : `${verb} the workload?`,
+    body: [
+      sweep && `${questionText(sweep.request)}: the span under way is discarded and measured again on resume.`,
+      !drain && phase !== 'stopped' && lostText(concurrency.actual),
+    ]
+      .filter(Boolean)
+      .join(' '),
+    confirm: verb,
+  };
+}
+
+function lostText(conversations: number): string {
+  if (conversations === 0) {
+    return 'No conversation is in progress yet.';
+  }
+  const [n, turns] =
+    conversations === 1
+      ? ['1 conversation ends', 'its turn']
+      : [`${number(conversations)} conversations end`, 'their turns'];
+  return `${n} in the middle of ${turns}. This cannot be undone.`;
+}
+
+/** Asks before a change of routing; undefined while the workload is stopped and has nothing to lose. */
+export function modeQuestion(state: State, { mode, speculation }: ModeRequest): Question | undefined {
+  if (state.phase === 'stopped') {
+    return undefined;
+  }
+  const to = speculation ? modeText({ mode, speculation }) : modeName(mode);
+  return {
+    title: `Change to ${to}?`,
+    body: 'The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more.',
+    confirm: 'Change',
+  };
+}
