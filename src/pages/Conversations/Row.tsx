@@ -16,7 +16,7 @@ import { durationOf, timeOfDay } from './useClock';
 export const ROW = 40;
 
 /** How high it is as a card. */
-export const CARD = 124;
+export const CARD = 148;
 
 interface RowProps {
   conversation: Conversation;
@@ -77,7 +77,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '&:focus-within': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
   }),
   line: css({ height: ROW, '& td': { padding: theme.spacing(0, 1) } }),
-  // Topic and status, then the times of the turns, then four facts in two lines.
+  // Topic and status, then the times of the turns, then the other facts; the worker's name has a line of its own.
   card: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
@@ -89,7 +89,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& td:nth-child(1)': { gridArea: '1 / 3', textAlign: 'right' },
     '& td:nth-child(2)': { gridArea: '1 / 1 / 2 / 3', fontWeight: theme.typography.fontWeightMedium },
     '& td:nth-child(4)': { gridArea: '2 / 1 / 3 / 4' },
-    '& td:nth-child(n + 4):nth-child(-n + 5)::before, & td:nth-child(9)::before': {
+    '& td:nth-child(5)': { gridArea: '3 / 2 / 4 / 4' },
+    '& td:nth-child(6)': { gridArea: '5 / 1 / 6 / 4' },
+    '& td:nth-child(n + 4):nth-child(-n + 6)::before, & td:nth-child(9)::before': {
       content: 'attr(data-name) " "',
       color: theme.colors.text.secondary,
     },
