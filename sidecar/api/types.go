@@ -304,6 +304,8 @@ type Feature struct {
 // The names of features.
 const (
 	FeatureDisaggregated = "disaggregated"
+	FeatureGrove         = "grove"
+	FeatureKAI           = "kai"
 	FeatureKVBM          = "kvbm"
 	FeatureNIXL          = "nixl"
 	FeaturePlanner       = "planner"

@@ -1032,7 +1032,7 @@ export interface components {
         /** @description A feature of Dynamo that the deployment uses, or does not use. */
         Feature: {
             /** @enum {string} */
-            name: "disaggregated" | "kvbm" | "nixl" | "planner";
+            name: "disaggregated" | "grove" | "kai" | "kvbm" | "nixl" | "planner";
             in_use: boolean;
             /** @description a sentence that says what was read, and where */
             evidence: string;

@@ -16,7 +16,7 @@ func (d *Driver) Features() []api.Feature {
 	return d.features
 }
 
-// features are those that the components' types, arguments and variables tell of.
+// features are those that the components' types, arguments and variables, and the annotations, show.
 func (g *graph) features() []api.Feature {
 	all := []api.Feature{g.planner()}
 	disaggregated, known := g.disaggregated()
@@ -36,6 +36,18 @@ func (g *graph) features() []api.Feature {
 		if f, ok := g.transfers(transfer.name, transfer.signs, transfer.env, transfer.standard); ok {
 			all = append(all, f)
 		}
+	}
+	return append(all, g.scheduling()...)
+}
+
+// scheduling is what the object's annotations ask for. Without one, it is the operator's default.
+func (g *graph) scheduling() (all []api.Feature) {
+	if value := g.Annotations[groveAnnotation]; value != "" {
+		has := fmt.Sprintf("the annotation %s: %s", groveAnnotation, value)
+		all = append(all, g.feature(api.FeatureGrove, strings.EqualFold(value, "true"), has))
+	}
+	if value := g.Annotations[queueAnnotation]; value != "" {
+		all = append(all, g.feature(api.FeatureKAI, true, fmt.Sprintf("the annotation %s: %s", queueAnnotation, value)))
 	}
 	return all
 }

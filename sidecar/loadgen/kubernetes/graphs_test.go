@@ -264,7 +264,7 @@ func TestHeldGPUs(t *testing.T) {
 	}
 }
 
-// TestFeatures reads them from types, arguments and variables; what is not told is left out.
+// TestFeatures reads them from types, arguments, variables and annotations; what is not told is left out.
 func TestFeatures(t *testing.T) {
 	worker := func(kind, container string) string {
 		return "  - {name: w, type: " + kind + ", podTemplate: {spec: {containers: [{name: main, " + container + "}]}}}"
@@ -296,6 +296,14 @@ func TestFeatures(t *testing.T) {
 		"  - {name: p, type: planner, podTemplate: {spec: {containers: [{name: main}]}}}":   "planner=true",
 	} {
 		require.Equal(t, want, read(graphOf(text)), text)
+	}
+	for annotations, want := range map[string]string{
+		"nvidia.com/enable-grove: 'false'":                                        " grove=false",
+		"nvidia.com/enable-grove: 'true', nvidia.com/kai-scheduler-queue: dynamo": " grove=true kai=true",
+	} {
+		text := graphOf(worker("worker", "args: [--model-path, llama]"))
+		text = strings.Replace(text, "generation: 1}", "generation: 1, annotations: {"+annotations+"}}", 1)
+		require.Equal(t, aggregated+"kvbm=false nixl=false"+want, read(text))
 	}
 	o := earlierBooth("graph", "kv")
 	earlier, err := o.MarshalJSON()

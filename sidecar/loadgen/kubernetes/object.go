@@ -42,6 +42,8 @@ const (
 	// mainContainer is the container of a component that its process runs in.
 	mainContainer = "main"
 
+	groveAnnotation       = "nvidia.com/enable-grove"
+	queueAnnotation       = "nvidia.com/kai-scheduler-queue"
 	strategyAnnotation    = "nvidia.com/deployment-strategy"
 	surgeAnnotation       = "nvidia.com/deployment-rolling-update-max-surge"
 	unavailableAnnotation = "nvidia.com/deployment-rolling-update-max-unavailable"
