@@ -1,9 +1,23 @@
 import type { Cluster, Worker } from '../client';
 import { number, percent } from './format';
 
-/** A worker's name; the end of its id where the cluster does not list it, and nothing without an id. */
+/** Shortens a name to so many letters. Its end stays, since pods of one deployment differ there. */
+export function shorten(name: string, letters: number): string {
+  return name.length <= letters ? name : `…${name.slice(name.length - letters + 1)}`;
+}
+
+/** Longer than this, the name of a pod is shortened. */
+const POD_LETTERS = 24;
+
+/** A worker's name as pages show it. Addresses of metrics pages stay whole: they may differ at their beginning. */
+export function shortName(name: string): string {
+  return name.includes(':') ? name : shorten(name, POD_LETTERS);
+}
+
+/** A worker's short name; the end of its id where the cluster does not list it, and nothing without an id. */
 export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
-  return id === undefined ? undefined : (workers.find((w) => w.id === id)?.name ?? `…${id.slice(-6)}`);
+  const name = workers.find((w) => w.id === id)?.name;
+  return id === undefined ? undefined : name === undefined ? `…${id.slice(-6)}` : shortName(name);
 }
 
 /** How many workers there are, listed or not. */

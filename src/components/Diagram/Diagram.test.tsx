@@ -3,7 +3,7 @@ import { render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { violations } from '../../test/axe';
-import { Box, ButtonBox, Diagram, shorten, Words } from '.';
+import { Box, ButtonBox, Diagram, Words } from '.';
 
 const rect = { x: 0, y: 0, width: 100, height: 50 };
 
@@ -38,12 +38,5 @@ describe('a part of a drawing', () => {
     await userEvent.keyboard(key);
     await userEvent.keyboard('x');
     expect(onSelect).toHaveBeenCalledTimes(1);
-  });
-});
-
-describe('words', () => {
-  it('are shortened at their beginning', () => {
-    expect(shorten('worker-1', 8)).toBe('worker-1');
-    expect(shorten('dynamo-worker-x7f9k', 9)).toBe('…er-x7f9k');
   });
 });

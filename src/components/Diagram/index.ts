@@ -2,6 +2,5 @@
 export { Box, ButtonBox, Words, type Rect, type Tone } from './Box';
 export { Arrow, Diagram, type LineKind } from './Diagram';
 export { getDiagramStyles } from './styles';
-export { shorten } from './text';
 export { useReducedMotion } from './useReducedMotion';
 export { useTarget, type TargetFacts } from './useTarget';

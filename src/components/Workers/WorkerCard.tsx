@@ -8,6 +8,7 @@ import type { GPU, HostGPUs, Worker } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { workerColors } from '../../lib/styles';
 import { silence } from '../../lib/unread';
+import { shortName } from '../../lib/workers';
 import { loadOf, memoryShare } from './model';
 
 interface WorkerCardProps {
@@ -25,7 +26,7 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unr
   const styles = useStyles2(getStyles);
   return (
     <li className={cx(styles.card, absent && styles.absent)}>
-      <h3>{worker.name}</h3>
+      <h3 title={worker.name}>{shortName(worker.name)}</h3>
       {absent && <div className={styles.reason}>{absent}</div>}
       <GPUBoxes gpus={worker.gpus} absent={absent !== undefined} unread={unreadGPUs} />
       <dl className={styles.figures}>

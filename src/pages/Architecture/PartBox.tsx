@@ -1,6 +1,7 @@
 import React, { memo, type ReactNode } from 'react';
 
-import { ButtonBox, shorten, Words, type Rect } from '../../components/Diagram';
+import { ButtonBox, Words, type Rect } from '../../components/Diagram';
+import { shorten } from '../../lib/workers';
 import { presenceWord, type Part } from './parts';
 
 /** What a drawing needs of who chooses a part. */

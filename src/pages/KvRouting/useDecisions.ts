@@ -1,6 +1,7 @@
 import { useState } from 'react';
 
 import { listDecisions, useClient, usePolled, type DecisionList, type Polled } from '../../client';
+import { shortName } from '../../lib/workers';
 import { LANE } from '../lane';
 import { deal, type Dealt, type Decision } from './routing';
 
@@ -20,7 +21,7 @@ const NOT_DEALT: Dealt = new Map();
 /** Follows the router's decisions while there is something to ask. */
 export function useDecisions(active: boolean): Decisions {
   const client = useClient();
-  const load = () => listDecisions(client, LANE, LISTED);
+  const load = async () => withShortNames(await listDecisions(client, LANE, LISTED));
   const polled = usePolled(active ? load : undefined, EVERY, 'decisions');
   const [seen, setSeen] = useState<{ decisions?: Decision[]; dealt: Dealt }>({ dealt: NOT_DEALT });
   const decisions = polled.value?.decisions;
@@ -30,4 +31,13 @@ export function useDecisions(active: boolean): Decisions {
   const dealt = deal(decisions ?? [], seen.dealt);
   setSeen({ decisions, dealt });
   return { ...polled, dealt };
+}
+
+/** Decisions whose workers are called as on all pages. */
+function withShortNames(list: DecisionList): DecisionList {
+  const decisions = list.decisions.map(({ candidates, ...decision }) => ({
+    ...decision,
+    candidates: candidates.map((one) => ({ ...one, name: shortName(one.name) })),
+  }));
+  return { ...list, decisions };
 }

@@ -5,11 +5,11 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Cluster, LaneSnapshot } from '../../client';
-import { shorten } from '../../components/Diagram';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
 import { workerColors } from '../../lib/styles';
 import { silence, whyUnread } from '../../lib/unread';
+import { shorten } from '../../lib/workers';
 import { toBars } from './model';
 
 interface BarsProps {
