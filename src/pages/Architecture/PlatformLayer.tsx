@@ -42,7 +42,7 @@ function PlatformBox({ part, rect, rest, group, selected, onSelect }: PlatformBo
       rect={rect}
       title={part.title}
       label={word && `${part.title} ${word}`}
-      tone={part.presence.is === 'here' ? 'plain' : 'absent'}
+      tone={['here', 'configured'].includes(part.presence.is) ? 'plain' : 'absent'}
       selected={selected === part.id}
       onSelect={() => onSelect(part.id)}
     >

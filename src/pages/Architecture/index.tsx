@@ -13,7 +13,7 @@ import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
 import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
-import { useVendor, type Platform } from '../../vendor';
+import { NEUTRAL, useVendor, type Platform } from '../../vendor';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Legend } from './Legend';
@@ -111,8 +111,9 @@ function Drawing({ platform }: DrawingProps) {
   }
   const facts = [known?.lane, live.lane !== undefined, target] as const;
   const path = platform ? undefined : requestPath(...facts);
-  const groups = platform ? platformParts(platform, ...facts) : [];
-  const rest = platformPresence(known?.lane, target);
+  const named = known !== undefined && known.settings.vendor !== NEUTRAL;
+  const groups = platform ? platformParts(platform, ...facts, named) : [];
+  const rest = platformPresence(known?.lane, target, named);
   const parts = path ? inOrder(path) : groups.flatMap(({ group, items }) => [group, ...items]);
   const note = platform ? platform.text : targetNotes[target.kind];
   const requestsPerSecond = live.lane?.window.requests_per_second ?? 0;

@@ -175,7 +175,9 @@ describe('the parts', () => {
     expect(path.more).toBe('1,998 more workers');
     expect(figure(path, 'discovery', 'workers found')).toBe('2,000');
     expect(requestPath(laneOn(3), true, target).more).toBeUndefined();
-    const gpus = platformParts(vendor.platform, lane, true, target).flatMap((g) => g.items.flatMap((i) => i.figures));
+    const gpus = platformParts(vendor.platform, lane, true, target, false).flatMap((g) =>
+      g.items.flatMap((i) => i.figures)
+    );
     expect(gpus.find((f) => f.name === 'GPUs')?.value).toBe('16,000');
   });
 
@@ -262,8 +264,8 @@ describe('the parts', () => {
 });
 
 describe('the platform', () => {
-  const presence = (lane = laneOn(3), kind: 'simulated' | 'dynamo' = 'simulated') =>
-    platformParts(vendor.platform, lane, true, { ...target, kind });
+  const presence = (lane = laneOn(3), kind: 'simulated' | 'dynamo' = 'simulated', named = false) =>
+    platformParts(vendor.platform, lane, true, { ...target, kind }, named);
 
   it('has every group and thing of the vendor', () => {
     const parts = presence();
@@ -282,6 +284,22 @@ describe('the platform', () => {
     const items = presence(laneOn(3, { state: { driver: 'kubernetes' } }), 'dynamo').flatMap((g) => g.items);
     expect(items.find((i) => i.id.endsWith('.operator'))?.presence.is ?? 'here').toBe('here');
     expect(items.some((i) => i.presence.is === 'unknown')).toBe(true);
+  });
+
+  it('is as configured where the settings name it, and as the deployment describes itself', () => {
+    const features = [
+      { name: 'grove' as const, in_use: false, evidence: 'off' },
+      { name: 'kai' as const, in_use: true, evidence: 'queue' },
+    ];
+    const lane = laneOn(3, { state: { driver: 'kubernetes' }, target: { features } });
+    const items = presence(lane, 'dynamo', true).flatMap((g) => g.items);
+    const of = (id: string) => items.find((i) => i.id.endsWith(`.${id}`))?.presence;
+    expect(items.filter(({ presence: { is } }) => is === 'unknown')).toEqual([]);
+    expect(of('scheduler')).toEqual({ is: 'here', why: 'queue' });
+    expect(of('grove')).toEqual({ is: 'absent', why: 'off' });
+    expect(of('gpu')).toMatchObject({ is: 'configured', why: expect.stringMatching(/not read from the cluster/) });
+    const simulated = presence(laneOn(3), 'simulated', true).flatMap((g) => g.items);
+    expect(simulated.filter(({ presence: { is } }) => is === 'configured')).toEqual([]);
   });
 
   it('places groups in columns without overlap', () => {

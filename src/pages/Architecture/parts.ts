@@ -17,7 +17,7 @@ export interface Figure {
 
 /** Whether a part exists in what is running. */
 export interface Presence {
-  is: 'here' | 'idle' | 'absent' | 'unknown';
+  is: 'here' | 'configured' | 'idle' | 'absent' | 'unknown';
   /** Why it is not simply here. */
   why?: string;
 }
@@ -319,6 +319,8 @@ export function spoken({ title, figures, presence }: Part): string {
 /** A word for a part that is not simply there. */
 export function presenceWord({ is }: Presence): string | undefined {
   switch (is) {
+    case 'configured':
+      return 'as configured';
     case 'absent':
       return 'not here';
     case 'idle':

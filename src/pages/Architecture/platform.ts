@@ -12,21 +12,24 @@ export interface PlatformGroupParts {
 
 /**
  * Makes parts of the vendor's platform, and says of each what is known of it
- * under the running target. Things with the ids "gpu", "operator", "monitoring" and
- * "enduser" are looked up in the live state; of the others, a target that does
- * not run on Kubernetes has none, and of another one nothing is known.
+ * under the running target. Things with the ids "gpu", "operator", "grove", "scheduler", "monitoring" and
+ * "enduser" are looked up in the live state; the others are as configured where the settings name
+ * a platform and the target can run on it.
  */
 export function platformParts(
   platform: Platform,
   lane: LaneSnapshot | undefined,
   live: boolean,
-  target: TargetFacts
+  target: TargetFacts,
+  named: boolean
 ): PlatformGroupParts[] {
   const path = requestPath(lane, live, target);
-  const rest = platformPresence(lane, target);
+  const rest = platformPresence(lane, target, named);
   const known: Record<string, Presence | undefined> = {
     monitoring: monitoring(path.prometheus.presence),
     enduser: path.enduser.presence,
+    grove: annotated(lane, 'grove'),
+    scheduler: annotated(lane, 'kai'),
     operator:
       lane?.state.driver === 'kubernetes' ? { is: 'here', why: 'It switches the routing mode here.' } : undefined,
   };
@@ -49,8 +52,14 @@ function monitoring(prometheus: Presence): Presence {
     : prometheus;
 }
 
+/** What the deployment's own description says of something; undefined where it says nothing. */
+function annotated(lane: LaneSnapshot | undefined, name: 'grove' | 'kai'): Presence | undefined {
+  const found = lane?.target.features?.find((feature) => feature.name === name);
+  return found && { is: found.in_use ? 'here' : 'absent', why: found.evidence };
+}
+
 /** Whether the target runs on the platform: what holds of each of its things that is not looked up. */
-export function platformPresence(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
+export function platformPresence(lane: LaneSnapshot | undefined, { kind }: TargetFacts, named: boolean): Presence {
   if (kind === 'simulated') {
     return { is: 'absent', why: 'The running cluster is simulated; it does not run on this platform.' };
   }
@@ -60,7 +69,14 @@ export function platformPresence(lane: LaneSnapshot | undefined, { kind }: Targe
       why: 'The running Dynamo uses mock workers on one machine; it does not run on this platform.',
     };
   }
-  if (lane?.state.driver === 'kubernetes') {
+  const onKubernetes = lane?.state.driver === 'kubernetes';
+  if (named && (onKubernetes || kind === 'dynamo')) {
+    return {
+      is: 'configured',
+      why: 'Here, as configured: the setting “vendor” names this platform. It is not read from the cluster.',
+    };
+  }
+  if (onKubernetes) {
     return {
       is: 'unknown',
       why: 'The target runs on Kubernetes; whether it uses this cannot be determined from here.',

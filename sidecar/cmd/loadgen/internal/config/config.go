@@ -55,7 +55,7 @@ type Config struct {
 	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
 	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
 	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
-	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Platform that the guide and the architecture page describe: neutral fits any cluster; digitalocean is where the recorded results come from."`
+	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
 
 	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
 	Token            Secret   `kong:"-"`
