@@ -122,7 +122,7 @@ describe('the phases', () => {
     const { container } = await show(laneChange(3), [measured(120)]);
     expect(row('2')).toHaveTextContent('current');
     expect(row('2')).toHaveTextContent('not yet at 120 conversations');
-    expect(row('3b')).toHaveTextContent('400 ms12.3 ms4,321here,');
+    expect(row('3b')).toHaveTextContent('Llama 3.3 70B400 ms12.3 ms4,321here,');
     expect(row('3a')).toHaveTextContent('not offered by the mode driver');
     expect(screen.queryByRole('columnheader', { name: 'Acceptance rate' })).not.toBeInTheDocument();
     expect(screen.queryByRole('link', { name: 'Compare 3b with 3a' })).not.toBeInTheDocument();

@@ -31,6 +31,14 @@ const changes: Record<Phase['id'], string> = {
   '3b': 'The large model drafts its own tokens. More should be accepted, and no second model takes up memory.',
 };
 
+/** The model of each phase in the demonstration's proposal. */
+const models: Record<Phase['id'], string> = {
+  '1': 'Llama 3.1 70B',
+  '2': 'Llama 3.1 70B',
+  '3a': 'Llama 3.1 70B',
+  '3b': 'Llama 3.3 70B',
+};
+
 /** The demonstration's story with what was measured here in each of its phases. */
 export function Phases({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
@@ -55,6 +63,7 @@ export function Phases({ live }: { live: Live }) {
             <tr>
               <th scope="col">Phase</th>
               <th scope="col">What changes</th>
+              <th scope="col">Model, as proposed</th>
               <th scope="col">TTFT p95</th>
               <th scope="col">ITL p50</th>
               <th scope="col">Output tokens/s</th>
@@ -86,7 +95,9 @@ export function Phases({ live }: { live: Live }) {
       )}
       <p>{now(lane)}</p>
       <p className={styles.note}>
-        The recorded runs match none of the phases: whether they used speculation is not recorded. {simulated(lane)}
+        EAGLE-3 needs a head that was trained for its model, and there is none for Llama 3.1 70B: in phase 3b the
+        proposal changes the model to Llama 3.3 70B, of the same architecture. {served(lane)} The recorded runs match
+        none of the phases: whether they used speculation is not recorded. {simulated(lane)}
       </p>
     </Section>
   );
@@ -129,6 +140,7 @@ function Row({ phase, lane, row, extra }: RowProps) {
         {isNow && <small> current</small>}
       </th>
       <td className={styles.text}>{changes[phase.id]}</td>
+      <td>{models[phase.id]}</td>
       <td>{milliseconds(row?.ttft.p95)}</td>
       <td>{milliseconds(row?.itl.p50)}</td>
       <td>{number(row?.output_tokens_per_second)}</td>
@@ -179,6 +191,12 @@ function now(lane: LaneSnapshot | undefined): string {
     : 'Acceptance rate and tokens per step are not reported now.';
 }
 
+/** What this target serves, whatever the phase. */
+function served(lane: LaneSnapshot | undefined): string {
+  const model = lane?.target.deployment.model ?? lane?.target.model;
+  return model ? `This target serves ${model}.` : '';
+}
+
 function simulated(lane: LaneSnapshot | undefined): string {
   const note = lane && simulationNote(lane.state);
   return note ? `Not calibrated: ${note}` : '';
@@ -188,7 +206,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   scroll: css({ overflowX: 'auto', marginBottom: theme.spacing(1) }),
   table: css({
     width: '100%',
-    minWidth: 860,
+    minWidth: 960,
     fontVariantNumeric: 'tabular-nums',
     '& th, & td': {
       padding: theme.spacing(0.75, 1),
