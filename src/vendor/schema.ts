@@ -5,9 +5,11 @@ const TEXT = 'must be a non-empty string';
 const ID = 'must be an id of lower-case letters, digits and hyphens';
 const URL = 'must be an https URL';
 const LIST = 'must be a non-empty list';
+const DATE = 'must be a year, or a year with month, or a day, such as 2026-03';
 
 const text = z.string(TEXT).regex(/\S/, TEXT);
 const id = z.string(ID).regex(/^[a-z][a-z0-9-]*$/, ID);
+const date = z.string(DATE).regex(/^\d{4}(-\d{2}){0,2}$/, DATE);
 const url = z.string(URL).regex(/^https:\/\/[^\s]+$/, URL);
 
 const object = <T extends z.ZodRawShape>(shape: T) =>
@@ -78,8 +80,11 @@ export const schema = object({
   technical: some(question),
   /** Words that only this vendor uses. */
   terms: any(object({ id, term: text, text })),
-  /** Figures that the vendor has published, with their units, and the ids of their sources. */
-  claims: any(object({ id, value: text, source: id })),
+  /**
+   * Figures of the vendor's, with their units, the date that they are of, and the ids of their sources.
+   * One without a source is in the documents of the demonstration alone.
+   */
+  claims: any(object({ id, value: text, date, source: id.optional() })),
   /** Where something was published, for everybody to read: what has no public address is no source. */
   sources: any(object({ id, title: text, url })),
   /** Where to read on. */

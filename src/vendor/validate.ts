@@ -40,7 +40,7 @@ function references({ questions, technical, claims, sources, links, ...rest }: V
   return [
     ...asked.flatMap((q) => missing(known(sources), 'source', `questions[${q.id}].sources`, q.sources)),
     ...asked.flatMap((q) => missing(known(links), 'link', `questions[${q.id}].links`, q.links)),
-    ...claims.flatMap((c) => missing(known(sources), 'source', `claims[${c.id}].source`, [c.source])),
+    ...claims.flatMap((c) => missing(known(sources), 'source', `claims[${c.id}].source`, c.source ? [c.source] : [])),
     ...missing(known(claims), 'claim', 'texts', quoted),
     ...claims.filter((c) => !quoted.includes(c.id)).map((c) => `claims[${c.id}]: no text quotes it`),
     ...missing(known(asked), 'answer to', 'questions', QUESTIONS),

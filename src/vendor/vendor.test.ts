@@ -73,10 +73,15 @@ describe('a mistake is told by name', () => {
       (f) => f.questions[0].links.push('shop'),
       'questions[gpus-since].links: there is no link “shop”',
     ],
+    [
+      'a claim of no date',
+      (f) => (f.claims[0].date = 'soon'),
+      'claims[doks-sla].date: must be a year, or a year with month, or a day, such as 2026-03',
+    ],
     ['a claim that is not there', (f) => (f.pitch = 'Up to {claim.fast}'), 'texts: there is no claim “fast”'],
     [
       'a claim that nobody quotes',
-      (f) => f.claims.push({ id: 'spare', value: '1', source: 'sla' }),
+      (f) => f.claims.push({ id: 'spare', value: '1', date: '2026' }),
       'claims[spare]: no text quotes it',
     ],
     [

@@ -212,10 +212,15 @@ export function recordedFigures(table: Baseline | undefined, recorded: Recorded 
     'tpot-mean': of(mean(recorded?.tpotGain), 'derived'),
     'latency-mean': of(mean(recorded?.latencyGain), 'derived'),
     ...both('hit-mean', (mode) => mean(recorded?.hit[mode]), 'derived'),
-    ...both('peak', (mode) => rate(recorded?.peak[mode], 'tokens/s')),
-    ...both('rps', (mode) => spanText(recorded?.rps[mode])),
+    ...both('peak', (mode) => rate(recorded?.tokens[mode]?.max, 'tokens/s')),
+    ...both('tokens', (mode) => spanText(recorded?.tokens[mode], 'tokens/s', 0)),
+    ...both('rps', (mode) => spanText(recorded?.rps[mode], 'requests/s', 2)),
     ...both('hit', (mode) => percents(recorded?.hit[mode], 1)),
+    ...both('ttft', (mode) => millis(recorded?.ttft[mode])),
+    ...both('ttft-median', (mode) => millis(recorded?.ttftMedian[mode])),
     ...both('tpot', (mode) => millis(recorded?.tpot[mode])),
+    ...both('tpot-median', (mode) => millis(recorded?.tpotMedian[mode])),
+    ...both('latency-p95', (mode) => spanText(recorded?.latencyP95[mode], 's', 1)),
     ...sustainedFigures(table),
     'spread-level': of(recorded?.spread && number(recorded.spread.level)),
     ...both('spread', (mode) => recorded?.spread && plain(recorded.spread[mode])),
@@ -255,8 +260,8 @@ function percents(span: Span | undefined, decimals: number): string | undefined 
   return span && `${number(span.min * 100, decimals)}${to}${percent(span.max, decimals)}`;
 }
 
-function spanText(span: Span | undefined): string | undefined {
-  return span && `${number(span.min, 2)}–${number(span.max, 2)} requests/s`;
+function spanText(span: Span | undefined, unit: string, decimals: number): string | undefined {
+  return span && `${number(span.min, decimals)}–${number(span.max, decimals)} ${unit}`;
 }
 
 function mean(span: Span | undefined): string | undefined {

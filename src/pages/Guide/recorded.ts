@@ -32,14 +32,22 @@ export interface Recorded {
   output?: Span;
   /** The median end-to-end latency in seconds, in both modes. */
   latency?: Span;
-  /** The most output tokens per second at any level. */
-  peak: Partial<Record<Routing, number>>;
+  /** Output tokens per second. */
+  tokens: Partial<Record<Routing, Span>>;
   /** Requests per second. */
   rps: Partial<Record<Routing, Span>>;
   /** The share of cached prompt tokens. */
   hit: Partial<Record<Routing, Span>>;
+  /** TTFT p95 in seconds. */
+  ttft: Partial<Record<Routing, Span>>;
+  /** The median TTFT in seconds. */
+  ttftMedian: Partial<Record<Routing, Span>>;
   /** TPOT p95 in seconds. */
   tpot: Partial<Record<Routing, Span>>;
+  /** The median TPOT in seconds. */
+  tpotMedian: Partial<Record<Routing, Span>>;
+  /** End-to-end latency p95 in seconds. */
+  latencyP95: Partial<Record<Routing, Span>>;
   /** Levels at which KV-aware routing has the higher TTFT p95. */
   worse: number[];
   /** The highest level, and what was recorded there. */
@@ -57,10 +65,12 @@ interface Pair {
 /** Sums a table up. */
 export function summarise({ rows, advantages }: Pick<Baseline, 'rows' | 'advantages'>): Recorded {
   const pairs = pairUp(rows);
-  const all = (mode: Routing, value: (row: Row) => number | undefined) => pairs.map((pair) => value(pair[mode]));
   const gain = (value: (row: Row) => number | undefined, sign: 1 | -1) =>
     span(pairs.map(({ kv, round_robin }) => ratio(value(kv), value(round_robin), sign)));
-  const both = <T>(of: (mode: Routing) => T) => ({ kv: of('kv'), round_robin: of('round_robin') });
+  const both = (value: (row: Row) => number | undefined) => ({
+    kv: span(pairs.map((pair) => value(pair.kv))),
+    round_robin: span(pairs.map((pair) => value(pair.round_robin))),
+  });
   return {
     levels: pairs.map((pair) => pair.level),
     tokensGain: gain((row) => row.output_tokens_per_second, 1),
@@ -71,10 +81,14 @@ export function summarise({ rows, advantages }: Pick<Baseline, 'rows' | 'advanta
     output: span(valuesOf(pairs, (row) => quotient(row.output_tokens_per_second, row.requests_per_second))),
     latency: span(valuesOf(pairs, (row) => row.latency.p50)),
     latencyGain: gain((row) => row.latency.p95, -1),
-    peak: both((mode) => span(all(mode, (row) => row.output_tokens_per_second))?.max),
-    rps: both((mode) => span(all(mode, (row) => row.requests_per_second))),
-    hit: both((mode) => span(all(mode, (row) => row.kv_hit_ratio))),
-    tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
+    tokens: both((row) => row.output_tokens_per_second),
+    rps: both((row) => row.requests_per_second),
+    hit: both((row) => row.kv_hit_ratio),
+    ttft: both((row) => row.ttft.p95),
+    ttftMedian: both((row) => row.ttft.p50),
+    tpot: both((row) => row.tpot.p95),
+    tpotMedian: both((row) => row.tpot.p50),
+    latencyP95: both((row) => row.latency.p95),
     worse: pairs.filter((pair) => isWorse(pair, advantages)).map((pair) => pair.level),
     top: pairs.at(-1),
     spread: pairs

@@ -83,6 +83,12 @@ const own: Term[] = [
     text: 'What serves the requests: engine, model, GPU, number of workers, speculation.',
   },
   {
+    id: 'dynamo',
+    term: 'Dynamo',
+    also: 'nvidia framework rust python',
+    text: 'NVIDIA’s open-source framework for serving models on many GPUs and nodes, in Rust and Python: frontend, router, planner and transfer of caches around engines such as TensorRT-LLM, vLLM and SGLang.',
+  },
+  {
     id: 'dgd',
     term: 'DynamoGraphDeployment',
     also: 'dgd crd custom resource',
@@ -103,13 +109,13 @@ const own: Term[] = [
     id: 'draft-model',
     term: 'Draft model',
     also: 'speculative',
-    text: 'A small model that guesses the next tokens, for the large one to check in one pass.',
+    text: 'A small model that guesses the next tokens, for the large one to check in one pass. It takes GPU memory of its own: where four GPUs share the model, about {pub.doc.memory-draft} each.',
   },
   {
     id: 'eagle3',
     term: 'EAGLE-3',
     also: 'speculative',
-    text: 'A prediction head on the large model’s own hidden states, in place of a draft model.',
+    text: 'A prediction head on the large model’s own hidden states, in place of a draft model and much smaller than one. A head is trained for one model. There is none for Llama 3.1 70B, so the demonstration changes to Llama 3.3 70B for it.',
   },
   {
     id: 'latency',
@@ -135,7 +141,7 @@ const own: Term[] = [
     id: 'gpu-memory',
     term: 'GPU memory',
     also: 'vram framebuffer fb hbm dcgm',
-    text: 'GPU memory in use: the weights, the KV cache, which engines reserve at startup, and temporary buffers. It is therefore high from the start.',
+    text: 'GPU memory in use: the weights, the KV cache, which engines reserve at startup, and temporary buffers. It is therefore high from the start. The demonstration’s model in FP8 takes {pub.doc.memory-h200} of one GPU with its EAGLE-3 head; where four GPUs share the model, its weights take {pub.doc.memory-tp4} each.',
   },
   {
     id: 'gpu-utilisation',

@@ -1,11 +1,24 @@
 import type { Vendor, VendorQuestion } from '../../../vendor';
+import { quoted } from '../text';
 import { sources as publicSources, type SourceId } from './links';
+import { IN_DOCUMENTS } from './published';
 import type { Question, QuestionGroup } from './types';
 
 /** An answer of our own, and where to read on about it. */
 type Own = Omit<Question, 'sources' | 'links'> & { readOn?: SourceId[] };
 
 const demo: Own[] = [
+  {
+    id: 'running',
+    question: 'What is running here?',
+    words: ['workload', 'conversation', 'turns', 'load generator', 'end user', 'screen'],
+    answer: [
+      'A load generator holds conversations with the model, {live.concurrency} at once. Each begins with a long text, has {live.turns} turns and gets answers of at most {live.max-tokens} tokens. Opening texts in circulation: {live.openings}. When a conversation ends, another begins.',
+      'Every turn sends the whole conversation again, so the input grows from turn to turn. An average request now has {live.prompt-tokens} of prompt and {live.output-tokens} of answer.',
+      'The follow-up questions come from a small model in the role of the user, or from the load generator itself; the page “Architecture” says which. They are not part of what is measured.',
+      'The screens show what is measured now beside what was recorded at the same concurrency in both modes. The slider changes the load while it runs.',
+    ],
+  },
   {
     id: 'rps-low',
     question: 'Why so few requests per second?',
@@ -38,7 +51,7 @@ const demo: Own[] = [
       'The cause is bunching. Conversations return to the worker that has them cached, sometimes several at once. Near the engine’s batch limit they queue, and queueing time is part of TTFT. In the recorded run at {rec.spread-level} conversations the busiest worker had {rec.kv.spread} more requests in flight than the least busy; under round-robin {rec.rr.spread}.',
       'Now the gap is {live.spread} requests, and {live.queued} are queued.',
       'Our simulation points to a second cause: to the router a first turn looks nearly free wherever its text is already cached, so new conversations pile up there.',
-      'Everything except the first token stays better at the highest level: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}.',
+      'Everything except the first token stays better at the highest level: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}. A queue delays the beginning of an answer, not its pace, and the prefill that is saved leaves more time for decode.',
       'More workers do not move the crossover in our simulation, up to fifty of them with the recorded texts. It comes later only where the number of texts grows with the workers, as when more users bring more documents.',
     ],
   },
@@ -166,9 +179,14 @@ export function questionGroups(from: Vendor): QuestionGroup[] {
   ];
 }
 
-function toQuestion({ sources, links, ...question }: VendorQuestion, from: Vendor): Question {
+/** Stands below an answer with figures of the vendor's. */
+const CHECK = `Check these figures before the event. Those marked “${IN_DOCUMENTS}” have no public source.`;
+
+function toQuestion({ answer, sources, links, ...question }: VendorQuestion, from: Vendor): Question {
+  const hasClaims = answer.flatMap(quoted).some((name) => name.startsWith('claim.'));
   return {
     ...question,
+    answer: hasClaims ? [...answer, CHECK] : answer,
     sources: from.sources.filter((source) => sources.includes(source.id)),
     links: from.links.filter((link) => links.includes(link.id)),
   };

@@ -43,7 +43,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'Key figures',
-        text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means no data; errors are red above zero.',
+        text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means no data; errors are red above zero. Recorded: {rec.kv.rps}, {rec.kv.tokens} and {rec.kv.hit} under KV-aware routing; {rec.rr.rps}, {rec.rr.tokens} and {rec.rr.hit} under round-robin.',
       },
       {
         name: 'TTFT by turn',
@@ -94,7 +94,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'Transcript',
-        text: 'Question and answer of each turn with TTFT, ITL, tokens, latency, and the worker that served it. Follow one conversation: under KV-aware routing it stays on one worker.',
+        text: 'Question and answer of each turn with TTFT, ITL, tokens, latency, and the worker that served it. Follow one conversation: under KV-aware routing it stays on one worker, and later turns begin sooner. Median TTFT now: {live.turn-1} in the first turn, {live.turn-3} in the third.',
       },
     ],
   },
@@ -219,24 +219,68 @@ export const screens: Screen[] = [
     title: `Grafana: ${DETAILED}`,
     items: [
       {
-        name: 'Top row',
-        text: 'Request rate, requests in flight, queued requests and output tokens per second, as the frontend counts them.',
+        name: 'Request Rate, Output Tokens/s',
+        text: 'Completed requests and output tokens per second over one minute, as the frontend counts them. Recorded: {rec.kv.rps} and {rec.kv.tokens} under KV-aware routing, {rec.rr.rps} and {rec.rr.tokens} under round-robin. While a recording is replayed, panels from Prometheus stay empty.',
       },
       {
-        name: 'TTFT p95 and TPOT p95',
-        text: 'The two SLO metrics over time. The red area is above the SLO. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
+        name: 'Inflight, Queued',
+        text: 'Requests that are being served, and those without a first token yet. A queue that stays means the cluster cannot keep up. It is the one before the workers; each engine has its own, further below.',
       },
       {
-        name: 'Latency and KV cache',
-        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is measured at the client; the thin one is calculated from the frontend’s counters and is inaccurate while the load changes.',
+        name: 'TTFT p95',
+        text: 'The SLO metric over time; the red area is above the SLO of {slo.ttft}. Requests in flight are on the right axis. Dotted lines are recorded, dashed ones were measured here; each names its mode or phase. Recorded: {rec.kv.ttft} under KV-aware routing, {rec.rr.ttft} under round-robin.',
       },
       {
-        name: 'Per worker metrics',
-        text: 'Requests in flight, GPU utilisation, time in the engine’s queue, KV cache occupancy, queue depth and GPU memory of each worker. In-flight is even under round-robin and uneven under KV-aware routing; a queue at a single worker is what raises TTFT p95.',
+        name: 'TPOT p95',
+        text: 'The same for TPOT and its SLO of {slo.tpot}. It depends on batch size more than on routing. Recorded: {rec.kv.tpot} under KV-aware routing, {rec.rr.tpot} under round-robin.',
       },
       {
-        name: 'Speculative decoding',
-        text: 'Acceptance rate and tokens per step. Without speculation there is no acceptance rate, and each step produces one token.',
+        name: 'TTFT (p50 and p95)',
+        text: 'A wide gap between the lines is a slow tail: some requests find nothing in the cache or wait behind a full batch. Recorded medians: {rec.kv.ttft-median} under KV-aware routing, {rec.rr.ttft-median} under round-robin.',
+      },
+      {
+        name: 'TPOT (p50 and p95)',
+        text: 'A narrow gap means even decoding. It widens where large batches, or the prefill of others, share a worker. Recorded medians: {rec.kv.tpot-median} under KV-aware routing, {rec.rr.tpot-median} under round-robin.',
+      },
+      {
+        name: 'Latency, Latency at the Client (p50 and p95)',
+        text: 'The time of a whole request, queue, prefill and every token, so it follows the length of the answers. The first panel is the mean at the frontend. Recorded medians: {rec.latency}; p95 {rec.kv.latency-p95} under KV-aware routing, {rec.rr.latency-p95} under round-robin.',
+      },
+      {
+        name: 'KV Cache',
+        text: 'Share of prompt tokens found in a cache. Recorded: {rec.kv.hit} under KV-aware routing, {rec.rr.hit} under round-robin. Near zero means no reuse: first turns only, or evicted blocks. The thick line is measured at the client. The thin one, from the frontend’s counters, can exceed the whole while load falls, since a request’s input counts at its start and its cached part at its end.',
+      },
+      {
+        name: 'Inflight Requests (per worker), In-Flight Range over Workers, In-Flight Spread and Skew',
+        text: 'How requests are spread over workers: evenly under round-robin, unevenly for a while under KV-aware routing, since conversations go where their cache is. That is healthy until one worker reaches its batch limit. At {rec.spread-level} conversations the recorded spread was {rec.kv.spread} requests, under round-robin {rec.rr.spread}.',
+      },
+      {
+        name: 'Engine Queue Wait Time (per worker), Engine Queue Depth (per worker)',
+        text: 'The second queue: these requests have a worker and wait for a place in its batch. Below {pub.doc.queue-wait} they start at once. A queue at a single worker is what raises TTFT p95 while the others have room.',
+      },
+      {
+        name: 'GPU Utilization (per GPU)',
+        text: 'The share of time in which a GPU computes anything: {pub.doc.gpu-busy} while it serves, since decode waits for memory. Below {pub.doc.gpu-idle} it is nearly idle; above {pub.doc.gpu-full} for long, it may be the limit. The recorded tables do not have it.',
+      },
+      {
+        name: 'KV Cache Occupancy (per worker), GPU Memory (per GPU)',
+        text: 'A full cache evicts blocks to make room, which lowers the hit rate. GPU memory is high from the start, because engines reserve their cache when they start.',
+      },
+      {
+        name: 'ITL (p50 and p95)',
+        text: 'The gap between two tokens at the client, one value per token. The recorded tables do not have it: what they call ITL is TPOT.',
+      },
+      {
+        name: 'Active Conversations, Error Rate by Class',
+        text: 'Conversations in progress, the concurrency set, and requests in flight; and the share of turns that failed, by reason. Errors are zero while all is well.',
+      },
+      {
+        name: 'Speculative Decoding',
+        text: 'Acceptance rate and tokens per step. Without speculation there is no acceptance rate, and each step produces one token. Expected: {pub.doc.accepted-draft} of a draft model’s tokens are accepted, {pub.doc.accepted-eagle3} of those of EAGLE-3.',
+      },
+      {
+        name: 'TTFT p50 by Turn, Latency by Turn, Input Tokens by Turn, Output Tokens by Turn',
+        text: 'The first turn, the second and so on. The input grows with every turn; where requests go to the worker that has the conversation cached, TTFT falls after the first turn all the same.',
       },
     ],
   },
@@ -246,7 +290,7 @@ export const screens: Screen[] = [
     items: [
       {
         name: 'Everything on one screen',
-        text: 'Figures, controls, comparison, turns, workers and the recorded benchmark, with each worker’s history below.',
+        text: 'Figures, controls, comparison, turns, workers and the recorded benchmark, with each worker’s history below. A replay of a recording plays the upper part; the panels from Prometheus stay empty.',
       },
     ],
   },
