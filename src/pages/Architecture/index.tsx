@@ -122,7 +122,8 @@ function Drawing({ platform }: DrawingProps) {
       {note && <p className={styles.note}>{note}</p>}
       {platform && (
         <p className={styles.note}>
-          <b>Dashed: {presenceWord(rest)}.</b> {rest.why}
+          {rest.is !== 'configured' && <b>Dashed: {presenceWord(rest)}. </b>}
+          {rest.why}
         </p>
       )}
       {path && live.lane?.cluster.all_workers && <p className={styles.note}>{aboutAll(live.lane.cluster)}</p>}
