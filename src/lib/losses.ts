@@ -11,6 +11,8 @@ export interface Question {
   confirm: string;
 }
 
+const SPAN_LOST = 'a span in progress is discarded and measured again on resume.';
+
 /** Asks before a workload stops or drains; undefined where it has nothing to lose. A drain lets turns end. */
 export function stopQuestion({ phase, sweep, concurrency }: State, drain: boolean): Question | undefined {
   if (!sweep && (drain || phase === 'stopped')) {
@@ -21,7 +23,7 @@ export function stopQuestion({ phase, sweep, concurrency }: State, drain: boolea
   return {
     title: word ? `${verb} the workload and pause the ${word}?` : `${verb} the workload?`,
     body: [
-      sweep && `${questionText(sweep.request)}: the span under way is discarded and measured again on resume.`,
+      sweep && `${questionText(sweep.request)}: ${SPAN_LOST}`,
       !drain && phase !== 'stopped' && lostText(concurrency.actual),
     ]
       .filter(Boolean)

@@ -648,7 +648,7 @@ describe('while a trial has the workload', () => {
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(button('Start')).toBeDisabled();
     await userEvent.click(button('Stop'));
-    expect(screen.getByText(/the span under way is discarded and measured again on resume/)).toBeInTheDocument();
+    expect(screen.getByText(/a span in progress is discarded and measured again on resume/)).toBeInTheDocument();
     await confirm();
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
   });

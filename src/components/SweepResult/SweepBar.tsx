@@ -15,27 +15,27 @@ export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
   const used = secondsUsed(progress);
   const whole = most ?? left;
   const [value, max] = whole === undefined ? [of && spans, of ?? 1] : [used, used + whole];
-  const mark = (seconds: number, title: string) => (
-    <span className={styles.mark} title={title} style={{ left: `${(100 * (used + seconds)) / Math.max(1, max)}%` }} />
+  const mark = (seconds: number, title: string, look = styles.mark) => (
+    <span className={look} title={title} style={{ left: `${(100 * (used + seconds)) / Math.max(1, max)}%` }} />
   );
   return (
     <div className={styles.all}>
       <progress className={styles.bar} aria-label="Progress" max={Math.max(1, max)} value={value} />
-      {whole !== undefined && least !== undefined && least < whole && mark(least, 'At the earliest')}
-      {whole !== undefined && left !== undefined && left < whole && mark(left, 'Expected end')}
+      {whole !== undefined &&
+        least !== undefined &&
+        least < whole &&
+        mark(least, left === undefined ? 'First look' : 'At the earliest')}
+      {whole !== undefined && left !== undefined && left < whole && mark(left, 'Expected end', styles.expected)}
     </div>
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  all: css({ position: 'relative', width: 'min(360px, 100%)' }),
-  bar: cx(progressBar(theme), css({ width: '100%' })),
-  mark: css({
-    position: 'absolute',
-    top: -3,
-    bottom: -3,
-    width: 2,
-    background: theme.colors.text.primary,
-    '&:last-of-type': { width: 4, borderRadius: 2 },
-  }),
-});
+const getStyles = (theme: GrafanaTheme2) => {
+  const mark = { position: 'absolute', top: -3, bottom: -3, width: 2, background: theme.colors.text.primary } as const;
+  return {
+    all: css({ position: 'relative', width: 'min(360px, 100%)' }),
+    bar: cx(progressBar(theme), css({ width: '100%' })),
+    mark: css(mark),
+    expected: css({ ...mark, width: 4, borderRadius: 2 }),
+  };
+};
