@@ -112,7 +112,7 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 		v, snapshot := b.twin(), b.view.Snapshot()
 		assert.Equal(t, api.TwinApart, v.Arranged)
 		assert.Equal(t, api.EvidenceNone, v.Evidence)
-		assert.Contains(t, v.Caution, "the clusters may differ")
+		assert.Contains(t, v.Caution, "have not been shown to be equal")
 		require.NotNil(t, v.Since)
 		assert.Greater(t, v.Pairs, 1000)
 		var of [2][4]float64
