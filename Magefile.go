@@ -112,7 +112,7 @@ func statisticalParts() []suite.Part {
 			Checks: "kills, pauses, a full disk, a late client, two lanes at once, in virtual time",
 		},
 		{
-			Name: "twin", Run: verified("./sidecar/test/pairs", "./sidecar/test/twins"), Capability: "side by side",
+			Name: "twin", Run: verified("./sidecar/test/pairs"), Capability: "side by side",
 			Checks: "pairs of turns agree with each lane's own figures; neither lane disturbs the other",
 		},
 		{

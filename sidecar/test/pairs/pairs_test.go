@@ -3,6 +3,8 @@
 package pairs
 
 import (
+	"math"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,58 +12,79 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )
 
-// booth is a load generator with two lanes on two clusters, without its API.
+// booth is a load generator without its API, with a lane for each of its clusters.
 type booth struct {
 	t        *testing.T
 	desk     *twin.Desk
 	view     *lane.View
-	lanes    [2]*lane.Lane
-	clusters [2]*virtual.Cluster
+	lanes    []*lane.Lane
+	clusters []*virtual.Cluster
 
 	mu    sync.Mutex
-	ended [2][]api.Turn
+	ended [2][]lane.EndedTurn
 }
 
-// virtually runs f on two clusters that begin in these modes, at 60 conversations.
-func virtually(t *testing.T, modes [2]api.Mode, f func(b *booth)) {
+// demo is a workload of so many conversations. Its answers have so many tokens on average.
+func demo(concurrency int, tokens float64) workload.Settings {
+	return workload.Settings{
+		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+		Output: &api.Distribution{Mean: tokens, CV: .15}, StartRate: 10,
+	}
+}
+
+// virtually runs f in virtual time on a booth with these clusters, one or two.
+func virtually(t *testing.T, settings workload.Settings, clusters []virtual.Options, f func(b *booth)) {
 	t.Helper()
 	dir := virtual.Folder(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := virtual.NewGenerator(t, dir)
 		b := &booth{t: t, desk: twin.NewDesk(g.Context, &twin.Pair{}, g.Log)}
-		for i := range b.lanes {
-			b.clusters[i] = g.Cluster(virtual.Options{Mode: modes[i], Seed: uint64(i + 1), Restart: 5 * time.Second})
-			b.lanes[i] = g.Lane(b.clusters[i], workload.Settings{
-				Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-				Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
-			}, func(o *lane.Options) {
+		for i, o := range clusters {
+			c := g.Cluster(o)
+			b.clusters = append(b.clusters, c)
+			b.lanes = append(b.lanes, g.Lane(c, settings, func(o *lane.Options) {
 				o.SharedWorkers = b.desk.SharedWorkers
 				o.Ended = func(turn lane.EndedTurn) {
 					b.mu.Lock()
-					b.ended[i] = append(b.ended[i], turn.Turn)
+					b.ended[i] = append(b.ended[i], turn)
 					b.mu.Unlock()
 					b.desk.Heard(turn)
 				}
-			})
+			}))
 		}
-		b.desk.Join(b.lanes[0], b.lanes[1])
+		if len(b.lanes) == 2 {
+			b.desk.Join(b.lanes[0], b.lanes[1])
+			g.Go(b.desk.Run)
+		}
 		g.Run()
-		g.Go(b.desk.Run)
 		b.view = g.View
+		wait.Advance(time.Millisecond)
 		f(b)
 		g.End()
 	})
+}
+
+// apart runs f on two clusters that begin in different modes, at 60 conversations.
+func apart(t *testing.T, f func(b *booth)) {
+	t.Helper()
+	settings := demo(60, 830)
+	settings.TargetRPS = 25
+	virtually(t, settings, []virtual.Options{
+		{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second}, {Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second},
+	}, f)
 }
 
 func (b *booth) start() {
@@ -106,7 +129,7 @@ func (b *booth) means(i int) (ttft, tpot, latency, hit float64) {
 // kv against round-robin at 60: what the pairs say has the sign and the size of what the
 // lanes say by themselves, of all their turns and of their windows.
 func TestPairsAgreeWithTheLanes(t *testing.T) {
-	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+	apart(t, func(b *booth) {
 		b.start()
 		wait.Advance(15 * time.Minute)
 		v, snapshot := b.twin(), b.view.Snapshot()
@@ -139,7 +162,7 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 // half with the modes swapped gives figures of both. Pairs are counted anew each time. A twin that
 // is lost leaves lane main alone.
 func TestArrangements(t *testing.T) {
-	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+	apart(t, func(b *booth) {
 		b.start()
 		wait.Advance(20 * time.Minute)
 		apart := metric(t, b.twin(), "ttft")
@@ -202,7 +225,7 @@ func (b *booth) arrange(as api.TwinArrangement) {
 
 // A showcase is in no figure of either lane, beside a workload and without one.
 func TestShowcaseCountsNowhere(t *testing.T) {
-	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+	apart(t, func(b *booth) {
 		ctx := t.Context()
 		_, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(2)})
 		require.NoError(t, err)
@@ -252,7 +275,7 @@ var errBroken = &chat.Error{Class: api.ErrorHTTP5xx, Message: "it is broken"}
 
 // A target that fails ends the showcase with words, and the other one's answer stands.
 func TestShowcaseSaysWhatFailed(t *testing.T) {
-	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+	apart(t, func(b *booth) {
 		_, err := b.desk.StartShowcase(t.Context(), "test", api.ShowcaseRequest{})
 		require.NoError(t, err)
 		wait.Advance(time.Second)
@@ -267,5 +290,153 @@ func TestShowcaseSaysWhatFailed(t *testing.T) {
 		require.Len(t, s.Results, 2)
 		assert.Empty(t, s.Results[1].First)
 		assert.False(t, b.lanes[0].State().Showcase)
+	})
+}
+
+// figures are what a lane's users felt after a warm-up.
+var figures = []string{"TTFT p50, s", "TTFT p95, s", "TPOT p50, s", "KV hit ratio", "output tokens/s"}
+
+const warmUp, span = time.Minute, 150 * time.Second
+
+func figuresOf(turns []virtual.Turn) []float64 {
+	var ttft, tpot []float64
+	prompt, cached, tokens := 0, 0, 0
+	for _, t := range turns {
+		if t.Sent < warmUp || t.Ended > warmUp+span {
+			continue
+		}
+		ttft = append(ttft, (t.FirstToken - t.Submitted).Seconds())
+		tpot = append(tpot, (t.Ended-t.FirstToken).Seconds()/float64(t.OutputTokens-1))
+		prompt, cached, tokens = prompt+t.PromptTokens, cached+t.CachedTokens, tokens+t.OutputTokens
+	}
+	slices.Sort(ttft)
+	slices.Sort(tpot)
+	return []float64{
+		stats.Percentile(ttft, .5), stats.Percentile(ttft, .95), stats.Percentile(tpot, .5),
+		float64(cached) / float64(prompt), float64(tokens) / span.Seconds(),
+	}
+}
+
+// Each lane measures what a run alone against its cluster does: within the 99.9 % prediction
+// interval of six such runs, which differ in what the cluster leaves to chance.
+func TestEachLaneIsAsAlone(t *testing.T) {
+	t.Parallel()
+	const alone, quantile = 6, 6.869 // of Student's t with 5 degrees of freedom, 99.95 %
+	modes := []api.Mode{api.ModeKV, api.ModeRoundRobin}
+	measure := func(clusters ...virtual.Options) (all [][]float64) {
+		virtually(t, demo(60, 300), clusters, func(b *booth) {
+			b.start()
+			wait.Advance(warmUp + span)
+			for _, c := range b.clusters {
+				all = append(all, figuresOf(c.Turns()))
+			}
+		})
+		return all
+	}
+	together := measure(virtual.Options{Mode: modes[0], Seed: 101}, virtual.Options{Mode: modes[1], Seed: 102})
+	for i, mode := range modes {
+		var runs [][]float64
+		for seed := range uint64(alone) {
+			runs = append(runs, measure(virtual.Options{Mode: mode, Seed: seed + 1})[0])
+		}
+		for j, what := range figures {
+			values := make([]float64, alone)
+			for k := range runs {
+				values[k] = runs[k][j]
+			}
+			mean, sd := stat.MeanStdDev(values, nil)
+			off := quantile * sd * math.Sqrt(1+1./alone)
+			figure.Report(t, "%s, %s: %.4g beside another lane, alone %.4g ± %.2g (99.9 %% of runs)",
+				mode, what, together[i][j], mean, off)
+			assert.InDelta(t, mean, together[i][j], off, "%s, %s", mode, what)
+			assert.Less(t, off, .35*mean, "%s, %s: the interval says nothing", mode, what)
+		}
+	}
+}
+
+// Conversation k has the same draws on both lanes, however far one of them is behind: the
+// same opening, and answers of the same lengths.
+func TestConversationsAreTheSame(t *testing.T) {
+	t.Parallel()
+	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeRoundRobin, Seed: 2}}
+	virtually(t, demo(30, 300), clusters, func(b *booth) {
+		b.start()
+		wait.Advance(3 * time.Minute)
+		_, err := b.lanes[1].Start(b.t.Context(), "ann", api.StartRequest{Concurrency: new(60)})
+		require.NoError(b.t, err)
+		wait.Advance(3 * time.Minute)
+		type key struct {
+			draw lane.Draw
+			turn int
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		var of [2]map[key]api.Turn
+		for i, turns := range b.ended {
+			of[i] = map[key]api.Turn{}
+			for _, e := range turns {
+				of[i][key{e.Draw, e.Number}] = e.Turn
+			}
+		}
+		pairs := 0
+		for k, a := range of[0] {
+			other, ok := of[1][k]
+			if !ok || a.Status != api.TurnOK || other.Status != api.TurnOK {
+				continue
+			}
+			pairs++
+			assert.Equal(b.t, *a.OutputTokens, *other.OutputTokens, "%+v", k)
+			if k.turn == 1 {
+				assert.Equal(b.t, a.UserMessage, other.UserMessage, "%+v", k)
+				assert.InDelta(b.t, *a.PromptTokens, *other.PromptTokens, 12, "%+v: but for the nonces", k)
+			}
+		}
+		assert.Greater(b.t, pairs, len(of[0])*8/10, "of the turns of main")
+	})
+}
+
+// Two lanes that begin in one mode have no second one to swap with.
+func TestNoSecondMode(t *testing.T) {
+	t.Parallel()
+	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+		v := b.twin()
+		assert.Equal(b.t, api.TwinSame, v.Arranged)
+		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
+			_, err := b.desk.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: a})
+			require.ErrorIs(b.t, err, api.ErrConflict)
+			assert.Contains(b.t, err.Error(), "both lanes have had the mode KV-aware since the start")
+		}
+	})
+}
+
+// Two lanes over one set of workers are recognised by who answers, and it is said; no row is
+// kept, and nothing is called better or worse. Two clusters are not taken for one.
+func TestSharedWorkers(t *testing.T) {
+	t.Parallel()
+	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 1}}, func(b *booth) { // equal seeds: the same ids
+		b.start()
+		var v api.Twin
+		wait.Within(b.t, 10*time.Minute, "it is seen", func() (any, bool) {
+			v = b.twin()
+			return v, len(v.SharedWorkers) == 3
+		})
+		assert.Equal(b.t, api.EvidenceShared, v.Evidence)
+		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
+		wait.Advance(3 * time.Minute)
+		for _, l := range b.view.Snapshot().Lanes {
+			assert.Equal(b.t, v.SharedWorkers, l.SharedWorkers)
+			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers also serve lane")
+			require.NotNil(b.t, l.Baseline.NotKept)
+			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes affect each other")
+		}
+	})
+	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+		b.start()
+		wait.Advance(3 * time.Minute)
+		assert.Empty(b.t, b.desk.SharedWorkers())
+		for _, l := range b.view.Snapshot().Lanes {
+			assert.Empty(b.t, l.SharedWorkers)
+			assert.Empty(b.t, l.Baseline.Withheld)
+		}
 	})
 }
