@@ -47,6 +47,9 @@ func TestPrometheus(t *testing.T) {
 	}})
 	read := map[string][]string{}
 	for _, job := range conf.Jobs {
+		for _, rule := range job.Relabel {
+			require.NoError(t, rule.Validate(model.UTF8Validation), job.Name)
+		}
 		for _, discovery := range job.Kubernetes {
 			require.False(t, job.HonorLabels, "%s: exported_namespace", job.Name)
 			for _, namespace := range discovery.Namespaces.Names {
