@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"os/exec"
@@ -65,7 +66,7 @@ func TestPrometheus(t *testing.T) {
 		if job.Name == "loadgen" {
 			want = time.Second
 		}
-		require.Equal(t, model.Duration(want), job.Interval, job.Name)
+		require.Equal(t, model.Duration(want), cmp.Or(job.Interval, conf.Global.Interval), job.Name)
 	}
 	require.Equal(t, map[string][]string{
 		"loadgen":         {"StatefulSet kvbooth-loadgen:8088"},
@@ -78,6 +79,9 @@ func TestPrometheus(t *testing.T) {
 
 // scrapeConfig is what the test reads of prometheus.yaml.
 type scrapeConfig struct {
+	Global struct {
+		Interval model.Duration `yaml:"scrape_interval"`
+	} `yaml:"global"`
 	Jobs []scrapeJob `yaml:"scrape_configs"`
 }
 
