@@ -73,7 +73,7 @@ function Speculation() {
         <React.Fragment key={i}>
           <Box rect={at(140 + i * 89, 0, 82)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
           <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 89} 44 V 100`} />
-          <Words x={187 + i * 89} y={76}>
+          <Words x={175 + i * 89} y={76} anchor="end">
             {i < 2 ? 'kept' : 'dropped'}
           </Words>
         </React.Fragment>

@@ -201,7 +201,7 @@ function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
   const styles = useStyles2(getStyles);
   const [params] = useSearchParams();
   return (
-    <nav aria-label="On this page" className={styles.contents}>
+    <nav aria-label="On this page" className={styles.contents} tabIndex={0}>
       {Object.entries(topics).map(([id, title]) => (
         <Link
           key={id}
