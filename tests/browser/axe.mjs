@@ -22,9 +22,18 @@ async function run(page, runOnly, within) {
   await page.evaluate(axe);
   // A change of colours begins with the next frame, and buttons take their time with theirs.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-  await eventually('every colour has changed', () =>
-    page.evaluate(() => !document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === 'running'))
-  );
+  await eventually('every colour has changed', async () => {
+    const running = await page.evaluate(() =>
+      document
+        .getAnimations()
+        .filter((a) => a instanceof CSSTransition && a.playState === 'running')
+        .map(({ transitionProperty, effect }) => `${transitionProperty} of ${effect.target.outerHTML.slice(0, 120)}`)
+    );
+    if (running.length > 0) {
+      throw new Error(running.join(', '));
+    }
+    return true;
+  });
   const found = await page.evaluate(
     ([include, runOnly]) => window.axe.run({ include }, { runOnly, resultTypes: ['violations'] }),
     [within.map((selector) => [selector]), runOnly]

@@ -18,7 +18,7 @@ const THEMES = {
 };
 
 /** High enough for every panel to be in sight, on a phone one below the other: those out of it load nothing. */
-const heightOf = (width) => (width < 768 ? 7000 : 3200);
+const heightOf = (width) => (width < 768 ? 10_000 : 3200);
 
 /** What is cut in a dashboard, in each size, each with the size; a check looks at each of the sizes, too. */
 async function cutsOf(dashboard, name, sizes, check) {
