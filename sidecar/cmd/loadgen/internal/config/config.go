@@ -32,50 +32,50 @@ import (
 // prefix are kong's; min and max (inclusive), oneof and form say what is allowed
 // where [api.Limits] does not.
 type Config struct {
-	File string `name:"config" form:"path" placeholder:"FILE" help:"YAML configuration file."`
+	File string `name:"config" group:"file" basic:"" form:"path" placeholder:"FILE" help:"YAML configuration file."`
 
-	Target Target `embed:"" prefix:"target." group:"Target: the server under load"`
+	Target Target `embed:"" prefix:"target." group:"target"`
 
-	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment behind the target (shown, and compared with the baseline's)"`
+	Deployment Deployment `embed:"" prefix:"deployment." group:"deployment"`
 
-	Workload `embed:"" group:"Workload"`
-	End      `embed:"" group:"End of the run and output files"`
+	Workload `embed:"" group:"workload"`
+	End      `embed:"" group:"end"`
 
-	Corpus Corpus `embed:"" prefix:"corpus." group:"Corpus: the opening texts of conversations"`
+	Corpus Corpus `embed:"" prefix:"corpus." group:"corpus"`
 
-	Mode Mode `embed:"" prefix:"mode." group:"Routing mode"`
+	Mode Mode `embed:"" prefix:"mode." group:"mode"`
 
-	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"Cluster metrics"`
-	Cluster    Cluster    `embed:"" prefix:"cluster." group:"Cluster metrics"`
+	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"metrics"`
+	Cluster    Cluster    `embed:"" prefix:"cluster." group:"metrics"`
 
-	Twin Twin `embed:"" prefix:"twin." group:"Twin: a second target with the same conversations"`
+	Twin Twin `embed:"" prefix:"twin." group:"twin"`
 
-	SLO      SLO      `embed:"" prefix:"slo." group:"Screens"`
-	Slider   Slider   `embed:"" prefix:"slider." group:"Screens"`
-	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
-	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
-	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
-	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
+	SLO      SLO      `embed:"" prefix:"slo." group:"screens"`
+	Slider   Slider   `embed:"" prefix:"slider." group:"screens"`
+	Baseline Baseline `embed:"" prefix:"baseline." group:"screens"`
+	Title    string   `default:"KV Booth" group:"screens" help:"Title of the display."`
+	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"screens" help:"Line below the title."`
+	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
 
-	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
+	Listen           string   `basic:"" default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
 	Token            Secret   `kong:"-"`
-	TokenFile        string   `form:"path" placeholder:"FILE" group:"Access" help:"File with the access token, required for everything except /healthz, /readyz and /metrics. Or set LOADGEN_TOKEN."`
+	TokenFile        string   `basic:"" form:"path" placeholder:"FILE" group:"access" help:"File with the access token, required for everything except /healthz, /readyz and /metrics. Or set LOADGEN_TOKEN."`
 	MetricsToken     Secret   `kong:"-"`
-	MetricsTokenFile string   `form:"path" placeholder:"FILE" group:"Access" help:"File with a token for /metrics, which is otherwise open. It is valid for /metrics only; token works there, too. Or set LOADGEN_METRICS_TOKEN."`
-	Hosts            []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, that browsers may use to reach it."`
-	PublicPage       bool     `negatable:"" group:"Access" help:"Serve the read-only page without a token."`
+	MetricsTokenFile string   `form:"path" placeholder:"FILE" group:"access" help:"File with a token for /metrics, which is otherwise open. It is valid for /metrics only; token works there, too. Or set LOADGEN_METRICS_TOKEN."`
+	Hosts            []string `form:"host" placeholder:"NAME" group:"access" help:"Host names, besides loopback, that browsers may use to reach it."`
+	PublicPage       bool     `negatable:"" group:"access" help:"Serve the read-only page without a token."`
 
-	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file with the certificate for HTTPS, followed by its intermediates. Requires tls_key_file. Reloaded when it changes."`
-	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file with the certificate's private key."`
+	TLSCertFile string `form:"path" placeholder:"FILE" group:"access" help:"PEM file with the certificate for HTTPS, followed by its intermediates. Requires tls_key_file. Reloaded when it changes."`
+	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"access" help:"PEM file with the certificate's private key."`
 
-	Members Members `embed:"" prefix:"members." group:"Members: several load generators acting as one"`
+	Members Members `embed:"" prefix:"members." group:"members"`
 
-	Whatif  Whatif  `embed:"" prefix:"whatif." group:"What-if simulations"`
-	Routers Routers `embed:"" prefix:"shadow." group:"Shadow: other routers on the same turns"`
+	Whatif  Whatif  `embed:"" prefix:"whatif." group:"whatif"`
+	Routers Routers `embed:"" prefix:"shadow." group:"routers"`
 
-	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Directory for the database. Default: kvbooth in the user's data directory."`
-	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
-	Log     Log    `embed:"" prefix:"log." group:"Data and log"`
+	DataDir string `basic:"" form:"path" placeholder:"DIR" group:"data" help:"Directory for the database. Default: kvbooth in the user's data directory."`
+	Store   Store  `embed:"" prefix:"store." group:"data"`
+	Log     Log    `embed:"" prefix:"log." group:"data"`
 
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
@@ -89,10 +89,10 @@ type Config struct {
 
 // Target is the server under load, and how long to wait for it.
 type Target struct {
-	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
-	Model      string `aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
+	URL        string `basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
+	Model      string `basic:"" aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
 	APIKey     Secret `kong:"-"`
-	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
+	APIKeyFile string `basic:"" form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
 	Access     `embed:""`
 
 	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
@@ -136,15 +136,15 @@ type Deployment struct {
 
 // Workload shapes the conversations.
 type Workload struct {
-	Concurrency    int           `default:"60" help:"Number of concurrent conversations."`
-	Start          bool          `negatable:"" help:"Start the load immediately instead of waiting for an operator."`
+	Concurrency    int           `basic:"" default:"60" help:"Number of concurrent conversations."`
+	Start          bool          `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
 	MaxConcurrency int           `default:"1000" help:"Upper limit for concurrency."`
-	Preset         string        `oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
+	Preset         string        `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
 	Seed           uint64        `default:"1" help:"Random seed: the same seed gives the same conversations."`
 	Turns          Turns         `embed:"" prefix:"turns."`
 	Openings       string        `form:"openings" placeholder:"N" help:"Number of different opening texts; 0: a new one for every conversation. Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
 	OpeningTokens  string        `form:"opening_tokens" placeholder:"N" help:"Length of the opening texts in tokens. Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
-	MaxTokens      int           `default:"1024" help:"Maximum tokens per answer."`
+	MaxTokens      int           `basic:"" default:"1024" help:"Maximum tokens per answer."`
 	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
 	Request        Request       `embed:"" prefix:"request."`
 	Followup       Followup      `embed:"" prefix:"followup."`
@@ -155,10 +155,10 @@ type Workload struct {
 
 // End says when a run ends by itself, when it has failed, and what it leaves.
 type End struct {
-	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
+	Duration time.Duration `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
 	Requests int           `default:"0" min:"0" max:"1000000000" help:"Run until this many turns have completed or failed, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
-	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
-	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
+	FailIf   []string      `basic:"" name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
+	Output   []string      `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
 }
 
 // Conditions are those of FailIf, which have their form already.
@@ -272,8 +272,8 @@ type S3 struct {
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual tells the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
-	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
+	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual tells the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
+	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding at start. The driver simulated, and kubernetes with a variants file, replace it with what the cluster reports."`
 	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each mode for the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. target.url must be one of them; it defaults to the URL of mode.mode."`
@@ -297,7 +297,7 @@ type Kubernetes struct {
 
 // Prometheus is the server that knows the cluster's metrics.
 type Prometheus struct {
-	URL       string `form:"url" placeholder:"URL" help:"Prometheus to query for the cluster's metrics. Without it, metrics are scraped from the target itself."`
+	URL       string `basic:"" form:"url" placeholder:"URL" help:"Prometheus to query for the cluster's metrics. Without it, metrics are scraped from the target itself."`
 	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to select its series in that Prometheus."`
 
 	Graph, Beside string `kong:"-"` // two DynamoGraphDeployments in that namespace: the lane's, and the other lane's
@@ -311,8 +311,8 @@ type Cluster struct {
 
 // SLO are the service level objectives for p95.
 type SLO struct {
-	TTFT time.Duration `default:"600ms" help:"Limit for the p95 time to first token."`
-	TPOT time.Duration `default:"60ms" help:"Limit for the p95 time per output token."`
+	TTFT time.Duration `basic:"" default:"600ms" help:"Limit for the p95 time to first token."`
+	TPOT time.Duration `basic:"" default:"60ms" help:"Limit for the p95 time per output token."`
 }
 
 // Slider is the range of the concurrency slider.

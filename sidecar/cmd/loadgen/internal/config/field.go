@@ -74,6 +74,7 @@ type model struct {
 	byName map[string]field
 	byFlag map[*kong.Value]field
 	own    map[Command]map[string]field // that commands have for themselves
+	topic  string                       // that help is asked for; "": what most people need
 }
 
 // newModel makes a model that holds c, and prints help to stdout.
@@ -83,7 +84,7 @@ func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
 	k, err := kong.New(&m.grammar, append(options,
 		kong.Name("loadgen"), kong.Description(description),
 		kong.Writers(stdout, io.Discard),
-		kong.Help(printHelp), kong.ValueFormatter(helpOf),
+		kong.Help(m.printHelp), kong.ExplicitGroups(topics), kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110, Compact: true}),
 		kong.PostBuild(m.collect),
 		kong.TypeMapper(reflect.TypeFor[bool](), m), kong.TypeMapper(reflect.TypeFor[time.Duration](), m),

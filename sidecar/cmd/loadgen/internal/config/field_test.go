@@ -246,11 +246,7 @@ func table() string {
 	var text strings.Builder
 	group := ""
 	for _, f := range newModel(Config{}, io.Discard).fields {
-		title := "Configuration file"
-		if f.flag.Group != nil {
-			title = f.flag.Group.Title
-		}
-		if title != group {
+		if title := f.flag.Group.Title; title != group {
 			group = title
 			fmt.Fprintf(&text, "\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
 		}

@@ -11,6 +11,35 @@ import (
 const description = "Runs many concurrent multi-turn conversations against an OpenAI-compatible server and measures what its users experience: " +
 	"time to first token, time per output token, latency."
 
+// topics are the groups of settings, each with the word that `loadgen help` takes: what comes before a dot of its key.
+var topics = []kong.Group{
+	{Key: "file", Title: "Configuration file"},
+	{Key: "target", Title: "Target: the server under load"},
+	{Key: "deployment", Title: "Deployment behind the target (shown, and compared with the baseline's)"},
+	{Key: "workload", Title: "Workload"},
+	{Key: "end", Title: "End of the run and output files"},
+	{Key: "corpus", Title: "Corpus: the opening texts of conversations"},
+	{Key: "mode", Title: "Routing mode"},
+	{Key: "metrics", Title: "Cluster metrics"},
+	{Key: "twin", Title: "Twin: a second target with the same conversations"},
+	{Key: "twin.deployment", Title: "Twin's deployment, if different (empty or 0: same as deployment.*)"},
+	{Key: "screens", Title: "Screens"},
+	{Key: "access", Title: "Access"},
+	{Key: "members", Title: "Members: several load generators acting as one"},
+	{Key: "whatif", Title: "What-if simulations"},
+	{Key: "routers", Title: "Shadow: other routers on the same turns"},
+	{Key: "data", Title: "Data and log"},
+}
+
+// every is the topic of all settings.
+const every = "all"
+
+// topicOf returns the topic that a setting belongs to.
+func topicOf(f *kong.Flag) string {
+	topic, _, _ := strings.Cut(f.Group.Key, ".")
+	return topic
+}
+
 const examples = `
 Every setting is a flag, an environment variable and a field of the YAML file
 with the same name: --target-url, LOADGEN_TARGET_URL, and url under target.
@@ -38,7 +67,10 @@ Examples:
       also check whether the mode of a Dynamo on Kubernetes can be switched
 
 loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare, shadow and check.
+loadgen help TOPIC lists all settings of a topic:
+`
 
+const exitCodes = `
 Exit codes: 0 success; 1 the load generator itself failed (health: not ready);
 2 invalid configuration or environment, nothing was started; 3 a --fail-if condition
 was met; 4 nothing was measured, or not what a condition refers to, or a trial,
@@ -47,7 +79,7 @@ sweep or capacity search ended without a result.
 
 // besides ends the help of a command with flags of its own.
 const besides = `
-It also takes all settings of loadgen (loadgen --help), such as --target-url,
+It also takes all settings of loadgen (loadgen help all), such as --target-url,
 --mode-driver, --concurrency, --seed, --slo-ttft and --data-dir. The API and the web
 page are available while it runs, to watch, pause and cancel. To resume an unfinished
 one from the data directory, even after Ctrl-C, run the same command again.
@@ -80,29 +112,49 @@ Exit codes: 0 success; 1 the load generator was lost or the file could not be wr
 `
 
 const besidesReplay = `
-It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen --help).
+It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen help access).
 Grafana's core panels stay empty: they read Prometheus, which is not recorded.
 `
 
 const besidesCheck = `
-It also takes all settings of loadgen (loadgen --help).
+It also takes all settings of loadgen (loadgen help all).
 
 Exit codes: 0 no problem found; 2 something must be fixed first.
 `
 
-// printHelp is kong's help of the whole program, whatever the command, with
-// examples at its end.
-func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+// printHelp prints the help of the whole program, whatever the command: the settings of the topic asked for, else those
+// that most people need, with examples and the topics.
+func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if node := ctx.Selected(); node != nil && Command(node.Name).own() {
 		return printOwn(options, ctx, Command(node.Name))
 	}
 	whole := *ctx
 	whole.Path = ctx.Path[:1]
+	for _, f := range m.fields {
+		f.flag.Hidden = m.topic != every && m.topic != topicOf(f.flag)
+		if m.topic == "" {
+			f.flag.Hidden = !f.flag.Tag.Has("basic")
+		}
+	}
+	if m.topic != "" {
+		for _, command := range ctx.Model.Children {
+			command.Hidden = true
+		}
+		ctx.Model.Help = ""
+		return kong.DefaultHelpPrinter(options, &whole)
+	}
 	ctx.Model.HelpFlag = nil // else it offers further help on each command, and there is none
 	if err := kong.DefaultHelpPrinter(options, &whole); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(ctx.Stdout, examples)
+	text := examples
+	for _, topic := range topics {
+		if !strings.Contains(topic.Key, ".") {
+			text += fmt.Sprintf("  %-12s%s\n", topic.Key, topic.Title)
+		}
+	}
+	text += fmt.Sprintf("  %-12s%s\n", every, "All settings")
+	_, err := fmt.Fprint(ctx.Stdout, text+exitCodes)
 	return err
 }
 

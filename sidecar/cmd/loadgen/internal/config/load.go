@@ -36,7 +36,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
 	l.hook = l.addSources
 	if len(args) > 0 && args[0] == string(Help) {
-		args = append(slices.Clone(args[1:]), "--help")
+		args = append(l.takeTopic(args[1:]), "--help")
 	}
 	ctx, err := l.kong.Parse(args)
 	if l.helped {
@@ -53,6 +53,15 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 		return nil, "", err
 	}
 	return c, commandOf(ctx), nil
+}
+
+// takeTopic returns what follows "help" without a topic, which it keeps.
+func (l *loader) takeTopic(args []string) []string {
+	if len(args) == 1 && (args[0] == every || slices.ContainsFunc(l.fields, func(f field) bool { return topicOf(f.flag) == args[0] })) {
+		l.topic = args[0]
+		return nil
+	}
+	return slices.Clone(args)
 }
 
 // bare takes off what kong puts in front of a value's error, and adds to kong's

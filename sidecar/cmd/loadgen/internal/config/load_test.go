@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -565,21 +567,38 @@ func TestVariants(t *testing.T) {
 	require.ErrorContains(t, err, "mode.kubernetes.selector: b=c is not allowed: leave it empty if mode.kubernetes.name is set")
 }
 
+// The help lists the settings that most people need and the topics, which list the others, whatever else the command line
+// and the environment hold.
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"-h"}, {"run", "--help"}, {"health", "-h"}, {"--help", "--config=none"}} {
+	fields := newModel(Config{}, io.Discard).fields
+	help := func(args ...string) string {
 		var out bytes.Buffer
 		c, command, err := Load(args, []string{"LOADGEN_TYPO=x"}, &out)
 		require.NoError(t, err)
 		require.Nil(t, c)
 		require.Equal(t, Help, command)
-		for _, f := range newModel(Config{}, io.Discard).fields {
-			require.Contains(t, strings.ReplaceAll(out.String(), "[no-]", ""), "  --"+f.flag.Name, args)
-		}
-		require.Contains(t, out.String(), "Examples:")
 		for line := range strings.Lines(out.String()) {
 			require.LessOrEqual(t, len([]rune(line)), 111, line)
 		}
+		return strings.ReplaceAll(out.String(), "[no-]", "")
 	}
+	lists := func(t *testing.T, text string, listed func(field) bool) {
+		for _, f := range fields {
+			require.Equal(t, listed(f), regexp.MustCompile(`(?m)^  --`+f.flag.Name+`\b[^-]`).MatchString(text), f.name)
+		}
+	}
+	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"run", "--help"}, {"health", "-h"}, {"--help", "--config=none"}} {
+		text := help(args...)
+		lists(t, text, func(f field) bool { return f.flag.Tag.Has("basic") })
+		require.Contains(t, text, "Examples:")
+		require.Contains(t, text, "\n  corpus ", "a topic")
+	}
+	for _, topic := range topics {
+		lists(t, help("help", topicOf(&kong.Flag{Group: &topic})), func(f field) bool {
+			return topicOf(f.flag) == topicOf(&kong.Flag{Group: &topic})
+		})
+	}
+	lists(t, help("help", every), func(field) bool { return true })
 }
 
 // Whatever is accepted holds together, and its own text gives it again.

@@ -19,12 +19,12 @@ type Twin struct {
 	Mode       TwinMode       `embed:"" prefix:"mode."`
 	Prometheus TwinPrometheus `embed:"" prefix:"prometheus."`
 	Cluster    TwinCluster    `embed:"" prefix:"cluster."`
-	Deployment Deployment     `embed:"" prefix:"deployment." group:"Twin's deployment, if different (empty or 0: same as deployment.*)"`
+	Deployment Deployment     `embed:"" prefix:"deployment." group:"twin.deployment"`
 }
 
 // TwinTarget is the server of the twin; the time-outs are those of [Target].
 type TwinTarget struct {
-	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, as target.url. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
+	URL        string `basic:"" form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, as target.url. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
 	Model      string `placeholder:"NAME" help:"Model to request from it. Default: target.model, else the first one in its /v1/models."`
 	APIKey     Secret `kong:"-"`
 	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with its API key. Or set LOADGEN_TWIN_TARGET_API_KEY. The key for target.url is sent to it only if it is one of mode.endpoints."`
