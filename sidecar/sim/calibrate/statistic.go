@@ -61,7 +61,17 @@ type weights []figure
 // weigh takes the noise of a recorded figure from its interval where it has one, else it
 // takes that of one simulated run for it; what the simulated mean is known to is added.
 // Throughput times TPOT is about the number of conversations, so these two count as one.
+//
+// A few seeds that happen to agree would make a figure count for all others. The variance of a
+// row's runs is therefore averaged with the mean over all rows, as moderated variances are
+// (Smyth 2004, https://doi.org/10.2202/1544-6115.1027).
 func weigh(cells []cell, runs samples) weights {
+	scatters := make([]float64, len(statistics))
+	for k, of := range statistics {
+		for i := range cells {
+			scatters[k] += scatter(runs[i], of) / float64(len(cells))
+		}
+	}
 	var list weights
 	for i, c := range cells {
 		both := positive(throughput.recorded(c.row)) && positive(tpot.recorded(c.row))
@@ -70,7 +80,7 @@ func weigh(cells []cell, runs samples) weights {
 			if !positive(v) || !(meanOf(runs[i], of) > 0) {
 				continue
 			}
-			own := scatter(runs[i], of)
+			own := math.Sqrt((scatter(runs[i], of) + scatters[k]) / 2)
 			noise := own
 			if c.row.Intervals != nil {
 				if in := of.interval(c.row.Intervals); in != nil {
@@ -90,7 +100,7 @@ func weigh(cells []cell, runs samples) weights {
 // positive says whether a figure was recorded, and can be: a time or rate of 0 is none.
 func positive(v *float64) bool { return v != nil && *v > 0 }
 
-// scatter is the standard deviation of a figure over the seeds, as a share of its mean.
+// scatter is the variance of a figure over the seeds, as a share of its squared mean.
 func scatter(runs []closedloop.Figures, of statistic) float64 {
 	mean := meanOf(runs, of)
 	sum := 0.0
@@ -98,7 +108,7 @@ func scatter(runs []closedloop.Figures, of statistic) float64 {
 		d := of.simulated(&runs[i])/mean - 1
 		sum += d * d
 	}
-	return math.Sqrt(sum / float64(len(runs)-1))
+	return sum / float64(len(runs)-1)
 }
 
 func meanOf(runs []closedloop.Figures, of statistic) float64 {
