@@ -3,7 +3,20 @@ import { colorManipulator, createTheme } from '@grafana/data';
 
 import { comparisonColors, verdicts, workerColors } from './styles';
 
-const { getContrastRatio } = colorManipulator;
+const { decomposeColor, getContrastRatio } = colorManipulator;
+
+/** The hue of a colour, in degrees. */
+function hueOf(color: string): number {
+  const [red, green, blue] = decomposeColor(color).values;
+  const degrees = Math.atan2(Math.sqrt(3) * (green - blue), 2 * red - green - blue) * (180 / Math.PI);
+  return (degrees + 360) % 360;
+}
+
+/** How far two hues are apart on their circle. */
+function hueDistance(a: string, b: string): number {
+  const apart = Math.abs(hueOf(a) - hueOf(b));
+  return Math.min(apart, 360 - apart);
+}
 
 describe.each(['dark', 'light'] as const)('the colours of the %s theme', (mode) => {
   const theme = createTheme({ colors: { mode } });
@@ -28,5 +41,10 @@ describe.each(['dark', 'light'] as const)('the colours of the %s theme', (mode) 
     const { met, near, missed } = verdicts(theme);
     const all = [better, worse, met.color, near.color, missed.color, ...workerColors(theme)];
     expect(new Set(all).size).toBe(all.length);
+    for (const color of [better, worse]) {
+      for (const objective of [met.color, near.color, missed.color]) {
+        expect(hueDistance(color, objective)).toBeGreaterThanOrEqual(45);
+      }
+    }
   });
 });

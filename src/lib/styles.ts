@@ -38,7 +38,7 @@ export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme
  * one dark, so that those who see few colours tell them apart, too.
  */
 export const comparisonColors = ({ isDark }: GrafanaTheme2) =>
-  isDark ? { better: '#8eeaf2', worse: '#cf6bf5' } : { better: '#0b5563', worse: '#a020d0' };
+  isDark ? { better: '#a5f0ff', worse: '#ea5cff' } : { better: '#003f70', worse: '#a81ad0' };
 
 /** Workers, by their places; none is a mode's, the SLO's or one of better and worse. */
 export const workerColors = ({ isDark }: GrafanaTheme2) =>
