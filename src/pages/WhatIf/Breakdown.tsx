@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Mode, SimulationResult } from '../../client';
-import { DataTable } from '../../components/DataTable';
+import { DataTable, UNSTACKED } from '../../components/DataTable';
 import { milliseconds, number, seconds } from '../../lib/format';
 import { modeName } from '../../lib/names';
 import { PARTS, timesOf, type Part, type Times } from './times';
@@ -108,7 +108,7 @@ const getStyles = ({ colors, spacing, typography, visualization }: GrafanaTheme2
   sample: css({ display: 'inline-block', width: 14, height: 14, borderRadius: 2, verticalAlign: '-2px' }),
   begins: css({ '&& > *': { paddingTop: spacing(1.5) } }),
   mode: css({ whiteSpace: 'nowrap', '& > b': { display: 'block', fontWeight: typography.fontWeightBold } }),
-  half: css({ width: '40%' }),
+  half: css({ [UNSTACKED]: { width: '40%' } }),
   stack: css({
     display: 'grid',
     gridTemplateColumns: 'minmax(0, 1fr) 5.5em',

@@ -96,10 +96,12 @@ function beforeText(field: Field, before: string): string {
 }
 
 function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
+  const styles = useStyles2(getStyles);
   switch (field.kind) {
     case 'switch':
       return (
         <Checkbox
+          className={styles.check}
           label={field.label}
           description={field.flag}
           value={value === 'true'}
@@ -226,5 +228,10 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(0, 1.5),
   }),
   slider: rangeInput(theme),
+  // As wide as its words, at the left, in the letters of the other labels.
+  check: css({
+    justifySelf: 'start',
+    '& > span': { fontSize: 'inherit', lineHeight: 1.25, fontWeight: 'inherit' },
+  }),
   words: css({ gridColumn: '1 / -1', justifySelf: 'end', color: theme.colors.text.secondary }),
 });
