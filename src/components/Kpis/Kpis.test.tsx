@@ -47,9 +47,9 @@ describe('the key figures', () => {
     ]);
     expect(values()).toEqual(['4.60', '12,345', '3,168', '71.3 %', '4', '0']);
     expect(cards().map((c) => c.children[2].textContent)).toEqual([
-      'RPS: requests per second, last 60 s',
+      'Completed, last 60 s',
       'Completed since start',
-      'TOPS: output tokens per second, last 60 s',
+      'Output tokens, last 60 s',
       'Prompt tokens from cache, last 60 s',
       'Waiting at the frontend',
       'Failed since start',

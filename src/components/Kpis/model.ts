@@ -38,14 +38,14 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   return [
     {
       name: 'Requests/s',
-      meaning: 'RPS: requests per second, last 60 s',
+      meaning: 'Completed, last 60 s',
       text: number(running?.window.requests_per_second, 2),
       notes: recorded(lane, 'requests_per_second', (value) => number(value, 2)),
     },
     { name: 'Requests', meaning: 'Completed since start', text: number(running?.totals.ok), notes: [] },
     {
       name: 'Tokens/s',
-      meaning: 'TOPS: output tokens per second, last 60 s',
+      meaning: 'Output tokens, last 60 s',
       text: number(running?.window.output_tokens_per_second),
       notes: recorded(lane, 'output_tokens_per_second', (value) => number(value)),
     },

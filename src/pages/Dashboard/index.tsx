@@ -47,7 +47,7 @@ export default function Dashboard() {
         </Section>
         <Section
           title="Key figures"
-          info="Rates over the last 60 seconds and totals since the workload was last started, measured by the load generator. The queue comes from the cluster's metrics, and so do the cache hits if the responses do not include them. Below each figure is the baseline's value at this concurrency and how it was obtained."
+          info="Rates over the last 60 seconds and totals since the workload was last started, measured by the load generator. Others call requests/s RPS and output tokens/s TOPS. The queue comes from the cluster's metrics, and so do the cache hits if the responses do not include them. Below each figure is the baseline's value at this concurrency and how it was obtained."
           actions={<HistoryExport />}
         >
           <Kpis lane={LANE} />
