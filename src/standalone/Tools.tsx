@@ -60,8 +60,8 @@ function SchemeSwitch() {
       variant="secondary"
       fill="text"
       icon="adjust-circle"
-      aria-label={`Switch to ${other} colours`}
-      tooltip={`Switch to ${other} colours`}
+      aria-label={`Switch to ${other} colors`}
+      tooltip={`Switch to ${other} colors`}
       onClick={() => choose(other)}
     />
   );

@@ -186,11 +186,11 @@ describe('with a token', () => {
 describe('the colours', () => {
   it('are the system’s, unless others were chosen, which are remembered', async () => {
     const { unmount } = await show(open);
-    await userEvent.click(await screen.findByRole('button', { name: 'Switch to light colours' }));
-    expect(button('Switch to dark colours')).toBeInTheDocument();
+    await userEvent.click(await screen.findByRole('button', { name: 'Switch to light colors' }));
+    expect(button('Switch to dark colors')).toBeInTheDocument();
     unmount();
     await show(open);
-    expect(await screen.findByRole('button', { name: 'Switch to dark colours' })).toBeInTheDocument();
+    expect(await screen.findByRole('button', { name: 'Switch to dark colors' })).toBeInTheDocument();
   });
 
   it('can be switched where nothing may be stored', async () => {
@@ -198,8 +198,8 @@ describe('the colours', () => {
       throw new Error('denied');
     });
     await show(open);
-    await userEvent.click(await screen.findByRole('button', { name: 'Switch to light colours' }));
-    expect(button('Switch to dark colours')).toBeInTheDocument();
+    await userEvent.click(await screen.findByRole('button', { name: 'Switch to light colors' }));
+    expect(button('Switch to dark colors')).toBeInTheDocument();
     storage.mockRestore();
   });
 });

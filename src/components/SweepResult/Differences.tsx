@@ -48,8 +48,8 @@ export function Differences({ trial, request }: DifferencesProps) {
         {row(primary)}
       </ul>
       <p className={styles.note}>
-        {modeText(b)} compared with {modeText(a)} after {baseText(trial)} of spans; left of the centre it is lower,
-        right of it higher. The bar is the 95 % interval, valid over all looks; the grey area is within the smallest
+        {modeText(b)} compared with {modeText(a)} after {baseText(trial)} of spans; left of the center it is lower,
+        right of it higher. The bar is the 95 % interval, valid over all looks; the gray area is within the smallest
         difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
         {final &&
           ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} (${rangeText(primary.metric, final.interval)}).`}

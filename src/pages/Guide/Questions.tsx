@@ -29,7 +29,7 @@ export const Questions = memo(function Questions({ groups, likely, open, onOpen,
   return (
     <Section
       title="Questions"
-      info="What visitors ask, with answers to say aloud. Figures are live, recorded or published, and labelled as such."
+      info="What visitors ask, with answers to say aloud. Figures are live, recorded or published, and labeled as such."
       actions={
         <Button
           variant="secondary"

@@ -103,7 +103,7 @@ export function TreeLegend() {
   );
   return (
     <p className={styles.legend}>
-      <span>{sample(styles.worker0)} cached, one colour per worker</span>
+      <span>{sample(styles.worker0)} cached, one color per worker</span>
       <span>{sample(styles.computed)} computed</span>
       <span>{sample(styles.answer)} answer: part of the next prompt</span>
       <span>{sample(styles.trunk)} opening text: the part that was already cached</span>

@@ -97,7 +97,7 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Last ten minutes"
-        info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colours show the mode; the second lane’s line is dashed."
+        info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colors show the mode; the second lane’s line is dashed."
       >
         <div className={styles.scaled}>
           <Courses histories={histories} known={known} names={names} />

@@ -166,7 +166,7 @@ function Answered({ question, simulating }: AnsweredProps) {
     <div className={styles.answer}>
       <Section
         title="Simulated"
-        info="Each point is the mean of several runs of six virtual minutes, evaluated like the recorded results. Nothing here was measured; recorded and measured values are labelled as such."
+        info="Each point is the mean of several runs of six virtual minutes, evaluated like the recorded results. Nothing here was measured; recorded and measured values are labeled as such."
         actions={
           <div className={styles.actions}>
             <RadioButtonGroup
