@@ -52,13 +52,15 @@ export function Present({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.present}>
-      <Status live={live} lane={LANE} oneLine />
-      <div className={styles.second}>
+      <div className={styles.first}>
+        <Status live={live} lane={LANE} oneLine />
         <span className={styles.age}>
           <SnapshotAge state={live.state} />
         </span>
-        <ClientVerdict state={live.state} />
+      </div>
+      <div className={styles.second}>
         <Imitation lane={lastKnown(live, LANE)?.lane} />
+        <ClientVerdict state={live.state} />
       </div>
     </div>
   );
@@ -75,7 +77,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   titles: css({ flex: '1 1 28ch', minWidth: 0 }),
   title: css({
-    fontSize: theme.typography.h3.fontSize,
+    fontSize: `clamp(${theme.typography.h4.fontSize}, 1.4vw, ${theme.typography.h3.fontSize})`,
     lineHeight: 1.25,
     margin: 0,
     [theme.breakpoints.down('sm')]: { fontSize: theme.typography.h5.fontSize },
@@ -87,16 +89,17 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   // Neither the length of a text nor its lines move what is below.
   present: css({ flex: '0 1 52ch', minWidth: 0, fontVariantNumeric: 'tabular-nums' }),
+  first: css({ display: 'flex', alignItems: 'baseline', gap: theme.spacing(1.5), '& > div': { minWidth: 0 } }),
   second: css({
     display: 'flex',
-    flexWrap: 'wrap',
     alignItems: 'center',
-    alignContent: 'flex-start',
     gap: theme.spacing(0, 1),
-    minHeight: theme.spacing(5.5),
-    [theme.breakpoints.down('sm')]: { minHeight: theme.spacing(3) },
+    minHeight: theme.spacing(3),
+    whiteSpace: 'nowrap',
+    '& > *': { flex: 'none' },
+    '& > [title]': { flex: '0 1 auto', overflow: 'hidden', textOverflow: 'ellipsis' },
   }),
   // A phone has no room for what the state says once it matters.
-  age: css({ [theme.breakpoints.down('sm')]: { display: 'none' } }),
+  age: css({ flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } }),
   actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
 });

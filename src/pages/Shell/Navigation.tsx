@@ -65,7 +65,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     list: css({
       display: 'flex',
       flexWrap: 'wrap',
-      gap: theme.spacing(0, 0.5),
+      gap: theme.spacing(0, 0.25),
       listStyle: 'none',
       [small]: {
         display: 'none',
@@ -87,7 +87,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       display: 'flex',
       alignItems: 'center',
       gap: theme.spacing(0.75),
-      padding: theme.spacing(1, 1.5),
+      padding: theme.spacing(1),
       borderBottom: '2px solid transparent',
       color: theme.colors.text.secondary,
       whiteSpace: 'nowrap',
