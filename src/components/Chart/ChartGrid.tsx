@@ -4,6 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { WALL } from '../../lib/styles';
 import { GroupContext, useOwnGroup } from './group';
 import { LineSign } from './LineSign';
 import type { Look, Tone } from './types';
@@ -20,6 +21,8 @@ interface ChartGridProps {
   legend: LegendItem[];
   /** The least width of a chart, in pixels. */
   least: number;
+  /** How many stand beside each other at most. */
+  most?: number;
   /** Whether a last row of few is as wide as the others. */
   stretched?: boolean;
   /** A {@link ChartFigure} for each. */
@@ -32,9 +35,10 @@ export function ChartGroup({ children }: PropsWithChildren) {
 }
 
 /** A group of charts beside each other, as many as have room, below what their lines mean. */
-export function ChartGrid({ legend, least, stretched, children }: ChartGridProps) {
+export function ChartGrid({ legend, least, most = 4, stretched, children }: ChartGridProps) {
   const styles = useStyles2(getStyles);
   const fill = stretched ? 'auto-fit' : 'auto-fill';
+  const width = `min(max(${least}px, ${100 / (most + 1) + 1}%), 100%)`;
   return (
     <ChartGroup>
       <ul className={styles.legend} aria-label="Lines">
@@ -44,10 +48,7 @@ export function ChartGrid({ legend, least, stretched, children }: ChartGridProps
           </li>
         ))}
       </ul>
-      <div
-        className={styles.charts}
-        style={{ gridTemplateColumns: `repeat(${fill}, minmax(min(${least}px, 100%), 1fr))` }}
-      >
+      <div className={styles.charts} style={{ gridTemplateColumns: `repeat(${fill}, minmax(${width}, 1fr))` }}>
         {children}
       </div>
     </ChartGroup>
@@ -89,5 +90,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& figcaption': { fontWeight: theme.typography.fontWeightMedium },
     '& figcaption i': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
   }),
-  plot: css({ height: '15rem', fontSize: theme.typography.bodySmall.fontSize }),
+  plot: css({ height: '15rem', fontSize: theme.typography.bodySmall.fontSize, [WALL]: { height: '20rem' } }),
 });

@@ -50,7 +50,7 @@ export function configOf({ shape, view, theme, font, group }: Options): UPlotCon
   addAxes(config, shape, view, theme, font);
   shape.lines.forEach((line) => addLine(config, line, theme, font));
   const above = () => (view().marks?.length || shape.wordLines > 1 ? 1.6 : 0.6) * font;
-  config.setPadding([above, () => 0.3 * lastWord(view()).length * font, 0, 0]);
+  config.setPadding([above, (plot) => 0.3 * lastWord(view(), plot, font).length * font, 0, 0]);
   config.setCursor({ sync: { key: group, scales: ['x', null] }, points: { width: 2 } });
   config.addHook('drawClear', (plot: Plot) => drawBehind(plot, view(), theme, font));
   config.addHook('draw', (plot: Plot) => drawInFront(plot, view(), theme, font));
@@ -58,10 +58,18 @@ export function configOf({ shape, view, theme, font, group }: Options): UPlotCon
 }
 
 /** The word at the end of the axis, half of which is beside it. */
-function lastWord({ x }: View): string {
-  const word = isSpan(x) ? '00:00' : levelText(x, x.levels[x.levels.length - 1]);
+function lastWord({ x, shown: [from, to] }: View, { width }: Plot, font: number): string {
+  if (isSpan(x)) {
+    return (to - from) * tickSpace(font) < MINUTE * width ? '00:00:00' : '00:00';
+  }
+  const word = levelText(x, x.levels[x.levels.length - 1]);
   return word.split('\n').reduce((a, b) => (a.length < b.length ? b : a));
 }
+
+/** The least room between two ticks of a clock, in pixels. */
+const tickSpace = (font: number) => 4.6 * font;
+
+const MINUTE = 60_000;
 
 function addScales(config: UPlotConfigBuilder, { isTime }: Shape, view: () => View) {
   const range = (scaleKey: string) => (): [number, number] => {
@@ -91,7 +99,7 @@ const CLOCK = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600].map((seconds) => 100
 function addAxes(config: UPlotConfigBuilder, { isTime }: Shape, view: () => View, theme: GrafanaTheme2, font: number) {
   const color = theme.colors.text.secondary;
   const place = (at: number, increment: number) =>
-    isTime ? clock(at, increment < 60_000 ? 'second' : 'minute') : levelText(view().x, at);
+    isTime ? clock(at, increment < MINUTE ? 'second' : 'minute') : levelText(view().x, at);
   config.addAxis({
     scaleKey: 'x',
     theme,
@@ -172,7 +180,7 @@ function withSizes(config: UPlotConfigBuilder, { lines, wordLines }: Shape, them
       axis.size =
         axis.scale === 'x' ? 9 + font * (1 + 1.5 * (wordLines - 1)) : (plot, words) => yAxisSize(plot, words, letters);
       if (axis.scale === 'x') {
-        axis.space = 4.6 * font;
+        axis.space = tickSpace(font);
       }
     });
     lines.forEach(({ look }, i) => {

@@ -29,7 +29,7 @@ export const Curves = memo(function Curves(props: CurvesProps) {
   const styles = useStyles2(getStyles);
   return (
     <div className={cx(isEarlier && styles.earlier)} aria-busy={isEarlier}>
-      <ChartGrid least={380} legend={legendOf(props)}>
+      <ChartGrid least={380} most={3} legend={legendOf(props)}>
         {series.map((one) => (
           <Curve key={one.figure.key} series={one} levels={levels} slo={slo} />
         ))}
