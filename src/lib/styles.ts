@@ -93,6 +93,14 @@ export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTh
   });
 };
 
+/** A row that stands out, with its first column, which a wide table keeps in view. */
+export const markedRow = ({ colors: { action, background } }: GrafanaTheme2) => ({
+  background: action.selected,
+  '&& > :first-child': {
+    background: `linear-gradient(${action.selected}, ${action.selected}), ${background.primary}`,
+  },
+});
+
 /** How wide a table may become: beyond that, a row is hard to follow. */
 export const WIDEST = '120rem';
 

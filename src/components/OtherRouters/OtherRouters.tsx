@@ -6,6 +6,7 @@ import { Alert, useStyles2 } from '@grafana/ui';
 
 import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
+import { markedRow } from '../../lib/styles';
 import { DataTable } from '../DataTable';
 import { Loading } from '../Loading';
 import {
@@ -152,7 +153,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   table: css({ '& th': { minWidth: '16ch' } }),
   // Secondary text is too faint on this background.
-  marked: css({ background: theme.colors.action.selected, '&&, && small': { color: theme.colors.text.primary } }),
+  marked: css({ ...markedRow(theme), '&&, && small': { color: theme.colors.text.primary } }),
   withheld: css({ color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' }),
   track: css({
     display: 'block',

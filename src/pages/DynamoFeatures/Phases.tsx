@@ -17,6 +17,7 @@ import {
 import { Section } from '../../components/Section';
 import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
+import { markedRow, wideTable } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
 import { whyUnread } from '../../lib/unread';
@@ -203,7 +204,7 @@ function simulated(lane: LaneSnapshot | undefined): string {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  scroll: css({ overflowX: 'auto', marginBottom: theme.spacing(1) }),
+  scroll: cx(wideTable(theme), css({ marginBottom: theme.spacing(1) })),
   table: css({
     width: '100%',
     minWidth: 960,
@@ -218,6 +219,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& small': { color: theme.colors.text.secondary },
   }),
   text: css({ minWidth: '36ch', whiteSpace: 'normal !important' as 'normal', textWrap: 'pretty' }),
-  now: css({ background: theme.colors.action.selected, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+  now: css(markedRow(theme), { '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` } }),
   note: css({ margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
 });

@@ -1,5 +1,5 @@
 import React from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { useLive, type Live } from '../../client';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
-import { sectionGrid } from '../../lib/styles';
+import { sectionGrid, WALL } from '../../lib/styles';
 import type { TargetKind } from '../../lib/target';
 import { LANE } from '../lane';
 import { Card } from './Card';
@@ -44,7 +44,8 @@ function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  page: sectionGrid(theme),
+  // The table of phases is too wide for a third of a screen.
+  page: cx(sectionGrid(theme), css({ [WALL]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' } })),
   cards: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, max(360px, 30%)), 1fr))',

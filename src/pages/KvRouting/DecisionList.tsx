@@ -6,6 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { DataTable } from '../../components/DataTable';
 import { DASH, number } from '../../lib/format';
+import { markedRow } from '../../lib/styles';
 import {
   chosenOf,
   heldTokens,
@@ -104,7 +105,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& thead th': { whiteSpace: 'normal', verticalAlign: 'bottom' },
     '& small': { color: theme.colors.text.primary },
   }),
-  selected: css({ background: theme.colors.action.selected, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+  selected: css(markedRow(theme), {
+    '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` },
+  }),
   button: css({
     padding: 0,
     font: 'inherit',

@@ -35,22 +35,29 @@ export default function KvRouting() {
   const told = (decisions.value?.decisions.length ?? 0) > 0;
   return (
     <div className={styles.page}>
-      <Section
-        title={told || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
-        info={
-          inferred
-            ? 'Why each request went to its worker, inferred from the load generator’s own model of the caches and the requests in progress: this target’s router does not report it. Totals over the list are computed here.'
-            : 'Why each request went to its worker. The cluster’s router reports what it knew about every worker; totals over the list are computed here.'
-        }
-        actions={inferred && <Badge color="orange" text="Inferred" />}
-      >
-        <State decisions={decisions} running={!known || known.lane.state.running} active={active} />
-        {told && inferred && decisions.value && <Inferred list={decisions.value} />}
-        {told && (
-          <Decisions decisions={decisions.value?.decisions ?? []} dealt={decisions.dealt} pinned={pinned} onPin={pin} />
-        )}
-        {decisions.value && !told && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
-      </Section>
+      <div className={styles.first}>
+        <Section
+          title={told || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
+          info={
+            inferred
+              ? 'Why each request went to its worker, inferred from the load generator’s own model of the caches and the requests in progress: this target’s router does not report it. Totals over the list are computed here.'
+              : 'Why each request went to its worker. The cluster’s router reports what it knew about every worker; totals over the list are computed here.'
+          }
+          actions={inferred && <Badge color="orange" text="Inferred" />}
+        >
+          <State decisions={decisions} running={!known || known.lane.state.running} active={active} />
+          {told && inferred && decisions.value && <Inferred list={decisions.value} />}
+          {told && (
+            <Decisions
+              decisions={decisions.value?.decisions ?? []}
+              dealt={decisions.dealt}
+              pinned={pinned}
+              onPin={pin}
+            />
+          )}
+          {decisions.value && !told && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
+        </Section>
+      </div>
       {(hasTwin(live) ? [LANE, TWIN] : [LANE]).map((lane) => (
         <Section
           key={lane}
@@ -115,4 +122,6 @@ function sentence(words: string): string {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
+  // Two tables beside each other, and below them those of the routers.
+  first: css({ minWidth: 0, gridColumn: '1 / -1' }),
 });
