@@ -78,3 +78,8 @@ export function span(value: number): string {
   }
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
+
+/** Keeps numbers and their units on one line. */
+export function unbroken(text: string): string {
+  return text.replace(/(\d|>) (?=[^\s(])/g, '$1\u00a0');
+}

@@ -13,6 +13,9 @@ export const visuallyHidden = css({
   whiteSpace: 'nowrap',
 });
 
+/** Names among figures: with figures of one width, Inter's hyphen is as wide as a figure, "KV - aware". */
+export const PROPORTIONAL = { fontVariantNumeric: 'normal' } as const;
+
 /** How far something is; where that is not known, the bar is striped. */
 export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2) =>
   css({

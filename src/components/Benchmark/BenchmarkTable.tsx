@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { digits, number } from '../../lib/format';
 import { speculationName } from '../../lib/names';
-import { verdicts, visuallyHidden, wideTable } from '../../lib/styles';
+import { PROPORTIONAL, verdicts, visuallyHidden, wideTable } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
 import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
 
@@ -139,7 +139,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       },
       '& th': { fontWeight: theme.typography.fontWeightMedium },
       '& th:first-child[scope="row"], & th[rowspan]': { textAlign: 'left', paddingLeft: theme.spacing(1) },
-      '& thead th': { color: text.secondary, verticalAlign: 'bottom' },
+      '& thead th': { color: text.secondary, verticalAlign: 'bottom', ...PROPORTIONAL },
       '& thead tr:last-child th': { fontSize: theme.typography.bodySmall.fontSize },
       [theme.breakpoints.down('sm')]: {
         fontSize: theme.typography.bodySmall.fontSize,

@@ -136,7 +136,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
               key={i}
               caption={`Latencies, live and recorded${narrow ? `, ${percentiles[i]}` : ''}`}
               corner="Latency"
-              nameWidth="5.6em"
+              nameWidth="6.2em"
               table={table}
               size={size}
             />

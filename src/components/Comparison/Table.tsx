@@ -4,8 +4,8 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { digits } from '../../lib/format';
-import { verdicts, visuallyHidden } from '../../lib/styles';
+import { digits, unbroken } from '../../lib/format';
+import { PROPORTIONAL, verdicts, visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
 
@@ -107,11 +107,6 @@ function standing({ slo, failing, tag }: Cell): SLOLevel | 'settling' | 'value' 
   return failing ? 'missed' : (slo ?? 'value');
 }
 
-/** Keeps numbers and their units on one line. */
-function unbroken(text: string): string {
-  return text.replace(/(\d|>) (?=\S)/g, '$1\u00a0');
-}
-
 /** Heads and cells are small and plain. */
 function isSame(a: Head | Cell, b: Head | Cell): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
@@ -165,7 +160,7 @@ const getStyles = (theme: GrafanaTheme2) => {
         borderBottom: `1px solid ${border.weak}`,
       },
       '& th': { fontWeight: theme.typography.fontWeightMedium },
-      '& th:first-child': { width: 'var(--first)', textAlign: 'left', paddingLeft: 0 },
+      '& th:first-child': { width: 'var(--first)', textAlign: 'left', paddingLeft: 0, ...PROPORTIONAL },
       '& thead th': { verticalAlign: 'bottom', color: text.secondary, borderBottomColor: border.medium },
       '& small': { fontSize: SMALL },
       '@container (max-width: 520px)': {

@@ -4,7 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { wideTable } from '../../lib/styles';
+import { PROPORTIONAL, wideTable } from '../../lib/styles';
 
 interface DataTableProps {
   /** What those hear who scroll it by keys. */
@@ -58,7 +58,7 @@ const getStyles = (theme: GrafanaTheme2) => {
         verticalAlign: 'top',
         borderBottom: `1px solid ${border.weak}`,
       },
-      '& th': { fontWeight: typography.fontWeightRegular },
+      '& th': { fontWeight: typography.fontWeightRegular, ...PROPORTIONAL },
       '& thead th': { color: text.secondary },
       '& small': { display: 'block', color: text.secondary },
     }),

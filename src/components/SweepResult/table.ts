@@ -2,7 +2,7 @@ import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
-import { verdicts, wideTable } from '../../lib/styles';
+import { PROPORTIONAL, verdicts, wideTable } from '../../lib/styles';
 
 /** The look of the tables of a sweep. */
 export const getTableStyles = (theme: GrafanaTheme2) => {
@@ -18,7 +18,7 @@ export const getTableStyles = (theme: GrafanaTheme2) => {
         verticalAlign: 'baseline',
         borderBottom: `1px solid ${theme.colors.border.weak}`,
       },
-      '& th': { fontWeight: theme.typography.fontWeightMedium },
+      '& th': { fontWeight: theme.typography.fontWeightMedium, ...PROPORTIONAL },
       '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
     }),
     word: css({ whiteSpace: 'nowrap' }),

@@ -9,6 +9,7 @@ import { DataTable } from '../../components/DataTable';
 import { nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
 import { DASH, milliseconds, number, seconds } from '../../lib/format';
 import type { Known } from '../../lib/known';
+import { PROPORTIONAL } from '../../lib/styles';
 import { nameOf } from '../../lib/workers';
 import { leader, progress, stateOf, tally } from './showcase';
 
@@ -152,7 +153,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontStyle: 'normal',
     textWrap: 'pretty',
   }),
-  leader: css({ fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold }),
+  leader: css({ fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold, ...PROPORTIONAL }),
   sides: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
@@ -174,7 +175,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gridTemplateColumns: 'minmax(0, 1fr)',
     minWidth: 0,
     minHeight: 0,
-    '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere' },
+    '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere', ...PROPORTIONAL },
   }),
   facts: css({
     display: 'flex',

@@ -11,6 +11,7 @@ import { SIDES, type SideKey } from '../../components/Twin';
 import { DASH } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeText } from '../../lib/names';
+import { PROPORTIONAL } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { FIGURES, figureOf } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -101,6 +102,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       lineHeight: 1.15,
       margin: 0,
       overflowWrap: 'anywhere',
+      ...PROPORTIONAL,
       '& span': { fontSize: '0.5em' },
       '@media (max-width: 600px)': { fontSize: '2.1em' },
     }),

@@ -10,6 +10,7 @@ import { Status } from '../../components/Status';
 import { SIDES, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { describeLive } from '../../lib/status';
+import { PROPORTIONAL } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { figureOf, type FigureName } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -97,7 +98,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     alignItems: 'baseline',
     justifyContent: 'space-between',
     gap: '0 1em',
-    '& h2': { fontSize: '3em', lineHeight: 1.15, margin: 0 },
+    '& h2': { fontSize: '3em', lineHeight: 1.15, margin: 0, ...PROPORTIONAL },
     '& h2 span': { fontSize: '0.6em' },
     '& > div': { fontSize: '1.5em', color: theme.colors.text.secondary },
     '@media (max-width: 600px)': { '& h2': { fontSize: '2.1em' } },
@@ -111,5 +112,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     '& dt': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
     '& dd': { margin: 0, fontSize: '3.8em', '@media (max-width: 600px)': { fontSize: '3em' } },
+    // Beside a figure, a word such as settling would push the next one out of its half.
+    '& dd > div': { display: 'flex', flexDirection: 'column' },
+    '& dd > div > span + span': { marginLeft: 0 },
   }),
 });

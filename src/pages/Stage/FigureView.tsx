@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { HistoryPoint } from '../../client';
 import { Chart } from '../../components/Chart';
-import { verdicts } from '../../lib/styles';
+import { PROPORTIONAL, verdicts } from '../../lib/styles';
 import type { Figure } from './figures';
 import { changesOf, formats, linesOf, spanOf, type Value } from './history';
 import { LargeValue } from './LargeValue';
@@ -99,7 +99,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       minHeight: '2.6em',
       '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
     }),
-    of: css({ color: text.secondary }),
+    of: css({ color: text.secondary, ...PROPORTIONAL }),
     curve: css({
       flex: '1 1 0',
       minHeight: '7.5em',

@@ -28,7 +28,7 @@ export function Head({ live, title, concurrency }: HeadProps) {
     <header className={cx(styles.head, !live.lane && styles.past)}>
       <h1 className={styles.title}>{title}</h1>
       <div className={styles.concurrency}>
-        <b>{number(concurrency)}</b> concurrent conversations
+        <b>{number(concurrency)}</b> conversations
       </div>
       <div className={styles.status}>
         <Status live={live} lane={LANE} unnamed />
@@ -51,8 +51,9 @@ function Stale({ receivedAt }: { receivedAt: number }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 2.4em', lineHeight: 1.1 }),
-  title: css({ fontSize: '3em', lineHeight: 1.1, margin: 0 }),
+  head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 }),
+  // On a phone, the tools are at its right.
+  title: css({ fontSize: '3em', lineHeight: 1.1, margin: 0, '@media (max-width: 600px)': { paddingRight: 160 } }),
   concurrency: css({
     fontSize: '1.8em',
     color: theme.colors.text.secondary,

@@ -4,6 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { unbroken } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import type { Headline } from './headline';
 
@@ -21,9 +22,9 @@ export function HeadlineView({ headline, isLive }: HeadlineViewProps) {
   return (
     <section className={styles.part} aria-label="Difference">
       <p className={cx(styles.sentence, kind === 'same' && styles.same)}>
-        {before} {difference && <strong className={styles[kind]}>{difference}</strong>} {after}
+        {before} {difference && <strong className={styles[kind]}>{unbroken(difference)}</strong>} {after}
       </p>
-      <p className={styles.detail}>{detail}</p>
+      <p className={styles.detail}>{detail && unbroken(detail)}</p>
       {caution && <p className={cx(styles.detail, styles.caution)}>{caution}</p>}
     </section>
   );
@@ -36,7 +37,6 @@ const getStyles = (theme: GrafanaTheme2) => {
       padding: '0.6em 1.4em',
       borderRadius: '0.5em',
       background: theme.colors.background.primary,
-      fontVariantNumeric: 'tabular-nums',
       textWrap: 'balance',
       '& p': { margin: 0 },
     }),

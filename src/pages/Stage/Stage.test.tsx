@@ -85,7 +85,7 @@ describe('what the crowd sees', () => {
     ];
     act(() => client.show(measured(0.5438, { ttft_by_turn })));
     expect(part('TTFT by turn')).toHaveTextContent(/1612 ms6\+—$/);
-    expect(head()).toMatch(/^KV-aware120 concurrent conversationsRunning/);
+    expect(head()).toMatch(/^KV-aware120 conversationsRunning/);
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([
       'Round-robin, recorded 725 ms 25 % sooner',
@@ -122,7 +122,7 @@ describe('what the crowd sees', () => {
   it('is the last figures with their age while the load generator is unreachable', async () => {
     const { client } = await show(measured(0.5438));
     act(() => client.lose('connection refused'));
-    expect(head()).toMatch(/^KV-aware120 concurrent conversationsLoad generator lost/);
+    expect(head()).toMatch(/^KV-aware120 conversationsLoad generator lost/);
     expect(figure('TTFT p95')?.trim()).toBe('544 ms');
     expect(part('Workers')).toHaveTextContent('worker-010');
     expect(notices()).toMatch(/^No data from the load generator since .* connection refused$/);
@@ -212,7 +212,7 @@ describe('the keys', () => {
     jest.useFakeTimers();
     try {
       ['ArrowUp', 'ArrowUp', 'ArrowDown', 'ArrowUp'].forEach((key) => fireEvent.keyDown(document.body, { key }));
-      expect(head()).toContain('140 concurrent');
+      expect(head()).toContain('140 conversations');
       await act(() => jest.advanceTimersByTimeAsync(DEBOUNCE));
       expect(written(shown)).toEqual([['PATCH', '/workload?lane=main', { concurrency: 140 }]]);
       act(() => shown.client.show({ state: { concurrency: { target: 180, actual: 180 } } }));
