@@ -29,7 +29,7 @@ const states: Record<SweepSummary['state'], string> = {
 export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
   const styles = useStyles2(getStyles);
   if (sweeps.length === 0) {
-    return <p className={styles.empty}>No results yet. Start a trial above.</p>;
+    return <p className={styles.empty}>No results yet. Start a trial.</p>;
   }
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label="All results">
@@ -79,7 +79,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& thead th': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightMedium },
     '& tr[aria-current]': { background: theme.colors.background.secondary },
     '& small': { display: 'block', color: theme.colors.text.secondary },
-    '& th button': { height: 'auto', padding: 0, textAlign: 'left', whiteSpace: 'normal' },
+    '& th button': { height: 'auto', padding: 0, fontSize: 'inherit', textAlign: 'left', whiteSpace: 'normal' },
     // A phone has no room for four columns: what it shows stands below its name there.
     [theme.breakpoints.down('sm')]: {
       '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
