@@ -30,7 +30,7 @@ export function SearchBox({ query, onChange, found, questions, terms }: SearchBo
         type="search"
         className={styles.input}
         aria-label="Search questions and glossary"
-        placeholder="Search questions and glossary"
+        placeholder="Search the guide"
         prefix={<Icon name="search" aria-hidden />}
         value={query}
         onChange={(event) => onChange(event.currentTarget.value)}
