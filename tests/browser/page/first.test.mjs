@@ -28,7 +28,7 @@ test('the first page is soon there, and not heavy', async ({ visit }) => {
   expect(before, `${before} bytes before the first paint`).toBeLessThan(BYTES);
 });
 
-const SECONDS = 30; // a page, one snapshot each: all of them within the time of a journey
+const SECONDS = 30; // a page, one snapshot each
 const WARM_UP = 5; // in which the other pages are fetched
 const SHARE = 0.03; // of a core
 
@@ -36,6 +36,7 @@ const SHARE = 0.03; // of a core
 const bench = env.bench ? test : () => {};
 
 bench('a snapshot a second is cheap, on every page', async ({ visit }) => {
+  test.slow(); // half a minute and more for each of a dozen pages
   await start();
   await firstTurn();
   const page = await visit({ browser: { reducedMotion: 'no-preference' } });
