@@ -101,14 +101,11 @@ function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }:
   });
 }
 
-/** How near two words may stand, as a share of the width. */
-const NEAR = 0.16;
-
-/** An upright line at each mark. Of marks that stand near each other, only the last has room for its word. */
-function drawMarks({ plot, ctx, view: { marks = [], shown }, theme, px, font }: Pen) {
+/** An upright line at each mark. Of marks whose words have no room beside each other, the last has its word. */
+function drawMarks({ plot, ctx, view: { marks = [] }, theme, px, font }: Pen) {
   const { left, top, width, height } = plot.bbox;
-  const [from, to] = shown;
-  marks.forEach(({ at, text, tone }, i) => {
+  let free = left + width; // where the word to the right begins
+  for (const { at, text, tone } of [...marks].reverse()) {
     const x = plot.valToPos(at, 'x', true);
     const color = tone ? toneColor(theme, tone) : theme.colors.text.primary;
     ctx.strokeStyle = color;
@@ -118,12 +115,17 @@ function drawMarks({ plot, ctx, view: { marks = [], shown }, theme, px, font }: 
     ctx.moveTo(x, top - font);
     ctx.lineTo(x, top + height);
     ctx.stroke();
-    if (i + 1 === marks.length || marks[i + 1].at - at > NEAR * (to - from)) {
-      const isLate = x > left + 0.8 * width;
-      const align = isLate ? 'right' : 'left';
-      write({ ctx, theme, font }, text, x + (isLate ? -5 : 5) * px, top - 3 * px, { align, color });
+    ctx.font = letters(theme, font);
+    const room = ctx.measureText(text).width + 10 * px;
+    const isLate = free === left + width && x + room > free;
+    if (isLate || x + room <= free) {
+      write({ ctx, theme, font }, text, x + (isLate ? -5 : 5) * px, top - 3 * px, {
+        align: isLate ? 'right' : 'left',
+        color,
+      });
+      free = isLate ? x - room : x;
     }
-  });
+  }
 }
 
 /** The value of each bar, above it. */
@@ -141,6 +143,8 @@ function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen
   }
 }
 
+const letters = (theme: GrafanaTheme2, font: number) => `${font}px ${theme.typography.fontFamily}`;
+
 interface Words {
   align: CanvasTextAlign;
   color: string;
@@ -154,7 +158,7 @@ function write(
   y: number,
   { align, color }: Words
 ) {
-  ctx.font = `${font}px ${theme.typography.fontFamily}`;
+  ctx.font = letters(theme, font);
   ctx.textAlign = align;
   ctx.textBaseline = 'bottom';
   ctx.setLineDash([]);
