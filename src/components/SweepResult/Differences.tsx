@@ -10,7 +10,7 @@ import { comparisonColors, verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
-import { differenceText, endText, isShare, metricName, metricValue, rangeText } from './metrics';
+import { differenceText, endText, isShare, metricName, metricValue, rangeText, tickText } from './metrics';
 
 interface DifferencesProps {
   trial: TrialState;
@@ -148,7 +148,7 @@ function Plot({ metric, estimate, interval, boundaries, reach, tone }: PlotProps
       <div className={styles.field}>
         {ticksOf(reach).map((tick) => (
           <span key={tick} className={cx(styles.tick, tick === 0 && styles.zero)} style={at(tick)}>
-            <small>{differenceText(metric, tick)}</small>
+            <small>{tickText(metric, tick)}</small>
           </span>
         ))}
         {boundaries && <span className={styles.smallest} style={between(boundaries)} />}

@@ -149,6 +149,11 @@ export function endText(value: number): string {
   return signed(value);
 }
 
+/** A round place on that scale: "−50 %"; points are named in the words beside it. */
+export function tickText(key: string, value: number): string {
+  return `${signed(value).replace(/\.0$/, '')}${isShare(key) ? '' : ' %'}`;
+}
+
 /** The interval of a difference: "−15.0 to −9.6 %". */
 export function rangeText(key: string, [low, high]: [number, number]): string {
   return `${signed(low)} to ${signed(high)} ${isShare(key) ? 'points' : '%'}`;
