@@ -60,28 +60,11 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 		all.skip("Kubernetes: the load generator does not switch modes there", "add --kubernetes to check it anyway")
 		return
 	}
-	config, namespace, err := kubernetes.Credentials(cmp.Or(e.Kubeconfig, e.conf("mode.kubernetes.kubeconfig")), cmp.Or(e.Context, e.conf("mode.kubernetes.context")), e.Namespace)
-	if err != nil {
-		report := all.skip
-		if asked {
-			report = all.problem
-		}
-		var field *api.FieldError
-		if errors.As(err, &field) {
-			err = errors.New(field.Allowed)
-		}
-		report("no credentials for Kubernetes here: "+err.Error(), "set --kubeconfig (and --context), or run this in the Kubernetes cluster")
+	c := e.reach(ctx, all, asked)
+	if c == nil {
 		return
 	}
-	c := &cluster{exam: e, all: all, namespace: namespace}
-	if err := c.connect(config); err != nil {
-		all.problem("the credentials are invalid: "+err.Error(), "fix the kubeconfig")
-		return
-	}
-	if !c.server(ctx) {
-		return
-	}
-	named := e.graphNames(namespace)
+	named := e.graphNames(c.namespace)
 	if c.definitions(ctx, len(named) > 0) {
 		if len(named) == 0 {
 			all.skip("graphs: none given", "set --graph to the name of the DynamoGraphDeployment")
@@ -94,8 +77,36 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 		c.gpus(ctx, kubernetes.New(ctx, c.client, kubernetes.Options{}), *e.GPUs, kubernetes.Needs{Each: 1})
 	}
 	for _, s := range e.Secrets {
-		c.secret(ctx, namespace, s)
+		c.secret(ctx, c.namespace, s)
 	}
+}
+
+// reach returns the cluster of the credentials where its API server answers, else nil. Why it does not is a finding: a
+// problem for an examination that was asked for.
+func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
+	file := cmp.Or(e.Kubeconfig, e.conf("mode.kubernetes.kubeconfig"))
+	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.conf("mode.kubernetes.context")), e.Namespace)
+	if err != nil {
+		report := all.skip
+		if asked {
+			report = all.problem
+		}
+		var field *api.FieldError
+		if errors.As(err, &field) {
+			err = errors.New(field.Allowed)
+		}
+		report("no credentials for Kubernetes here: "+err.Error(), "set --kubeconfig (and --context), or run this in the Kubernetes cluster")
+		return nil
+	}
+	c := &cluster{exam: e, all: all, namespace: namespace}
+	if err := c.connect(config); err != nil {
+		all.problem("the credentials are invalid: "+err.Error(), "fix the kubeconfig")
+		return nil
+	}
+	if !c.server(ctx) {
+		return nil
+	}
+	return c
 }
 
 func (c *cluster) connect(config *rest.Config) (err error) {

@@ -64,7 +64,7 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	if err := c.print(report, stdout); err != nil {
+	if err := printReport(report, c.JSON, stdout); err != nil {
 		return err
 	}
 	if report.Problems > 0 {
@@ -93,8 +93,9 @@ func examine(ctx context.Context, o doctor.Options, stdout, stderr io.Writer) (d
 	return doctor.Examine(ctx, o)
 }
 
-func (c *doctorCmd) print(r doctor.Report, w io.Writer) error {
-	if c.JSON {
+// printReport prints a report with what to do below each finding, or as JSON.
+func printReport(r doctor.Report, asJSON bool, w io.Writer) error {
+	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)

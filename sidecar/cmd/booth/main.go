@@ -38,6 +38,7 @@ type commands struct {
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the simulated cluster's constants to recorded results, for example from your own cluster."`
 	Prometheus prometheusCmd `cmd:"" hidden:"" help:"Removed."`
 	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: reports problems and how to fix them. Changes nothing."`
+	Manifest   manifestCmd   `cmd:"" help:"Check the objects that helm template prints: how many GPUs they request, and whether a Kubernetes cluster accepts their DynamoGraphDeployments. Changes nothing."`
 	Health     healthCmd     `cmd:"" help:"Check a health URL, for use as a container health check."`
 }
 

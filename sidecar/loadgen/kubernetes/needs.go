@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Needs is what a graph asks of its cluster.
@@ -48,6 +49,40 @@ func (g *graph) needs(known devices) Needs {
 	n.GPUs, n.Kind, n.Unknown = sum.count, sum.kind, sum.unknown
 	n.Claims, n.Secrets = unique(n.Claims), unique(n.Secrets)
 	return n
+}
+
+// NeedsOf returns what the pods of an object request that has not been applied: of a DynamoGraphDeployment, a
+// Deployment, a StatefulSet or a Job. Of other objects it is the zero value. GPUs of resource claims, which are objects
+// of their own, do not count.
+func NeedsOf(u *unstructured.Unstructured) (Needs, error) {
+	switch u.GetKind() {
+	case GraphKind:
+		g, err := readGraph(u)
+		if err != nil {
+			return Needs{}, err
+		}
+		return g.needs(devices{}), nil
+	case "Deployment", "StatefulSet", "Job":
+		var of struct {
+			Spec struct {
+				Replicas *int64                 `json:"replicas"`
+				Template corev1.PodTemplateSpec `json:"template"`
+			} `json:"spec"`
+		}
+		if err := convert(u, &of); err != nil {
+			return Needs{}, err
+		}
+		n := int64(1)
+		if of.Spec.Replicas != nil {
+			n = *of.Spec.Replicas
+		}
+		each := gpusIn(of.Spec.Template.Spec)
+		return Needs{
+			Namespace: u.GetNamespace(), Name: u.GetName(), Pods: int(n),
+			GPUs: n * each.count, Each: each.count, Kind: each.kind,
+		}, nil
+	}
+	return Needs{}, nil
 }
 
 // Held is how many GPUs pods of the graph have: those that have a node, and have not ended.

@@ -28,6 +28,9 @@ var (
 	pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
+// GraphKind is the kind of Graphs.
+const GraphKind = "DynamoGraphDeployment"
+
 const (
 	// routerMode is the variable that Dynamo's frontend takes its routing mode from.
 	routerMode = "DYN_ROUTER_MODE"
