@@ -395,73 +395,51 @@ func Kube(ctx context.Context) error {
 	return nil
 }
 
-// Deploy are the targets for the Helm chart. FILE is a values file, as a path or a name in the chart's directory, or several separated by commas; CONTEXT is a context of your kubeconfig.
+// Helm builds Helm 4 for the chart into bin/, for machines without an installed one: some minutes the first time.
+func Helm(ctx context.Context) error {
+	return suite.Together(ctx, os.Stdout, serverStep("helm", "Helm", program("helm"), "helm.sh/helm/v4/cmd/helm"))
+}
+
+// Deploy are targets that Helm and kubectl have replaced. Each fails with the command that does the same.
 type Deploy mg.Namespace
 
-// Render prints the objects that the chart creates from the values FILE; it needs no Kubernetes cluster. -release and -namespace set their names (both default to kvbooth).
-func (Deploy) Render(ctx context.Context, file string, release, namespace *string) error {
-	return deploy(ctx, append([]string{"render"}, append(chart.Files(".", file), where(release, namespace, nil)...)...)...)
+const helmChart = " kvbooth deploy/chart/kvbooth --namespace kvbooth --values FILE"
+
+// Render is replaced by helm template.
+func (Deploy) Render() error { return replaced("helm template" + helmChart) }
+
+// Apply is replaced by helm upgrade, and what it printed without -yes by booth manifest and kubectl diff.
+func (Deploy) Apply() error {
+	return replaced("helm upgrade --install" + helmChart +
+		" --create-namespace --wait --wait-for-jobs --timeout 30m --kube-context CONTEXT")
 }
 
-// Apply shows what installing or upgrading with the values FILE in CONTEXT would create, change and delete, and how many GPUs it requests. With -yes it applies the changes and waits until everything is ready, for half an hour or -timeout. With -takeOver it overwrites fields set by anyone but the load generator.
-func (Deploy) Apply(ctx context.Context, file, context string, yes, takeOver *bool, timeout *time.Duration, release, namespace, kubeconfig *string) error {
-	args := []string{"plan"}
-	if yes != nil && *yes {
-		args = []string{"apply"}
-		if timeout != nil {
-			args = append(args, "--timeout="+timeout.String())
-		}
+// Status is replaced by helm status.
+func (Deploy) Status() error {
+	return replaced("helm status kvbooth --namespace kvbooth --kube-context CONTEXT")
+}
+
+// Delete is replaced by helm uninstall.
+func (Deploy) Delete() error {
+	return replaced("helm uninstall kvbooth --namespace kvbooth --wait --kube-context CONTEXT")
+}
+
+// replaced is the error of a target that a command replaces.
+func replaced(command string) error {
+	return fmt.Errorf("the deploy targets were removed; run %s; docs/kubernetes.md explains it", command)
+}
+
+// withHelm builds helm, where no Helm 4 is installed, for tests that need it.
+func withHelm(ctx context.Context) error {
+	if _, err := chart.Installed(ctx); err == nil {
+		return nil
 	}
-	if takeOver != nil && *takeOver {
-		args = append(args, "--take-over")
-	}
-	args = append(append(args, "--context="+context), chart.Files(".", file)...)
-	return deploy(ctx, append(args, where(release, namespace, kubeconfig)...)...)
+	return Helm(ctx)
 }
 
-// Status shows what is ready and what is missing in the release in CONTEXT.
-func (Deploy) Status(ctx context.Context, context string, release, namespace, kubeconfig *string) error {
-	return deploy(ctx, append([]string{"status", "--context=" + context}, where(release, namespace, kubeconfig)...)...)
-}
-
-// Delete shows what deleting the release in CONTEXT would remove and keep. With -yes it deletes it.
-func (Deploy) Delete(ctx context.Context, context string, yes *bool, release, namespace, kubeconfig *string) error {
-	args := []string{"delete", "--context=" + context}
-	if yes != nil && *yes {
-		args = append(args, "--yes")
-	}
-	return deploy(ctx, append(args, where(release, namespace, kubeconfig)...)...)
-}
-
-// where are the flags of what is not given as an argument.
-func where(release, namespace, kubeconfig *string) (flags []string) {
-	for flag, value := range map[string]*string{"release": release, "namespace": namespace, "kubeconfig": kubeconfig} {
-		if value != nil {
-			flags = append(flags, "--"+flag+"="+*value)
-		}
-	}
-	return flags
-}
-
-// deploy lets the chart's program take the place of this process.
-func deploy(ctx context.Context, args ...string) error {
-	program, err := chart.Build(ctx, ".", os.Stderr)
-	if err != nil {
-		return err
-	}
-	return become(program, args...)
-}
-
-// chartTests builds the chart's program, two minutes the first time, and tests it and what it makes of values files.
+// chartTests tests what the chart makes of values files.
 func chartTests(ctx context.Context) (suite.Count, error) {
-	if _, err := chart.Build(ctx, ".", os.Stdout); err != nil {
-		return suite.Count{}, err
-	}
-	err := errors.Join(
-		suite.Command(ctx, "go", "vet", "-C=tools/helm", "./..."),
-		suite.Command(ctx, "go", "test", "-C=tools/helm", "./..."),
-	)
-	if err != nil {
+	if err := withHelm(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Brief, "-count=1", "-tags=chart", "./internal/chart", "./sidecar/cmd/loadgen/internal/config")
@@ -673,6 +651,9 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		fmt.Println(err)
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later; run apt-get install python3 python3-venv")
 	}
+	if err := withHelm(ctx); err != nil {
+		return suite.Count{}, err
+	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
 }
 
@@ -681,7 +662,7 @@ func onKubernetes(ctx context.Context) (suite.Count, error) {
 	if _, err := kube.Find("."); errors.Is(err, kube.ErrNotBuilt) {
 		return suite.Count{}, suite.Skipped("run go tool mage kube")
 	}
-	if err := buildOnce(ctx); err != nil {
+	if err := errors.Join(buildOnce(ctx), withHelm(ctx)); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=40m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")

@@ -4,14 +4,11 @@ package chart
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,13 +17,16 @@ import (
 	"kvbooth/internal/source"
 )
 
-// root and program are of all tests: the module's folder, and the chart's program.
-var root, program string
+// root and helm are of all tests: the module's folder, and Helm with the chart.
+var (
+	root string
+	helm Helm
+)
 
 func TestMain(m *testing.M) {
 	var err error
 	if root, err = source.Root(); err == nil {
-		program, err = Build(context.Background(), root, os.Stderr)
+		helm, err = FindHelm(context.Background(), root)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,13 +49,13 @@ func TestCases(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			c.Options.APIVersions = served
-			objects, text, err := Render(t.Context(), program, root, c.Options)
+			objects, text, err := helm.Render(t.Context(), c.Options)
 			require.NoError(t, err)
 			for _, problem := range check(objects, "kvbooth", c.External, c.Graphs) {
 				t.Error(problem)
 			}
-			_, err = Run(t.Context(), program, slices.DeleteFunc(c.Options.Args(root, "lint"), func(arg string) bool { return strings.HasPrefix(arg, "--api-versions") })...)
-			require.NoError(t, err)
+			printed, err := helm.Run(t.Context(), c.Options, "lint", "--strict")
+			require.NoError(t, err, printed)
 			t.Logf("%d objects, %d lines", len(objects), strings.Count(text, "\n"))
 			if c.Name == "default" {
 				require.Less(t, strings.Count(text, "\n"), 1500)
@@ -64,26 +64,11 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Programs of other sources do not stay for ever, nor does a build take one away that is of today.
-func TestForget(t *testing.T) {
-	dir := t.TempDir()
-	for name, age := range map[string]time.Duration{"chart-old": 25 * time.Hour, "chart-new": time.Hour, "kube-old": 25 * time.Hour} {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, nil, 0o600))
-		built := time.Now().Add(-age)
-		require.NoError(t, os.Chtimes(path, built, built))
-	}
-	forget(dir, time.Now().Add(-kept))
-	require.NoFileExists(t, filepath.Join(dir, "chart-old"))
-	require.FileExists(t, filepath.Join(dir, "chart-new"))
-	require.FileExists(t, filepath.Join(dir, "kube-old"))
-}
-
 // Release and namespace go into names and labels wherever they are needed: two releases share no name.
 func TestTwoReleases(t *testing.T) {
 	names := map[string]bool{}
 	for _, release := range []string{"one", "two"} {
-		objects, _, err := Render(t.Context(), program, root, Options{
+		objects, _, err := helm.Render(t.Context(), Options{
 			Release: release, Namespace: "shared", APIVersions: served,
 			Set: []string{"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true", "gateway.className=x", "gateway.host=" + release + ".example.com", "monitoring.loadgen.enabled=true", "monitoring.rules.enabled=true"},
 		})
@@ -95,33 +80,6 @@ func TestTwoReleases(t *testing.T) {
 			names[key] = true
 		}
 	}
-}
-
-// kubeconfig writes one with a context to an API server.
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], users: [{name: u}], contexts: [{name: here, context: {cluster: c, user: u}}]}", server)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
-// A context that is not there, and an API server that does not answer, are said in words.
-func TestNoCluster(t *testing.T) {
-	file := kubeconfig(t, "https://127.0.0.1:1")
-	for _, command := range []string{"plan", "apply"} {
-		_, err := Run(t.Context(), program, append(Options{Set: []string{"serving.name=booth"}}.Args(root, command), "--kubeconfig="+file, "--context=there")...)
-		require.ErrorIs(t, err, ErrBadInput)
-		require.ErrorContains(t, err, `the kubeconfig has no context "there"; it has here`)
-	}
-	for _, command := range []string{"status", "delete"} {
-		_, err := Run(t.Context(), program, command, "--kubeconfig="+file, "--context=here")
-		require.Error(t, err)
-		require.False(t, errors.Is(err, ErrBadInput))
-		require.ErrorContains(t, err, "the API server https://127.0.0.1:1 (context here) does not answer")
-	}
-	_, err := Run(t.Context(), program, "status", "--kubeconfig="+file+".gone", "--context=here")
-	require.ErrorIs(t, err, ErrBadInput)
 }
 
 // edit changes one object of a rendering: its kind, a part of its name, or all of it behind "=", and what is merged into
@@ -139,7 +97,7 @@ func TestChecksFindFaults(t *testing.T) {
 	require.NoError(t, err)
 	c := cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == "everything" })]
 	c.Options.APIVersions = served
-	objects, _, err := Render(t.Context(), program, root, c.Options)
+	objects, _, err := helm.Render(t.Context(), c.Options)
 	require.NoError(t, err)
 	require.Empty(t, check(objects, "kvbooth", c.External, c.Graphs))
 	const pod, container = `spec: {template: {spec: {%s}}}`, `spec: {template: {spec: {containers: [{%s}]}}}`

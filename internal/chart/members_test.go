@@ -16,7 +16,7 @@ func TestMembersAreAskedFor(t *testing.T) {
 	elsewhere := []string{"serving.name=booth", "members.nats.url=nats://nats.dynamo.svc:4222", "members.nats.existingSecret=key", "members.nats.nkeyKey=seed", "members.nats.caKey=ca"}
 	nobody := []string{"serving.name=booth", "prometheus.create=true", "monitoring.loadgen.enabled=true"}
 	for _, set := range [][]string{nobody, elsewhere} {
-		objects, _, err := Render(t.Context(), program, root, Options{Set: set, APIVersions: served})
+		objects, _, err := helm.Render(t.Context(), Options{Set: set, APIVersions: served})
 		require.NoError(t, err)
 		for _, object := range objects {
 			require.NotContains(t, []string{"member", "nats"}, object.GetLabels()["app.kubernetes.io/component"], title(object))
@@ -42,7 +42,7 @@ func TestMembersGetWhatTheyNeed(t *testing.T) {
 	for i, name := range []string{"TARGET_API_KEY", "FOLLOWUP_API_KEY", "CORPUS_S3_ACCESS_KEY", "CORPUS_S3_SECRET_KEY", "METRICS_TOKEN"} {
 		o.Set = append(o.Set, fmt.Sprintf("loadgen.secretEnv[%d].name=LOADGEN_%s,loadgen.secretEnv[%[1]d].secret=keys,loadgen.secretEnv[%[1]d].key=%[2]s", i, name))
 	}
-	objects, _, err := Render(t.Context(), program, root, o)
+	objects, _, err := helm.Render(t.Context(), o)
 	require.NoError(t, err)
 	pods, err := Pods(objects, "kvbooth")
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ import (
 // The chart's own Prometheus takes its configuration and its rules, and reads each pod that tells something once, in
 // the namespaces that its Roles are for, with the labels that the dashboards ask for.
 func TestPrometheus(t *testing.T) {
-	objects, _, err := Render(t.Context(), program, root, Options{Set: []string{
+	objects, _, err := helm.Render(t.Context(), Options{Set: []string{
 		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true", "members.replicas=2",
 	}})
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func configMap(t *testing.T, objects []*unstructured.Unstructured, name string) 
 func TestWayInIsClosed(t *testing.T) {
 	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com"}
 	for _, more := range []string{"grafana.anonymousViewer=true", "grafana.anonymousViewer=false"} {
-		objects, _, err := Render(t.Context(), program, root, Options{Set: append(slices.Clone(gateway), more)})
+		objects, _, err := helm.Render(t.Context(), Options{Set: append(slices.Clone(gateway), more)})
 		require.NoError(t, err)
 		pods, err := Pods(objects, "kvbooth")
 		require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestEgress(t *testing.T) {
 		}, nil, []string{"8000", "8123"}},
 		{[]string{"loadgen.config.mode.driver=endpoints", "loadgen.config.mode.endpoints={kv=http://kv.a.svc:8000,round_robin=http://rr.b.svc:8000}", "prometheus.create=true"}, []string{"a", "b", "kvbooth"}, nil},
 	} {
-		objects, _, err := Render(t.Context(), program, root, Options{Set: c.set})
+		objects, _, err := helm.Render(t.Context(), Options{Set: c.set})
 		require.NoError(t, err, c.set)
 		namespaces, ports := egress(t, objects, "kvbooth-loadgen")
 		require.Equal(t, c.namespaces, namespaces, c.set)

@@ -52,12 +52,11 @@ func (r *readme) head(dir string) string {
 
 The load generator and Grafana with the app, next to an inference cluster; optionally also members of the load generator with a NATS server, Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors for the Prometheus operator. Each part can be disabled. For the steps from an empty Kubernetes cluster to a running booth, see [docs/kubernetes.md](../../../docs/kubernetes.md).
 
-    go tool mage deploy:render FILE             # print the objects; needs no Kubernetes cluster
-    go tool mage deploy:apply FILE CONTEXT      # show the changes; with -yes, apply them
-    go tool mage deploy:status CONTEXT
-    go tool mage deploy:delete CONTEXT          # show what would be deleted and kept; with -yes, delete it
+    helm template kvbooth deploy/chart/kvbooth -n kvbooth -f FILE    # print the objects; needs no Kubernetes cluster
+    helm upgrade --install kvbooth deploy/chart/kvbooth -n kvbooth --create-namespace -f FILE --kube-context CONTEXT --wait --wait-for-jobs --timeout 30m
+    helm uninstall kvbooth -n kvbooth --kube-context CONTEXT --wait
 
-or with helm: ` + "`helm upgrade --install kvbooth deploy/chart/kvbooth -n kvbooth --create-namespace -f FILE`" + `. FILE is one of those below or your own; separate several by commas. Unknown values are rejected.
+Helm 4 is required; ` + "`go tool mage helm`" + ` builds it. FILE is one of those below or your own; -f may be repeated. Unknown values are rejected.
 
 | values file | what it is for |
 |---|---|

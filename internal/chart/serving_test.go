@@ -16,7 +16,7 @@ import (
 // rendered gives the objects of the chart with a Dynamo, by "Kind name".
 func rendered(t *testing.T, set ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	objects, _, err := Render(t.Context(), program, root, Options{Set: append([]string{"serving.create=true"}, set...)})
+	objects, _, err := helm.Render(t.Context(), Options{Set: append([]string{"serving.create=true"}, set...)})
 	require.NoError(t, err)
 	all := map[string]*unstructured.Unstructured{}
 	for _, object := range objects {
@@ -86,7 +86,7 @@ func TestRecordedDemo(t *testing.T) {
 	require.NoError(t, err)
 	c := cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == "the recorded demo" })]
 	c.Options.APIVersions = served
-	objects, _, err := Render(t.Context(), program, root, c.Options)
+	objects, _, err := helm.Render(t.Context(), c.Options)
 	require.NoError(t, err)
 	graph := find(objects, GraphKind, "kvbooth", "kvbooth")
 	require.NotNil(t, graph)
@@ -117,7 +117,7 @@ func TestDashboardsNamespace(t *testing.T) {
 		"kvbooth-grafana-dashboards": {"serving.name=booth", "serving.namespace=dynamo-workload", "prometheus.create=true"},
 		"kvbooth-gtc-demo":           {"serving.name=booth", "grafana.namespace=dynamo-workload", "grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090"},
 	} {
-		objects, _, err := Render(t.Context(), program, root, Options{Set: set})
+		objects, _, err := helm.Render(t.Context(), Options{Set: set})
 		require.NoError(t, err)
 		for name, text := range configMap(t, objects, config) {
 			var dashboard map[string]any

@@ -267,7 +267,7 @@ func structs(t *testing.T, dir string) map[string]*ast.StructType {
 
 // foreign are flags of other programs that stand by themselves in backticks.
 var foreign = []string{
-	"--force-conflicts", "--set", "--cacert", // helm, curl
+	"--force-conflicts", "--dry-run", "--timeout", "--set", "--cacert", // helm, curl
 	"--concurrency", "--use-server-token-count", "--max-concurrency", "--request-rate", "--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics", // AIPerf, vLLM, GuideLLM
 	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events", "--publish-events-and-metrics", "--kv-events-config", // Dynamo and its engines
 }

@@ -96,11 +96,9 @@ func (g graph) calls(name string) (all []call) {
 	return all
 }
 
-func render(t *testing.T, program string, o chart.Options) graphs {
+func render(t *testing.T, helm chart.Helm, o chart.Options) graphs {
 	t.Helper()
-	root, err := source.Root()
-	require.NoError(t, err)
-	objects, _, err := chart.Render(t.Context(), program, root, o)
+	objects, _, err := helm.Render(t.Context(), o)
 	require.NoError(t, err)
 	found := graphs{byName: map[string]graph{}}
 	for _, object := range objects {
@@ -122,7 +120,7 @@ func render(t *testing.T, program string, o chart.Options) graphs {
 func TestArguments(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
-	program, err := chart.Build(t.Context(), root, os.Stderr)
+	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
 
 	const llama31, llama33 = "Llama-3.1-70B-Instruct-FP8", "Llama-3.3-70B-Instruct-FP8"
@@ -152,7 +150,7 @@ func TestArguments(t *testing.T) {
 			{[]string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, llama33, 4, 2, []string{"draft", "eagle3", "off"}},
 		} {
 			o := chart.Options{Values: c.values, Set: []string{"serving.create=true", "serving.twin.enabled=true", "serving.engine=" + engine}}
-			g := render(t, program, o)
+			g := render(t, helm, o)
 			require.Len(t, g.byName, 2)
 			require.Len(t, g.variants, len(c.speculations))
 			worker := func(speculation string) func(*testing.T, understood) {
@@ -188,7 +186,7 @@ func TestArguments(t *testing.T) {
 			}
 		}
 		// What is misspelt is refused here, or the rest would show nothing.
-		g := render(t, program, chart.Options{Set: []string{"serving.create=true", "serving.engine=" + engine, "serving.extraArgs[0]=--no-such-flag"}})
+		g := render(t, helm, chart.Options{Set: []string{"serving.create=true", "serving.engine=" + engine, "serving.extraArgs[0]=--no-such-flag"}})
 		expect(g.byName["kvbooth"].calls(engine + " misspelt")[1], nil)
 	}
 	for i, u := range parse(t, calls) {

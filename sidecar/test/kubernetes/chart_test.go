@@ -21,17 +21,22 @@ import (
 
 // install is a release of the chart with a Dynamo and nothing else of the booth.
 type install struct {
-	plane         *ControlPlane
-	program, root string
-	set           []string
+	plane *ControlPlane
+	helm  chart.Helm
+	set   []string
+}
+
+func (i *install) options() chart.Options {
+	return chart.Options{Release: "booth", Namespace: Namespace, Set: i.set}
 }
 
 // apply installs or upgrades it, and waits until all of it is ready.
 func (i *install) apply(t *testing.T, more ...string) {
 	t.Helper()
-	o := chart.Options{Release: "booth", Namespace: Namespace, Set: append(append([]string{}, i.set...), more...)}
-	said, err := chart.Run(t.Context(), i.program, append(o.Args(i.root, "apply"), "--kubeconfig="+i.plane.Kubeconfig(), "--context=booth", "--timeout=2m")...)
-	require.NoError(t, err, said)
+	// What the load generator has switched is its own until an upgrade forces it.
+	printed, err := i.helm.Run(t.Context(), with(i.options(), more...), "upgrade", "--install", "--wait", "--wait-for-jobs", "--force-conflicts",
+		"--kubeconfig="+i.plane.Kubeconfig(), "--kube-context=booth", "--timeout=2m")
+	require.NoError(t, err, printed)
 }
 
 // TestChart installs the chart's Dynamo in a cluster with exactly the GPUs that it takes: the load generator finds
@@ -42,9 +47,9 @@ func TestChart(t *testing.T) {
 	c.Operator(t)
 	root, err := source.Root()
 	require.NoError(t, err)
-	program, err := chart.Build(t.Context(), root, os.Stderr)
+	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
-	i := &install{c, program, root, []string{
+	i := &install{c, helm, []string{
 		"serving.create=true", "serving.mode=round-robin", "serving.variants={off,draft}", "model.create=true", "model.volume.nfs.server=127.0.0.1", "model.volume.nfs.path=/models",
 		"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false",
 	}}
@@ -90,7 +95,7 @@ func TestChart(t *testing.T) {
 // variants writes the file that the chart gives the load generator.
 func (i *install) variants(t *testing.T) (file string) {
 	t.Helper()
-	objects, _, err := chart.Render(t.Context(), i.program, i.root, chart.Options{Release: "booth", Namespace: Namespace, Set: i.set})
+	objects, _, err := i.helm.Render(t.Context(), i.options())
 	require.NoError(t, err)
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && object.GetName() == "booth-kvbooth-variants" {

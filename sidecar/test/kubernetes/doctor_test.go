@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,11 +191,14 @@ func (c *ControlPlane) doctor(t *testing.T, change func(*doctor.Options)) string
 	}
 	report, err := doctor.Examine(t.Context(), o)
 	require.NoError(t, err)
+	return lines(t, slices.DeleteFunc(report.Sections, func(s doctor.Section) bool { return s.Name != doctor.Kubernetes }))
+}
+
+// lines are the findings of a report.
+func lines(t *testing.T, sections []doctor.Section) string {
+	t.Helper()
 	var said strings.Builder
-	for _, s := range report.Sections {
-		if s.Name != doctor.Kubernetes {
-			continue
-		}
+	for _, s := range sections {
 		for _, f := range s.Findings {
 			assert.False(t, f.Severity == kubernetes.Problem && f.Do == "", "nothing to do about: %s", f.Found)
 			fmt.Fprintf(&said, "%s: %s -> %s\n", f.Severity, f.Found, f.Do)

@@ -5,8 +5,9 @@ package kubernetes
 import (
 	"encoding/json"
 	"fmt"
-	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +29,15 @@ import (
 	"kvbooth/internal/chart"
 	"kvbooth/internal/source"
 	"kvbooth/internal/wait"
+	"kvbooth/sidecar/booth/doctor"
 )
 
-// helm is the chart, its program and a cluster for it.
+// helm is Helm with the chart, and a cluster for it.
 type helm struct {
 	*ControlPlane
-	root, program string
-	objects       dynamic.Interface
+	chart   chart.Helm
+	root    string
+	objects dynamic.Interface
 
 	mu     sync.Mutex
 	warned []string // by the API server
@@ -47,15 +50,15 @@ func (h *helm) HandleWarningHeader(_ int, _, text string) {
 	h.warned = append(h.warned, text)
 }
 
-// TestHelm holds the Helm chart against a real API server, with the definitions of all kinds that it knows, and its
-// program against controllers, scheduler and an operator.
+// TestHelm holds the Helm chart against a real API server, with the definitions of all kinds that it knows, and installs
+// it among controllers, a scheduler and an operator.
 func TestHelm(t *testing.T) {
 	c := Start(t)
 	root, err := source.Root()
 	require.NoError(t, err)
-	program, err := chart.Build(t.Context(), root, os.Stderr)
+	found, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
-	h := &helm{ControlPlane: c, root: root, program: program}
+	h := &helm{ControlPlane: c, chart: found, root: root}
 	config := c.Config()
 	config.WarningHandler = h
 	h.objects, err = dynamic.NewForConfig(config)
@@ -163,34 +166,52 @@ func (h *helm) apply(t *testing.T, object *unstructured.Unstructured, namespace 
 	require.NoError(t, err, "%s %s", object.GetKind(), object.GetName())
 }
 
-// run runs the chart's program on this cluster and gives what it printed.
-func (h *helm) run(t *testing.T, o chart.Options, command string, more ...string) (string, error) {
+// helm runs Helm on this cluster and returns what it prints.
+func (h *helm) helm(t *testing.T, o chart.Options, command string, more ...string) (string, error) {
 	t.Helper()
-	args := append(o.Args(h.root, command), more...)
-	if command == "status" || command == "delete" { // these take no values
-		args = slices.DeleteFunc(args, func(arg string) bool {
-			return strings.HasPrefix(arg, "--chart=") || strings.HasPrefix(arg, "--values=") || strings.HasPrefix(arg, "--set=")
-		})
-	}
 	began := time.Now()
-	out, err := chart.Run(t.Context(), h.program, append(args, "--kubeconfig="+h.Kubeconfig(), "--context=booth")...)
-	t.Logf("%s after %.1f s", command, time.Since(began).Seconds())
-	return out, err
+	more = append(more, "--kubeconfig="+h.Kubeconfig(), "--kube-context=booth")
+	printed, err := h.chart.Run(t.Context(), o, command, more...)
+	t.Logf("helm %s after %.1f s", command, time.Since(began).Seconds())
+	return printed, err
 }
 
-// Without the kinds of others, what asks for them is said with what to do, and nothing is changed.
+// install installs or upgrades as docs/kubernetes.md says.
+func (h *helm) install(t *testing.T, o chart.Options, more ...string) error {
+	t.Helper()
+	flags := []string{"--install", "--create-namespace", "--wait", "--wait-for-jobs", "--timeout=90s"}
+	_, err := h.helm(t, o, "upgrade", append(flags, more...)...)
+	return err
+}
+
+// manifest is what booth manifest reports of the options' objects, a line for each finding.
+func (h *helm) manifest(t *testing.T, o chart.Options) string {
+	t.Helper()
+	objects, err := h.helm(t, o, "template", "--dry-run=server", "--skip-tests")
+	require.NoError(t, err)
+	report, err := doctor.Manifest(t.Context(), strings.NewReader(objects), doctor.Options{
+		Kubernetes: true, Kubeconfig: h.Kubeconfig(), Context: "booth", Namespace: o.Namespace,
+	})
+	require.NoError(t, err)
+	return lines(t, report.Sections)
+}
+
+// kubectl runs kubectl on this cluster.
+func (h *helm) kubectl(t *testing.T, args ...string) {
+	t.Helper()
+	command := append(h.Kubectl(), args...)
+	printed, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+	require.NoError(t, err, "%s", printed)
+}
+
+// Without the kinds of others, Helm names those that the values need, and nothing is changed.
 func testMissingKinds(t *testing.T, h *helm) {
-	o := chart.Options{Namespace: "booth", Set: []string{
+	err := h.install(t, chart.Options{Namespace: "booth", Set: []string{
 		"serving.name=graph", "serving.namespace=default", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com", "monitoring.loadgen.enabled=true",
-	}}
-	for _, command := range []string{"plan", "apply"} {
-		_, err := h.run(t, o, command)
-		require.ErrorContains(t, err, "no kind HTTPRoute of gateway.networking.k8s.io/v1: install Gateway API")
-		require.ErrorContains(t, err, "gateway.enabled=false")
-		require.ErrorContains(t, err, "no kind ServiceMonitor of monitoring.coreos.com/v1: install the Prometheus operator")
-	}
-	_, err := h.run(t, o, "status")
-	require.ErrorContains(t, err, "there is no release kvbooth in namespace booth of context booth")
+	}})
+	require.ErrorContains(t, err, `no matches for kind "HTTPRoute" in version "gateway.networking.k8s.io/v1"`)
+	require.ErrorContains(t, err, `no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"`)
+	assert.False(t, h.there(t, &corev1.Secret{}, "booth", "kvbooth-loadgen-token"))
 }
 
 // The API server takes every object of every values file as it is, and warns of nothing; a field that is misspelt it
@@ -201,7 +222,7 @@ func testValues(t *testing.T, h *helm) {
 	for _, c := range cases {
 		c.Options.Namespace = "restricted"
 		c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1/DynamoGraphDeployment", "nvidia.com/v1beta1"}
-		rendered, _, err := chart.Render(t.Context(), h.program, h.root, c.Options)
+		rendered, _, err := h.chart.Render(t.Context(), c.Options)
 		require.NoError(t, err, c.Name)
 		pods, err := chart.Pods(rendered, "restricted")
 		require.NoError(t, err, c.Name)
@@ -264,106 +285,79 @@ func (h *helm) there(t *testing.T, object client.Object, namespace, name string)
 }
 
 // The booth is installed beside a Dynamo, into a namespace where pods must be restricted: it becomes ready, applying it
-// again changes nothing, and deleting it leaves what it says.
+// again changes no object, and deleting it leaves the volumes.
 func testBesideDynamo(t *testing.T, h *helm) {
 	h.Deploy(t, "graph", "kv", 0)
-	o := chart.Options{Namespace: "booth", Values: []string{"values-existing-dynamo.yaml"}, Set: []string{"serving.name=graph", "serving.namespace=default"}}
-	said, err := h.run(t, o, "plan")
-	require.NoError(t, err)
-	assert.Contains(t, said, "installs release kvbooth in namespace booth\nCluster: context booth, https://127.0.0.1:")
-	assert.Contains(t, said, "GPUs: none asked for")
-	assert.Contains(t, said, "\n    StatefulSet kvbooth-loadgen\n")
-	assert.NotContains(t, said, "Changes (")
-	assert.NotContains(t, said, "warns")
-	var secret corev1.Secret
-	assert.False(t, h.there(t, &secret, "booth", "kvbooth-loadgen-token"), "a plan changes nothing")
-
-	said, err = h.run(t, o, "apply", "--timeout=60s")
-	require.NoError(t, err)
-	assert.Contains(t, said, "Everything is ready.")
-	said, err = h.run(t, o, "status")
-	require.NoError(t, err)
-	assert.Contains(t, said, "revision 1, deployed")
-	assert.Regexp(t, `StatefulSet kvbooth-loadgen +ready`, said)
-
-	said, err = h.run(t, o, "plan")
-	require.NoError(t, err)
-	assert.Contains(t, said, "upgrades (revision 1)")
-	assert.Contains(t, said, "Everything is as the values ask for")
-	wanting := o
-	wanting.Set = append(slices.Clone(o.Set), "loadgen.resources.requests.cpu=1000")
-	said, err = h.run(t, wanting, "apply", "--timeout=4s")
-	require.ErrorContains(t, err, "limit", "the API server finds what no schema can say")
-	assert.Contains(t, said, "Refused by the API server")
-	wanting.Set = append(slices.Clone(o.Set), "grafana.resources.requests.cpu=1000", "grafana.resources.limits.cpu=1000")
-	said, err = h.run(t, wanting, "apply", "--timeout=4s")
-	require.ErrorContains(t, err, "not everything was ready within 4s")
-	require.ErrorContains(t, err, "cannot be placed: ")
-	require.ErrorContains(t, err, "Insufficient cpu")
-	assert.Contains(t, said, "Deployment kvbooth-grafana: its pods are replaced")
-	_, err = h.run(t, o, "status")
-	require.ErrorContains(t, err, "not ready: 1 of ")
-
-	said, err = h.run(t, o, "delete")
-	require.NoError(t, err)
-	assert.Contains(t, said, "Nothing was deleted")
-	assert.Contains(t, said, "PersistentVolumeClaim data-kvbooth-loadgen-0 (5Gi), made by StatefulSet kvbooth-loadgen")
-	assert.True(t, h.there(t, &secret, "booth", "kvbooth-loadgen-token"))
-	h.deletes(t, o, said)
+	o := chart.Options{Namespace: "booth", Values: []string{"values-existing-dynamo.yaml"}, Set: []string{
+		"serving.name=graph", "serving.namespace=default",
+	}}
+	assert.Contains(t, h.manifest(t, o), "ok: the pods request no GPUs")
+	require.NoError(t, h.install(t, o))
+	h.kubectl(t, "-n", "booth", "wait", "--for=condition=Ready", "--timeout=0", "pod", "--all")
+	versions := h.versions(t, o)
+	require.NoError(t, h.install(t, o))
+	assert.Equal(t, versions, h.versions(t, o), "an upgrade with the same values changes nothing")
+	h.deletes(t, o)
+	assert.True(t, h.there(t, &corev1.PersistentVolumeClaim{}, "booth", "data-kvbooth-loadgen-0"), "the results stay")
 }
 
-// A namespace that is not there is created, which is said before.
+// A namespace that is not there is created.
 func testNewNamespace(t *testing.T, h *helm) {
-	o := chart.Options{Namespace: "fresh", Set: []string{"serving.name=graph", "serving.namespace=default", "grafana.enabled=false", "doctor.enabled=false"}}
-	said, err := h.run(t, o, "plan")
-	require.NoError(t, err)
-	assert.Contains(t, said, "Namespace fresh is not there yet: it is created first")
-	assert.False(t, h.there(t, &corev1.Namespace{}, "", "fresh"))
-	_, err = h.run(t, o, "apply", "--timeout=60s")
-	require.NoError(t, err)
+	o := chart.Options{Namespace: "fresh", Set: []string{
+		"serving.name=graph", "serving.namespace=default", "grafana.enabled=false", "doctor.enabled=false",
+	}}
+	require.NoError(t, h.install(t, o))
 	assert.True(t, h.there(t, &corev1.Secret{}, "fresh", "kvbooth-loadgen-token"))
-	_, err = h.run(t, o, "delete", "--yes")
-	require.NoError(t, err)
+	h.deletes(t, o)
 }
 
-// deletes deletes a release and holds what is there then against what was said before. The namespace is the release's.
-func (h *helm) deletes(t *testing.T, o chart.Options, said string) {
+// rendered are the objects of a release, without those of tests.
+func (h *helm) rendered(t *testing.T, o chart.Options) []*unstructured.Unstructured {
 	t.Helper()
-	_, goes, ok := strings.Cut(said, "Deletes (")
-	require.True(t, ok)
-	goes, stays, ok := strings.Cut(goes, "Leaves in the cluster (")
-	require.True(t, ok)
-	_, err := h.run(t, o, "delete", "--yes")
+	printed, err := h.helm(t, o, "get", "manifest")
 	require.NoError(t, err)
-	rendered, _, err := chart.Render(t.Context(), h.program, h.root, o)
+	objects, err := chart.Parse(printed)
+	require.NoError(t, err)
+	for _, object := range objects {
+		if object.GetNamespace() == "" {
+			object.SetNamespace(o.Namespace)
+		}
+	}
+	return objects
+}
+
+// versions are the generations of the release's objects, which a change of what is asked for changes, and of those without
+// a generation their versions.
+func (h *helm) versions(t *testing.T, o chart.Options) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, object := range h.rendered(t, o) {
+		require.True(t, h.there(t, object, object.GetNamespace(), object.GetName()))
+		version := object.GetResourceVersion()
+		if n := object.GetGeneration(); n > 0 {
+			version = strconv.FormatInt(n, 10)
+		}
+		all[object.GetKind()+" "+object.GetName()] = version
+	}
+	return all
+}
+
+// deletes deletes a release as docs/kubernetes.md says: of its objects those stay that ask for it.
+func (h *helm) deletes(t *testing.T, o chart.Options) {
+	t.Helper()
+	objects := h.rendered(t, o)
+	_, err := h.helm(t, o, "uninstall", "--wait", "--cascade=foreground")
 	require.NoError(t, err)
 	gone := 0
-	for _, object := range rendered {
-		if object.GetAnnotations()["helm.sh/hook"] != "" {
-			continue
-		}
-		live := object.DeepCopy()
-		namespace := o.Namespace
-		if own := object.GetNamespace(); own != "" {
-			namespace = own
-		}
-		line := "\n    " + object.GetKind() + " " + object.GetName()
-		is := h.there(t, live, namespace, object.GetName())
-		assert.Equal(t, is, strings.Contains(stays, line), "stays: %s", line)
-		assert.Equal(t, !is, strings.Contains(goes, line), "goes: %s", line)
-		if !is {
+	for _, object := range objects {
+		keep := object.GetAnnotations()["helm.sh/resource-policy"] == "keep"
+		exists := h.there(t, object.DeepCopy(), object.GetNamespace(), object.GetName())
+		assert.Equal(t, keep, exists, "%s %s stays", object.GetKind(), object.GetName())
+		if !exists {
 			gone++
 		}
 	}
 	assert.Greater(t, gone, 5)
-	for line := range strings.Lines(stays) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PersistentVolumeClaim "); ok {
-			name, _, _ = strings.Cut(name, " ")
-			assert.True(t, h.there(t, &corev1.PersistentVolumeClaim{}, o.Namespace, name), "%s stays", name)
-		}
-	}
-	_, err = h.run(t, o, "status")
-	require.ErrorContains(t, err, "there is no release kvbooth")
 }
 
 // Everything at once, with a Dynamo of the chart's own, which the operator makes pods of: it becomes ready; an upgrade
@@ -373,61 +367,55 @@ func testAllOfIt(t *testing.T, h *helm) {
 	require.NoError(t, err)
 	o := cases[slices.IndexFunc(cases, func(c chart.Case) bool { return c.Name == "everything" })].Options
 	o.Namespace = Namespace // the operator's
-	o.APIVersions = nil
-	said, err := h.run(t, o, "plan")
-	require.NoError(t, err)
-	assert.Contains(t, said, "GPUs: its pods ask for 6\n")
-	more := o
-	more.Set = append(slices.Clone(o.Set), "serving.tensorParallel=8")
-	said, err = h.run(t, more, "apply", "--timeout=5s")
-	assert.Regexp(t, `not ready yet:(\n .+)*\n +DynamoGraphDeployment kvbooth: `, said, "it says what it waits for")
-	require.ErrorContains(t, err, "Insufficient nvidia.com/gpu")
-	require.ErrorContains(t, err, "Gateway kvbooth: no controller has taken it up: is there one for GatewayClass x?")
-	h.announce(t, "kvbooth")
-	said, err = h.run(t, o, "apply", "--timeout=90s")
-	require.NoError(t, err)
-	assert.Contains(t, said, "DynamoGraphDeployment kvbooth: its pods are replaced")
-	said, err = h.run(t, o, "status")
-	require.NoError(t, err)
-	assert.Regexp(t, `Gateway kvbooth +ready +at 192.0.2.1`, said)
-	assert.Regexp(t, `DynamoGraphDeployment kvbooth +ready +successful, Frontend 1 of 1 ready, Worker 3 of 3 ready`, said)
-	assert.Regexp(t, `DynamoGraphDeployment kvbooth-twin +ready`, said)
+	report := h.manifest(t, o)
+	assert.Contains(t, report, "ok: the pods request 6 GPUs: DynamoGraphDeployment kvbooth 3, DynamoGraphDeployment kvbooth-twin 3")
+	assert.Contains(t, report, "ok: DynamoGraphDeployment default/kvbooth is accepted, and would be created")
+	assert.Contains(t, report, "ok: 6 GPUs are requested, ")
+	report = h.manifest(t, with(o, "serving.tensorParallel=8"))
+	assert.Contains(t, report, "problem: 48 GPUs are requested, ")
+
+	require.NoError(t, h.install(t, o))
+	h.kubectl(t, "wait", "--for=condition=Ready", "--timeout=90s", "dynamographdeployment", "kvbooth", "kvbooth-twin")
+	assert.Contains(t, h.manifest(t, o), "ok: DynamoGraphDeployment default/kvbooth is accepted, and would stay as it is")
+	assert.Contains(t, h.manifest(t, with(o, "serving.maxBatch=48")),
+		"warning: DynamoGraphDeployment default/kvbooth is accepted, and its specification would change")
 
 	var before, after, nats, natsAfter corev1.Secret
 	require.True(t, h.there(t, &before, Namespace, "kvbooth-loadgen-token"))
 	require.True(t, h.there(t, &nats, Namespace, "kvbooth-nats"))
 	require.Equal(t, "kv", h.mode(t, "kvbooth"))
 	h.switchTo(t, "kvbooth", "round-robin", "kvbooth")
-	more.Set = append(slices.Clone(o.Set), "grafana.anonymousViewer=true")
-	said, err = h.run(t, more, "apply", "--timeout=90s")
-	require.NoError(t, err)
-	changes, _, _ := strings.Cut(said[strings.Index(said, "Changes ("):], "Leaves as they are")
-	assert.Contains(t, changes, "Deployment kvbooth-grafana")
-	assert.NotContains(t, changes, kind.Kind)
+	versions := h.versions(t, o)
+	require.NoError(t, h.install(t, with(o, "grafana.anonymousViewer=true")))
+	changed := h.versions(t, o)
+	assert.NotEqual(t, versions["Deployment kvbooth-grafana"], changed["Deployment kvbooth-grafana"])
+	assert.Equal(t, versions[kind.Kind+" kvbooth"], changed[kind.Kind+" kvbooth"])
 	assert.Equal(t, "round-robin", h.mode(t, "kvbooth"), "an upgrade keeps the mode")
 	require.True(t, h.there(t, &after, Namespace, "kvbooth-loadgen-token"))
 	assert.Equal(t, before.Data, after.Data, "an upgrade keeps the token")
 	require.True(t, h.there(t, &natsAfter, Namespace, "kvbooth-nats"))
 	assert.Equal(t, nats.Data, natsAfter.Data, "an upgrade keeps the certificate")
-	more.Set = append(more.Set, "serving.resetMode=true")
+
+	reset := with(o, "serving.resetMode=true")
 	h.switchTo(t, "kvbooth", "least-loaded", "somebody")
-	_, err = h.run(t, more, "plan")
-	require.ErrorContains(t, err, `conflict with "somebody"`)
-	require.ErrorContains(t, err, "--take-over")
-	said, err = h.run(t, more, "apply", "--take-over", "--timeout=90s")
-	require.NoError(t, err)
-	assert.Contains(t, said, "DynamoGraphDeployment kvbooth: its pods are replaced")
-	assert.Contains(t, said, `"least-loaded" → "kv"`)
+	report = h.manifest(t, reset)
+	assert.Contains(t, report, `conflict with "somebody"`)
+	assert.Contains(t, report, "add --force-conflicts to helm upgrade")
+	require.ErrorContains(t, h.install(t, reset), `conflict with "somebody"`)
+	require.NoError(t, h.install(t, reset, "--force-conflicts"))
 	assert.Equal(t, "kv", h.mode(t, "kvbooth"))
 
-	said, err = h.run(t, o, "delete")
-	require.NoError(t, err)
-	assert.Contains(t, said, "GPUs: 6 are freed")
-	h.deletes(t, o, said)
+	h.deletes(t, o)
 	wait.Within(t, within, "the workers end", func() (any, bool) {
 		var pods corev1.PodList
 		return nil, h.client.List(t.Context(), &pods, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "kvbooth"}) == nil && len(pods.Items) == 0
 	})
+}
+
+// with are options with more values.
+func with(o chart.Options, set ...string) chart.Options {
+	o.Set = append(slices.Clone(o.Set), set...)
+	return o
 }
 
 // mode is that of a graph, as Dynamo spells it.
@@ -444,23 +432,6 @@ func (h *helm) mode(t *testing.T, name string) string {
 		}
 	}
 	return ""
-}
-
-// announce says of a Gateway what its controller would, which nobody plays here.
-func (h *helm) announce(t *testing.T, name string) {
-	t.Helper()
-	gateway := &unstructured.Unstructured{}
-	gateway.SetAPIVersion("gateway.networking.k8s.io/v1")
-	gateway.SetKind("Gateway")
-	require.True(t, h.there(t, gateway, Namespace, name))
-	now := time.Now().UTC().Format(time.RFC3339)
-	condition := func(kind string) any {
-		return map[string]any{"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now, "observedGeneration": gateway.GetGeneration()}
-	}
-	gateway.Object["status"] = map[string]any{
-		"conditions": []any{condition("Accepted"), condition("Programmed")}, "addresses": []any{map[string]any{"type": "IPAddress", "value": "192.0.2.1"}},
-	}
-	require.NoError(t, h.client.Status().Update(t.Context(), gateway))
 }
 
 // switchTo patches the mode as the load generator does, which is called kvbooth there.

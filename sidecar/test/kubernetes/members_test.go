@@ -30,9 +30,9 @@ import (
 func TestMembersMeet(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
-	program, err := chart.Build(t.Context(), root, os.Stderr)
+	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
-	objects, _, err := chart.Render(t.Context(), program, root, chart.Options{Set: []string{"loadgen.config.target.url=http://127.0.0.1:9", "members.replicas=2"}})
+	objects, _, err := helm.Render(t.Context(), chart.Options{Set: []string{"loadgen.config.target.url=http://127.0.0.1:9", "members.replicas=2"}})
 	require.NoError(t, err)
 	pods, err := chart.Pods(objects, "kvbooth")
 	require.NoError(t, err)

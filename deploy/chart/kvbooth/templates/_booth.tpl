@@ -95,7 +95,7 @@ http://{{ include "kvbooth.prometheus.name" . }}.{{ .Release.Namespace }}.svc:90
 
 {{/*
 A value that is made once and then kept: (dict "root" $ "secret" NAME "key" KEY "length" N), in
-base64. `helm template` and a dry run, which cannot look, make another one each time.
+base64. `helm template` without --dry-run=server, which cannot look, makes another one each time.
 */}}
 {{- define "kvbooth.kept" -}}
 {{- $there := lookup "v1" "Secret" .root.Release.Namespace .secret -}}

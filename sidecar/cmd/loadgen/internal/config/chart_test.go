@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -26,14 +25,14 @@ import (
 func TestChart(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
-	program, err := chart.Build(t.Context(), root, os.Stderr)
+	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
 	cases, err := chart.Cases(root)
 	require.NoError(t, err)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1/DynamoGraphDeployment"}
-			objects, _, err := chart.Render(t.Context(), program, root, c.Options)
+			objects, _, err := helm.Render(t.Context(), c.Options)
 			require.NoError(t, err)
 			pods, err := chart.Pods(objects, "kvbooth")
 			require.NoError(t, err)
