@@ -55,7 +55,7 @@ type Options struct {
 type Client struct {
 	opts   Options
 	base   *url.URL
-	kept   carrier
+	kept   *http.Transport // its connections carry one request after the other
 	fresh  *http.Transport // its connections carry one request each
 	ext    extensions
 	fields []byte // those of the options, as JSON without the braces
@@ -83,7 +83,7 @@ func New(opts Options) (*Client, error) {
 		}
 		c.fields = fields[1 : len(fields)-1]
 	}
-	if c.kept, c.fresh, err = carriers(opts, base); err != nil {
+	if c.kept, c.fresh, err = transports(opts, base); err != nil {
 		return nil, err
 	}
 	return c, nil

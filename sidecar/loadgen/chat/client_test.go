@@ -220,22 +220,6 @@ func TestNotSentAgain(t *testing.T) {
 	}
 }
 
-// A kept connection that is known to be closed is not even tried.
-func TestDeadConnectionIsNotTried(t *testing.T) {
-	s := serve(t, func(c call) bool { c.write(oneToken); return false })
-	c := clientOf(t, s.url)
-	kept := c.kept.(*pool)
-	for range 3 {
-		if r := do(t, c); r.Resent {
-			t.Error("a closed connection was tried")
-		}
-		await.Eventually(t, "the end of the connection", func() (any, bool) { return nil, !silent(kept.idle[0].socket) })
-	}
-	if s.requests.Load() != 3 {
-		t.Errorf("%d requests", s.requests.Load())
-	}
-}
-
 // Live can be read while the stream writes it.
 func TestLive(t *testing.T) {
 	next := make(chan struct{})

@@ -31,9 +31,9 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &conn{Conn: nc}, nil
 }
 
-// transport is for what no pool does: small calls, a request that goes out again,
-// and a target behind a proxy. No stream shares a connection of it, and as many are
-// kept as there were streams: each is back in use within moments.
+// transport carries requests over connections that stamp their reads. As many are kept as there were streams: each is
+// back in use within moments. It writes and reads each connection on two goroutines of its own, which at 180 streams cost
+// 3 MB.
 func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address
@@ -48,26 +48,15 @@ func transport(o Options, conf *tls.Config) *http.Transport {
 	return t
 }
 
-// carriers gives what carries the streams over kept connections, and what makes a
-// connection for each request.
-func carriers(o Options, base *url.URL) (kept carrier, fresh *http.Transport, err error) {
+// transports returns what keeps its connections for the next streams, and what makes a connection for each request.
+func transports(o Options, base *url.URL) (kept, fresh *http.Transport, err error) {
 	conf, err := tlsConfig(base, o.Access)
 	if err != nil {
 		return nil, nil, err
 	}
-	fresh = transport(o, conf)
+	kept, fresh = transport(o, conf), transport(o, conf)
 	fresh.DisableKeepAlives = true
-	proxy, unreadable := http.ProxyFromEnvironment(&http.Request{URL: base}) // each request will say what is wrong with it
-	if proxy == nil && unreadable == nil {
-		return newPool(base, o.dial, conf, o.IdleTimeout), fresh, nil
-	}
-	return transport(o, conf), fresh, nil
-}
-
-// carrier sends requests over connections that it keeps for the next ones.
-type carrier interface {
-	http.RoundTripper
-	CloseIdleConnections()
+	return kept, fresh, nil
 }
 
 func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {

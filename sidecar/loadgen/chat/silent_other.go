@@ -1,7 +1,0 @@
-//go:build !unix
-
-package chat
-
-import "net"
-
-func silent(net.Conn) bool { return true }
