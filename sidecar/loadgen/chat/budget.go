@@ -2,17 +2,17 @@ package chat
 
 import "sync/atomic"
 
-// TextBudget bounds the bytes of text that answers hold together: those that stream, and those
-// that their conversations still send along. It is safe for concurrent use; nil bounds nothing.
+// TextBudget limits the bytes of answer text that are in memory at a time: text of answers in progress and of earlier
+// answers that are part of a conversation's history. It is safe for concurrent use; nil sets no limit.
 type TextBudget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// NewTextBudget makes one of so many bytes.
+// NewTextBudget returns a budget of limit bytes.
 func NewTextBudget(limit int64) *TextBudget { return &TextBudget{limit: limit} }
 
-// take counts n more bytes; false says that there is no room for them, and counts nothing.
+// take reserves n more bytes. It reports false, and reserves nothing, where they exceed the budget.
 func (b *TextBudget) take(n int) bool {
 	if b == nil || n == 0 {
 		return true
@@ -24,7 +24,7 @@ func (b *TextBudget) take(n int) bool {
 	return true
 }
 
-// Release gives n bytes back.
+// Release returns n bytes to the budget.
 func (b *TextBudget) Release(n int) {
 	if b != nil {
 		b.used.Add(int64(-n))

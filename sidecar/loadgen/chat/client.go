@@ -23,31 +23,28 @@ import (
 	"kvbooth/sidecar/loadgen/access"
 )
 
-// Options say which server a [Client] talks to, and how long it waits.
+// Options are the server and the timeouts of a [Client].
 type Options struct {
 	URL    string // as [api.ParseTarget] takes it
-	Model  string // empty: the first that /v1/models lists, taken by Probe
-	APIKey string // empty: none is sent
-	// TokenIDs asks for the ids of each prompt's tokens, for [Request].OnPrompt, where the
-	// server tells them: some 40 kB a turn.
+	Model  string // empty: Probe uses the first model in /v1/models
+	APIKey string // empty sends none
+	// TokenIDs requests the token ids of each prompt for [Request].OnPrompt, about 40 kB per turn.
 	TokenIDs bool
 	access.Access
-	// Fields are further fields of every request's body, by name. MinTokens is the least length
-	// of an answer in tokens, at most that of its limit; 0 sends none.
+	// Fields are further fields of every request's body, by name. MinTokens is the minimum length of an answer in tokens,
+	// at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
-	StallTimeout      time.Duration // between two events of the stream that carry something; 0 means 30 s
+	StallTimeout      time.Duration // between two non-empty events of the stream; 0 means 30 s
 	TurnTimeout       time.Duration // from sending to the end of the answer; 0 means 10 min
-	// IdleTimeout is how long a connection is kept for the next request; it must
-	// stay below the server's own keep-alive, or a request is sent into a
-	// connection that the server is closing. 0 means 4 s (uvicorn closes at 5).
+	// IdleTimeout is the time that an idle connection is kept. It must be shorter than the server's keep-alive, or a
+	// request is sent over a connection that the server is closing. 0 means 4 s (uvicorn closes after 5 s).
 	IdleTimeout time.Duration
 
-	// Dial opens the socket of a connection; nil: TCP. Another one serves where the server
-	// is in the same process.
+	// Dial opens a connection; nil opens TCP. Tests with a server in the same process replace it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -55,15 +52,14 @@ type Options struct {
 type Client struct {
 	opts   Options
 	base   *url.URL
-	kept   *http.Transport // its connections carry one request after the other
-	fresh  *http.Transport // its connections carry one request each
+	kept   *http.Transport // its connections carry successive requests
+	fresh  *http.Transport // a connection carries one request
 	ext    extensions
-	fields []byte // those of the options, as JSON without the braces
+	fields []byte // Options.Fields as JSON without the braces
 	probes atomic.Int64
 }
 
-// New checks the options and makes a client; nothing is sent yet. The error is
-// an [api.FieldError].
+// New checks the options and returns a client. It sends nothing. The error is an [api.FieldError].
 func New(opts Options) (*Client, error) {
 	base, err := api.ParseTarget(opts.URL)
 	if err != nil {
@@ -108,41 +104,38 @@ func tlsConfig(base *url.URL, a access.Access) (*tls.Config, error) {
 	return conf, err
 }
 
-// Root is the server's address without the API's /v1 and without a query: where /health and
-// /metrics are.
+// Root returns the server's address without the API's /v1 and without a query. /health and /metrics are below it.
 func (c *Client) Root() string { return api.TargetRoot(c.base).String() }
 
-// Probes is how many requests [Client.Probe] has sent so far. They cost tokens, and belong to no
-// turn.
+// Probes returns the number of requests that [Client.Probe] has sent. They cost tokens and belong to no turn.
 func (c *Client) Probes() int64 { return c.probes.Load() }
 
-// Model is the model in use; empty until it is known.
+// Model returns the model in use, or "" before a probe.
 func (c *Client) Model() string { return c.ext.modelName() }
 
-// Extensions says which extensions of the request are in use. Before a probe it is empty.
+// Extensions returns the extensions of the request in use. It is empty before a probe.
 func (c *Client) Extensions() map[string]bool { return c.ext.inUse() }
 
-// Close closes the idle connections. Requests under way end by their context.
+// Close closes the idle connections. Requests in progress end with their context.
 func (c *Client) Close() { c.kept.CloseIdleConnections() }
 
-// Request is one turn as it is sent.
+// Request is one turn to send.
 type Request struct {
 	ID        string // becomes X-Request-Id; empty sends none
 	Messages  []openai.ChatCompletionMessage
 	MaxTokens int
 	Instance  string      // Dynamo's instance to pin the request to, decimal; empty leaves it to the router
 	Live      *Live       // filled while the answer streams; may be nil
-	OnChunk   func(n int) // called with the tokens of each content chunk, 1 where it does not tell; may be nil
-	// OnPrompt is called with the ids of the prompt's tokens, where the server tells them
-	// (see [ExtTokenIDs]), before the first chunk; may be nil. The ids are the callee's.
+	OnChunk   func(n int) // called with the tokens of each content chunk, 1 if unknown; may be nil
+	// OnPrompt is called with the ids of the prompt's tokens before the first chunk, if the server reports them (see
+	// [ExtTokenIDs]); may be nil. The callee owns the ids.
 	OnPrompt func(ids []uint32)
-	// Texts is what the answer's text counts against; nil: nothing. After an answer that came
-	// whole, the bytes of its Content stay counted until the caller releases them.
+	// Texts is the budget of the answer's text; nil sets no limit. The caller releases the bytes of a complete answer's
+	// Content.
 	Texts *TextBudget
 }
 
-// Do sends the request and reads its answer to the end. It always returns; the
-// result says how it ended.
+// Do sends the request and reads its answer to the end. The result holds any error.
 func (c *Client) Do(ctx context.Context, req Request) Result {
 	return c.send(ctx, newStream(req), c.ext.inUse())
 }
@@ -163,10 +156,9 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 	defer c.watch(s, cancel).stop()
 	res, err := c.post(limited, c.kept, s, body) //nolint:bodyclose // read closes it
 	if err != nil && s.stale(limited) {
-		// The server had closed a kept connection meanwhile; it may have closed all.
-		// The library sends nothing again by itself: a POST, of which it has no copy.
+		// The server closed the kept connection, and perhaps all. net/http does not repeat a POST without GetBody.
 		s.res.Resent = true
-		body, _ = c.newPayload(s.req, used)          // it could be written before
+		body, _ = c.newPayload(s.req, used)          // encoding succeeded before
 		res, err = c.post(limited, c.fresh, s, body) //nolint:bodyclose // read closes it
 	}
 	if err != nil {
@@ -177,11 +169,11 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 	return s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, c.Model()})
 }
 
-// post sends the request and waits for the response's head.
+// post sends the request and returns with the head of the response.
 func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body *payload) (*http.Response, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: s.connected,
-		// From here on the connection may be another stream's, or read by none.
+		// From here on, another stream may use the connection.
 		PutIdleConn: func(error) { s.conn.stream.CompareAndSwap(s, nil) },
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(api.ChatPath).String(), body)
@@ -209,9 +201,8 @@ func (c *Client) authorize(req *http.Request) {
 	c.opts.Apply(req)
 }
 
-// payload is a request's body. It lets go of its buffer when all is read: a
-// thousand streams wait for tokens most of the time, and need not hold a thousand
-// histories twice.
+// payload is a request's body. It returns its buffer to the pool once it is read, since most streams wait for tokens and
+// need not hold their conversation's history twice.
 type payload struct{ buf *bytes.Buffer }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -233,7 +224,7 @@ func (p *payload) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// headerValue drops what no header may have: what would end its line, above all.
+// headerValue removes characters that a header may not contain, such as line ends.
 func headerValue(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {
@@ -243,7 +234,7 @@ func headerValue(s string) string {
 	}, s)
 }
 
-// Models lists the models that the server serves.
+// Models returns the models that the server lists.
 func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 	address := c.base.JoinPath("models")
 	status, header, body, failure := c.get(ctx, address.String())
@@ -268,7 +259,7 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 	return ids, nil
 }
 
-// get asks for something small that is not measured, within the time limit of a connection.
+// get sends a small request that is not measured, with the timeout of a connection.
 func (c *Client) get(ctx context.Context, address string) (status int, header http.Header, body []byte, failure *Error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ConnectTimeout)
 	defer cancel()

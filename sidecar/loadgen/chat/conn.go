@@ -12,13 +12,10 @@ import (
 	"time"
 )
 
-// maxHead bounds the status line and headers of a response.
+// maxHead limits the status line and headers of a response, in bytes.
 const maxHead = 64 << 10
 
-// dialer opens the socket of a connection.
-type dialer func(ctx context.Context, network, address string) (net.Conn, error)
-
-// dial opens a connection that stamps its reads.
+// dial opens a connection that records the time of its reads.
 func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	open := o.Dial
 	if open == nil {
@@ -31,9 +28,8 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &conn{Conn: nc}, nil
 }
 
-// transport carries requests over connections that stamp their reads. As many are kept as there were streams: each is
-// back in use within moments. It writes and reads each connection on two goroutines of its own, which at 180 streams cost
-// 3 MB.
+// transport returns an HTTP client whose connections record the time of their reads. It keeps as many idle connections as
+// there were streams, since each is reused within moments.
 func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address
@@ -48,7 +44,7 @@ func transport(o Options, conf *tls.Config) *http.Transport {
 	return t
 }
 
-// transports returns what keeps its connections for the next streams, and what makes a connection for each request.
+// transports returns a transport with kept connections, and one that opens a connection for each request.
 func transports(o Options, base *url.URL) (kept, fresh *http.Transport, err error) {
 	conf, err := tlsConfig(base, o.Access)
 	if err != nil {
@@ -66,8 +62,7 @@ func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Res
 	return &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New(res.Status)}
 }
 
-// conn is a connection that tells the stream it carries when bytes came: below
-// TLS, and before anything of them is parsed.
+// conn is a connection that reports each read to its current stream, below TLS and before parsing.
 type conn struct {
 	net.Conn
 	stream atomic.Pointer[stream]
@@ -84,9 +79,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write fails only where this side has closed the connection: a server may answer
-// and close before it has read the whole request, and what it says, or that it
-// says nothing, is for the reader to find.
+// Write returns an error only if this side closed the connection. A server may answer and close before it has read the
+// whole request; the reader then finds the answer, or its absence.
 func (c *conn) Write(p []byte) (int, error) {
 	if n, err := c.Conn.Write(p); errors.Is(err, net.ErrClosed) {
 		return n, err
@@ -94,7 +88,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stamping finds the connection below TLS; nil where it is none of ours.
+// stamping returns the conn below TLS, or nil.
 func stamping(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {

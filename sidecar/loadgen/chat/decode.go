@@ -13,22 +13,22 @@ import (
 	"kvbooth/sidecar/loadgen/plausible"
 )
 
-// chunk is what one event of the stream says.
+// chunk is the content of one event of the stream.
 type chunk struct {
 	text         string // of the answer
-	whole        string // what stands where a server that does not stream has its answer
-	reasoning    string // that came before the answer
-	content      bool   // there was a non-empty content, reasoning or tool-call delta
-	answer       bool   // there was a non-empty content or tool-call delta
-	choices      bool   // there was a choice, however empty
-	unknown      bool   // nothing says that the event is a chunk
+	whole        string // the message of an answer that is not streamed
+	reasoning    string // before the answer
+	content      bool   // the event has a non-empty content, reasoning or tool-call delta
+	answer       bool   // the event has a non-empty content or tool-call delta
+	choices      bool   // the event has a choice, even an empty one
+	unknown      bool   // no member identifies the event as a chunk
 	finishReason string
 	usage        *Usage // nil where none is reported
 	worker       uint64 // nvext.worker_id.decode_worker_id, or the prefill worker's
 	timing       Timing
 
 	isError    bool
-	errMember  bool // a member says that it is an error, whatever else the event has
+	errMember  bool // a member identifies the event as an error
 	errMessage string
 	errType    string
 	errCode    string // a status or a word
@@ -36,7 +36,7 @@ type chunk struct {
 
 var errJSON = errors.New("not a JSON chunk")
 
-// chunkJSON is a chat completion chunk, or an error, as it is sent.
+// chunkJSON is a chat completion chunk, or an error, in JSON.
 type chunkJSON struct {
 	Choices []choiceJSON `json:"choices"`
 	Usage   *usageJSON   `json:"usage"`
@@ -45,7 +45,7 @@ type chunkJSON struct {
 	Object  string `json:"object"`  // "error" in that of vLLM up to 0.9
 	Error   any    `json:"error"`   // of any type
 	Errors  any    `json:"errors"`  // a list, mostly
-	Message string `json:"message"` // Dynamo's form: an error's members stand at the top
+	Message string `json:"message"` // Dynamo's form: the error's members are at the top level
 	Msg     string `json:"msg"`
 	Detail  any    `json:"detail"` // FastAPI's form: a string, an object, or a list of faults
 	Type    string `json:"type"`
@@ -60,7 +60,7 @@ type choiceJSON struct {
 	Error        any       `json:"error"`
 }
 
-// deltaJSON is a message, or the next part of one. Servers have several names for its reasoning.
+// deltaJSON is a message, or the next part of one. Servers use several names for the reasoning.
 type deltaJSON struct {
 	Reasoning        string `json:"reasoning"`
 	ReasoningContent string `json:"reasoning_content"`
@@ -74,7 +74,7 @@ type deltaJSON struct {
 	FunctionCall     any    `json:"function_call"`
 }
 
-// reasoning is the reasoning under one of its names: a server that sends several means one.
+// reasoning returns the reasoning under the first of its names; a server that sends several repeats it.
 func (d *deltaJSON) reasoning() string {
 	r := cmp.Or(d.ReasoningContent, d.Reasoning, d.ReasoningText, d.Thinking)
 	for _, parts := range []any{d.ReasoningDetails, d.ThinkingBlocks} {
@@ -106,7 +106,7 @@ type nvextJSON struct {
 	} `json:"timing"`
 }
 
-// number is a number, also one in quotes. Anything else counts as not reported.
+// number accepts a number, also in quotes. Any other value counts as not reported.
 type number struct {
 	value    float64
 	reported bool
@@ -114,13 +114,13 @@ type number struct {
 
 func (n *number) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range is infinite, and in no range
+	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range gives infinity, which no range allows
 		n.value, n.reported = v, true
 	}
 	return nil
 }
 
-// in gives the number if it is reported and lies in its range.
+// in returns the number if it is reported and within the range.
 func (n number) in(r plausible.Range, name string) (v float64, reported bool) {
 	if n.reported && r.Has(plausible.Target, name, n.value) {
 		return n.value, true
@@ -128,8 +128,7 @@ func (n number) in(r plausible.Range, name string) (v float64, reported bool) {
 	return 0, false
 }
 
-// id has 64 bits, which a float64 cannot hold; it comes as a number or as a string,
-// and is 0 where it is neither.
+// id is a 64-bit id, which a float64 cannot hold. It accepts a number or a string; any other value gives 0.
 type id uint64
 
 func (i *id) UnmarshalJSON(b []byte) error {
@@ -139,13 +138,11 @@ func (i *id) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// chunks are decoded into again and again: what each stream would allocate for
-// itself is half of all that the load generator allocates.
+// chunks are reused: without it, decoding would be half of the load generator's allocations.
 var chunks = sync.Pool{New: func() any { return new(chunkJSON) }}
 
-// decodeChunk reads one chat completion chunk. The error says that data is none. It
-// takes 1.2 µs of the some 40 that a chunk costs in all, a fifth of what encoding/json
-// would take.
+// decodeChunk decodes one chat completion chunk. The error is errJSON. It takes 1.2 µs of the 40 µs that a chunk costs
+// in total, a fifth of the time of encoding/json.
 func decodeChunk(data []byte) (chunk, error) {
 	j := chunks.Get().(*chunkJSON)
 	defer chunks.Put(j)
@@ -153,9 +150,9 @@ func decodeChunk(data []byte) (chunk, error) {
 	*j = chunkJSON{Choices: j.Choices[:0]}
 	err := json.Unmarshal(data, j)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" && e.Field != "choices" && e.Field != "choices.delta" {
-		err = readParts(data, j) // a member of the wrong type counts as absent; the others have been decoded
+		err = readParts(data, j) // a member of the wrong type counts as absent; the others are decoded
 	}
-	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) { // null is no error to it
+	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) { // null decodes without an error
 		return chunk{}, errJSON
 	}
 	c := chunk{usage: j.Usage.reported(), choices: len(j.Choices) > 0}
@@ -179,9 +176,8 @@ func decodeChunk(data []byte) (chunk, error) {
 	return c, nil
 }
 
-// reported gives the usage, nil where it counts nothing. A count that cannot be true is 0, as
-// one that is not there: no prompt is empty. Cached tokens are a share of the prompt's, and
-// mean nothing without them.
+// reported returns the usage, or nil if it has no count. An implausible count is 0, like a missing one, since no prompt is
+// empty. Cached tokens are a share of the prompt's tokens and are dropped without them.
 func (u *usageJSON) reported() *Usage {
 	if u == nil {
 		return nil
@@ -212,8 +208,8 @@ func (n *nvextJSON) timing() (t Timing) {
 	return t
 }
 
-// setError reads an error in any of the forms that servers use. A message alone is one only where
-// nothing says that it is a chunk.
+// setError reads an error in any of the forms that servers use. A message alone is an error only in an event that
+// nothing identifies as a chunk.
 func (c *chunk) setError(j *chunkJSON) {
 	c.errCode = word(j.Code)
 	failed := firstFailure(j)
@@ -231,8 +227,7 @@ func (c *chunk) setError(j *chunkJSON) {
 	c.unknown = c.unknown && !c.isError
 }
 
-// firstFailure is the value of the first member of an event that says that there is an error; nil
-// where none does.
+// firstFailure returns the value of the first member that reports an error, or nil.
 func firstFailure(j *chunkJSON) any {
 	for i := range j.Choices {
 		if fails(j.Choices[i].Error) {
@@ -248,7 +243,7 @@ func firstFailure(j *chunkJSON) any {
 	return nil
 }
 
-// fails reports whether the value of a member named error says that there is one.
+// fails reports whether the value of a member named error reports one.
 func fails(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -267,7 +262,7 @@ func fails(v any) bool {
 	return true
 }
 
-// explain takes over what an error says of itself.
+// explain copies message, type and code of an error.
 func (c *chunk) explain(v any) {
 	switch v := v.(type) {
 	case string:
@@ -283,7 +278,7 @@ func (c *chunk) explain(v any) {
 	}
 }
 
-// word is a number or a string as it is written, else "".
+// word returns a number or a string as text, else "".
 func word(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -294,8 +289,7 @@ func word(v any) string {
 	return ""
 }
 
-// partsJSON is a chunk whose deltas may be lists of parts, as Mistral sends them, where
-// [chunkJSON] has text.
+// partsJSON is a chunk in which texts of [chunkJSON] may be lists of parts, as Mistral sends them.
 type partsJSON struct {
 	Choices []struct {
 		Delta struct {
@@ -308,7 +302,7 @@ type partsJSON struct {
 	} `json:"choices"`
 }
 
-// reasonIn is a finish reason that is not a text: a list of one, or an object that names it.
+// reasonIn returns the finish reason in a list or an object.
 func reasonIn(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -323,7 +317,7 @@ func reasonIn(v any) string {
 	return ""
 }
 
-// readParts fills in the text of deltas that are lists of parts.
+// readParts sets the text of deltas that are lists of parts.
 func readParts(data []byte, j *chunkJSON) error {
 	var parts partsJSON
 	if err := json.Unmarshal(data, &parts); err != nil {
@@ -348,8 +342,8 @@ func readParts(data []byte, j *chunkJSON) error {
 	return nil
 }
 
-// partsText gives the text of a part, or of a list of them: of the answer, and of the reasoning.
-// A part whose type says that it is reasoning makes everything inside it reasoning.
+// partsText returns the answer and the reasoning in a part or a list of parts. Everything inside a part of a reasoning
+// type is reasoning.
 func partsText(v any, isReasoning bool) (answer, reasoning string) {
 	switch v := v.(type) {
 	case string:

@@ -115,7 +115,7 @@ func TestDecodeChunk(t *testing.T) {
 	}
 }
 
-// A number that cannot be true counts as not told, and the rest of its chunk holds.
+// An implausible number counts as not reported. The rest of its chunk is valid.
 func TestImplausible(t *testing.T) {
 	for _, row := range []struct {
 		name, usage, timing string

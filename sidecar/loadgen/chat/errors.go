@@ -20,21 +20,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Error is a failed request: its class, and a message that says what happened
-// and what to do about it.
+// Error describes a failed request: its class, and a message that says what happened and what to do.
 type Error struct {
 	Class      api.ErrorClass
-	Status     int           // HTTP status, 0 where none came
-	RetryAfter time.Duration // what a 429 or 503 asked for, 0 where nothing
-	Code       string        // of an error inside an answer: a status or a word, as the server gave it
-	Unreached  bool          // no connection to the server could be made
+	Status     int           // HTTP status, 0 without a response
+	RetryAfter time.Duration // of a 429 or 503; 0 if it has none
+	Code       string        // status or word of an error inside an answer, as sent by the server
+	Unreached  bool          // no connection to the server was made
 	Message    string
 }
 
-// Error gives the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// status is that of the response or, of an error that it answered with 200, the error's own where it has one.
+// status returns the response's status, or the status inside an error that was sent with status 200.
 func (e *Error) status() int {
 	if code, err := strconv.Atoi(e.Code); err == nil && e.Status == http.StatusOK && code >= http.StatusBadRequest && code < 600 {
 		return code
@@ -42,8 +41,7 @@ func (e *Error) status() int {
 	return e.Status
 }
 
-// Final reports whether the same request would fail in the same way again: the server refused it as such, the key, or
-// the model.
+// Final reports whether the same request would fail again: the server refuses the request itself, the key or the model.
 func (e *Error) Final() bool {
 	switch s := e.status(); s {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -53,10 +51,10 @@ func (e *Error) Final() bool {
 	}
 }
 
-// clientClosed is nginx's status of a request whose client has gone.
+// clientClosed is nginx's status for a request whose client closed the connection.
 const clientClosed = 499
 
-// isRefusal reports whether the server refused the request as such, and not its key, its path or its model.
+// isRefusal reports whether the server refuses the request itself, and not its key, path or model.
 func (e *Error) isRefusal() bool {
 	switch e.status() {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
@@ -71,7 +69,7 @@ func (e *Error) noList() bool {
 	return e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed
 }
 
-// connectError explains why no connection came about.
+// connectError explains why no connection was made.
 func connectError(addr string, err error) *Error {
 	why, todo := err.Error(), "check target.url"
 	var unknown x509.UnknownAuthorityError
@@ -103,7 +101,7 @@ func connectError(addr string, err error) *Error {
 	return &Error{Class: api.ErrorConnect, Unreached: true, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
 }
 
-// otherHost explains a certificate that is not for the host.
+// otherHost explains a certificate for other hosts.
 func otherHost(err x509.HostnameError) (why, todo string) {
 	names := slices.Clone(err.Certificate.DNSNames)
 	for _, ip := range err.Certificate.IPAddresses {
@@ -118,13 +116,13 @@ func otherHost(err x509.HostnameError) (why, todo string) {
 	return "its certificate names no host", "issue one with " + clip(err.Host) + " as a subject alternative name; a common name does not count"
 }
 
-// answerError explains why no response came over a connection that had been made.
+// answerError explains why a connection delivered no response.
 func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections but does not answer in time; it is overloaded or hung, or target.connect_timeout is too short"}
 	}
-	// Who closes the connection behind what is no HTTP has answered all the same;
-	// "H…" is HTTP that was cut off. net/http has no value for that, only its words.
+	// A server that sends something other than HTTP and closes the connection has answered. Text that begins with "H" is
+	// HTTP that was cut off. net/http has no error value for this, only the message.
 	if _, line, ok := strings.Cut(err.Error(), "malformed HTTP response "); ok && !strings.HasPrefix(line, `"H`) {
 		return notHTTP(err)
 	}
@@ -135,18 +133,18 @@ func answerError(err error) *Error {
 	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; check the server's log and target.url"}
 }
 
-// notHTTP explains a response whose head cannot be read.
+// notHTTP explains a response with an invalid head.
 func notHTTP(err error) *Error {
 	return unreadable("it is not HTTP/1.1, or its headers are longer than 64 KiB (" + clip(err.Error()) + ")")
 }
 
-// requested is what a request asked for, for messages.
+// requested is the path and model of a request, for messages.
 type requested struct{ path, model string }
 
-// aboutModel finds a model in what a server says, but not in a path.
+// aboutModel matches the word model in a server's message, but not in a path.
 var aboutModel = regexp.MustCompile(`(?i)(^|[^/\w])models?(_|\b)`)
 
-// names reports whether a text has the name as a word.
+// names reports whether a text contains the name as a word.
 func names(text, name string) bool {
 	if name == "" {
 		return false
@@ -155,34 +153,34 @@ func names(text, name string) bool {
 }
 
 // statusError explains an HTTP status other than 200.
-func statusError(status int, header http.Header, body string, of requested) *Error {
+func statusError(status int, header http.Header, body string, asked requested) *Error {
 	e := &Error{Status: status, RetryAfter: retryAfter(header)}
-	said := ""
+	detail := ""
 	if body != "" {
-		said = ": " + body
+		detail = ": " + body
 	}
 	switch {
 	case status == http.StatusTooManyRequests:
 		e.Class = api.ErrorRateLimited
-		e.Message = fmt.Sprintf("the server rate-limits requests (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), said)
+		e.Message = fmt.Sprintf("the server rate-limits requests (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), detail)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, said)
-	case status == http.StatusNotFound && (aboutModel.MatchString(body) || names(body, of.model)):
+		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, detail)
+	case status == http.StatusNotFound && (aboutModel.MatchString(body) || names(body, asked.model)):
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it serves", of.model, said)
+		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it serves", asked.model, detail)
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusGone:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server answered %d at %s%s; check the path of target.url", status, clip(of.path), said)
-		if of.model != "" {
-			e.Message += fmt.Sprintf(", and that it serves the model %q", of.model)
+		e.Message = fmt.Sprintf("the server answered %d at %s%s; check the path of target.url", status, clip(asked.path), detail)
+		if asked.model != "" {
+			e.Message += fmt.Sprintf(", and that it serves the model %q", asked.model)
 		}
 	case status >= 500:
 		e.Class = api.ErrorHTTP5xx
-		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's log", status, wait(e.RetryAfter), said)
+		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's log", status, wait(e.RetryAfter), detail)
 	case status >= 400:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server rejected the request (%d)%s", status, said)
+		e.Message = fmt.Sprintf("the server rejected the request (%d)%s", status, detail)
 	default:
 		e.Class = api.ErrorMalformed
 		e.Message = fmt.Sprintf("the server answered %d where 200 was expected; is target.url the address of the API itself?", status)
@@ -209,8 +207,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// excerpt makes a body fit for a message: one line, at most 200 bytes, the
-// message alone where the body is a JSON error.
+// excerpt shortens a body for a message to one line of at most 200 bytes. Of a JSON error it keeps the message.
 func excerpt(body []byte) string {
 	if c, err := decodeChunk(body); err == nil && c.errMessage != "" {
 		return clip(c.errMessage)
@@ -218,7 +215,7 @@ func excerpt(body []byte) string {
 	return clip(string(body))
 }
 
-// clip makes s one line of at most 200 bytes.
+// clip shortens s to one line of at most 200 bytes.
 func clip(s string) string {
 	s = s[:min(len(s), 2000)] // an event may have megabytes
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")

@@ -21,7 +21,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 		{"an error page without end", flooding("HTTP/1.1 500 Oh\r\n\r\n", "why "), api.ErrorHTTP5xx, 500, "why why"},
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
 		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
-		{"tokens told without end", always(answerOf(event("a"), told("b", 81))), api.ErrorOverrun, 200, tooMany},
+		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
 		{"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
 		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
@@ -169,7 +169,7 @@ func TestNoConnection(t *testing.T) {
 		name, url string
 		says      []string
 	}{
-		{"nobody listens", closedPort(t), []string{"connection refused", "is the server running", "target.url"}},
+		{"no listener", closedPort(t), []string{"connection refused", "is the server running", "target.url"}},
 		{"no such host", "http://kvbooth.invalid:8000", []string{"kvbooth.invalid:8000", "target."}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// The cause of a failed connection is told in words, not in Go's.
+// A failed connection has a message of its own for each cause.
 func TestConnectErrors(t *testing.T) {
 	for _, row := range []struct {
 		err  error
@@ -206,8 +206,8 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-// A server that closes while the request is still being written is heard if it
-// has said why, and is unreachable if it has not.
+// A server that closes while the request is being written gives the error of its answer, or a connection error without
+// one.
 func TestServerClosesWhileWriting(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

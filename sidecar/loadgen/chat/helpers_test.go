@@ -58,8 +58,8 @@ func event(text string) string {
 	return `data: {"choices":[{"index":0,"delta":{"content":` + string(quoted) + "}}]}\n\n"
 }
 
-// told is such a chunk that says how many tokens the answer has so far.
-func told(text string, completion int) string {
+// counted is such a chunk with the tokens of the answer so far.
+func counted(text string, completion int) string {
 	return fmt.Sprintf(`data: {"choices":[{"delta":{"content":%q}}],"usage":{"prompt_tokens":9,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":4}}}`+"\n\n", text, completion)
 }
 

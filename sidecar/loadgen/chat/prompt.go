@@ -2,21 +2,20 @@ package chat
 
 import "math"
 
-// promptEvent is the event in which Dynamo tells the ids of a prompt's tokens, where the
-// request asks for them: a JSON string with a JSON list of numbers, in a comment line.
+// promptEvent is the name of the event in which Dynamo reports the token ids of a prompt, if the request asks for them:
+// a JSON string that contains a JSON list of numbers, in a comment line.
 const promptEvent = "token_ids"
 
-// promptIDs reads that comment line as it comes, so that its some 40 kB are never in
-// memory as text.
+// promptIDs parses the comment line of a [promptEvent] while it arrives. Its text, about 40 kB, is never kept.
 type promptIDs struct {
-	most   int // more ids than this are nobody's prompt
+	most   int // a longer list is invalid
 	ids    []uint32
-	id     uint64 // whose digits are being read
-	inside bool   // there was one
-	broken bool   // it is no list of ids, or too long
+	id     uint64 // the digits of the current number so far
+	inside bool   // the current number has a digit
+	broken bool   // the line is not a list of ids, or too long
 }
 
-// read takes the next bytes of the line.
+// read parses the next bytes of the line.
 func (p *promptIDs) read(piece []byte) {
 	if p.broken {
 		return
@@ -48,8 +47,7 @@ func (p *promptIDs) end() {
 	}
 }
 
-// take gives the ids at the event's end, nil where there were none, or where what
-// came was no list of ids. It may be read again then.
+// take returns the ids at the end of the event and resets the parser. It returns nil for an empty or invalid list.
 func (p *promptIDs) take() []uint32 {
 	ids := p.ids
 	if p.broken || p.inside || len(ids) == 0 {

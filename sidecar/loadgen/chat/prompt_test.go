@@ -85,7 +85,7 @@ func TestPromptBeforeTheFirstChunk(t *testing.T) {
 	}
 }
 
-// A request asks for ids where they are in use and somebody wants them.
+// A request asks for ids if they are in use and it has a callback for them.
 func TestAsksForPrompt(t *testing.T) {
 	want := func([]uint32) {}
 	for _, row := range []struct {

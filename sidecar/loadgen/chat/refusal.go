@@ -13,24 +13,24 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// objection is a failed answer to a probe, and what it says about the request.
+// objection is a failed answer to a probe, with the parts of the request that it names.
 type objection struct {
 	*Error
-	faults []fault // by field, as far as the answer names fields of a probe
-	listed bool    // the faults are all of the answer's; else only the first one that can be counts
-	words  string  // all that it says
-	object bool    // it is a JSON object, and no answer to a chat
+	faults []fault // of the fields of a probe that the answer names
+	listed bool    // all faults count; else only the first one that can be changed
+	words  string  // the whole text
+	object bool    // the answer is a JSON object without choices
 }
 
-// fault is what a server objects to in one field: an extension, or fieldLimit.
+// fault is a server's complaint about one field: an extension, or fieldLimit.
 type fault struct{ field, words string }
 
-// fieldLimit stands for the limit of an answer's length, whatever its name.
+// fieldLimit is the limit of an answer's length, under any of its names.
 const fieldLimit = "max_tokens"
 
-// newObjection reads the body of a failed answer. Fields that it names in members of their own, such as FastAPI's
-// detail[].loc and OpenAI's error.param, are all read. Among mere words only the first field is: a server that names
-// the one it does not know may list those that it does.
+// newObjection parses the body of a failed answer. It reads all fields that members name, such as FastAPI's detail[].loc
+// and OpenAI's error.param. In plain text only the first field counts: a server that names an unknown field may list the
+// known ones after it.
 func newObjection(e *Error, body string) objection {
 	r := objection{Error: e}
 	var v any
@@ -49,7 +49,7 @@ func newObjection(e *Error, body string) objection {
 	return r
 }
 
-// read gives the words of a JSON value, and keeps the faults that it lists.
+// read returns the text in a JSON value, and adds the faults that it lists.
 func (r *objection) read(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -77,15 +77,9 @@ func (r *objection) readMembers(members map[string]any) string {
 		case isNumber && bounds[key] != "":
 			words = append(words, fmt.Sprintf("%s %.0f", bounds[key], n))
 		default:
-			said := r.read(v)
-			words = append(words, said)
-			if key == "errors" { // the names of its members are those of fields
-				of, _ := v.(map[string]any)
-				for _, field := range slices.Sorted(maps.Keys(of)) {
-					if fieldName.MatchString(field) {
-						r.faults = append(r.faults, fault{fieldOf(field), r.read(of[field])})
-					}
-				}
+			words = append(words, r.read(v))
+			if key == "errors" {
+				r.readByField(v)
 			}
 		}
 	}
@@ -96,8 +90,18 @@ func (r *objection) readMembers(members map[string]any) string {
 	return all
 }
 
-// The members of a refusal, as [plain] writes them: those that name a field, those that repeat the request, and those
-// that are the least value of a field.
+// readByField adds the faults of an object whose members have the names of fields.
+func (r *objection) readByField(v any) {
+	faults, _ := v.(map[string]any)
+	for _, field := range slices.Sorted(maps.Keys(faults)) {
+		if fieldName.MatchString(field) {
+			r.faults = append(r.faults, fault{fieldOf(field), r.read(faults[field])})
+		}
+	}
+}
+
+// Members of a refusal, normalized by [plain]: locators name a field, echoes repeat the request, bounds are the minimum
+// of a field.
 var (
 	locators = set("loc", "param", "params", "parameter", "field", "fields", "path", "pointer", "name", "property",
 		"instancepath")
@@ -113,7 +117,7 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// located gives the fields of a probe that a locator names: a path, as text or as a list of its parts, or several.
+// located returns the fields of a probe in a locator: a path, as text or as a list of its parts, or a list of paths.
 func located(v any) (fields []string) {
 	switch v := v.(type) {
 	case string:
@@ -136,7 +140,7 @@ func located(v any) (fields []string) {
 var fieldName = regexp.MustCompile(`(?i)\b(?:annotations|token[_-]?ids|nv[_-]?ext|extra[_-]fields|extraFields|` +
 	`stream[_ -]?options|include[_-]?usage|max[_ -]?(?:(?:completion|output|new)[_ -]?)?tokens)\b`)
 
-// fieldOf gives the field that a match of [fieldName] means.
+// fieldOf returns the field of a match of [fieldName].
 func fieldOf(name string) string {
 	switch name = plain(name); {
 	case name == "annotations", name == "tokenids":
@@ -149,12 +153,12 @@ func fieldOf(name string) string {
 	return ExtStreamOptions
 }
 
-// plain is a name without what spellings differ in.
+// plain normalizes a name: lower case, without separators.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// withoutEcho cuts words where they repeat what was sent.
+// withoutEcho cuts off the part of a text that repeats the request.
 func withoutEcho(words string) string {
 	if at := echoed.FindStringIndex(words); at != nil {
 		return words[:at[0]]
@@ -164,14 +168,14 @@ func withoutEcho(words string) string {
 
 var echoed = regexp.MustCompile(`(?i)['"]?\binput(?:_value)?['"]?\s*[:=]\s*[{\['"]`)
 
-// mayNameLimit reports whether words about the length of an answer can be the reason of the failure.
+// mayNameLimit reports whether text about an answer's length can be the reason of the failure.
 func (r objection) mayNameLimit() bool {
 	status := r.status()
 	return r.isRefusal() || status == http.StatusOK || status >= http.StatusInternalServerError &&
 		status != http.StatusServiceUnavailable
 }
 
-// mayBeRefusal reports whether the failure may be a refusal by a server that has no status for one.
+// mayBeRefusal reports whether the failure may be a refusal by a server without a status for refusals.
 func (r objection) mayBeRefusal() bool {
 	switch r.status() {
 	case http.StatusInternalServerError, http.StatusNotImplemented:
@@ -183,15 +187,15 @@ func (r objection) mayBeRefusal() bool {
 }
 
 const (
-	// commonLeast is the least length of an answer that OpenAI's API takes.
+	// commonLeast is the minimum length of an answer in OpenAI's API.
 	commonLeast = 16
-	// mostLeast bounds what a server may ask for as the least length.
+	// mostLeast is the largest minimum length that a probe accepts.
 	mostLeast = 4096
-	// longer is how many times as long the next attempt's answer is where a server asks for more without a number.
+	// longer is the factor of the next attempt's length if a server demands more without a number.
 	longer = 8
 )
 
-// leastLength is the least length of an answer that words ask for beyond the present one; 0 where they ask for none.
+// leastLength returns the minimum length that a text demands if it exceeds length, else 0.
 func leastLength(words string, length int) (least int) {
 	lower := greatest.ReplaceAllString(withoutEcho(words), "")
 	for _, bound := range leastNumbers {
@@ -218,7 +222,7 @@ func anyBound(words string) bool {
 	return slices.ContainsFunc(leastNumbers, func(b leastNumber) bool { return b.pattern.MatchString(words) })
 }
 
-// leastNumber finds a number that is the least one, or that the least one is above.
+// leastNumber matches a minimum, or with above a number below the minimum.
 type leastNumber struct {
 	pattern *regexp.Regexp
 	above   bool
@@ -236,11 +240,11 @@ var (
 		{regexp.MustCompile(`(?i)` + numeral + ` *< *\W?max`), true},
 		{regexp.MustCompile(`(?i)` + numeral + `(?: tokens)?,? (?:or|and) (?:more|greater|higher|larger|above|up)\b`), false},
 	}
-	// greatest is a bound from above, in words that have those of the least number in them.
+	// greatest matches a maximum, whose words contain those of a minimum.
 	greatest = regexp.MustCompile(`(?i)(?:(?:\b(?:not|no|cannot|never)|n't)(?: be)? (?:greater|larger|more|bigger|higher|exceed)|\b(?:less|lower|smaller|fewer) than or equal to)(?: than)?(?: or equal to)? *\d+`)
-	// lengthWords say that the least length is refused, or that the limit was reached before an answer began.
+	// lengthWords matches complaints about too small a length, or that the limit was reached before the answer began.
 	lengthWords = regexp.MustCompile(`(?i)minimum|at least|below|>=|greater than|too (small|short|low|few)|limit was reached`)
-	// unsupported says that a server does not know a field at all.
+	// unsupported matches complaints about an unknown field.
 	unsupported = regexp.MustCompile(`(?i)max_completion_tokens|unsupported|not (?:supported|permitted|allowed|recogni[sz]ed)|unknown|unrecogni[sz]ed|unexpected|deprecated`)
 )
 

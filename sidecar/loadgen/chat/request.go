@@ -16,18 +16,16 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The extensions of a request that a server may refuse: usage at the stream's
-// end, and Dynamo's own fields.
+// Extensions of a request that a server may refuse: usage at the end of the stream, and Dynamo's fields.
 const (
 	ExtStreamOptions = "stream_options"
 	ExtNVExt         = "nvext"
-	// ExtTokenIDs is Dynamo's annotation of that name, inside nvext: it tells the ids of the
-	// prompt's tokens. It is asked for where [Options].TokenIDs says so.
+	// ExtTokenIDs is Dynamo's annotation token_ids inside nvext, which requests the ids of the prompt's tokens. It is sent
+	// with [Options].TokenIDs.
 	ExtTokenIDs = "token_ids"
 )
 
-// ExtMaxCompletionTokens is in use where the server refuses max_tokens, as OpenAI does
-// for its reasoning models: the limit of an answer is then sent under this name.
+// ExtMaxCompletionTokens replaces max_tokens if the server refuses it, as OpenAI does for its reasoning models.
 const ExtMaxCompletionTokens = "max_completion_tokens"
 
 // nvext is Dynamo's extension of the request.
@@ -37,8 +35,8 @@ type nvext struct {
 	Instance    json.Number `json:"backend_instance_id,omitempty"`
 }
 
-// wireRequest is a request as it is sent. Its messages stand in the place of the library's, which
-// leaves out an empty content; servers require one.
+// wireRequest is the JSON of a request. Its messages replace the library's, which omit an empty content; servers require
+// one.
 type wireRequest struct {
 	openai.ChatCompletionRequest
 	Messages  []message `json:"messages"`
@@ -51,12 +49,12 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// extensions are what is known of the server: its model, and what it accepts.
+// extensions holds the server's model and the extensions that it accepts. It is safe for concurrent use.
 type extensions struct {
 	mu     sync.Mutex
 	model  string
 	used   map[string]bool // nil before the first probe
-	length int             // tokens that a probe asks for; 0: one
+	length int             // max_tokens of a probe; 0 means 1
 }
 
 func (e *extensions) setModel(m string) {
@@ -83,7 +81,7 @@ func (e *extensions) set(used map[string]bool, length int) {
 	e.used, e.length = used, length
 }
 
-// probeLength is how many tokens a probe asks for.
+// probeLength returns max_tokens of a probe.
 func (e *extensions) probeLength() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,11 +127,10 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 	return nil
 }
 
-// Probe finds out whether the server can serve: it takes the first model where none was given,
-// and asks for one token with every extension. As long as the server refuses that, it asks for
-// another length, drops an extension, or names the limit max_completion_tokens; see
-// [attempt.after]. An extension that the server ignores is not in use. What it finds holds for
-// later requests. [Client.Probes] counts what it sends.
+// Probe checks whether the server can serve. It uses the first listed model if the options name none, and requests one
+// token with every extension. If the server refuses, Probe changes the length, drops an extension, or names the limit
+// max_completion_tokens; see [attempt.after]. An extension that the server ignores is not in use. The result applies to
+// later requests. [Client.Probes] counts the requests of probes.
 func (c *Client) Probe(ctx context.Context) *Error {
 	if err := c.findModel(ctx); err != nil {
 		return err
@@ -144,14 +141,14 @@ func (c *Client) Probe(ctx context.Context) *Error {
 	}
 	for tries := 1; ; tries++ {
 		r, body, ids := c.probeWith(ctx, try)
-		if r.Cancelled { // by the caller, or because one token took longer than every limit
+		if r.Cancelled { // by the caller, or one token took longer than every limit
 			return &Error{
 				Class: api.ErrorTimeout,
 				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator " +
 					"is stopping",
 			}
 		}
-		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // the few tokens may all be hidden
+		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // all tokens may be hidden
 			used := try.used
 			used[ExtNVExt] = used[ExtNVExt] && (r.Worker != 0 || r.Timing.HasTTFT)
 			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
@@ -173,7 +170,7 @@ func (c *Client) Probe(ctx context.Context) *Error {
 	}
 }
 
-// probeWith returns with the result the body of a failed answer, and whether the ids of the prompt came.
+// probeWith sends one request. It also returns the body of a failed answer, and whether the ids of the prompt arrived.
 func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body string, ids bool) {
 	req := Request{
 		ID: "kvbooth-probe", MaxTokens: try.length,
@@ -190,22 +187,22 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	return r, cmp.Or(string(s.errBody), string(s.stray)), ids
 }
 
-// attempt is what one request of a probe asks for.
+// attempt holds the parameters of one request of a probe.
 type attempt struct {
 	used   map[string]bool
 	length int    // tokens
-	reason *Error // the first failure that does not say whether an extension caused it
+	reason *Error // the first failure whose cause may be an extension
 }
 
-// mostAttempts bounds the requests of one probe: three extensions, the name of the limit, and lengths.
+// mostAttempts limits the requests of one probe: three extensions, the name of the limit, and lengths.
 const mostAttempts = 12
 
-// after gives the attempt after one that failed; again is false where another one cannot help.
+// after returns the attempt that follows a failed one; again is false if no other attempt can help.
 //
-// Fields that the failure names are changed first: an extension is dropped, the limit is raised or gets its other name.
-// A refusal that names nothing raises the length first, and then drops the extensions one by one, those first that
-// fewer servers know. A failure that may be a refusal (500, an answer 200 with an error without a status) drops
-// Dynamo's extensions, and then the last one.
+// It first changes the fields that the failure names: it drops an extension, raises the limit, or renames it. After a
+// refusal without a field it raises the length, and then drops the extensions one by one, least supported first. After a
+// failure that may be a refusal (500, or an error without a status in an answer 200) it drops Dynamo's extensions, and
+// then the last one.
 func (a attempt) after(r objection) (next attempt, again bool) {
 	next = attempt{maps.Clone(a.used), a.length, a.reason}
 	for _, f := range r.faults {
@@ -225,7 +222,7 @@ func (a attempt) after(r objection) (next attempt, again bool) {
 	return next, false
 }
 
-// change answers a fault; false where it was answered before.
+// change reacts to a fault. It reports false if it reacted to the same fault before.
 func (a *attempt) change(f fault) bool {
 	if f.field != fieldLimit {
 		return a.drop(f.field)
@@ -245,7 +242,7 @@ func (a *attempt) change(f fault) bool {
 	return true
 }
 
-// drop takes an extension out of use, and with nvext what is inside it; false where it is not in use.
+// drop removes an extension, and with nvext its annotations. It reports false if the extension is not in use.
 func (a *attempt) drop(ext string) bool {
 	used := a.used[ext]
 	a.used[ext] = false
@@ -255,22 +252,22 @@ func (a *attempt) drop(ext string) bool {
 	return used
 }
 
-// lengthen raises the length to what words ask for, or to what many servers do; false where it is that long.
+// lengthen raises the length to the minimum in a text, or to a common minimum. It reports whether the length changed.
 func (a *attempt) lengthen(words string) bool {
 	before := a.length
 	a.length = max(a.length, commonLeast, leastLength(words, a.length))
 	return a.length > before
 }
 
-// findModel takes the server's first model where the options name none, anew
-// on every probe, since a restarted server may serve another one.
+// findModel sets the first listed model if the options name none. Every probe repeats it, since a restarted server may
+// serve another model.
 func (c *Client) findModel(ctx context.Context) *Error {
 	if c.opts.Model != "" {
 		return nil
 	}
 	models, err := c.Models(ctx)
 	if err != nil && err.noList() && c.Model() != "" {
-		return nil // the model was found elsewhere
+		return nil // another server listed the model
 	}
 	if err != nil {
 		return err

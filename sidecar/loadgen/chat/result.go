@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Usage is the server's own count of tokens. Prompt and Completion are 0 where it reported none.
-// Cached prompt tokens count only where HasCached is set.
+// Usage is the server's count of tokens. Prompt and Completion are 0 if it reported none. Cached is valid only with
+// HasCached.
 type Usage struct {
 	Prompt, Completion, Cached int
 	HasCached                  bool
 }
 
-// updated gives the usage after a later report, which it changes: a count that the later one
-// lacks stays.
+// updated merges u into a later report and returns it. A count that the later report lacks keeps its earlier value.
 func (u *Usage) updated(later *Usage) *Usage {
 	if u == nil {
 		return later
@@ -31,8 +30,8 @@ func (u *Usage) updated(later *Usage) *Usage {
 	return later
 }
 
-// Timing is what a Dynamo frontend tells of the request in nvext.timing. TTFT
-// is in seconds; a value counts only where its Has… is set.
+// Timing holds the figures that a Dynamo frontend reports in nvext.timing. TTFT is in seconds. A figure is valid only
+// with its Has field.
 type Timing struct {
 	TTFT              float64
 	PredictedHitRatio float64
@@ -41,14 +40,14 @@ type Timing struct {
 	HasTTFT, HasPredicted, HasQueueDepth bool
 }
 
-// Chunk is one content chunk: when its bytes had been read, since the request
-// was sent, and how many tokens it carries, 0 where it does not tell.
+// Chunk is one content chunk. At is the time from sending the request to reading the chunk's last byte. Tokens is 0 if
+// the server does not report the tokens of a chunk.
 type Chunk struct {
 	At     time.Duration
 	Tokens int32
 }
 
-// Result is one request with its streamed answer. It belongs to the caller.
+// Result is the outcome of one request. The caller owns it.
 type Result struct {
 	Sent   time.Time // when sending began, with the monotonic clock
 	Ended  time.Time
@@ -62,15 +61,15 @@ type Result struct {
 	FirstAnswer time.Duration
 	Worker      uint64 // Dynamo's instance id, 0 where not reported
 	Timing      Timing
-	Err         *Error // nil for a whole answer
-	Cancelled   bool   // the caller's context ended; then Err is nil
-	Resent      bool   // a kept connection had been closed, and the request went out again
+	Err         *Error // nil for a complete answer
+	Cancelled   bool   // the caller's context ended; Err is nil
+	Resent      bool   // the request was sent twice: the server had closed the kept connection
 }
 
-// OK says whether the answer came whole.
+// OK reports whether the answer is complete.
 func (r *Result) OK() bool { return r.Err == nil && !r.Cancelled }
 
-// TTFT is the time to the first content chunk; ok is false where none came.
+// TTFT returns the time to the first content chunk; ok is false without one.
 func (r *Result) TTFT() (d time.Duration, ok bool) {
 	if len(r.Chunks) == 0 {
 		return 0, false
@@ -78,7 +77,7 @@ func (r *Result) TTFT() (d time.Duration, ok bool) {
 	return r.Chunks[0].At, true
 }
 
-// Latency is the time to the last content chunk; ok is false where none came.
+// Latency returns the time to the last content chunk; ok is false without one.
 func (r *Result) Latency() (d time.Duration, ok bool) {
 	if len(r.Chunks) == 0 {
 		return 0, false
@@ -86,8 +85,8 @@ func (r *Result) Latency() (d time.Duration, ok bool) {
 	return r.Chunks[len(r.Chunks)-1].At, true
 }
 
-// OutputTokens is the server's count where it reported one, else the number of
-// content chunks; source says which: "usage" or "chunks".
+// OutputTokens returns the server's count of output tokens, else the number of content chunks. The source is "usage" or
+// "chunks".
 func (r *Result) OutputTokens() (n int, source string) {
 	if r.Usage != nil && r.Usage.Completion > 0 {
 		return r.Usage.Completion, "usage"
@@ -95,8 +94,8 @@ func (r *Result) OutputTokens() (n int, source string) {
 	return len(r.Chunks), "chunks"
 }
 
-// TPOT is (latency − TTFT) / (output tokens − 1); ok is false for fewer than
-// two output tokens, and for an answer that is [Result.Buffered].
+// TPOT returns (latency − TTFT) / (output tokens − 1). ok is false for fewer than two output tokens and for an answer
+// that is [Result.Buffered].
 func (r *Result) TPOT() (d time.Duration, ok bool) {
 	n, _ := r.OutputTokens()
 	first, got := r.TTFT()
@@ -111,14 +110,14 @@ const (
 	// burstGap is the longest time between two chunks of one burst. No engine generates tokens
 	// of one answer at this pace (10,000/s).
 	burstGap = 100 * time.Microsecond
-	// burstChunks is how many chunks a burst has on average in an answer that counts as
-	// buffered. A client that reads late sees bursts too, but of fewer chunks.
+	// burstChunks is the mean number of chunks per burst from which an answer counts as buffered. A client that reads late
+	// measures bursts too, but of fewer chunks.
 	burstChunks = 8
 )
 
-// Buffered reports whether the server, or a proxy, held the tokens back and sent many at once:
-// in bursts of [burstChunks] on average, or with so many tokens in the first burst that TPOT, in
-// which they have no time, would be a fifth too low. The time between two tokens is then unknown.
+// Buffered reports whether the server or a proxy collected tokens and sent many at once: in bursts of [burstChunks] on
+// average, or with so many tokens in the first burst that TPOT would be a fifth too low. The time between two tokens is
+// then unknown.
 func (r *Result) Buffered() bool {
 	bursts, first, mean := 0, 0.0, r.tokensPerChunk()
 	for i := range r.Chunks {
@@ -133,20 +132,19 @@ func (r *Result) Buffered() bool {
 	return bursts > 0 && len(r.Chunks) >= burstChunks*bursts || 5*(first-1) > float64(n-1) && n > 1
 }
 
-// inBurst reports whether a chunk that is not the first came at once with the one before it.
+// inBurst reports whether chunk i, which is not the first, arrived together with the chunk before it.
 func (r *Result) inBurst(i int) bool { return r.Chunks[i].At-r.Chunks[i-1].At <= burstGap }
 
-// Gap is the time between two content chunks, shared by the tokens of the later
-// one: Seconds per token, Tokens of them.
+// Gap is the time between two content chunks, divided among the tokens of the later chunk: Seconds is per token, Tokens
+// their number.
 type Gap struct {
 	Seconds float64
 	Tokens  float64
 }
 
-// Gaps appends the turn's inter-token latencies to dst; none of an answer that is
-// [Result.Buffered]. A chunk that does not tell its tokens shares its gap by the turn's mean
-// tokens per chunk; then estimated is true, unless the server's usage says that each chunk was
-// one token. Where most chunks come in bursts, a burst counts as one chunk: the median would be 0.
+// Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered]. The tokens of
+// a chunk without a count are the turn's mean tokens per chunk; estimated is then true, unless usage shows that each
+// chunk was one token. If most chunks arrive in bursts, a burst counts as one chunk: the median would be 0 otherwise.
 func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	if r.Buffered() {
 		return dst, false
@@ -157,7 +155,7 @@ func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	before, tokens := 0, 0.0
 	for i := 1; i < len(r.Chunks); i++ {
 		if first = first && r.inBurst(i); merge && first {
-			before = i // its tokens belong to no gap
+			before = i // tokens of the first burst belong to no gap
 			continue
 		}
 		if n := r.Chunks[i].Tokens; n > 0 {
@@ -176,7 +174,7 @@ func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	return dst, estimated
 }
 
-// comesInBursts reports whether most of the chunks came at once with the one before.
+// comesInBursts reports whether most chunks arrived together with the chunk before them.
 func (r *Result) comesInBursts() bool {
 	n := 0
 	for i := 1; i < len(r.Chunks); i++ {
@@ -187,8 +185,7 @@ func (r *Result) comesInBursts() bool {
 	return 2*n > len(r.Chunks)-1
 }
 
-// tokensPerChunk is the mean over the answer, never below the smallest whole
-// share a chunk can have.
+// tokensPerChunk returns the answer's mean tokens per chunk, at least 1.
 func (r *Result) tokensPerChunk() float64 {
 	n, _ := r.OutputTokens()
 	if len(r.Chunks) == 0 || n < len(r.Chunks) {
@@ -197,8 +194,7 @@ func (r *Result) tokensPerChunk() float64 {
 	return float64(n) / float64(len(r.Chunks))
 }
 
-// Live is the part of an answer that has come so far. The zero value is ready;
-// it may be read while the stream writes it.
+// Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.
 type Live struct {
 	mu        sync.Mutex
 	text      []byte
@@ -208,7 +204,7 @@ type Live struct {
 	worker    uint64
 }
 
-// Text is what has come of the answer so far; before it begins, of its reasoning.
+// Text returns the answer received so far, or the reasoning before the answer begins.
 func (l *Live) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,23 +214,22 @@ func (l *Live) Text() string {
 	return string(l.text)
 }
 
-// answer is what has come of the answer.
+// answer returns the answer received so far.
 func (l *Live) answer() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text)
 }
 
-// First says when the request was sent and how long its first content chunk
-// took; waiting is true while none has come. A request that was not sent yet has
-// a zero time.
+// First returns when the request was sent, the zero time before that, and the time to the first content chunk. waiting
+// is true until the first content chunk arrives.
 func (l *Live) First() (sent time.Time, ttft time.Duration, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sent, l.first, l.first == 0
 }
 
-// Worker is Dynamo's instance id, 0 while not told.
+// Worker returns Dynamo's instance id, 0 until it is reported.
 func (l *Live) Worker() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

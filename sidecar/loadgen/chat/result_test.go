@@ -73,14 +73,14 @@ func TestGaps(t *testing.T) {
 		estimated bool
 	}{
 		{"a lone chunk has no gap", chunksAt([]int{100}), nil, nil, false},
-		{"chunks that tell share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5}, []Gap{{.010, 3}, {.020, 1}}, false},
+		{"chunks with counts share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5}, []Gap{{.010, 3}, {.020, 1}}, false},
 		{"the first chunk's tokens belong to no gap", chunksAt([]int{100, 130}, 1, 1), nil, []Gap{{.030, 1}}, false},
 		{"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, []Gap{{.030, 1}, {.020, 1}}, false},
 		{"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12}, []Gap{{.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}}, true},
-		{"nobody says anything", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
+		{"no counts", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
 		{"bursts from the start", chunksAt([]int{0, 0, 30, 30, 30, 60, 60, 60, 90, 90, 90, 90}), nil, []Gap{{.010, 3}, {.010, 3}, {.0075, 4}}, true},
 		{"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2}, []Gap{{.030, 1}, {.020, 1}}, true},
-		{"some tell and some do not", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{{.020, 2}, {.005, 2}}, true},
+		{"some chunks have counts", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{{.020, 2}, {.005, 2}}, true},
 		{"two of three chunks in one read", chunksAt([]int{100, 120, 120}, 1, 1, 1), nil, []Gap{{.020, 1}, {0, 1}}, false},
 		{"two of three chunks at the start", chunksAt([]int{100, 100, 120}, 1, 1, 1), nil, nil, false},
 		{"bursts count as one chunk", chunksAt([]int{100, 130, 130, 130, 160, 160, 160}, 1, 1, 1, 1, 1, 1, 1), nil, []Gap{{.010, 3}, {.010, 3}}, false},

@@ -8,19 +8,17 @@ import (
 )
 
 const (
-	// maxEvent bounds one event of a stream. A chunk with logprobs or a long tool call
-	// may well exceed 64 KiB; nothing honest exceeds this.
+	// maxEvent limits one event of a stream. A chunk with logprobs or a long tool call may exceed 64 KiB, but not this.
 	maxEvent = 1 << 20
-	// maxUnfinished bounds the buffers of all streams of the process for their events.
+	// maxUnfinished limits the event buffers of all streams in the process.
 	maxUnfinished = 64 << 20
-	// alwaysHeld is what each stream may buffer even so, and keeps from event to event:
-	// those that behave go on while others spend all there is.
+	// alwaysHeld is the buffer that each stream may use beyond maxUnfinished, and keeps from event to event, so that
+	// streams with normal events continue while others use up the limit.
 	alwaysHeld = 32 << 10
-	// maxUnread is how much of the data of an event named [promptEvent] is kept, whose list is
-	// a comment, and of any event's name.
+	// maxUnread limits the kept data of an event named [promptEvent], whose list is a comment, and any event's name.
 	maxUnread = 64
-	// maxAside is how much is kept of an event's comments and of lines that are no field.
-	maxAside = 4 << 10
+	// maxNonData limits the kept comments of an event, and its lines that are not fields.
+	maxNonData = 4 << 10
 )
 
 var (
@@ -28,38 +26,35 @@ var (
 	errUnfinished   = errors.New("the unfinished events of all streams together are longer than 64 MiB")
 )
 
-// unfinished is the size of all buffers that [maxUnfinished] bounds.
+// unfinished is the total size of the buffers that [maxUnfinished] limits.
 var unfinished atomic.Int64
 
-// sseReader cuts a stream of server-sent events into events, after the HTML
-// standard's rules: LF, CRLF and CR end a line, a line that starts with a colon
-// is a comment, the blank after a field's colon is optional, several data
-// lines are joined by LF, a blank line ends an event. It is fed with whatever
-// the connection gave, and keeps only what is not yet complete.
+// sseReader splits a stream into server-sent events by the HTML standard's rules: LF, CRLF and CR end a line, a line that
+// starts with a colon is a comment, the blank after a field's colon is optional, several data lines are joined by LF, a
+// blank line ends an event. [sseReader.feed] accepts pieces of any size; only an incomplete event is kept.
 //
-// Two forms that are not in the standard are read as errors: an event named error whose
-// message is a comment, as Dynamo sends it, and a field named error, as llama.cpp sends it.
+// Two forms outside the standard are read as errors: an event named error whose message is a comment, as sent by Dynamo,
+// and a field named error, as sent by llama.cpp.
 type sseReader struct {
 	event   func(name string, data []byte) // data is valid during the call only
-	text    func(lines []byte)             // gets the lines of a block that are no fields; valid during the call only
+	text    func(lines []byte)             // receives the lines of a block that are not fields; valid during the call only
 	held    int                            // capacity of line and data
 	line    []byte                         // a line that began in an earlier feed
 	data    []byte                         // data lines of the event so far
 	hasData bool
-	begun   bool   // the first line has come, before which a byte order mark may stand
-	name    string // at most maxUnread bytes of it
+	begun   bool   // the first line, which may start with a byte order mark, was read
+	name    string // at most maxUnread bytes
 	skipped bool   // the event is longer than the limit of its name
 	skipLF  bool   // the last line ended in CR at the end of a feed
-	comment []byte // the event's comments, at most maxAside
-	stray   []byte // the event's lines that are no fields, at most maxAside
+	comment []byte // the event's comments, at most maxNonData
+	stray   []byte // the event's lines that are not fields, at most maxNonData
 
-	// prompt gets the comment line of an event named [promptEvent], in pieces as they
-	// come; nil: nobody wants it.
+	// prompt receives the comment line of an event named [promptEvent] in pieces; nil ignores it.
 	prompt  func(piece []byte)
-	passing bool // the line that began in an earlier feed is that one
+	passing bool // the incomplete line goes to prompt
 }
 
-// feed takes the next bytes. The errors are [errEventTooLong] and [errUnfinished].
+// feed parses the next bytes. The errors are [errEventTooLong] and [errUnfinished].
 func (r *sseReader) feed(p []byte) error {
 	if r.skipLF && len(p) > 0 {
 		r.skipLF = false
@@ -96,11 +91,10 @@ func (r *sseReader) feed(p []byte) error {
 	return nil
 }
 
-// begin keeps a piece of a line whose end is not there yet. Of a line that is not
-// read, it keeps enough to tell that it is too long.
+// begin keeps a piece of an incomplete line. Of an ignored line it keeps only enough to detect that it is too long.
 func (r *sseReader) begin(p []byte) error {
 	if r.passing = r.passing || len(r.line) == 0 && r.isPrompt(p); r.passing {
-		r.prompt(bytes.TrimPrefix(p, colon)) // no colon is part of the list
+		r.prompt(bytes.TrimPrefix(p, colon))
 		return nil
 	}
 	if most := limit(r.name); most < maxEvent {
@@ -112,7 +106,7 @@ func (r *sseReader) begin(p []byte) error {
 	return r.keep(&r.line, p)
 }
 
-// isPrompt says whether a line that begins like this has the ids of the prompt.
+// isPrompt reports whether a line with this beginning contains the ids of the prompt.
 func (r *sseReader) isPrompt(line []byte) bool {
 	return r.prompt != nil && r.name == promptEvent && bytes.HasPrefix(line, colon)
 }
@@ -135,14 +129,14 @@ func (r *sseReader) keep(buf *[]byte, p []byte) error {
 	return nil
 }
 
-// release gives the buffers up. The reader may be fed again.
+// release frees the buffers. The reader can be used again.
 func (r *sseReader) release() {
 	unfinished.Add(int64(-r.held))
 	r.held, r.line, r.data = 0, nil, nil
 }
 
-// limit is how many bytes of data an event of this name may have. A longer one is a fault
-// where the limit is [maxEvent], and is skipped otherwise.
+// limit returns the maximum bytes of data of an event with this name. A longer event is an error if the limit is
+// [maxEvent], and is skipped otherwise.
 func limit(name string) int {
 	switch {
 	case name == "", name == "message", isError(name):
@@ -156,8 +150,8 @@ func limit(name string) int {
 // errorEvent is the name of an event that reports an error.
 const errorEvent = "error"
 
-// isError reports whether the name of an event says that it reports an error: "Error",
-// "stream_error", "exception", "response.failed".
+// isError reports whether the name of an event is that of an error, such as "Error", "stream_error", "exception" or
+// "response.failed".
 func isError(name string) bool {
 	name = strings.ToLower(name)
 	return strings.Contains(name, errorEvent) || strings.Contains(name, "exception") || strings.Contains(name, "fail")
@@ -165,7 +159,7 @@ func isError(name string) bool {
 
 var byteOrderMark = []byte("\uFEFF")
 
-// lineEnd finds the first end of a line and says how many bytes it has; −1 if there is none.
+// lineEnd returns the index and width of the first line end; the index is −1 if there is none.
 func lineEnd(p []byte) (end, width int) {
 	lf := bytes.IndexByte(p, '\n')
 	head := p
@@ -181,7 +175,7 @@ func lineEnd(p []byte) (end, width int) {
 	return lf, 1
 }
 
-// finish dispatches an event that the stream's end left without its blank line.
+// finish dispatches the last event of a stream that ended without a blank line.
 func (r *sseReader) finish() error {
 	r.passing = false
 	if len(r.line) > 0 {
@@ -226,12 +220,12 @@ func (r *sseReader) take(line []byte) error {
 	return nil
 }
 
-// appendLine appends a line to the others, as far as [maxAside] allows.
+// appendLine appends a line, up to [maxNonData] bytes in total.
 func appendLine(to, line []byte) []byte {
-	if len(to) > 0 && len(to) < maxAside {
+	if len(to) > 0 && len(to) < maxNonData {
 		to = append(to, '\n')
 	}
-	return append(to, line[:max(0, min(len(line), maxAside-len(to)))]...)
+	return append(to, line[:max(0, min(len(line), maxNonData-len(to)))]...)
 }
 
 func (r *sseReader) takeData(value []byte) error {
@@ -255,8 +249,8 @@ func (r *sseReader) takeData(value []byte) error {
 
 var lineFeed = []byte("\n")
 
-// dispatch hands the event over. An event with neither data nor a name is none. The comment of
-// an error without data is its data.
+// dispatch calls the event callback, unless the event has neither data nor a name. The comment of an error without data
+// is its data.
 func (r *sseReader) dispatch() {
 	if len(r.stray) > 0 && r.text != nil {
 		r.text(r.stray)

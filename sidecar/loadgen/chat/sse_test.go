@@ -72,12 +72,12 @@ func TestSSE(t *testing.T) {
 func TestSSEStray(t *testing.T) {
 	var got []string
 	r := sseReader{event: func(string, []byte) {}, text: func(lines []byte) { got = append(got, string(lines)) }}
-	long := strings.Repeat("x", 2*maxAside)
+	long := strings.Repeat("x", 2*maxNonData)
 	err := r.feed([]byte(": c\nid: 1\n<html>\n<body>\n\ndata: a\n\n{\n" + long + "\n}"))
 	if err == nil {
 		err = r.finish()
 	}
-	if want := []string{"<html>\n<body>", "{\n" + long[:maxAside-2]}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"<html>\n<body>", "{\n" + long[:maxNonData-2]}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %.40q, %v; want the lines of each block that are no fields: %.40q", got, err, want)
 	}
 }

@@ -20,40 +20,38 @@ import (
 )
 
 const (
-	// drainFor bounds the wait for the response's end after [DONE], without which
-	// the connection could not be used again.
+	// drainFor limits the wait for the end of the response after [DONE]. A connection can be reused only after that end.
 	drainFor = 250 * time.Millisecond
-	// endFor bounds the wait for usage and [DONE] after a finish reason, which some servers never
-	// send: they hold the connection open.
+	// endFor limits the wait for usage and [DONE] after a finish reason. Some servers never send them and keep the
+	// connection open.
 	endFor = 2 * time.Second
-	// maxErrorBody is what is kept of the body of an error.
+	// maxErrorBody limits the kept part of an error's body.
 	maxErrorBody = 16 << 10
-	// maxText, leastText and tokenText bound the text of one answer in bytes: tokenText for each
-	// of max_tokens, which is more than the longest token of the vocabularies in use, but at least
-	// leastText and at most maxText.
+	// maxText, leastText and tokenText limit the text of one answer in bytes: tokenText for each of max_tokens, more than
+	// the longest token of the vocabularies in use, but at least leastText and at most maxText.
 	maxText   = 8 << 20
 	leastText = 64 << 10
 	tokenText = 256
-	// overMax is how many chunks and tokens for each of max_tokens end an answer: some
-	// servers send chunks without text, and none needs this many.
+	// overMax times max_tokens is the number of chunks or tokens that ends an answer. Some servers send chunks without
+	// text, but fewer than this.
 	overMax = 4
-	// leastMax is what max_tokens counts as at least: a server that ignores it may still
-	// answer the probe, which asks for one token.
+	// leastMax is the minimum of max_tokens in that product, so that a server that ignores max_tokens can still answer the
+	// probe, which requests one token.
 	leastMax = 16
 )
 
-// phase is what a stream waits for; each has its limit.
+// phase is the event that a stream waits for. Each phase has its own timeout.
 type phase = int32
 
 const (
 	connecting phase = iota
 	waiting          // for the first content chunk
 	streaming
-	finishing // a finish reason came, [DONE] has not
-	draining  // [DONE] came
+	finishing // between a finish reason and [DONE]
+	draining  // after [DONE]
 )
 
-// The causes of a context that a limit has ended.
+// Causes of a context that a timeout canceled.
 var (
 	errConnectTimeout = fmt.Errorf("connecting: %w", context.DeadlineExceeded)
 	errFirstToken     = errors.New("no first token in time")
@@ -62,43 +60,42 @@ var (
 	errDrained        = errors.New("the response goes on after the end of the answer")
 )
 
-// stream is one request's answer in the making. Its goroutine alone touches it,
-// but for the atomics: the watchdog reads them, and the connection writes them,
-// whose first reads of a response are on a goroutine of the library's.
+// stream is one request with its answer in progress. Only its own goroutine uses it, except for the atomics: the watchdog
+// reads them, and the connection writes them, also on net/http's goroutine that reads the head of the response.
 type stream struct {
 	req    Request
 	res    Result
 	live   *Live
 	dog    *watchdog
 	conn   *conn
-	reused bool // it had carried a request before
-	status int  // of the response, 0 before it comes
+	reused bool // the connection carried an earlier request
+	status int  // of the response, 0 before its head
 	header http.Header
-	events bool // a 200 whose body is a stream of events
+	events bool // status 200 and a body of server-sent events
 	sse    sseReader
 	prompt promptIDs
 
-	buf        *[bufferSize]byte // into which the body is being read, else nil
-	fed        int               // bytes of buf that have been taken
-	at         time.Duration     // of the read at hand, since sent
+	buf        *[bufferSize]byte // the buffer of a body read in progress, else nil
+	fed        int               // parsed bytes of buf
+	at         time.Duration     // of the current read, since sent
 	completion int               // usage.completion_tokens as of the last content chunk
-	untold     bool              // that chunk carried no usage
+	uncounted  bool              // the last content chunk had no usage
 	text       int               // bytes of content so far
-	chunks     int               // so far, empty ones too
-	begun      bool              // an event came that is a chunk, or should be
-	choices    bool              // a choice came
-	deltas     bool              // content came in a delta
-	ending     bool              // the body has ended; what it left is looked at
-	done       bool              // [DONE] came, or the end after a finish reason
-	stray      []byte            // what came that is neither a chunk nor an error for certain, at most maxAside
+	chunks     int               // so far, including empty ones
+	begun      bool              // an event that is a chunk, or should be, arrived
+	choices    bool              // a choice arrived
+	deltas     bool              // content arrived in a delta
+	ending     bool              // the body ended; its rest is being parsed
+	done       bool              // [DONE], or the end after a finish reason
+	stray      []byte            // text that is neither a chunk nor certainly an error, at most maxNonData
 	fail       *Error
 	errBody    []byte // of a failed response, or the event that reports an error
 
 	stamp    atomic.Int64 // of the connection's last read, ns since sent
-	received atomic.Int64 // bytes that the connection brought
+	received atomic.Int64 // bytes read from the connection
 	broken   atomic.Bool  // the connection ended or failed
 	phase    atomic.Int32
-	progress atomic.Int64 // of the last event that carried something, ns since sent
+	progress atomic.Int64 // of the last non-empty event, ns since sent
 }
 
 func newStream(req Request) *stream {
@@ -117,7 +114,7 @@ func newStream(req Request) *stream {
 	return s
 }
 
-// connected takes note of the connection, before anything is sent over it.
+// connected sets the connection before the request is sent.
 func (s *stream) connected(info httptrace.GotConnInfo) {
 	if s.conn != nil {
 		s.conn.stream.CompareAndSwap(s, nil)
@@ -129,7 +126,7 @@ func (s *stream) connected(info httptrace.GotConnInfo) {
 	s.phase.Store(waiting)
 }
 
-// arrived is called by the connection when a read returns.
+// arrived records a read. The connection calls it when the read returns.
 func (s *stream) arrived(n int, err error) {
 	if n > 0 {
 		s.stamp.Store(int64(time.Since(s.res.Sent)))
@@ -140,7 +137,7 @@ func (s *stream) arrived(n int, err error) {
 	}
 }
 
-// stale says that the connection was a kept one and ended before anything came.
+// stale reports whether a reused connection ended before it delivered a byte.
 func (s *stream) stale(ctx context.Context) bool {
 	return s.reused && s.received.Load() == 0 && ctx.Err() == nil
 }
@@ -161,7 +158,7 @@ func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 	return notHTTP(err)
 }
 
-// expired explains the limit that was passed; nil where none was.
+// expired explains the timeout that passed, or returns nil.
 func (s *stream) expired(ctx context.Context, o Options) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errFirstToken):
@@ -178,7 +175,7 @@ func unreadable(why string) *Error {
 	return &Error{Class: api.ErrorMalformed, Message: "the server's answer cannot be read: " + why + "; is target.url the address of an OpenAI-compatible API?"}
 }
 
-// read takes the response until its end or a fault.
+// read parses the response until its end or an error.
 func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	defer res.Body.Close()
 	defer s.sse.release()
@@ -188,19 +185,19 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	if s.events {
 		err = s.readEvents(res.Body)
 	} else {
-		s.errBody, err = io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // enough to say what is wrong
+		s.errBody, err = io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 		s.errBody = bytes.TrimPrefix(s.errBody, byteOrderMark)
 	}
 	switch {
-	case s.done || s.fail != nil || err != nil && s.failedReason(): // how the answer ended is known; only its connection is spoilt
+	case s.done || s.fail != nil || err != nil && s.failedReason(): // the answer's end is known; only the connection failed
 	case err == nil:
 		s.ending = true
 		s.feedError(s.sse.finish())
 		s.done = s.done || s.finished()
 		if !s.done && s.fail == nil && s.status == http.StatusOK {
-			s.fail = s.expired(ctx, o) // a server may end the answer when it is told, over TLS, that nobody waits
+			s.fail = s.expired(ctx, o) // over TLS, a server may end the answer when the request is canceled
 		}
-	case s.status != http.StatusOK: // its explanation alone is cut off
+	case s.status != http.StatusOK: // only its explanation is incomplete
 	case s.finished() && errors.Is(context.Cause(ctx), errDrained): // the server keeps the connection open
 		s.done = true
 	case s.expired(ctx, o) != nil:
@@ -212,18 +209,18 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	}
 }
 
-// finished reports whether a finish reason came, which ends an answer.
+// finished reports whether a finish reason, which ends an answer, arrived.
 func (s *stream) finished() bool { return s.events && s.res.FinishReason != "" }
 
-// isStream says whether a content type is that of server-sent events. Some
-// servers forget it, so only a plainly different type counts as no stream.
+// isStream reports whether a content type is that of server-sent events. Some servers omit it, so only a clearly
+// different type counts as no stream.
 func isStream(contentType string) bool {
 	t := strings.ToLower(contentType)
 	return t == "" || strings.HasPrefix(t, "text/event-stream") || strings.HasPrefix(t, "text/plain")
 }
 
-// maxPromptIDs bounds the ids of a prompt by its text: no token is shorter than a byte, but
-// for those with which a chat template surrounds the messages.
+// maxPromptIDs returns the maximum number of token ids of a prompt. A token has at least one byte, except for those that
+// a chat template adds to the messages.
 func maxPromptIDs(messages []openai.ChatCompletionMessage) int {
 	const template = 1 << 10
 	most := template
@@ -233,7 +230,7 @@ func maxPromptIDs(messages []openai.ChatCompletionMessage) int {
 	return most
 }
 
-// unread fills a buffer before the body is read into it: a byte that UTF-8 never has.
+// unread fills a buffer before a read of the body. UTF-8 never contains this byte.
 const (
 	unread     = 0xff
 	bufferSize = 1 << 10
@@ -241,7 +238,7 @@ const (
 
 var blank = [bufferSize]byte(bytes.Repeat([]byte{unread}, bufferSize))
 
-// readEvents reads the body to its end, and takes its events.
+// readEvents reads the body to its end and parses its events.
 func (s *stream) readEvents(body io.Reader) error {
 	buf := blank
 	s.buf = &buf
@@ -261,9 +258,8 @@ func (s *stream) readEvents(body io.Reader) error {
 	return nil
 }
 
-// flush takes what the body has put into the buffer so far. The connection calls it
-// before each read: a body in HTTP chunks reads on as long as a chunk is not
-// complete, and what it has already would get the next read's time.
+// flush parses the bytes that the body has put into the buffer so far. The connection calls it before each read: the
+// reader of an incomplete HTTP chunk continues reading, and earlier bytes would get the time of the later read.
 func (s *stream) flush() {
 	if s.buf == nil {
 		return
@@ -274,7 +270,7 @@ func (s *stream) flush() {
 	}
 }
 
-// feed takes a piece of the body, all of which one read of the connection brought.
+// feed parses a piece of the body that one read of the connection delivered.
 func (s *stream) feed(p []byte) {
 	s.at = time.Duration(s.stamp.Load())
 	s.feedError(s.sse.feed(p))
@@ -286,7 +282,7 @@ func (s *stream) feedError(err error) {
 	}
 }
 
-// event takes one event of the stream.
+// event handles one event of the stream.
 func (s *stream) event(name string, data []byte) {
 	if name == promptEvent && s.req.OnPrompt != nil {
 		if ids := s.prompt.take(); ids != nil {
@@ -310,7 +306,7 @@ func (s *stream) event(name string, data []byte) {
 		s.fail, s.errBody = streamError(c, data), bytes.Clone(data)
 	case c.unknown:
 		s.stray = appendLine(s.stray, data)
-	case err != nil && s.ending: // cut off, and so is [DONE]
+	case err != nil && s.ending: // incomplete, without [DONE]
 	case err != nil:
 		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "an event of the stream is not a chat completion chunk (" + clip(string(data)) + "); is target.url the address of an OpenAI-compatible API?"}
 	default:
@@ -323,13 +319,12 @@ func isDone(data []byte) bool {
 	return len(data) < maxUnread && bytes.EqualFold(bytes.Trim(data, "\" \t"), []byte("[DONE]"))
 }
 
-// ofAnotherKind reports whether the event is none of the answer's: a name that is not known does
-// not make it one.
+// ofAnotherKind reports whether an event with an unknown name is not part of the answer.
 func ofAnotherKind(name string, c chunk, err error) bool {
 	return limit(name) < maxEvent && (err != nil || !c.choices && c.usage == nil && !c.errMember)
 }
 
-// end takes [DONE].
+// end handles [DONE].
 func (s *stream) end() {
 	if s.done = s.begun; !s.done {
 		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk" + s.words() + "; check the server's log"}
@@ -338,8 +333,7 @@ func (s *stream) end() {
 	s.dog.wait(s, draining, drainFor)
 }
 
-// strayText takes lines that are no fields of an event. A server that fails may write its error
-// without the form of one.
+// strayText handles lines that are not fields of an event. A failing server may write an error outside of events.
 func (s *stream) strayText(lines []byte) {
 	if c, err := decodeChunk(lines); err == nil && c.isError && s.fail == nil && !s.done {
 		s.fail = streamError(c, lines)
@@ -347,7 +341,7 @@ func (s *stream) strayText(lines []byte) {
 	s.stray = appendLine(s.stray, lines)
 }
 
-// words is what came beside the chunks, in parentheses; "" for nothing.
+// words returns the text outside of chunks in parentheses, or "".
 func (s *stream) words() string {
 	if len(s.stray) == 0 {
 		return ""
@@ -373,9 +367,8 @@ func streamError(c chunk, data []byte) *Error {
 	return &Error{Class: api.ErrorStream, Status: 200, Code: c.errCode, Message: "the server reported an error inside its answer: " + clip(message)}
 }
 
-// normalEnds are the finish reasons of an answer that ended as it should: those of the OpenAI
-// API, and what engines and gateways call the same: an end-of-sequence token, a stop sequence,
-// the limit of tokens, a call of a tool.
+// normalEnds are the finish reasons of a successful answer: those of the OpenAI API, and the names that engines and
+// gateways use for an end-of-sequence token, a stop sequence, the limit of tokens and a tool call.
 var normalEnds = map[string]bool{
 	"stop": true, "length": true, "tool_calls": true, "function_call": true, "content_filter": true,
 	"eos": true, "eos_token": true, "stop_sequence": true, "end_turn": true,
@@ -387,9 +380,8 @@ func (s *stream) failedReason() bool {
 	return s.res.FinishReason != "" && !normalEnds[strings.ToLower(s.res.FinishReason)]
 }
 
-// verdict gives the fault of an answer that came to its end; nil where it is whole. One token
-// may be the end of the answer itself, which has no text. Without a finish reason, words that are
-// no chunk are why the answer ended.
+// verdict returns the error of an answer that reached its end, or nil. An answer of one token may have no text: the token
+// can be the end itself. Without a finish reason, text outside of chunks is the reason of the end.
 func (s *stream) verdict() *Error {
 	r := &s.res
 	n, _ := r.OutputTokens()
@@ -405,14 +397,14 @@ func (s *stream) verdict() *Error {
 	return nil
 }
 
-// take adds what one chunk says to the result.
+// take adds one chunk to the result.
 func (s *stream) take(c chunk) {
 	if c.content || c.finishReason != "" || c.usage != nil {
 		s.progress.Store(int64(s.at))
 	}
 	if c.finishReason != "" {
 		if !s.failedReason() {
-			s.res.FinishReason = c.finishReason // one that reports a fault stays
+			s.res.FinishReason = c.finishReason // an earlier one that reports an error stays
 		}
 		s.dog.wait(s, finishing, endFor)
 	}
@@ -430,7 +422,7 @@ func (s *stream) take(c chunk) {
 	if c.content {
 		s.content(c)
 		if s.res.Usage != nil {
-			s.res.Usage.Completion = 0 // the count was not yet that of the whole answer
+			s.res.Usage.Completion = 0 // the count was not that of the complete answer
 		}
 	}
 	if c.usage != nil {
@@ -440,19 +432,18 @@ func (s *stream) take(c chunk) {
 	s.fail = cmp.Or(s.fail, s.overrun())
 }
 
-// content records a content chunk. It tells its tokens where every content
-// chunk carries usage: those that usage has grown by since the one before. Usage
-// on the last content chunk alone counts the whole answer and tells nothing.
+// content records a content chunk. If every content chunk has usage, the tokens of a chunk are the increase of usage
+// since the chunk before. Usage on the last content chunk alone counts the whole answer.
 func (s *stream) content(c chunk) {
 	tokens := 0
 	counted := c.usage != nil && c.usage.Completion > 0
 	if counted {
-		if !s.untold {
+		if !s.uncounted {
 			tokens = max(0, c.usage.Completion-s.completion)
 		}
 		s.completion = c.usage.Completion
 	}
-	s.untold = !counted
+	s.uncounted = !counted
 	if c.answer && s.res.FirstAnswer == 0 {
 		s.res.FirstAnswer = s.at
 	}
@@ -467,7 +458,7 @@ func (s *stream) content(c chunk) {
 	}
 }
 
-// takeText counts n more bytes of text, or explains the limit that they would pass.
+// takeText counts n more bytes of text, or explains the limit that they exceed.
 func (s *stream) takeText(n int) *Error {
 	switch most := maxTextOf(s.req.MaxTokens); {
 	case s.text+n > most:
@@ -479,7 +470,7 @@ func (s *stream) takeText(n int) *Error {
 	return nil
 }
 
-// maxTextOf bounds the text of an answer of at most so many tokens; 0: of any number.
+// maxTextOf returns the maximum bytes of an answer with at most maxTokens tokens; 0 means any number.
 func maxTextOf(maxTokens int) int {
 	if maxTokens == 0 {
 		return maxText
@@ -487,7 +478,7 @@ func maxTextOf(maxTokens int) int {
 	return min(maxText, max(leastText, tokenText*maxTokens))
 }
 
-// overrun explains the limit of an answer's size that was passed; nil where none was.
+// overrun explains the size limit that the answer exceeded, or returns nil.
 func (s *stream) overrun() *Error {
 	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
 	case s.req.MaxTokens > 0 && n > most:
@@ -496,13 +487,13 @@ func (s *stream) overrun() *Error {
 	return nil
 }
 
-// result closes the book: what the whole exchange was.
-func (s *stream) result(ctx context.Context, of requested) Result {
+// result returns the outcome of the exchange.
+func (s *stream) result(ctx context.Context, asked requested) Result {
 	r := &s.res
-	r.Ended = r.Sent.Add(time.Since(r.Sent)) // a turn takes no hour because the machine's time was set in its middle
+	r.Ended = r.Sent.Add(time.Since(r.Sent)) // from the monotonic clock: the wall clock may be set during a turn
 	r.Content = s.live.answer()
 	if u := r.Usage; u != nil && u.Completion < len(r.Chunks) {
-		if u.Completion = 0; *u == (Usage{}) { // a count per chunk, or of something else
+		if u.Completion = 0; *u == (Usage{}) { // counts of something else than the answer
 			r.Usage = nil
 		}
 	}
@@ -512,7 +503,7 @@ func (s *stream) result(ctx context.Context, of requested) Result {
 	case s.done || s.failedReason():
 		r.Err = s.verdict()
 	default:
-		r.Err = s.incomplete(of)
+		r.Err = s.incomplete(asked)
 	}
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err, r.Cancelled = nil, true
@@ -524,12 +515,12 @@ func (s *stream) result(ctx context.Context, of requested) Result {
 	return *r
 }
 
-// incomplete explains a response that ended by itself without [DONE].
-func (s *stream) incomplete(of requested) *Error {
+// incomplete explains a response that ended without [DONE].
+func (s *stream) incomplete(asked requested) *Error {
 	answer, err := decodeChunk(s.errBody)
 	switch {
 	case s.status != 200:
-		return statusError(s.status, s.header, excerpt(s.errBody), of)
+		return statusError(s.status, s.header, excerpt(s.errBody), asked)
 	case !s.events && err == nil && answer.isError:
 		return streamError(answer, s.errBody)
 	case !s.events:
@@ -540,8 +531,8 @@ func (s *stream) incomplete(of requested) *Error {
 	return s.truncated("the answer ended without [DONE]; the server or a proxy cut it off")
 }
 
-// watchdog ends a stream that passes a limit. It sleeps until the limit could
-// be passed at the earliest and looks again then, so that a chunk costs it nothing.
+// watchdog cancels a stream that exceeds a timeout. Its timer fires at the earliest time at which a timeout can pass, so
+// that chunks need not reset it.
 type watchdog struct {
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -558,9 +549,8 @@ func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
 	return d
 }
 
-// look ends the stream if a limit has passed, else sets the timer anew. Before the
-// first token it comes back after StallTimeout at the latest: the token may come
-// at once, and the stall begin then.
+// look cancels the stream if a timeout passed, else resets the timer. Before the first token it runs again after
+// StallTimeout at the latest: the token may arrive at once, and the stall begin then.
 func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -591,7 +581,7 @@ func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 	d.timer.Reset(min(left, o.StallTimeout))
 }
 
-// wait sets the limit of the wait in a phase after the end of the answer.
+// wait enters a phase after the end of the answer, with its timeout.
 func (d *watchdog) wait(s *stream, p phase, limit time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,7 @@ func everyCut(in string) [][]string {
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	usageOnly := func(completion int) string {
-		return strings.Replace(told("", completion), `[{"delta":{"content":""}}]`, "[]", 1)
+		return strings.Replace(counted("", completion), `[{"delta":{"content":""}}]`, "[]", 1)
 	}
 	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
 	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
@@ -70,19 +70,19 @@ func TestStreams(t *testing.T) {
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
 		},
 		{
-			"usage on every chunk tells the tokens of each", answerOf(delta(`"role":"assistant"`), told("a", 1), told("bcd", 4), told("e", 5), usageOnly(5), doneEvent),
+			"usage on every chunk gives the tokens of each", answerOf(delta(`"role":"assistant"`), counted("a", 1), counted("bcd", 4), counted("e", 5), usageOnly(5), doneEvent),
 			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}}),
 		},
 		{
-			"tokens without text go to the next chunk that has some", answerOf(told("a", 1), told("", 2), told("b", 3), doneEvent),
+			"tokens without text go to the next chunk that has some", answerOf(counted("a", 1), counted("", 2), counted("b", 3), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}}),
 		},
 		{
-			"usage on the last token counts all and tells nothing", answerOf(event("a"), event("b"), told("c", 3), doneEvent),
+			"usage on the last token counts the whole answer", answerOf(event("a"), event("b"), counted("c", 3), doneEvent),
 			outcome(Result{Content: "abc", Chunks: make([]Chunk, 3), Usage: &Usage{9, 3, 4, true}}),
 		},
 		{
-			"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
+			"usage that goes backwards", answerOf(counted("a", 5), counted("b", 2), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}}),
 		},
 		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), ended("", nil, empty("missing"))},
@@ -102,15 +102,15 @@ func TestStreams(t *testing.T) {
 		},
 		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 7, 4, true}})},
 		{
-			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
+			"usage that cannot be true on the last chunk", answerOf(counted("a", 1), counted("b", 1e9), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
 		{
-			"usage before the end is not that of the answer", answerOf(told("a", 1), event("b"), event("c"), doneEvent),
+			"usage before the end is not that of the answer", answerOf(counted("a", 1), event("b"), event("c"), doneEvent),
 			outcome(Result{Content: "abc", Chunks: chunksAt([]int{0, 0, 0}, 1, 0, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
 		{
-			"usage of each chunk, not of the answer", answerOf(told("a", 1), told("b", 1), usageOnly(1), doneEvent),
+			"usage of each chunk, not of the answer", answerOf(counted("a", 1), counted("b", 1), usageOnly(1), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
 		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{Usage: &Usage{9, 7, 4, true}, Err: empty("missing")})},
@@ -348,15 +348,15 @@ func TestErrorBodies(t *testing.T) {
 }
 
 func TestOnChunk(t *testing.T) {
-	told := func(n int) string {
+	counted := func(n int) string {
 		return fmt.Sprintf(`data: {"choices":[{"delta":{"content":"c"}}],"usage":{"completion_tokens":%d}}`+"\n\n", n)
 	}
 	for _, row := range []struct {
 		in   string
 		want []int
 	}{
-		{answerOf(roleOnly, event("a"), event("b"), told(9), doneEvent), []int{1, 1, 1}},
-		{answerOf(told(2), told(7), told(7), doneEvent), []int{2, 5, 1}},
+		{answerOf(roleOnly, event("a"), event("b"), counted(9), doneEvent), []int{1, 1, 1}},
+		{answerOf(counted(2), counted(7), counted(7), doneEvent), []int{2, 5, 1}},
 	} {
 		var got []int
 		replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, row.in)

@@ -11,9 +11,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Switch sends requests to one of several addresses of what counts as one target,
-// such as two frontends with different routers over the same workers. It is safe
-// for concurrent use; a request that is under way stays where it was sent.
+// Switch sends requests to one of several addresses of one target, such as two frontends with different routers over
+// the same workers. It is safe for concurrent use. A request in progress stays at the address that it was sent to.
 type Switch struct {
 	opts    Options
 	root    string
@@ -21,9 +20,9 @@ type Switch struct {
 	current atomic.Pointer[Client]
 }
 
-// NewSwitch makes a client of each URL. The other options are those of all of them;
-// their URL stands for the target whatever is in use. The requests go to the first
-// one until [Switch.Redirect]. The error is an [api.FieldError].
+// NewSwitch returns a Switch with a client for each URL. All clients share the other options; opts.URL identifies the
+// target, whichever address is in use. Requests go to the first URL until [Switch.Redirect]. The error is an
+// [api.FieldError].
 func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 	whole, err := api.ParseTarget(opts.URL)
 	if err != nil {
@@ -50,7 +49,7 @@ func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 	return s, nil
 }
 
-// find gives the client of an address, nil where there is none.
+// find returns the client of an address, or nil.
 func (s *Switch) find(u *url.URL) *Client {
 	if i := slices.IndexFunc(s.clients, func(c *Client) bool { return *c.base == *u }); i >= 0 {
 		return s.clients[i]
@@ -58,10 +57,9 @@ func (s *Switch) find(u *url.URL) *Client {
 	return nil
 }
 
-// Redirect makes sure that the server at an address serves the model in use, and has
-// the requests from then on go there. Where it does not, they go where they went.
-// The model must be served under the same name: one answer must come, and where no model was
-// set, the server must list it, if it lists any.
+// Redirect checks that the server at an address serves the model in use, and sends later requests there. On an error,
+// requests continue to go to the previous address. The check requires one answer under the model's name and, where the
+// options name no model, that the server lists it, if the server lists models.
 func (s *Switch) Redirect(ctx context.Context, address string) error {
 	u, err := api.ParseTarget(address)
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *Switch) Redirect(ctx context.Context, address string) error {
 	return nil
 }
 
-// takeModel takes a model that was found elsewhere, unless the server lists others only.
+// takeModel sets the model that another server listed, unless this server lists only others.
 func (c *Client) takeModel(ctx context.Context, model string) error {
 	listed, failure := c.Models(ctx)
 	switch {
@@ -97,27 +95,27 @@ func (c *Client) takeModel(ctx context.Context, model string) error {
 	return nil
 }
 
-// Endpoint is the address in use, without /v1.
+// Endpoint returns the address in use, without /v1.
 func (s *Switch) Endpoint() string { return s.current.Load().Root() }
 
-// Root is the address that stands for the target whatever is in use.
+// Root returns the address that identifies the target, whichever address is in use.
 func (s *Switch) Root() string { return s.root }
 
-// Do is [Client.Do] at the address in use.
+// Do calls [Client.Do] at the address in use.
 func (s *Switch) Do(ctx context.Context, req Request) Result { return s.current.Load().Do(ctx, req) }
 
-// Probe is [Client.Probe] at the address in use.
+// Probe calls [Client.Probe] at the address in use.
 func (s *Switch) Probe(ctx context.Context) *Error { return s.current.Load().Probe(ctx) }
 
-// Models is [Client.Models] at the address in use.
+// Models calls [Client.Models] at the address in use.
 func (s *Switch) Models(ctx context.Context) ([]string, *Error) {
 	return s.current.Load().Models(ctx)
 }
 
-// Model is the model in use; empty until it is known.
+// Model returns the model in use, or "" before a probe.
 func (s *Switch) Model() string { return s.current.Load().Model() }
 
-// Probes is the sum of [Client.Probes] over all addresses.
+// Probes returns the sum of [Client.Probes] over all addresses.
 func (s *Switch) Probes() (n int64) {
 	for _, c := range s.clients {
 		n += c.Probes()
@@ -125,7 +123,7 @@ func (s *Switch) Probes() (n int64) {
 	return n
 }
 
-// Extensions are those in use at the address in use.
+// Extensions returns the extensions in use at the address in use.
 func (s *Switch) Extensions() map[string]bool { return s.current.Load().Extensions() }
 
 // Close closes the idle connections to all addresses.
