@@ -31,8 +31,8 @@ type Options struct {
 	// TokenIDs requests the token ids of each prompt for [Request].OnPrompt, about 40 kB per turn.
 	TokenIDs bool
 	access.Access
-	// Fields are further fields of every request's body, by name. MinTokens is the minimum length of an answer in tokens,
-	// at most its limit; 0 sends none.
+	// Fields are further fields of every request's body, by name. MinTokens is the minimum length of an answer in
+	// tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
 
@@ -201,8 +201,8 @@ func (c *Client) authorize(req *http.Request) {
 	c.opts.Apply(req)
 }
 
-// payload is a request's body. It returns its buffer to the pool once it is read, since most streams wait for tokens and
-// need not hold their conversation's history twice.
+// payload is a request's body. It returns its buffer to the pool once it is read, since most streams wait for tokens
+// and need not hold their conversation's history twice.
 type payload struct{ buf *bytes.Buffer }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -250,7 +250,8 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is target.url the address of an OpenAI-compatible API?", address, clip(err.Error()))}
+		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is "+
+			"target.url the address of an OpenAI-compatible API?", address, clip(err.Error()))}
 	}
 	ids := make([]string, len(list.Data))
 	for i, m := range list.Data {

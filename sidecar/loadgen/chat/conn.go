@@ -28,8 +28,8 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &conn{Conn: nc}, nil
 }
 
-// transport returns an HTTP client whose connections record the time of their reads. It keeps as many idle connections as
-// there were streams, since each is reused within moments.
+// transport returns an HTTP client whose connections record the time of their reads. It keeps as many idle connections
+// as there were streams, since each is reused within moments.
 func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address

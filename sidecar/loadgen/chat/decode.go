@@ -176,8 +176,8 @@ func decodeChunk(data []byte) (chunk, error) {
 	return c, nil
 }
 
-// reported returns the usage, or nil if it has no count. An implausible count is 0, like a missing one, since no prompt is
-// empty. Cached tokens are a share of the prompt's tokens and are dropped without them.
+// reported returns the usage, or nil if it has no count. An implausible count is 0, like a missing one, since no prompt
+// is empty. Cached tokens are a share of the prompt's tokens and are dropped without them.
 func (u *usageJSON) reported() *Usage {
 	if u == nil {
 		return nil

@@ -6,7 +6,7 @@
 // the time to open a connection, since a user waits for it too. TPOT is (latency − TTFT) / (output tokens − 1). Output
 // tokens are the server's usage, else the number of content chunks.
 //
-// A chunk's time stamp is the return of the read that delivered its last byte, below TLS and before parsing. Each stream
-// in progress has its own connection of net/http, without compression and redirects, over HTTP/1.1 and the environment's
-// proxy.
+// A chunk's time stamp is the return of the read that delivered its last byte, below TLS and before parsing. Each
+// stream in progress has its own connection of net/http, without compression and redirects, over HTTP/1.1 and the
+// environment's proxy.
 package chat

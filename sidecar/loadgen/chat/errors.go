@@ -86,7 +86,8 @@ func connectError(addr string, err error) *Error {
 	case errors.As(err, &dns):
 		why, todo = "its name cannot be resolved ("+dns.Err+")", "check the host name in target.url"
 	case errors.As(err, &unknown):
-		why, todo = "its certificate is signed by an unknown authority", "give the authority's certificate as target.ca_file"
+		why, todo = "its certificate is signed by an unknown authority", "give the authority's certificate as "+
+			"target.ca_file"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		why, todo = "its certificate is expired or not valid yet", "renew it, and check the clocks of both machines"
 	case errors.As(err, &name):
@@ -98,7 +99,8 @@ func connectError(addr string, err error) *Error {
 	case errors.Is(err, syscall.EMFILE):
 		why, todo = "too many open files", "raise the limit with ulimit -n"
 	}
-	return &Error{Class: api.ErrorConnect, Unreached: true, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
+	return &Error{Class: api.ErrorConnect, Unreached: true, Message: fmt.Sprintf("cannot connect to %s: %s; "+
+		"%s", addr, why, todo)}
 }
 
 // otherHost explains a certificate for other hosts.
@@ -109,20 +111,23 @@ func otherHost(err x509.HostnameError) (why, todo string) {
 	}
 	switch {
 	case len(names) > 1:
-		return "its certificate is for other hosts (" + clip(strings.Join(names, ", ")) + ")", "use one of these in target.url"
+		return "its certificate is for other hosts (" + clip(strings.Join(names, ", ")) + ")", "use one of these in " +
+			"target.url"
 	case len(names) == 1:
 		return "its certificate is for a different host name (" + clip(names[0]) + ")", "use that name in target.url"
 	}
-	return "its certificate names no host", "issue one with " + clip(err.Host) + " as a subject alternative name; a common name does not count"
+	return "its certificate names no host", "issue one with " + clip(err.Host) + " as a subject alternative name; a " +
+		"common name does not count"
 }
 
 // answerError explains why a connection delivered no response.
 func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections but does not answer in time; it is overloaded or hung, or target.connect_timeout is too short"}
+		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections but does not answer in time; " +
+			"it is overloaded or hung, or target.connect_timeout is too short"}
 	}
-	// A server that sends something other than HTTP and closes the connection has answered. Text that begins with "H" is
-	// HTTP that was cut off. net/http has no error value for this, only the message.
+	// A server that sends something other than HTTP and closes the connection has answered. Text that begins with "H"
+	// is HTTP that was cut off. net/http has no error value for this, only the message.
 	if _, line, ok := strings.Cut(err.Error(), "malformed HTTP response "); ok && !strings.HasPrefix(line, `"H`) {
 		return notHTTP(err)
 	}
@@ -130,7 +135,8 @@ func answerError(err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		why = "the connection ended before the response did"
 	}
-	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; check the server's log and target.url"}
+	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; check the server's log " +
+		"and target.url"}
 }
 
 // notHTTP explains a response with an invalid head.
@@ -162,28 +168,34 @@ func statusError(status int, header http.Header, body string, asked requested) *
 	switch {
 	case status == http.StatusTooManyRequests:
 		e.Class = api.ErrorRateLimited
-		e.Message = fmt.Sprintf("the server rate-limits requests (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), detail)
+		e.Message = fmt.Sprintf("the server rate-limits requests (429%s)%s; lower concurrency or "+
+			"target_rps", wait(e.RetryAfter), detail)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, detail)
+		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or "+
+			"target.api_key_file", status, detail)
 	case status == http.StatusNotFound && (aboutModel.MatchString(body) || names(body, asked.model)):
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it serves", asked.model, detail)
+		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it "+
+			"serves", asked.model, detail)
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusGone:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server answered %d at %s%s; check the path of target.url", status, clip(asked.path), detail)
+		e.Message = fmt.Sprintf("the server answered %d at %s%s; check the path of "+
+			"target.url", status, clip(asked.path), detail)
 		if asked.model != "" {
 			e.Message += fmt.Sprintf(", and that it serves the model %q", asked.model)
 		}
 	case status >= 500:
 		e.Class = api.ErrorHTTP5xx
-		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's log", status, wait(e.RetryAfter), detail)
+		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's "+
+			"log", status, wait(e.RetryAfter), detail)
 	case status >= 400:
 		e.Class = api.ErrorHTTP4xx
 		e.Message = fmt.Sprintf("the server rejected the request (%d)%s", status, detail)
 	default:
 		e.Class = api.ErrorMalformed
-		e.Message = fmt.Sprintf("the server answered %d where 200 was expected; is target.url the address of the API itself?", status)
+		e.Message = fmt.Sprintf("the server answered %d where 200 was expected; is target.url the address of the API "+
+			"itself?", status)
 	}
 	return e
 }

@@ -28,9 +28,9 @@ type fault struct{ field, words string }
 // fieldLimit is the limit of an answer's length, under any of its names.
 const fieldLimit = "max_tokens"
 
-// newObjection parses the body of a failed answer. It reads all fields that members name, such as FastAPI's detail[].loc
-// and OpenAI's error.param. In plain text only the first field counts: a server that names an unknown field may list the
-// known ones after it.
+// newObjection parses the body of a failed answer. It reads all fields that members name, such as FastAPI's
+// detail[].loc and OpenAI's error.param. In plain text only the first field counts: a server that names an unknown
+// field may list the known ones after it.
 func newObjection(e *Error, body string) objection {
 	r := objection{Error: e}
 	var v any

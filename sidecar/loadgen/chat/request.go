@@ -20,8 +20,8 @@ import (
 const (
 	ExtStreamOptions = "stream_options"
 	ExtNVExt         = "nvext"
-	// ExtTokenIDs is Dynamo's annotation token_ids inside nvext, which requests the ids of the prompt's tokens. It is sent
-	// with [Options].TokenIDs.
+	// ExtTokenIDs is Dynamo's annotation token_ids inside nvext, which requests the ids of the prompt's tokens. It is
+	// sent with [Options].TokenIDs.
 	ExtTokenIDs = "token_ids"
 )
 
@@ -35,8 +35,8 @@ type nvext struct {
 	Instance    json.Number `json:"backend_instance_id,omitempty"`
 }
 
-// wireRequest is the JSON of a request. Its messages replace the library's, which omit an empty content; servers require
-// one.
+// wireRequest is the JSON of a request. Its messages replace the library's, which omit an empty content; servers
+// require one.
 type wireRequest struct {
 	openai.ChatCompletionRequest
 	Messages  []message `json:"messages"`
@@ -144,7 +144,8 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		if r.Cancelled { // by the caller, or one token took longer than every limit
 			return &Error{
 				Class: api.ErrorTimeout,
-				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator " +
+				Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the " +
+					"load generator " +
 					"is stopping",
 			}
 		}
@@ -200,9 +201,9 @@ const mostAttempts = 12
 // after returns the attempt that follows a failed one; again is false if no other attempt can help.
 //
 // It first changes the fields that the failure names: it drops an extension, raises the limit, or renames it. After a
-// refusal without a field it raises the length, and then drops the extensions one by one, least supported first. After a
-// failure that may be a refusal (500, or an error without a status in an answer 200) it drops Dynamo's extensions, and
-// then the last one.
+// refusal without a field it raises the length, and then drops the extensions one by one, least supported first. After
+// a failure that may be a refusal (500, or an error without a status in an answer 200) it drops Dynamo's extensions,
+// and then the last one.
 func (a attempt) after(r objection) (next attempt, again bool) {
 	next = attempt{maps.Clone(a.used), a.length, a.reason}
 	for _, f := range r.faults {

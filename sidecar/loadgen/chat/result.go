@@ -110,8 +110,8 @@ const (
 	// burstGap is the longest time between two chunks of one burst. No engine generates tokens
 	// of one answer at this pace (10,000/s).
 	burstGap = 100 * time.Microsecond
-	// burstChunks is the mean number of chunks per burst from which an answer counts as buffered. A client that reads late
-	// measures bursts too, but of fewer chunks.
+	// burstChunks is the mean number of chunks per burst from which an answer counts as buffered. A client that reads
+	// late measures bursts too, but of fewer chunks.
 	burstChunks = 8
 )
 

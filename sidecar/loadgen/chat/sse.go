@@ -29,12 +29,12 @@ var (
 // unfinished is the total size of the buffers that [maxUnfinished] limits.
 var unfinished atomic.Int64
 
-// sseReader splits a stream into server-sent events by the HTML standard's rules: LF, CRLF and CR end a line, a line that
-// starts with a colon is a comment, the blank after a field's colon is optional, several data lines are joined by LF, a
-// blank line ends an event. [sseReader.feed] accepts pieces of any size; only an incomplete event is kept.
+// sseReader splits a stream into server-sent events by the HTML standard's rules: LF, CRLF and CR end a line, a line
+// that starts with a colon is a comment, the blank after a field's colon is optional, several data lines are joined by
+// LF, a blank line ends an event. [sseReader.feed] accepts pieces of any size; only an incomplete event is kept.
 //
-// Two forms outside the standard are read as errors: an event named error whose message is a comment, as sent by Dynamo,
-// and a field named error, as sent by llama.cpp.
+// Two forms outside the standard are read as errors: an event named error whose message is a comment, as sent by
+// Dynamo, and a field named error, as sent by llama.cpp.
 type sseReader struct {
 	event   func(name string, data []byte) // data is valid during the call only
 	text    func(lines []byte)             // receives the lines of a block that are not fields; valid during the call only

@@ -20,23 +20,24 @@ import (
 )
 
 const (
-	// drainFor limits the wait for the end of the response after [DONE]. A connection can be reused only after that end.
+	// drainFor limits the wait for the end of the response after [DONE]. A connection can be reused only after that
+	// end.
 	drainFor = 250 * time.Millisecond
 	// endFor limits the wait for usage and [DONE] after a finish reason. Some servers never send them and keep the
 	// connection open.
 	endFor = 2 * time.Second
 	// maxErrorBody limits the kept part of an error's body.
 	maxErrorBody = 16 << 10
-	// maxText, leastText and tokenText limit the text of one answer in bytes: tokenText for each of max_tokens, more than
-	// the longest token of the vocabularies in use, but at least leastText and at most maxText.
+	// maxText, leastText and tokenText limit the text of one answer in bytes: tokenText for each of max_tokens, more
+	// than the longest token of the vocabularies in use, but at least leastText and at most maxText.
 	maxText   = 8 << 20
 	leastText = 64 << 10
 	tokenText = 256
 	// overMax times max_tokens is the number of chunks or tokens that ends an answer. Some servers send chunks without
 	// text, but fewer than this.
 	overMax = 4
-	// leastMax is the minimum of max_tokens in that product, so that a server that ignores max_tokens can still answer the
-	// probe, which requests one token.
+	// leastMax is the minimum of max_tokens in that product, so that a server that ignores max_tokens can still answer
+	// the probe, which requests one token.
 	leastMax = 16
 )
 
@@ -60,8 +61,9 @@ var (
 	errDrained        = errors.New("the response goes on after the end of the answer")
 )
 
-// stream is one request with its answer in progress. Only its own goroutine uses it, except for the atomics: the watchdog
-// reads them, and the connection writes them, also on net/http's goroutine that reads the head of the response.
+// stream is one request with its answer in progress. Only its own goroutine uses it, except for the atomics: the
+// watchdog reads them, and the connection writes them, also on net/http's goroutine that reads the head of the
+// response.
 type stream struct {
 	req    Request
 	res    Result
@@ -166,13 +168,16 @@ func (s *stream) expired(ctx context.Context, o Options) *Error {
 	case errors.Is(cause, errStall):
 		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
 	case errors.Is(cause, errTurn):
-		return &Error{Class: api.ErrorOverrun, Message: "the answer had not ended after " + o.TurnTimeout.String() + "; the server is too slow for max_tokens or never ends an answer, or target.turn_timeout is too short"}
+		return &Error{Class: api.ErrorOverrun, Message: "the answer had not ended " +
+			"after " + o.TurnTimeout.String() + "; the server is too slow for max_tokens or never ends an answer, or " +
+			"target.turn_timeout is too short"}
 	}
 	return nil
 }
 
 func unreadable(why string) *Error {
-	return &Error{Class: api.ErrorMalformed, Message: "the server's answer cannot be read: " + why + "; is target.url the address of an OpenAI-compatible API?"}
+	return &Error{Class: api.ErrorMalformed, Message: "the server's answer cannot be " +
+		"read: " + why + "; is target.url the address of an OpenAI-compatible API?"}
 }
 
 // read parses the response until its end or an error.
@@ -203,7 +208,8 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
 	case s.broken.Load() || ctx.Err() != nil:
-		s.fail = s.truncated("the answer was cut off before its end ([DONE]); the server or a proxy closed the connection")
+		s.fail = s.truncated("the answer was cut off before its end ([DONE]); the server or a proxy closed the " +
+			"connection")
 	default:
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
@@ -219,8 +225,8 @@ func isStream(contentType string) bool {
 	return t == "" || strings.HasPrefix(t, "text/event-stream") || strings.HasPrefix(t, "text/plain")
 }
 
-// maxPromptIDs returns the maximum number of token ids of a prompt. A token has at least one byte, except for those that
-// a chat template adds to the messages.
+// maxPromptIDs returns the maximum number of token ids of a prompt. A token has at least one byte, except for those
+// that a chat template adds to the messages.
 func maxPromptIDs(messages []openai.ChatCompletionMessage) int {
 	const template = 1 << 10
 	most := template
@@ -308,7 +314,8 @@ func (s *stream) event(name string, data []byte) {
 		s.stray = appendLine(s.stray, data)
 	case err != nil && s.ending: // incomplete, without [DONE]
 	case err != nil:
-		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "an event of the stream is not a chat completion chunk (" + clip(string(data)) + "); is target.url the address of an OpenAI-compatible API?"}
+		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "an event of the stream is not a chat " +
+			"completion chunk (" + clip(string(data)) + "); is target.url the address of an OpenAI-compatible API?"}
 	default:
 		s.take(c)
 	}
@@ -327,7 +334,8 @@ func ofAnotherKind(name string, c chunk, err error) bool {
 // end handles [DONE].
 func (s *stream) end() {
 	if s.done = s.begun; !s.done {
-		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk" + s.words() + "; check the server's log"}
+		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came " +
+			"without any chat completion chunk" + s.words() + "; check the server's log"}
 		return
 	}
 	s.dog.wait(s, draining, drainFor)
@@ -364,7 +372,8 @@ func streamError(c chunk, data []byte) *Error {
 	if c.errType != "" {
 		message += " (" + c.errType + ")"
 	}
-	return &Error{Class: api.ErrorStream, Status: 200, Code: c.errCode, Message: "the server reported an error inside its answer: " + clip(message)}
+	return &Error{Class: api.ErrorStream, Status: 200, Code: c.errCode, Message: "the server reported an error " +
+		"inside its answer: " + clip(message)}
 }
 
 // normalEnds are the finish reasons of a successful answer: those of the OpenAI API, and the names that engines and
@@ -380,8 +389,8 @@ func (s *stream) failedReason() bool {
 	return s.res.FinishReason != "" && !normalEnds[strings.ToLower(s.res.FinishReason)]
 }
 
-// verdict returns the error of an answer that reached its end, or nil. An answer of one token may have no text: the token
-// can be the end itself. Without a finish reason, text outside of chunks is the reason of the end.
+// verdict returns the error of an answer that reached its end, or nil. An answer of one token may have no text: the
+// token can be the end itself. Without a finish reason, text outside of chunks is the reason of the end.
 func (s *stream) verdict() *Error {
 	r := &s.res
 	n, _ := r.OutputTokens()
@@ -391,7 +400,8 @@ func (s *stream) verdict() *Error {
 	case r.FinishReason == "" && len(s.stray) > 0:
 		return streamError(chunk{errMessage: excerpt(s.stray)}, nil)
 	case len(r.Chunks) == 0 && (n <= 1 || !s.choices) && s.req.MaxTokens != 1:
-		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content (finish_reason " +
+		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content " +
+			"(finish_reason " +
 			cmp.Or(r.FinishReason, "missing") + "); check the server's log and its chat template"}
 	}
 	return nil
@@ -462,9 +472,11 @@ func (s *stream) content(c chunk) {
 func (s *stream) takeText(n int) *Error {
 	switch most := maxTextOf(s.req.MaxTokens); {
 	case s.text+n > most:
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of text, although max_tokens was %d; the server ignores it; check its settings", most>>10, s.req.MaxTokens)}
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of "+
+			"text, although max_tokens was %d; the server ignores it; check its settings", most>>10, s.req.MaxTokens)}
 	case !s.req.Texts.take(n):
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than " +
+			"target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
 	}
 	s.text += n
 	return nil
@@ -482,7 +494,8 @@ func maxTextOf(maxTokens int) int {
 func (s *stream) overrun() *Error {
 	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
 	case s.req.MaxTokens > 0 && n > most:
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks or tokens, although max_tokens was %d; the server ignores it; check its settings", most, s.req.MaxTokens)}
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks "+
+			"or tokens, although max_tokens was %d; the server ignores it; check its settings", most, s.req.MaxTokens)}
 	}
 	return nil
 }
@@ -524,15 +537,18 @@ func (s *stream) incomplete(asked requested) *Error {
 	case !s.events && err == nil && answer.isError:
 		return streamError(answer, s.errBody)
 	case !s.events:
-		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
+		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it " +
+			"sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address " +
+			"of an OpenAI-compatible API?"}
 	case len(s.stray) > 0 && !s.begun:
-		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events" + s.words() + "; is target.url the address of an OpenAI-compatible API?"}
+		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of " +
+			"events" + s.words() + "; is target.url the address of an OpenAI-compatible API?"}
 	}
 	return s.truncated("the answer ended without [DONE]; the server or a proxy cut it off")
 }
 
-// watchdog cancels a stream that exceeds a timeout. Its timer fires at the earliest time at which a timeout can pass, so
-// that chunks need not reset it.
+// watchdog cancels a stream that exceeds a timeout. Its timer fires at the earliest time at which a timeout can pass,
+// so that chunks need not reset it.
 type watchdog struct {
 	mu      sync.Mutex
 	timer   *time.Timer

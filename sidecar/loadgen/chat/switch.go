@@ -67,7 +67,8 @@ func (s *Switch) Redirect(ctx context.Context, address string) error {
 	}
 	next := s.find(u)
 	if next == nil {
-		return &api.FieldError{Field: "mode.endpoints", Value: quote(address), Allowed: "an address of the configuration"}
+		return &api.FieldError{Field: "mode.endpoints", Value: quote(address), Allowed: "an address of the " +
+			"configuration"}
 	}
 	if s.opts.Model == "" {
 		if err := next.takeModel(ctx, s.Model()); err != nil {
