@@ -45,9 +45,9 @@ func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
 func advantage(before, after api.Column) api.Advantage {
 	column := Against(before, after)
 	a := api.Advantage{Speculation: after.Speculation, Of: map[string]api.Improvement{}}
-	for i := range values {
-		if l := values[i].of(&column); l.Improvement != nil {
-			a.Of[values[i].name] = *l.Improvement
+	for _, q := range values {
+		if l := q.LookedUpIn(&column); l.Improvement != nil {
+			a.Of[q.Name] = *l.Improvement
 		}
 	}
 	return a

@@ -355,11 +355,11 @@ func TestScatter(t *testing.T) {
 			all = append(all, s.differences(rows)...)
 		}
 		found := deviationOf(all)
-		t.Logf("%-16s %.2f %%, round_robin alone %.2f %%, kv alone %.2f %%; assumed %.1f %%", s.name,
+		t.Logf("%-16s %.2f %%, round_robin alone %.2f %%, kv alone %.2f %%; assumed %.1f %%", s.Name,
 			100*found, 100*deviationOf(s.differences(modes[0])), 100*deviationOf(s.differences(modes[1])), 100*s.assumed)
-		assert.InDelta(t, found, s.assumed, .01, "%s: rounded up by a point at most", s.name)
-		assert.GreaterOrEqual(t, s.assumed, found-.0005, s.name)
-		assert.Equal(t, s.assumed, few[0][i], "%s: too few levels", s.name)
+		assert.InDelta(t, found, s.assumed, .01, "%s: rounded up by a point at most", s.Name)
+		assert.GreaterOrEqual(t, s.assumed, found-.0005, s.Name)
+		assert.Equal(t, s.assumed, few[0][i], "%s: too few levels", s.Name)
 	}
 }
 

@@ -55,9 +55,10 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 		c.Withheld = cmp.Or(c.Withheld, modeNotKnown)
 	}
 	if !live.Settling && c.Withheld == "" {
+		now := live.column()
 		for i := range c.Columns {
 			if c.Columns[i].Mode != api.ModeUnknown {
-				improve(&c.Columns[i], live, true)
+				improve(&c.Columns[i], &now, live.Seconds, true)
 			}
 		}
 	}
@@ -67,60 +68,40 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 // Against gives a column with the improvements of another one over it, by the rule that
 // [Compare] has for a live step. Both are of [At], at one concurrency.
 func Against(column, other api.Column) api.Column {
-	quantiles := func(p api.LookedUpPair) api.Quantiles {
-		return api.Quantiles{
-			P50: p.P50.Value, P50Interval: p.P50.Interval, P50Error: p.P50.Error,
-			P95: p.P95.Value, P95Interval: p.P95.Interval, P95Error: p.P95.Error,
-		}
-	}
-	improve(&column, Live{
-		Metrics: api.Metrics{
-			TTFT: quantiles(other.TTFT), TPOT: quantiles(other.TPOT),
-			ITL: quantiles(other.ITL), Latency: quantiles(other.Latency),
-		},
-		OutputTokensPerSecond: other.OutputTokensPerSecond.Value, OutputInterval: other.OutputTokensPerSecond.Interval,
-		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
-		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,
-	}, false)
-	for _, v := range optional {
-		better := 1.
-		if v.name == memoryOfGPU {
-			better = -1
-		}
-		l := v.of(&other)
-		improveValue(v.of(&column), figure{value: l.Value, interval: l.Interval}, better, 0, false)
-	}
+	improve(&column, &other, 0, false)
 	return column
 }
 
 const modeNotKnown = "the routing mode of this server is unknown"
 
-// improve fills the improvements of one column. Live intervals may hold at all times: that of the hit ratio then has no
-// allowance for a wander, as those of speeds have.
-func improve(c *api.Column, live Live, atAllTimes bool) {
-	of := func(value *float64, interval *[2]float64, err *float64) figure {
-		return figure{value: value, interval: interval, error: err, seconds: live.Seconds}
+// column is the live step as a comparison looks a recorded one up.
+func (l *Live) column() api.Column {
+	pair := func(q *api.Quantiles) api.LookedUpPair {
+		return api.LookedUpPair{
+			P50: api.LookedUp{Value: q.P50, Interval: q.P50Interval, Error: q.P50Error},
+			P95: api.LookedUp{Value: q.P95, Interval: q.P95Interval, Error: q.P95Error},
+		}
 	}
-	for _, l := range latencies(c) {
-		q := l.live(&live.Metrics)
-		improveValue(&l.pair.P50, of(q.P50, q.P50Interval, q.P50Error), -1, l.margin, l.bothWays)
-		improveValue(&l.pair.P95, of(q.P95, q.P95Interval, q.P95Error), -1, l.margin, l.bothWays)
+	m := &l.Metrics
+	return api.Column{
+		TTFT: pair(&m.TTFT), TPOT: pair(&m.TPOT), ITL: pair(&m.ITL), Latency: pair(&m.Latency),
+		OutputTokensPerSecond: api.LookedUp{Value: l.OutputTokensPerSecond, Interval: l.OutputInterval},
+		RequestsPerSecond:     api.LookedUp{Value: l.RequestsPerSecond, Interval: l.RequestsInterval},
+		KVHitRatio:            api.LookedUp{Value: l.KVHitRatio, Interval: l.HitInterval},
 	}
-	output := of(live.OutputTokensPerSecond, live.OutputInterval, nil)
-	requests := of(live.RequestsPerSecond, live.RequestsInterval, nil)
-	hits := of(live.KVHitRatio, live.HitInterval, nil)
-	hits.addsUp = atAllTimes
-	improveValue(&c.OutputTokensPerSecond, output, 1, 0, false)
-	improveValue(&c.RequestsPerSecond, requests, 1, 0, false)
-	improveValue(&c.KVHitRatio, hits, 1, 0, false)
 }
 
-// pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
-// tell: workers are not equally fast, and which turns are on which changes more slowly
-// than the batches that an interval is made of. An assumption, held against the
-// simulated cluster, whose workers differ by 1.5 %, in sidecar/test/intervals: without it,
-// one pair in eight of equal windows of a minute would differ at 180 conversations.
-const pace = 1.
+// improve fills the improvements of one column. The intervals of what it is compared with, which was measured for so many
+// seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds have.
+func improve(c, live *api.Column, seconds float64, atAllTimes bool) {
+	for _, q := range values {
+		l := q.LookedUpIn(live)
+		q.improve(q.LookedUpIn(c), figure{
+			value: l.Value, interval: l.Interval, error: l.Error, seconds: seconds,
+			addsUp: atAllTimes && q.Kind == Share,
+		})
+	}
+}
 
 // figure is a value with its interval, and the load generator's own error in that.
 type figure struct {
@@ -146,13 +127,16 @@ func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
 // nobody sees less.
 const smallest = .05
 
-// improveValue compares one value; better is 1 where more is better, else −1. The
-// interval of the difference is wider by a margin, in per cent, on either side. The errors of
+// improve compares one value. The interval of the difference is wider by the margin on either side. The errors of
 // both sides, which are no chance, add up; an outcome that there would be without them is
 // withheld.
-func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays bool) {
+func (q *Quantity) improve(l *api.LookedUp, live figure) {
 	if l.Value == nil || live.value == nil || *l.Value == 0 {
 		return
+	}
+	better, margin := 1., q.margin
+	if q.Kind.LessIsBetter() {
+		better = -1
 	}
 	percent := func(difference float64) float64 { return 0 + better*difference / *l.Value * 100 } // 0 +: no negative zero
 	d := *live.value - *l.Value
@@ -160,9 +144,9 @@ func improveValue(l *api.LookedUp, live figure, better, margin float64, bothWays
 	if live.interval == nil || l.Interval == nil {
 		return
 	}
-	down, up, errorDown, errorUp := live.reach(bothWays)
+	down, up, errorDown, errorUp := live.reach(q.bothWays)
 	was := figure{value: l.Value, interval: l.Interval, error: l.Error}
-	wasDown, wasUp, wasErrorDown, wasErrorUp := was.reach(bothWays)
+	wasDown, wasUp, wasErrorDown, wasErrorUp := was.reach(q.bothWays)
 	between := func(low, high float64) (api.Outcome, *[2]float64) {
 		low, high = percent(low), percent(high)
 		low, high = min(low, high)-margin, max(low, high)+margin

@@ -115,11 +115,13 @@ type table struct {
 	seen        map[key]bool
 }
 
-// column sets one field of a row from its text, or says what is allowed.
+// column is a field of a row as a file has it.
 type column struct {
 	name    string
-	set     func(row *api.BaselineRow, text string) bool
+	needed  bool                                         // it may not be empty
+	set     func(row *api.BaselineRow, text string) bool // false: the text is not allowed
 	allowed string
+	text    func(row *api.BaselineRow) string // as it is written; nil: it is not
 }
 
 func (t *table) readHeader() error {
@@ -162,12 +164,17 @@ func (t *table) readRow() (api.BaselineRow, error) {
 			fmt.Sprintf("%d fields, as the header has", len(t.columns)))
 	}
 	for i, c := range t.columns {
-		if !c.set(&row, fields[i]) {
-			return row, api.Refuse(t.place(i)+", column "+c.name, quote(fields[i]), c.allowed)
+		if fields[i] == "" && !c.needed || c.set(&row, fields[i]) {
+			continue
 		}
+		allowed := c.allowed
+		if !c.needed {
+			allowed += ", or empty"
+		}
+		return row, api.Refuse(t.place(i)+", column "+c.name, quote(fields[i]), allowed)
 	}
 	if m, median := disordered(&row); m != nil {
-		return row, api.Refuse(t.place(0)+", column "+m.column, formatShifted(**m.of(&row), m.shift),
+		return row, api.Refuse(t.place(0)+", column "+m.column, formatShifted(**m.In(&row), m.shift),
 			"at least the median, "+formatShifted(median, m.shift))
 	}
 	if t.seen[keyOf(row)] {
@@ -197,19 +204,36 @@ func (t *table) place(i int) string {
 	return fmt.Sprintf("line %d", line)
 }
 
+// keyColumns say what a row is of.
+var keyColumns = []column{
+	{
+		name: "concurrency", needed: true, allowed: wholeAllowed(1, maxConcurrency),
+		set:  func(r *api.BaselineRow, text string) bool { return setWhole(&r.Concurrency, text, 1, maxConcurrency) },
+		text: func(r *api.BaselineRow) string { return strconv.Itoa(r.Concurrency) },
+	},
+	{
+		name: "mode", needed: true, allowed: oneOf(modes),
+		set:  func(r *api.BaselineRow, text string) bool { return setOne(&r.Mode, text, modes) },
+		text: func(r *api.BaselineRow) string { return string(r.Mode) },
+	},
+	{
+		name: "speculation", allowed: oneOf(speculations),
+		set:  func(r *api.BaselineRow, text string) bool { return setOne(&r.Speculation, text, speculations) },
+		text: func(r *api.BaselineRow) string { return string(r.Speculation) },
+	},
+}
+
+var countColumn = column{
+	name: "n", allowed: wholeAllowed(0, maxCount),
+	set:  func(r *api.BaselineRow, text string) bool { return setWhole(&r.N, text, 0, maxCount) },
+	text: func(r *api.BaselineRow) string { return count(r.N) },
+}
+
 // columns are all that a file may have, in the order in which they are written.
-var columns = slices.Concat(
-	[]column{
-		{"concurrency", setConcurrency, wholeAllowed(1, maxConcurrency)},
-		{"mode", setMode, oneOf(modes)},
-		{"speculation", setSpeculation, oneOf(speculations) + ", or empty"},
-	},
-	metricColumns(),
-	[]column{
-		{"n", setN, wholeAllowed(0, maxCount) + ", or empty"},
-		{"measured", setMeasured, timeAllowed + ", or empty"},
-	},
-)
+var columns = slices.Concat(keyColumns, quantityColumns(), []column{
+	countColumn,
+	{name: "measured", allowed: timeAllowed, set: setMeasured, text: formatMeasured},
+})
 
 func columnNames(columns []column) string {
 	names := make([]string, len(columns))
@@ -219,34 +243,29 @@ func columnNames(columns []column) string {
 	return strings.Join(names, ", ")
 }
 
-func metricColumns() []column {
-	list := make([]column, len(metrics))
-	for i, m := range metrics {
-		list[i] = column{m.column, func(row *api.BaselineRow, text string) bool {
-			return setMetric(m, row, text)
-		}, m.allowed(true) + ", or empty"}
+func quantityColumns() (list []column) {
+	for _, q := range quantities {
+		list = append(list, q.columnIn(q.column, q.shift))
 	}
 	return list
 }
 
-func setMetric(m metric, row *api.BaselineRow, text string) bool {
-	if text == "" {
-		return true
+// columnIn is the quantity's column in a unit so many decimal places away.
+func (q *Quantity) columnIn(name string, shift int) column {
+	return column{
+		name: name, allowed: numberAllowed(q.max, shift),
+		set: func(row *api.BaselineRow, text string) bool {
+			v, err := parseShifted(text, shift)
+			*q.In(row) = &v
+			return err == nil && validateValue("", v, q.max) == nil
+		},
+		text: func(row *api.BaselineRow) string {
+			if v := *q.In(row); v != nil {
+				return formatShifted(*v, shift)
+			}
+			return ""
+		},
 	}
-	v, err := parseShifted(text, m.shift)
-	if err != nil || validateValue("", v, m.max) != nil {
-		return false
-	}
-	*m.of(row) = &v
-	return true
-}
-
-func setConcurrency(row *api.BaselineRow, text string) bool {
-	return setWhole(&row.Concurrency, text, 1, maxConcurrency)
-}
-
-func setN(row *api.BaselineRow, text string) bool {
-	return text == "" || setWhole(&row.N, text, 0, maxCount)
 }
 
 func setWhole(to *int, text string, low, high int) bool {
@@ -258,23 +277,12 @@ func setWhole(to *int, text string, low, high int) bool {
 	return true
 }
 
-func setMode(row *api.BaselineRow, text string) bool {
-	row.Mode = api.Mode(text)
-	return slices.Contains(modes, row.Mode)
-}
-
-func setSpeculation(row *api.BaselineRow, text string) bool {
-	if text == "" {
-		return true
-	}
-	row.Speculation = api.Speculation(text)
-	return slices.Contains(speculations, row.Speculation)
+func setOne[S ~string](to *S, text string, allowed []S) bool {
+	*to = S(text)
+	return slices.Contains(allowed, *to)
 }
 
 func setMeasured(row *api.BaselineRow, text string) bool {
-	if text == "" {
-		return true
-	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !plausible(t) {
 		return false

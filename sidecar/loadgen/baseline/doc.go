@@ -3,8 +3,8 @@
 // own settled steps. It reads and writes them, looks values up at a
 // concurrency, compares a live step with them, and judges them by the SLOs.
 //
-// What a column of a table means is decided in one place, the table of metrics
-// in metric.go. A recorded itl column is one mean gap per request, which is
+// What a column of a table means is decided in one place, the table of quantities
+// in quantity.go. A recorded itl column is one mean gap per request, which is
 // this product's TPOT. A recorded tpot column was derived from percentiles of
 // other quantities; it is kept as TPOTDerived and compared with nothing.
 //

@@ -39,12 +39,12 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 	}
 	for _, a := range attributes {
 		was, is := a.get(&b), a.get(&more)
-		if a.key == "title" || a.key == "speculation" || a.key == runsKey || is == "" || is == was || a.key == "model" &&
+		if a.key == "title" || a.key == "speculation" || a.key == "runs" || is == "" || is == was || a.key == "model" &&
 			modelName(is) == modelName(was) {
 			continue
 		}
 		if was != "" {
-			return api.Baseline{}, api.Refuse(a.path(), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of "+
+			return api.Baseline{}, api.Refuse(a.path, quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of "+
 				"another system need a baseline of their own", quote(was), b.Name))
 		}
 		a.set(&b, is)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,63 +11,47 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// maxLatency is the longest that any latency of an import may be, in seconds.
-const maxLatency = 3600
-
-// program is a load generator whose results can be imported.
-type program struct {
-	name  string
-	knows [][]string // the fields by which its file is known, at the top: all of one of the lists
-	read  func(text []byte) (results, error)
+// format is what another load generator writes.
+type format struct {
+	name    string
+	knows   [][]string // the fields by which its file is known, at the top: all of one of the lists
+	version string     // where it has its version; empty: nowhere
+	models  []string   // where it may have the model; of a list, if it is the only one
+	notes   []string   // sentences that hold for each of its files
+	levels  func(*file) []*level
+	n       string              // of a level, where the number of answers stands
+	seconds string              // how long it was measured
+	failed  string              // the number of requests that failed
+	fields  []field             // the values of its row
+	zeroes  bool                // it writes a time of 0 for want of one
+	judge   func(*file, *level) // decides by several fields which values are a row's
 }
 
-// programs are known by fields that no other's file has together.
-var programs = []program{
-	{"AIPerf", [][]string{
-		{"aiperf_version", "input_config"},
-		{"input_config", "was_cancelled"},
-		{"input_config", "request_throughput"},
-	}, readAIPerf},
-	{"GuideLLM", [][]string{{"metadata", "benchmarks"}}, readGuideLLM},
-	{"inference-perf", [][]string{{"load_summary", "successes", "failures"}}, readInferencePerf},
-	{"vLLM bench", [][]string{
-		{"endpoint_type", "max_concurrency", "request_throughput", "output_throughput"},
-		{"backend", "model_id", "tokenizer_id", "request_throughput", "output_throughput"},
-	}, readVLLM},
-}
-
-// Programs names the load generators whose JSON [ReadJSON] reads.
-func Programs() []string {
-	names := make([]string, len(programs))
-	for i, p := range programs {
-		names[i] = p.name
-	}
-	return names
-}
-
-// results are what a file of another program holds.
-type results struct {
-	version string // of the program; empty: the file does not say
-	model   string // empty: the file does not say
-	levels  []level
-	notes   []string // sentences about what was left out, and why
+// field is a value of a row, and where a level has it.
+type field struct {
+	to     string // the path in a row, of a time without p50 and p95
+	at     string // of a time: its p50
+	p95    string
+	unit   string // where the unit of a time stands; empty: shift says it
+	shift  int    // decimal places from the unit to the row's: ms to s is −3
+	unlike bool   // it has another definition than the row's
 }
 
 // level is a row without its mode.
 type level struct {
-	at  string // the JSON path of its concurrency
-	row api.BaselineRow
-	// other has the values that the file has by another definition than the row's.
-	other api.BaselineRow
+	below  string // what the paths of its fields begin with
+	at     string // the path of its concurrency
+	row    api.BaselineRow
+	unlike []string // the paths in the row of what has another definition than the row's
 }
 
-// programOf knows whose results a text is; nil: nobody's, or a baseline.
-func programOf(text []byte) *program {
+// formatOf knows whose results a text is; nil: unknown, or a baseline.
+func formatOf(text []byte) *format {
 	var fields map[string]json.RawMessage
 	if json.NewDecoder(bytes.NewReader(text)).Decode(&fields) != nil || fields["rows"] != nil {
 		return nil
 	}
-	at := slices.IndexFunc(programs, func(p program) bool {
+	at := slices.IndexFunc(formats, func(p format) bool {
 		return slices.ContainsFunc(p.knows, func(names []string) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return fields[name] == nil })
 		})
@@ -76,11 +59,20 @@ func programOf(text []byte) *program {
 	if at < 0 {
 		return nil
 	}
-	return &programs[at]
+	return &formats[at]
 }
 
-// readProgram makes a baseline of another program's results.
-func readProgram(p *program, text []byte, name string, run api.ModeState) (api.Baseline, error) {
+// formatNames are those of all formats.
+func formatNames() string {
+	names := make([]string, len(formats))
+	for i, p := range formats {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// readResults makes a baseline of another program's results.
+func readResults(p *format, text []byte, name string, run api.ModeState) (api.Baseline, error) {
 	none := api.Baseline{}
 	if !slices.Contains(modes, run.Mode) {
 		return none, api.Refuse("mode", strings.Trim(quote(string(run.Mode)), `"`),
@@ -95,38 +87,102 @@ func readProgram(p *program, text []byte, name string, run api.ModeState) (api.B
 			"a name for the baseline, since "+p.name+"'s file has none: 1 to 100 letters, digits, spaces and ._+-, beginning "+
 				"with a letter or digit")
 	}
-	r, err := p.read(text)
-	if err != nil {
-		return none, atLine(text, err)
+	f := &file{notes: slices.Clone(p.notes)}
+	if err := decode(json.NewDecoder(bytes.NewReader(text)), text, &f.root.text); err != nil {
+		return none, err
 	}
-	b := api.Baseline{Name: name, Title: name, Kind: KindImported, Deployment: api.Deployment{Model: r.model}}
+	levels := f.read(p)
+	b := api.Baseline{Name: name, Title: name, Kind: KindImported, Deployment: api.Deployment{Model: f.only(p.models)}}
 	seen := make(map[int]bool)
-	for _, l := range r.levels {
+	for _, l := range levels {
 		if seen[l.row.Concurrency] {
-			return none, atLine(text, api.Refuse(l.at, strconv.Itoa(l.row.Concurrency), "each concurrency once in a file"))
+			f.refuse(l.at, strconv.Itoa(l.row.Concurrency), "each concurrency once in a file")
 		}
 		seen[l.row.Concurrency] = true
 		l.row.Mode, l.row.Speculation = run.Mode, run.Speculation
-		for _, m := range metrics {
-			if *m.of(&l.row) == nil && *m.of(&l.other) != nil {
-				l.row.Unlike = append(l.row.Unlike, m.field())
-			}
-		}
 		b.Rows = append(b.Rows, l.row)
 	}
-	program := p.name + " " + r.version
-	if r.version == "" {
+	program := p.name + " " + f.text(p.version)
+	if f.text(p.version) == "" {
 		program = p.name + " (version not recorded)"
 	}
 	b.Notes = addNotes("", slices.Concat([]string{
 		"Imported from " + program + ", which does not record routing mode or speculation: they were specified at import.",
 		"Nothing in " + p.name + "'s file describes the engine, the GPUs, the workers or the shape of the conversations.",
-	}, notTaken(program, b.Rows), r.notes))
+	}, notTaken(program, b.Rows), f.notes))
+	if f.err != nil {
+		return none, atLine(text, f.err)
+	}
 	if err := Validate(b); err != nil {
 		return none, err
 	}
 	slices.SortFunc(b.Rows, compareRows)
 	return b, nil
+}
+
+// read reads the levels of a file.
+func (f *file) read(p *format) []*level {
+	all := p.levels(f)
+	for _, l := range all {
+		f.below = l.below
+		l.row.N = f.whole(p.n, 1, maxCount) // a row of no answers is none
+		for _, c := range p.fields {
+			f.field(p, c, l)
+		}
+		if s := f.number(p.seconds, 0, maxCount); s != nil {
+			l.row.Seconds = *s
+		}
+		p.judge(f, l)
+		f.failures(p.failed, &l.row)
+		l.leaveOut()
+		f.below = ""
+	}
+	return all
+}
+
+// field reads one value of a level.
+func (f *file) field(p *format, c field, l *level) {
+	if c.unlike {
+		l.unlike = append(l.unlike, c.to)
+	}
+	var times api.Percentiles
+	if c.p95 != "" {
+		times = f.times(c, p.zeroes)
+	}
+	for _, q := range quantities {
+		switch q.Path {
+		case c.to:
+			*q.In(&l.row) = f.number(c.at, c.shift, q.max)
+		case c.to + ".p50":
+			*q.In(&l.row) = times.P50
+		case c.to + ".p95":
+			*q.In(&l.row) = times.P95
+		}
+	}
+}
+
+// leaveOut takes the values of another definition from the row, and names them there.
+func (l *level) leaveOut() {
+	for _, q := range quantities {
+		path, _, _ := strings.Cut(q.Path, ".")
+		if v := q.In(&l.row); *v != nil && slices.Contains(l.unlike, path) {
+			*v = nil
+			l.row.Unlike = append(l.row.Unlike, q.Name)
+		}
+	}
+}
+
+// failures gives a row its share of failed requests, where the file has their number, and notes that its figures are
+// without them.
+func (f *file) failures(path string, row *api.BaselineRow) {
+	failed := f.whole(path, 0, maxCount)
+	if f.value(path) != "" && row.N > 0 {
+		row.ErrorRatio = new(float64(failed) / float64(failed+row.N))
+	}
+	if failed > 0 {
+		f.note("At concurrency %d, %d of %d requests failed; the times are those of the others.",
+			row.Concurrency, failed, failed+row.N)
+	}
 }
 
 // addNotes adds lines to notes, each once.
@@ -144,14 +200,13 @@ func addNotes(notes string, lines []string) string {
 // has by another definition.
 func notTaken(program string, rows []api.BaselineRow) (notes []string) {
 	var missing, unlike []string
-	for _, m := range metrics {
-		name, wanted := labels[m.path]
+	for _, q := range quantities {
 		switch {
-		case !wanted || slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return *m.of(&r) != nil }):
-		case slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return slices.Contains(r.Unlike, m.field()) }):
-			unlike = append(unlike, name)
+		case q.label == "" || slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return *q.In(&r) != nil }):
+		case slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return slices.Contains(r.Unlike, q.Name) }):
+			unlike = append(unlike, q.label)
 		default:
-			missing = append(missing, name)
+			missing = append(missing, q.label)
 		}
 	}
 	if len(missing) > 0 {
@@ -159,122 +214,4 @@ func notTaken(program string, rows []api.BaselineRow) (notes []string) {
 	}
 	return append(notes, "Not imported from "+program+", which defines it differently: "+strings.Join(append(unlike,
 		"ITL"), ", ")+".")
-}
-
-// labels are those of the values that an import can have. No other program measures ITL as it is measured
-// here.
-var labels = map[string]string{
-	"ttft.p50": "TTFT p50", "ttft.p95": "TTFT p95", "tpot.p50": "TPOT p50", "tpot.p95": "TPOT p95",
-	"latency.p50": "latency p50", "latency.p95": "latency p95", "output_tokens_per_second": "output tokens/s",
-	"requests_per_second": "requests/s", "kv_hit_ratio": "KV hit rate",
-}
-
-// decodeResults reads what is wanted of another program's file, whatever else it holds.
-func decodeResults(text []byte, to any) error {
-	return decode(json.NewDecoder(bytes.NewReader(text)), text, to)
-}
-
-// number is a value of another program's file as it stands there, whatever it is; empty:
-// there is none. What is no number is refused where it is read, with its path.
-type number string
-
-// UnmarshalJSON keeps the text; it never fails.
-func (n *number) UnmarshalJSON(text []byte) error {
-	if string(text) != "null" {
-		*n = number(text)
-	}
-	return nil
-}
-
-// figures reads the values of a file. It keeps the first error, after which nothing
-// that it gives is of use.
-type figures struct{ err error }
-
-func (f *figures) refuse(path, value, allowed string) {
-	if runes := []rune(value); len(runes) > 60 {
-		value = string(runes[:60]) + "…"
-	}
-	if f.err == nil {
-		f.err = api.Refuse(path, value, allowed)
-	}
-}
-
-// value gives a number times 10^shift, which must lie within 0 and most; nil where the
-// file has none.
-func (f *figures) value(path string, text number, shift int, most float64) *float64 {
-	if text == "" {
-		return nil
-	}
-	v, err := parseShifted(string(text), shift)
-	if err != nil || v > most {
-		unit := ""
-		if shift != 0 {
-			unit = fmt.Sprintf(", times 10^%d", shift)
-		}
-		f.refuse(path, string(text), fmt.Sprintf("a number from 0 to %s%s", strconv.FormatFloat(most, 'f', -1, 64), unit))
-		return nil
-	}
-	return &v
-}
-
-// latency gives percentiles in seconds; shift is −3 for milliseconds. The path is that
-// of the object or the like that holds both, which p50 and p95 complete.
-func (f *figures) latency(p50, p95 string, median, high number, shift int) (p api.Percentiles) {
-	p.P50, p.P95 = f.time(p50, median, shift), f.time(p95, high, shift)
-	if p.P50 != nil && p.P95 != nil && *p.P95 < *p.P50 {
-		f.refuse(p95, string(high), fmt.Sprintf("at least the median, %s", median))
-	}
-	return p
-}
-
-func (f *figures) time(path string, text number, shift int) *float64 {
-	if text == "" {
-		return nil
-	}
-	v, err := parseShifted(string(text), shift)
-	if err != nil || v <= 0 || v > maxLatency {
-		f.refuse(path, string(text), "a time above 0, of at most an hour")
-		return nil
-	}
-	return &v
-}
-
-// whole gives a count; 0 where the file has none.
-func (f *figures) whole(path string, text number, low, high int) int {
-	if text == "" && low == 0 {
-		return 0
-	}
-	v, err := strconv.ParseFloat(string(text), 64) // some write 24.0
-	if err != nil || v != float64(int(v)) || v < float64(low) || v > float64(high) {
-		f.refuse(path, string(text), wholeAllowed(low, high))
-		return 0
-	}
-	return int(v)
-}
-
-// answered gives the number of answers behind a row. A row of none is none.
-func (f *figures) answered(path string, text number) int {
-	return f.whole(path, text, 1, maxCount)
-}
-
-// unlessZero takes a 0 for nothing, where a program writes it for want of a value.
-func unlessZero(text number) number {
-	if v, err := strconv.ParseFloat(string(text), 64); err == nil && v == 0 {
-		return ""
-	}
-	return text
-}
-
-// failures gives a row its share of failed requests, where the file has their number, and says that they are not in its
-// figures; empty: all are.
-func (f *figures) failures(path string, text number, row *api.BaselineRow) []string {
-	failed := f.whole(path, text, 0, maxCount)
-	if text != "" && row.N > 0 {
-		row.ErrorRatio = new(float64(failed) / float64(failed+row.N))
-	}
-	if failed == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("At concurrency %d, %d of %d requests failed; the times are those of the others.",
-		row.Concurrency, failed, failed+row.N)}
 }

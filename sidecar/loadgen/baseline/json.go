@@ -14,7 +14,7 @@ import (
 )
 
 // ReadJSON reads an [api.Baseline] of at most 1 MiB, or what one of the load generators
-// of [Programs] writes, which it knows by its fields; a text with a field "rows" is
+// of [formats] writes, which it knows by its fields; a text with a field "rows" is
 // always taken for the first.
 //
 // Of an api.Baseline it refuses unknown fields, everything that [Validate] refuses, and
@@ -34,14 +34,14 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 	if err != nil {
 		return api.Baseline{}, err
 	}
-	if p := programOf(text); p != nil {
-		return readProgram(p, text, name, run)
+	if p := formatOf(text); p != nil {
+		return readResults(p, text, name, run)
 	}
 	var b api.Baseline
 	if err := decodeStrictly(text, &b); err != nil {
 		var refused *api.FieldError
 		if errors.As(err, &refused) && strings.HasPrefix(refused.Allowed, asTheAPI) {
-			refused.Allowed += "; or a result of " + strings.Join(Programs(), ", ")
+			refused.Allowed += "; or a result of " + formatNames()
 		}
 		return api.Baseline{}, err
 	}

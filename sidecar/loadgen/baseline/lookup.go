@@ -69,93 +69,18 @@ func (t *Table) estimated(c api.Column, mode int) api.Column {
 
 // columnAt looks up every metric in the rows of one mode.
 func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Column {
-	c := api.Column{
-		Mode: m.Mode, Speculation: m.Speculation,
-		TTFT: lookUpPair(rows, concurrency,
-			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TTFT, intervals(r).TTFT }),
-		TPOT: lookUpPair(rows, concurrency,
-			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TPOT, intervals(r).TPOT }),
-		ITL: lookUpPair(rows, concurrency,
-			func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.ITL, intervals(r).ITL }),
-		Latency: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) {
-			return r.Latency, intervals(r).Latency
-		}),
-
-		OutputTokensPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
-			return r.OutputTokensPerSecond, intervals(r).OutputTokensPerSecond
-		}),
-		RequestsPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
-			return r.RequestsPerSecond, intervals(r).RequestsPerSecond
-		}),
-		KVHitRatio: lookUp(rows, concurrency,
-			func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
-	}
-	for _, v := range optional {
-		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
-			in := intervals(r)
-			return v.row(r), *v.interval(&in)
-		})
-		if l.Lookup != api.LookupNotRecorded {
-			*v.of(&c) = l
+	c := api.Column{Mode: m.Mode, Speculation: m.Speculation}
+	for _, q := range values {
+		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), q.intervalOf(r) })
+		l.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return q.errorOf(r), nil }).Value
+		if !q.optional || l.Lookup != api.LookupNotRecorded {
+			*q.LookedUpIn(&c) = l
 		}
-	}
-	for _, l := range latencies(&c) {
-		l.pair.P50.Error = lookUp(rows, concurrency,
-			func(r *api.BaselineRow) (*float64, *[2]float64) { return l.errors(r).P50, nil }).Value
-		l.pair.P95.Error = lookUp(rows, concurrency,
-			func(r *api.BaselineRow) (*float64, *[2]float64) { return l.errors(r).P95, nil }).Value
 	}
 	if i := slices.IndexFunc(rows, func(r api.BaselineRow) bool { return r.Concurrency == concurrency }); i >= 0 {
 		c.N, c.Measured, c.LagSeconds = rows[i].N, rows[i].Measured, rows[i].LagSeconds
 	}
 	return c
-}
-
-// latency is one of a column.
-type latency struct {
-	name     string
-	pair     *api.LookedUpPair
-	live     func(*api.Metrics) *api.Quantiles
-	margin   float64
-	bothWays bool // the load generator's own error may have either sign
-	of       func(*api.RowErrors) api.Percentiles
-}
-
-// errors are those of a row, none where it has none.
-func (l latency) errors(r *api.BaselineRow) api.Percentiles {
-	if r.Errors == nil {
-		return api.Percentiles{}
-	}
-	return l.of(r.Errors)
-}
-
-func latencies(c *api.Column) []latency {
-	return []latency{
-		{
-			"ttft", &c.TTFT, func(m *api.Metrics) *api.Quantiles { return &m.TTFT }, 0, false,
-			func(e *api.RowErrors) api.Percentiles { return e.TTFT },
-		},
-		{
-			"tpot", &c.TPOT, func(m *api.Metrics) *api.Quantiles { return &m.TPOT }, pace, true,
-			func(e *api.RowErrors) api.Percentiles { return e.TPOT },
-		},
-		{
-			"itl", &c.ITL, func(m *api.Metrics) *api.Quantiles { return &m.ITL }, 0, true,
-			func(e *api.RowErrors) api.Percentiles { return e.ITL },
-		},
-		{
-			"latency", &c.Latency, func(m *api.Metrics) *api.Quantiles { return &m.Latency }, 0, false,
-			func(e *api.RowErrors) api.Percentiles { return e.Latency },
-		},
-	}
-}
-
-// intervals are those of a row, none where it has none.
-func intervals(r *api.BaselineRow) api.RowIntervals {
-	if r.Intervals == nil {
-		return api.RowIntervals{}
-	}
-	return *r.Intervals
 }
 
 // Columns looks up every mode and speculation that the baseline has:
@@ -175,9 +100,9 @@ func RowsAt(b api.Baseline, concurrency int) []api.BaselineRow {
 	var found []api.BaselineRow
 	for _, m := range modesOf(b) {
 		rows, at := rowsOf(b, m), api.BaselineRow{Concurrency: concurrency, Mode: m.Mode, Speculation: m.Speculation}
-		for _, metric := range metrics {
-			value := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *metric.of(r), nil })
-			*metric.of(&at) = value.Value
+		for _, q := range quantities {
+			value := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), nil })
+			*q.In(&at) = value.Value
 		}
 		found = append(found, at)
 	}
@@ -204,21 +129,6 @@ func rowsOf(b api.Baseline, mode api.ModeState) []api.BaselineRow {
 	}
 	slices.SortFunc(rows, compareRows)
 	return rows
-}
-
-func lookUpPair(rows []api.BaselineRow, concurrency int,
-	of func(*api.BaselineRow) (api.Percentiles, api.PercentileIntervals),
-) api.LookedUpPair {
-	return api.LookedUpPair{
-		P50: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
-			values, intervals := of(r)
-			return values.P50, intervals.P50
-		}),
-		P95: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
-			values, intervals := of(r)
-			return values.P95, intervals.P95
-		}),
-	}
 }
 
 // point is one value at a level.

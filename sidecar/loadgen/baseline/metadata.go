@@ -3,6 +3,7 @@ package baseline
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,144 +13,118 @@ import (
 
 // attribute is one "# key: value" line of a file.
 type attribute struct {
-	key     string
-	get     func(*api.Baseline) string // empty: not written
-	set     func(*api.Baseline, string) bool
-	allowed string
+	key   string
+	path  string // in a baseline's JSON
+	place []int
 }
 
-var attributes = []attribute{
-	textAttribute("title", func(b *api.Baseline) *string { return &b.Title }),
-	textAttribute("engine", func(b *api.Baseline) *string { return &b.Deployment.Engine }),
-	textAttribute("model", func(b *api.Baseline) *string { return &b.Deployment.Model }),
-	textAttribute("gpu", func(b *api.Baseline) *string { return &b.Deployment.GPU }),
-	countAttribute("workers", func(b *api.Baseline) *int { return &b.Deployment.Workers }),
-	countAttribute("tensor_parallel", func(b *api.Baseline) *int { return &b.Deployment.TensorParallel }),
-	{"speculation", getSpeculation, setDeploymentSpeculation, oneOf(speculations)},
-	textAttribute("dynamo", func(b *api.Baseline) *string { return &b.Deployment.Dynamo }),
-	textAttribute("kubernetes", func(b *api.Baseline) *string { return &b.Deployment.Kubernetes }),
-	textAttribute("worker_image", func(b *api.Baseline) *string { return &b.Deployment.WorkerImage }),
-	textAttribute("serving", func(b *api.Baseline) *string { return &b.Deployment.Serving }),
-	countAttribute("block_size", func(b *api.Baseline) *int { return &b.Deployment.BlockSize }),
-	countAttribute("max_batch_size", func(b *api.Baseline) *int { return &b.Deployment.MaxBatchSize }),
-	countAttribute("max_num_tokens", func(b *api.Baseline) *int { return &b.Deployment.MaxNumTokens }),
-	switchAttribute("chunked_prefill", func(b *api.Baseline) **bool { return &b.Deployment.ChunkedPrefill }),
-	switchAttribute("overlap_scheduler", func(b *api.Baseline) **bool { return &b.Deployment.OverlapScheduler }),
-	textAttribute("kv_cache_dtype", func(b *api.Baseline) *string { return &b.Deployment.KVCacheDtype }),
-	{"free_gpu_memory_fraction", getMemoryFraction, setMemoryFraction, "a number above 0, up to 1"},
-	{"workload", getWorkload, setWorkload, `JSON such as {"turns":{"min":5,"max":5},"max_tokens":1024}`},
-	{runsKey, getRuns, setRuns, `JSON such as [{"file":"sweep.tsv","date":"2026-02-17T12:52:00Z"}]`},
-	textAttribute("region", func(b *api.Baseline) *string { return &b.Provenance.Region }),
-	textAttribute("interconnect", func(b *api.Baseline) *string { return &b.Provenance.Interconnect }),
-	textAttribute("services", func(b *api.Baseline) *string { return &b.Provenance.Services }),
-	textAttribute("between_modes", func(b *api.Baseline) *string { return &b.Provenance.BetweenModes }),
-}
+var attributes = attributesOf(
+	"title", "deployment.engine", "deployment.model", "deployment.gpu", "deployment.workers",
+	"deployment.tensor_parallel", "deployment.speculation", "deployment.dynamo", "deployment.kubernetes",
+	"deployment.worker_image", "deployment.serving", "deployment.block_size", "deployment.max_batch_size",
+	"deployment.max_num_tokens", "deployment.chunked_prefill", "deployment.overlap_scheduler",
+	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "workload", "provenance.runs",
+	"provenance.region", "provenance.interconnect", "provenance.services", "provenance.between_modes",
+)
 
-const runsKey = "runs"
-
-// provenanceKeys are those of the attributes that say where figures come from.
-var provenanceKeys = []string{runsKey, "region", "interconnect", "services", "between_modes"}
-
-// path is where an attribute stands in a baseline's JSON.
-func (a *attribute) path() string {
-	switch {
-	case a.key == "title" || a.key == "workload":
-		return a.key
-	case slices.Contains(provenanceKeys, a.key):
-		return "provenance." + a.key
+func attributesOf(paths ...string) (all []attribute) {
+	for _, path := range paths {
+		key := path[strings.LastIndex(path, ".")+1:]
+		all = append(all, attribute{key, path, place(reflect.TypeFor[api.Baseline](), path)})
 	}
-	return "deployment." + a.key
+	return all
 }
 
 // noteKey marks a line of the notes, whatever it looks like.
 const noteKey = "note"
 
-func textAttribute(key string, of func(*api.Baseline) *string) attribute {
-	return attribute{
-		key: key,
-		get: func(b *api.Baseline) string { return *of(b) },
-		set: func(b *api.Baseline, text string) bool {
-			*of(b) = text
-			return validateLine(key, text) == nil
-		},
-		allowed: fmt.Sprintf("one line of at most %d characters", maxText),
-	}
+// in points to the attribute of a baseline.
+func (a *attribute) in(b *api.Baseline) any {
+	return reflect.ValueOf(b).Elem().FieldByIndex(a.place).Addr().Interface()
 }
 
-func countAttribute(key string, of func(*api.Baseline) *int) attribute {
-	return attribute{
-		key: key,
-		get: func(b *api.Baseline) string {
-			if *of(b) == 0 {
-				return ""
-			}
-			return strconv.Itoa(*of(b))
-		},
-		set:     func(b *api.Baseline, text string) bool { return setWhole(of(b), text, 1, maxSetting) },
-		allowed: wholeAllowed(1, maxSetting),
-	}
-}
-
-func switchAttribute(key string, of func(*api.Baseline) **bool) attribute {
-	return attribute{
-		key: key,
-		get: func(b *api.Baseline) string {
-			if v := *of(b); v != nil {
-				return strconv.FormatBool(*v)
-			}
+// get is the attribute as it is written; empty: it is not known.
+func (a *attribute) get(b *api.Baseline) string {
+	switch v := a.in(b).(type) {
+	case *string:
+		return *v
+	case *api.Speculation:
+		return string(*v)
+	case *int:
+		return count(*v)
+	case *float64:
+		if *v == 0 {
 			return ""
-		},
-		set: func(b *api.Baseline, text string) bool {
-			*of(b) = new(text == "true")
-			return text == "true" || text == "false"
-		},
-		allowed: "true or false",
+		}
+		return formatShifted(*v, 0)
+	case **bool:
+		if *v == nil {
+			return ""
+		}
+		return strconv.FormatBool(**v)
+	case **api.WorkloadShape:
+		if *v == nil {
+			return ""
+		}
+	case *[]api.Source:
+		if len(*v) == 0 {
+			return ""
+		}
 	}
-}
-
-func getMemoryFraction(b *api.Baseline) string {
-	if b.Deployment.FreeGPUMemoryFraction == 0 {
-		return ""
-	}
-	return formatShifted(b.Deployment.FreeGPUMemoryFraction, 0)
-}
-
-func setMemoryFraction(b *api.Baseline, text string) bool {
-	v, err := parseShifted(text, 0)
-	b.Deployment.FreeGPUMemoryFraction = v
-	return err == nil && v > 0 && v <= 1
-}
-
-func getSpeculation(b *api.Baseline) string { return string(b.Deployment.Speculation) }
-
-func setDeploymentSpeculation(b *api.Baseline, text string) bool {
-	b.Deployment.Speculation = api.Speculation(text)
-	return slices.Contains(speculations, b.Deployment.Speculation)
-}
-
-func getWorkload(b *api.Baseline) string {
-	if b.Workload == nil {
-		return ""
-	}
-	text, _ := json.Marshal(b.Workload) // cannot fail: Validate refused infinities and NaN
+	text, _ := json.Marshal(a.in(b)) // cannot fail: Validate refused what has no JSON
 	return string(text)
 }
 
-func setWorkload(b *api.Baseline, text string) bool {
-	b.Workload = new(api.WorkloadShape)
-	return decodeStrictly([]byte(text), b.Workload) == nil && validateWorkload(*b.Workload) == nil
-}
-
-func getRuns(b *api.Baseline) string {
-	if len(b.Provenance.Runs) == 0 {
-		return ""
+// set reads the attribute, and says whether the text is allowed, and what is.
+func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) {
+	switch v := a.in(b).(type) {
+	case *string:
+		*v = text
+		ok, allowed = validateLine(a.key, text) == nil, fmt.Sprintf("one line of at most %d characters", maxText)
+	case *api.Speculation:
+		*v = api.Speculation(text)
+		ok, allowed = slices.Contains(speculations, *v), oneOf(speculations)
+	case *int:
+		ok, allowed = setWhole(v, text, 1, maxSetting), wholeAllowed(1, maxSetting)
+	case *float64:
+		n, err := parseShifted(text, 0)
+		*v = n
+		ok, allowed = err == nil && n > 0 && n <= 1, "a number above 0, up to 1"
+	case **bool:
+		*v = new(text == "true")
+		ok, allowed = text == "true" || text == "false", "true or false"
+	case **api.WorkloadShape:
+		*v = new(api.WorkloadShape)
+		ok = decodeStrictly([]byte(text), *v) == nil && validateWorkload(**v) == nil
+		allowed = `JSON such as {"turns":{"min":5,"max":5},"max_tokens":1024}`
+	case *[]api.Source:
+		ok = decodeStrictly([]byte(text), v) == nil && validateRuns(*v) == nil
+		allowed = `JSON such as [{"file":"sweep.tsv","date":"2026-02-17T12:52:00Z"}]`
 	}
-	text, _ := json.Marshal(b.Provenance.Runs) // cannot fail: Validate refused times without an RFC 3339 form
-	return string(text)
+	return allowed, ok
 }
 
-func setRuns(b *api.Baseline, text string) bool {
-	return decodeStrictly([]byte(text), &b.Provenance.Runs) == nil && validateRuns(b.Provenance.Runs) == nil
+// validate checks the attribute of a baseline.
+func (a *attribute) validate(b *api.Baseline) error {
+	switch v := a.in(b).(type) {
+	case *string:
+		return validateLine(a.path, *v)
+	case *api.Speculation:
+		if *v != "" && !slices.Contains(speculations, *v) {
+			return api.Refuse(a.path, quote(string(*v)), oneOf(speculations))
+		}
+	case *int:
+		return validateInt(a.path, *v, 0, maxSetting)
+	case *float64:
+		return validateValue(a.path, *v, 1)
+	case **api.WorkloadShape:
+		if *v != nil {
+			return validateWorkload(**v)
+		}
+	case *[]api.Source:
+		return validateRuns(*v)
+	}
+	return nil
 }
 
 // readMetadata reads the comment lines in front of the header.
@@ -168,8 +143,8 @@ func readMetadata(text []byte, b *api.Baseline) error {
 			notes = append(notes, value)
 			continue
 		}
-		if seen[key] || !a.set(b, value) {
-			return api.Refuse(fmt.Sprintf("line %d, %s", line, key), quote(value), a.allowed+", once")
+		if allowed, ok := a.set(b, value); seen[key] || !ok {
+			return api.Refuse(fmt.Sprintf("line %d, %s", line, key), quote(value), allowed+", once")
 		}
 		seen[key] = true
 	}

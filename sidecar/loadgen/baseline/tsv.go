@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"fmt"
 	"slices"
 
 	"kvbooth/sidecar/api"
@@ -8,21 +9,11 @@ import (
 
 // reportColumns are those of a report's table.
 var reportColumns = slices.Concat(
-	[]column{
-		ignored("side"), ignored("baseline"),
-		{"concurrency", setConcurrency, wholeAllowed(1, maxConcurrency)},
-		{"mode", setMode, oneOf(modes)},
-		{"speculation", setSpeculation, oneOf(speculations) + ", or empty"},
-		{"n", setN, wholeAllowed(0, maxCount) + ", or empty"},
-		{"seconds", setSeconds, "a number, or empty"},
-	},
-	reportValues(),
+	[]column{ignored("side"), ignored("baseline")}, keyColumns,
+	[]column{countColumn, {name: "seconds", allowed: "a number", set: setSeconds}}, reportValues(),
 )
 
 func setSeconds(row *api.BaselineRow, text string) bool {
-	if text == "" {
-		return true
-	}
 	v, err := parseShifted(text, 0)
 	row.Seconds = v
 	return err == nil && validateValue("", v, maxCount) == nil
@@ -30,37 +21,28 @@ func setSeconds(row *api.BaselineRow, text string) bool {
 
 // ignored is a column that nothing is read from.
 func ignored(name string) column {
-	return column{name, func(*api.BaselineRow, string) bool { return true }, ""}
+	return column{name: name, set: func(*api.BaselineRow, string) bool { return true }}
 }
 
-// reportValues are the columns of all metrics; those that a report compares each with its interval and what the report
+// reportValues are the columns of all quantities; those that a report compares each with its interval and what the report
 // makes of it.
 func reportValues() (list []column) {
-	for _, m := range metrics {
-		name := m.field()
-		m.shift = 0 // a report has the units of a row
-		list = append(list, column{name, func(row *api.BaselineRow, text string) bool {
-			return setMetric(m, row, text)
-		}, m.allowed(false) + ", or empty"})
-		at := slices.IndexFunc(values, func(v value) bool { return v.name == name })
-		if at < 0 {
+	for _, q := range quantities {
+		list = append(list, q.columnIn(q.Name, 0)) // a report has the units of a row
+		if q.interval == nil {
 			continue
 		}
-		in := values[at].interval
-		list = append(list,
-			bound(name+"_low", in, 0), bound(name+"_high", in, 1),
-			ignored("advantage_"+name), ignored("advantage_"+name+"_low"), ignored("advantage_"+name+"_high"),
-			ignored("outcome_"+name))
+		list = append(list, bound(q.Name+"_low", q, 0), bound(q.Name+"_high", q, 1))
+		for _, name := range []string{"advantage_%s", "advantage_%s_low", "advantage_%s_high", "outcome_%s"} {
+			list = append(list, ignored(fmt.Sprintf(name, q.Name)))
+		}
 	}
 	return list
 }
 
 // bound is a column with one end of an interval.
-func bound(name string, of func(*api.RowIntervals) **[2]float64, end int) column {
-	return column{name, func(row *api.BaselineRow, text string) bool {
-		if text == "" {
-			return true
-		}
+func bound(name string, q *Quantity, end int) column {
+	return column{name: name, allowed: "a number", set: func(row *api.BaselineRow, text string) bool {
 		v, err := parseShifted(text, 0)
 		if err != nil {
 			return false
@@ -68,11 +50,11 @@ func bound(name string, of func(*api.RowIntervals) **[2]float64, end int) column
 		if row.Intervals == nil {
 			row.Intervals = &api.RowIntervals{}
 		}
-		in := of(row.Intervals)
+		in := q.IntervalIn(row.Intervals)
 		if *in == nil {
 			*in = &[2]float64{}
 		}
 		(*in)[end] = v
 		return true
-	}, "a number, or empty"}
+	}}
 }

@@ -54,31 +54,12 @@ func Validate(b api.Baseline) error {
 	if !utf8.ValidString(b.Notes) || utf8.RuneCountInString(b.Notes) > maxNotes {
 		return api.Refuse("notes", quote(b.Notes), fmt.Sprintf("text of at most %d characters", maxNotes))
 	}
-	if err := validateLine("title", b.Title); err != nil {
-		return err
-	}
-	if err := validateDeployment(b.Deployment); err != nil {
-		return err
-	}
-	if b.Workload != nil {
-		if err := validateWorkload(*b.Workload); err != nil {
+	for _, a := range attributes {
+		if err := a.validate(&b); err != nil {
 			return err
 		}
 	}
-	if err := validateProvenance(b.Provenance); err != nil {
-		return err
-	}
 	return validateRows(b.Rows)
-}
-
-func validateProvenance(p api.Provenance) error {
-	return firstError(
-		validateRuns(p.Runs),
-		validateLine("provenance.region", p.Region),
-		validateLine("provenance.interconnect", p.Interconnect),
-		validateLine("provenance.services", p.Services),
-		validateLine("provenance.between_modes", p.BetweenModes),
-	)
 }
 
 func validateRuns(runs []api.Source) error {
@@ -106,28 +87,6 @@ func validateLine(field, text string) error {
 		return api.Refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it", maxText))
 	}
 	return nil
-}
-
-func validateDeployment(d api.Deployment) error {
-	if s := d.Speculation; s != "" && !slices.Contains(speculations, s) {
-		return api.Refuse("deployment.speculation", quote(string(s)), oneOf(speculations))
-	}
-	return firstError(
-		validateLine("deployment.engine", d.Engine),
-		validateLine("deployment.model", d.Model),
-		validateLine("deployment.gpu", d.GPU),
-		validateInt("deployment.workers", d.Workers, 0, maxSetting),
-		validateInt("deployment.tensor_parallel", d.TensorParallel, 0, maxSetting),
-		validateLine("deployment.dynamo", d.Dynamo),
-		validateLine("deployment.kubernetes", d.Kubernetes),
-		validateLine("deployment.worker_image", d.WorkerImage),
-		validateLine("deployment.serving", d.Serving),
-		validateInt("deployment.block_size", d.BlockSize, 0, maxSetting),
-		validateInt("deployment.max_batch_size", d.MaxBatchSize, 0, maxSetting),
-		validateInt("deployment.max_num_tokens", d.MaxNumTokens, 0, maxSetting),
-		validateLine("deployment.kv_cache_dtype", d.KVCacheDtype),
-		validateValue("deployment.free_gpu_memory_fraction", d.FreeGPUMemoryFraction, 1),
-	)
 }
 
 func validateWorkload(w api.WorkloadShape) error {
@@ -189,21 +148,21 @@ func validateRow(field string, r api.BaselineRow) error {
 		return api.Refuse(field+".measured", m.String(), timeAllowed)
 	}
 	for _, name := range r.Unlike {
-		if !slices.ContainsFunc(metrics, func(m metric) bool { return m.field() == name && *m.of(&r) == nil }) {
+		if !slices.ContainsFunc(quantities, func(q *Quantity) bool { return q.Name == name && *q.In(&r) == nil }) {
 			return api.Refuse(field+".unlike", quote(name), "names of values that the row does not have, such as ttft_p50")
 		}
 	}
-	for _, m := range metrics {
-		v := *m.of(&r)
+	for _, q := range quantities {
+		v := *q.In(&r)
 		if v == nil {
 			continue
 		}
-		if err := validateValue(field+"."+m.path, *v, m.max); err != nil {
+		if err := validateValue(field+"."+q.Path, *v, q.max); err != nil {
 			return err
 		}
 	}
 	if m, median := disordered(&r); m != nil {
-		return api.Refuse(field+"."+m.path, **m.of(&r), fmt.Sprintf("at least the median, %v", median))
+		return api.Refuse(field+"."+m.Path, **m.In(&r), fmt.Sprintf("at least the median, %v", median))
 	}
 	return firstError(
 		validateInt(field+".concurrency", r.Concurrency, 1, maxConcurrency),
@@ -218,44 +177,24 @@ func validateQuality(field string, r api.BaselineRow) error {
 	if r.LagSeconds != nil {
 		lag = *r.LagSeconds
 	}
-	all := intervals(&r)
-	var c api.Column
-	for _, l := range latencies(&c) {
-		e := l.errors(&r)
-		for name, v := range map[string]*float64{"p50": e.P50, "p95": e.P95} {
-			if v != nil {
-				if err := validateValue(field+".errors."+l.name+"."+name, *v, maxSeconds); err != nil {
-					return err
-				}
+	for _, q := range values {
+		if e := q.errorOf(&r); e != nil {
+			if err := validateValue(field+".errors."+q.Path, *e, maxSeconds); err != nil {
+				return err
 			}
+		}
+		if err := validateInterval(field+".intervals."+q.Path, q.intervalOf(&r), max(maxCount, q.max)); err != nil {
+			return err
 		}
 	}
 	return firstError(
 		validateValue(field+".seconds", r.Seconds, maxCount),
 		validateValue(field+".lag_seconds", lag, maxSeconds),
-		validateInterval(field+".intervals.ttft.p50", all.TTFT.P50),
-		validateInterval(field+".intervals.ttft.p95", all.TTFT.P95),
-		validateInterval(field+".intervals.tpot.p50", all.TPOT.P50),
-		validateInterval(field+".intervals.tpot.p95", all.TPOT.P95),
-		validateInterval(field+".intervals.itl.p50", all.ITL.P50),
-		validateInterval(field+".intervals.itl.p95", all.ITL.P95),
-		validateInterval(field+".intervals.latency.p50", all.Latency.P50),
-		validateInterval(field+".intervals.latency.p95", all.Latency.P95),
-		validateInterval(field+".intervals.output_tokens_per_second", all.OutputTokensPerSecond),
-		validateInterval(field+".intervals.requests_per_second", all.RequestsPerSecond),
-		validateInterval(field+".intervals.kv_hit_ratio", all.KVHitRatio),
-		validateInterval(field+".intervals.acceptance_rate", all.AcceptanceRate),
-		validateInterval(field+".intervals.tokens_per_step", all.TokensPerStep),
-		validateIntervalUpTo(field+".intervals.gpu_memory_bytes", all.GPUMemoryBytes, maxMemory),
 	)
 }
 
-// validateInterval refuses ends that are no numbers or in the wrong order.
-func validateInterval(field string, in *[2]float64) error {
-	return validateIntervalUpTo(field, in, maxCount)
-}
-
-func validateIntervalUpTo(field string, in *[2]float64, limit float64) error {
+// validateInterval refuses ends that are no numbers, in the wrong order, or beyond the limit.
+func validateInterval(field string, in *[2]float64, limit float64) error {
 	if in == nil || in[0] <= in[1] && in[0] >= -limit && in[1] <= limit {
 		return nil
 	}
@@ -274,7 +213,7 @@ func plausible(t time.Time) bool {
 // validateValue refuses NaN and everything below 0 (and −0) and above the limit.
 func validateValue(field string, v, limit float64) error {
 	if math.Signbit(v) || !(v <= limit) { // NaN is neither
-		return api.Refuse(field, v, metric{max: limit}.allowed(false))
+		return api.Refuse(field, v, numberAllowed(limit, 0))
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +35,7 @@ func WriteCSV(w io.Writer, b api.Baseline) error {
 	for _, row := range b.Rows {
 		fields := make([]string, len(written))
 		for i, c := range written {
-			fields[i] = c.text(row)
+			fields[i] = c.text(&row)
 		}
 		if err := out.Write(fields); err != nil {
 			return err
@@ -66,50 +66,14 @@ func writeMetadata(w io.Writer, b api.Baseline) error {
 	return nil
 }
 
-// writtenColumn is a column of the file with the text of a row's field.
-type writtenColumn struct {
-	name string
-	text func(api.BaselineRow) string
+// usedColumns are those that any row has a value of.
+func usedColumns(rows []api.BaselineRow) []column {
+	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
+		return !slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return c.text(&r) != "" })
+	})
 }
 
-func usedColumns(rows []api.BaselineRow) []writtenColumn {
-	used := []writtenColumn{
-		{"concurrency", func(r api.BaselineRow) string { return strconv.Itoa(r.Concurrency) }},
-		{"mode", func(r api.BaselineRow) string { return string(r.Mode) }},
-		{"speculation", func(r api.BaselineRow) string { return string(r.Speculation) }},
-	}
-	for _, c := range optionalColumns() {
-		for _, row := range rows {
-			if c.text(row) != "" {
-				used = append(used, c)
-				break
-			}
-		}
-	}
-	return used
-}
-
-func optionalColumns() []writtenColumn {
-	var list []writtenColumn
-	for _, m := range metrics {
-		list = append(list, writtenColumn{m.column, func(r api.BaselineRow) string {
-			if v := *m.of(&r); v != nil {
-				return formatShifted(*v, m.shift)
-			}
-			return ""
-		}})
-	}
-	return append(list, writtenColumn{"n", formatN}, writtenColumn{"measured", formatMeasured})
-}
-
-func formatN(r api.BaselineRow) string {
-	if r.N == 0 {
-		return ""
-	}
-	return strconv.Itoa(r.N)
-}
-
-func formatMeasured(r api.BaselineRow) string {
+func formatMeasured(r *api.BaselineRow) string {
 	if r.Measured == nil {
 		return ""
 	}

@@ -170,43 +170,29 @@ type quantity struct {
 }
 
 // kind is what sort of quantity it is.
-type kind int
+type kind baseline.Kind
 
 const (
-	duration kind = iota
-	rate
-	share
-	amount // no time, of which less is better, too
+	duration = kind(baseline.Time)
+	rate     = kind(baseline.Rate)
+	share    = kind(baseline.Share)
+	amount   = kind(baseline.Amount)
 )
 
-func (k kind) lessIsBetter() bool { return k == duration || k == amount }
+func (k kind) lessIsBetter() bool { return baseline.Kind(k).LessIsBetter() }
 
-var quantities = []quantity{
-	{QuantityTTFT50, func(r *api.BaselineRow) **float64 { return &r.TTFT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.TTFT.P50 }},
-	{QuantityTTFT95, func(r *api.BaselineRow) **float64 { return &r.TTFT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.TTFT.P95 }},
-	{QuantityTPOT50, func(r *api.BaselineRow) **float64 { return &r.TPOT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.TPOT.P50 }},
-	{QuantityTPOT95, func(r *api.BaselineRow) **float64 { return &r.TPOT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.TPOT.P95 }},
-	{QuantityLatency50, func(r *api.BaselineRow) **float64 { return &r.Latency.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.Latency.P50 }},
-	{QuantityLatency95, func(r *api.BaselineRow) **float64 { return &r.Latency.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.Latency.P95 }},
-	{QuantityThroughput, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.OutputTokensPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond }},
-	{QuantityRequests, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.RequestsPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond }},
-	{QuantityHitRate, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }, func(r *api.RowIntervals) **[2]float64 { return &r.KVHitRatio }, share, func(c *api.Column) *api.LookedUp { return &c.KVHitRatio }},
-	{
-		QuantityAcceptance, func(r *api.BaselineRow) **float64 { return &r.AcceptanceRate },
-		func(r *api.RowIntervals) **[2]float64 { return &r.AcceptanceRate }, share,
-		func(c *api.Column) *api.LookedUp { return &c.AcceptanceRate },
-	},
-	{
-		QuantityPerStep, func(r *api.BaselineRow) **float64 { return &r.TokensPerStep },
-		func(r *api.RowIntervals) **[2]float64 { return &r.TokensPerStep }, rate,
-		func(c *api.Column) *api.LookedUp { return &c.TokensPerStep },
-	},
-	{
-		QuantityGPUMemory, func(r *api.BaselineRow) **float64 { return &r.GPUMemoryBytes },
-		func(r *api.RowIntervals) **[2]float64 { return &r.GPUMemoryBytes }, amount,
-		func(c *api.Column) *api.LookedUp { return &c.GPUMemoryBytes },
-	},
-}
+// quantities are those of a report, in the order of its tables.
+var quantities = func() (all []quantity) {
+	for _, name := range []Quantity{
+		QuantityTTFT50, QuantityTTFT95, QuantityTPOT50, QuantityTPOT95, QuantityLatency50, QuantityLatency95,
+		QuantityThroughput, QuantityRequests, QuantityHitRate,
+		QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
+	} {
+		q := baseline.QuantityOf(string(name))
+		all = append(all, quantity{name, q.In, q.IntervalIn, kind(q.Kind), q.LookedUpIn})
+	}
+	return all
+}()
 
 // NewReport compares one side of two baselines, which may be the same, with the other. An error is an
 // *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of

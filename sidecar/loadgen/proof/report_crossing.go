@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 )
 
 // clusterColumn is one of the cluster's figures in tables and sentences.
@@ -19,63 +20,28 @@ type clusterColumn struct {
 	text  string // in a sentence
 	value func(float64) string
 	over  func([]float64) float64 // of several spans
-	of    func(*api.ClusterFigures) **float64
+}
+
+// of is where the figure stands.
+func (c clusterColumn) of(f *api.ClusterFigures) **float64 {
+	return baseline.QuantityOf(c.field).InCluster(f)
 }
 
 // clusterColumns are all of them.
 var clusterColumns = []clusterColumn{
-	{
-		"queue_seconds", "Queue time", "queue time", precise, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.QueueSeconds },
-	},
-	{
-		"queue_largest", "Longest queue time", "longest queue time", precise, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.QueueLargest },
-	},
-	{
-		"queue_second", "Longest on a second worker", "longest on a second worker", precise, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.QueueSecond },
-	},
-	{
-		"queue_least", "Longest on the last worker", "longest on the last worker", precise, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.QueueLeast },
-	},
-	{
-		"queue_skew", "Queue skew", "queue skew", times, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.QueueSkew },
-	},
-	{
-		"waiting", "Waiting requests", "waiting requests", tenths, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.Waiting },
-	},
-	{
-		"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFT },
-	},
-	{
-		"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.EngineTTFTLargest },
-	},
-	{
-		"inflight_largest", "Most in flight", "most in flight on a worker", whole, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.InflightLargest },
-	},
-	{
-		"inflight_spread", "In-flight spread", "in-flight spread", tenths, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.InflightSpread },
-	},
-	{
-		"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, slices.Min[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMin },
-	},
-	{
-		"inflight_spread_max", "", "", whole, slices.Max[[]float64],
-		func(c *api.ClusterFigures) **float64 { return &c.InflightSpreadMax },
-	},
-	{
-		"inflight_skew", "In-flight skew", "in-flight skew", times, meanValues,
-		func(c *api.ClusterFigures) **float64 { return &c.InflightSkew },
-	},
+	{"queue_seconds", "Queue time", "queue time", precise, meanValues},
+	{"queue_largest", "Longest queue time", "longest queue time", precise, slices.Max[[]float64]},
+	{"queue_second", "Longest on a second worker", "longest on a second worker", precise, slices.Max[[]float64]},
+	{"queue_least", "Longest on the last worker", "longest on the last worker", precise, slices.Max[[]float64]},
+	{"queue_skew", "Queue skew", "queue skew", times, meanValues},
+	{"waiting", "Waiting requests", "waiting requests", tenths, meanValues},
+	{"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, meanValues},
+	{"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, slices.Max[[]float64]},
+	{"inflight_largest", "Most in flight", "most in flight on a worker", whole, slices.Max[[]float64]},
+	{"inflight_spread", "In-flight spread", "in-flight spread", tenths, meanValues},
+	{"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, slices.Min[[]float64]},
+	{"inflight_spread_max", "", "", whole, slices.Max[[]float64]},
+	{"inflight_skew", "In-flight skew", "in-flight skew", times, meanValues},
 }
 
 // cell is a figure in a table; empty: it is not known.

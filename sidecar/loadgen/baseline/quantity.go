@@ -1,0 +1,199 @@
+package baseline
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Kind is what sort of a quantity one is.
+type Kind int
+
+// The kinds.
+const (
+	Time   Kind = iota // in seconds
+	Rate               // more is better
+	Share              // from 0 to 1, more is better
+	Amount             // no time, of which less is better, too
+)
+
+// LessIsBetter is so of times and amounts.
+func (k Kind) LessIsBetter() bool { return k == Time || k == Amount }
+
+// Quantity is a value of a row: how files, comparisons and reports name and treat it. There is one
+// table of them.
+type Quantity struct {
+	Path string // in the JSON of a row, of its intervals and errors, and of a column: "ttft.p95"
+	Name string // in a report's table, and in a row's list of values by another definition: "ttft_p95"
+	Kind Kind
+
+	column   string  // in a CSV file
+	shift    int     // decimal places from the column's unit to the row's: ms to s is −3
+	max      float64 // of the row's value
+	label    string  // in the notes of an import; empty: no other program measures it as it is measured here
+	assumed  float64 // scatter where a table has too few levels; 0: it is estimated for no table
+	margin   float64 // what intervals of differences are wider by on either side, in per cent
+	bothWays bool    // the load generator's own error may have either sign
+	optional bool    // a column has it only where a row of its mode has it
+
+	row, cluster, interval, lookedUp, error []int // where it stands in each; nil: it does not
+}
+
+// pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
+// tell: workers are not equally fast, and which turns are on which changes more slowly
+// than the batches that an interval is made of. An assumption, held against the
+// simulated cluster, whose workers differ by 1.5 %, in sidecar/test/intervals: without it,
+// one pair in eight of equal windows of a minute would differ at 180 conversations.
+const pace = 1.
+
+// quantities are all of them, in the order of the CSV columns.
+var quantities = located(slices.Concat(
+	percentiles(Quantity{Path: "ttft", column: "ttft", label: "TTFT"}, .02, .05),
+	percentiles(Quantity{Path: "tpot_derived", column: "tpot"}, 0, 0),
+	percentiles(Quantity{Path: "tpot", column: "itl", label: "TPOT", margin: pace, bothWays: true}, .015, .015),
+	percentiles(Quantity{Path: "itl", column: "gap_itl", bothWays: true}, 0, 0),
+	percentiles(Quantity{Path: "latency", column: "latency", label: "latency"}, .03, .02),
+	[]Quantity{
+		{Path: "output_tokens_per_second", Kind: Rate, column: "tops", label: "output tokens/s", assumed: .015},
+		{Path: "kv_hit_ratio", Kind: Share, column: "kv_hit_rate_pct", label: "KV hit rate", assumed: .02},
+		{Path: "requests_per_second", Kind: Rate, column: "rps", label: "requests/s", assumed: .035},
+		{Path: "error_ratio", Kind: Share, column: "error_rate_pct"},
+		{Path: "queue_seconds", column: "queue_ms"},
+		{Path: "queue_largest", column: "queue_max_ms"},
+		{Path: "queue_second", column: "queue_second_ms"},
+		{Path: "queue_least", column: "queue_least_ms"},
+		{Path: "queue_skew", Kind: Amount, column: "queue_skew"},
+		{Path: "waiting", Kind: Amount, column: "waiting"},
+		{Path: "engine_ttft_seconds", column: "engine_ttft_p95_ms"},
+		{Path: "engine_ttft_largest", column: "engine_ttft_max_ms"},
+		{Path: "inflight_largest", Kind: Amount, column: "inflight_max"},
+		{Path: "inflight_spread", Kind: Amount, column: "inflight_spread"},
+		{Path: "inflight_spread_min", Kind: Amount, column: "inflight_spread_min"},
+		{Path: "inflight_spread_max", Kind: Amount, column: "inflight_spread_max"},
+		{Path: "inflight_skew", Kind: Amount, column: "inflight_skew"},
+		{Path: "acceptance_rate", Kind: Share, column: "acceptance_rate_pct", optional: true},
+		{Path: "tokens_per_step", Kind: Rate, column: "tokens_per_step", optional: true},
+		{Path: "gpu_memory_bytes", Kind: Amount, column: "gpu_memory_bytes", max: maxMemory, optional: true},
+	},
+))
+
+// percentiles are the p50 and the p95 of a time, with their assumed scatters.
+func percentiles(q Quantity, assumed50, assumed95 float64) []Quantity {
+	low, high := q, q
+	low.Path, low.column, low.assumed = q.Path+".p50", q.column+"_p50_ms", assumed50
+	high.Path, high.column, high.assumed = q.Path+".p95", q.column+"_p95_ms", assumed95
+	if q.label != "" {
+		low.label, high.label = q.label+" p50", q.label+" p95"
+	}
+	return []Quantity{low, high}
+}
+
+// located fills in what follows from the kinds and the paths of quantities. It panics where a row has no such path.
+func located(all []Quantity) []*Quantity {
+	list := make([]*Quantity, len(all))
+	for i := range all {
+		q := &all[i]
+		list[i], q.Name = q, strings.ReplaceAll(q.Path, ".", "_")
+		switch {
+		case q.max > 0:
+		case q.Kind == Time:
+			q.shift, q.max = -3, maxSeconds
+		case q.Kind == Share:
+			q.shift, q.max = -2, 1
+		default:
+			q.max = maxCount
+		}
+		q.row = place(reflect.TypeFor[api.BaselineRow](), q.Path)
+		q.cluster = place(reflect.TypeFor[api.ClusterFigures](), q.Path)
+		q.interval = place(reflect.TypeFor[api.RowIntervals](), q.Path)
+		q.lookedUp = place(reflect.TypeFor[api.Column](), q.Path)
+		q.error = place(reflect.TypeFor[api.RowErrors](), q.Path)
+		if q.row == nil {
+			panic("baseline: a row has no " + q.Path)
+		}
+	}
+	return list
+}
+
+// place is the index of the field with a JSON path; nil: the type has none.
+func place(t reflect.Type, path string) (index []int) {
+	for name := range strings.SplitSeq(path, ".") {
+		fields := reflect.VisibleFields(t)
+		at := slices.IndexFunc(fields, func(f reflect.StructField) bool {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return tag == name
+		})
+		if at < 0 {
+			return nil
+		}
+		index, t = append(index, fields[at].Index...), fields[at].Type
+	}
+	return index
+}
+
+// fieldAt is what stands at a place of the struct that v points to.
+func fieldAt[T, S any](v *S, index []int) *T {
+	return reflect.ValueOf(v).Elem().FieldByIndex(index).Addr().Interface().(*T)
+}
+
+// QuantityOf is the one with a name. It panics where there is none.
+func QuantityOf(name string) *Quantity {
+	return quantities[slices.IndexFunc(quantities, func(q *Quantity) bool { return q.Name == name })]
+}
+
+// In is the quantity in a row.
+func (q *Quantity) In(r *api.BaselineRow) **float64 { return fieldAt[*float64](r, q.row) }
+
+// InCluster is the quantity in the figures of a cluster.
+func (q *Quantity) InCluster(c *api.ClusterFigures) **float64 { return fieldAt[*float64](c, q.cluster) }
+
+// IntervalIn is its interval.
+func (q *Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
+	return fieldAt[*[2]float64](in, q.interval)
+}
+
+// LookedUpIn is what a comparison has of it.
+func (q *Quantity) LookedUpIn(c *api.Column) *api.LookedUp {
+	return fieldAt[api.LookedUp](c, q.lookedUp)
+}
+
+// intervalOf is that of a row's value; nil where it has none.
+func (q *Quantity) intervalOf(r *api.BaselineRow) *[2]float64 {
+	if r.Intervals == nil {
+		return nil
+	}
+	return *q.IntervalIn(r.Intervals)
+}
+
+// errorOf is the load generator's own error in a row's value; nil where none is known.
+func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
+	if q.error == nil || r.Errors == nil {
+		return nil
+	}
+	return *fieldAt[*float64](r.Errors, q.error)
+}
+
+// values are those that comparisons have, with an interval each.
+var values = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.lookedUp == nil })
+
+// OfCluster are those that a cluster reports of itself.
+var OfCluster = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.cluster == nil })
+
+// numberAllowed describes numbers up to a limit in a unit so many decimal places away.
+func numberAllowed(limit float64, shift int) string {
+	return fmt.Sprintf("a number from 0 to %s", formatShifted(limit, shift))
+}
+
+// disordered gives the first p95 of a row that is below its median; nil: none is.
+func disordered(r *api.BaselineRow) (p95 *Quantity, median float64) {
+	for i, high := range quantities[1:] { // those of a pair follow each other
+		low := quantities[i]
+		if strings.HasSuffix(low.Path, ".p50") && *low.In(r) != nil && *high.In(r) != nil && **high.In(r) < **low.In(r) {
+			return high, **low.In(r)
+		}
+	}
+	return nil, 0
+}
