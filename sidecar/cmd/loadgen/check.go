@@ -14,9 +14,9 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/sweep"
 )

@@ -13,8 +13,8 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
 

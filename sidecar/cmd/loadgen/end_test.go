@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
 

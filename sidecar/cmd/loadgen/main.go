@@ -20,7 +20,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/whatif"
 )

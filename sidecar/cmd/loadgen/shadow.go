@@ -17,7 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/shadow"
 	"kvbooth/sidecar/trace"
 )

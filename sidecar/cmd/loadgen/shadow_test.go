@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // shadowed runs loadgen shadow.

@@ -16,7 +16,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // byCommand is who asks for what the command line asks for.

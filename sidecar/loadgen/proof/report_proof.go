@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // capacitySection is what a capacity search has found, and by which levels.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // section is a part of a report as it is read, in Markdown and on a page.

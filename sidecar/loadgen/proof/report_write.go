@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Write writes the report. Another format than the four is an *[api.FieldError].

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // onPairs says whether a trial was decided by the method of earlier versions, which is only read.

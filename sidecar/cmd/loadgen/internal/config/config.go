@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/access"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"
 )
 

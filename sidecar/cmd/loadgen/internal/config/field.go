@@ -16,7 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 const envPrefix = "LOADGEN_"

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // form is what a text may look like. Read gives it in its canonical spelling.

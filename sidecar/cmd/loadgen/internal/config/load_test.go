@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/closedloop"
 )

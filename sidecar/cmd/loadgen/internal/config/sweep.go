@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // Sweep is what the commands trial, sweep and capacity ask for.

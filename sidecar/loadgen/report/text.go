@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // WriteText writes the summary for a terminal or a log.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Cluster is what the serving cluster reported during a run, looked at once a second. The zero

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Condition is one that makes a run fail, such as ttft_p95>600ms.

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 	"kvbooth/sidecar/loadgen/shadow"
 	"kvbooth/sidecar/trace"
 )

@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"io"
 
-	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 //go:embed page.html.tmpl
