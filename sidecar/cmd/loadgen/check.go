@@ -16,7 +16,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/kubernetes"
-	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 )
 
@@ -59,7 +58,7 @@ func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err e
 	}
 	for _, path := range conf.Output {
 		if err := checkWritable(path); err != nil {
-			return nil, api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", report.AllowedOutput, err))
+			return nil, api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))
 		}
 	}
 	return notes, checkData(ctx, conf)

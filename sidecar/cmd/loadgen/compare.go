@@ -17,7 +17,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/sweep"
@@ -45,7 +44,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", report.AllowedReport, err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
 	}
 	defer outputs.Close()
 	var text bytes.Buffer
@@ -55,7 +54,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if _, err := text.WriteTo(stdout); err != nil {
 		return err
 	}
-	return outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error {
+	return outputs.Write(func(w io.Writer, f api.ReportFormat) error {
 		return desk.WriteReport(ctx, w, sides[0], sides[1], conf.Compare.Levels, f)
 	})
 }
@@ -109,7 +108,7 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 		r.all[side] = all[0]
 		return nil
 	}
-	mean, err := proof.MeanBaseline(all)
+	mean, err := report.MeanBaseline(all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", side, err)
 	}

@@ -80,7 +80,8 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 	served := e.generator.run(work, cancel, l)
 	wg.Wait()
 	if sum != nil && (e.bounded() || sum.Measured()) {
-		served = errors.Join(served, sum.WriteText(stdout))
+		d := sum.Document()
+		served = errors.Join(served, d.WriteText(stdout))
 	}
 	if broke := errors.Join(served, failed); broke != nil {
 		return broke
@@ -206,7 +207,12 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	}
 	r := reports[0]
 	r.Twin, r.Pairs = reports[1], e.pairs
-	return r, e.outputs.Write(r, func(w io.Writer) error { return e.store.TurnsCSVFrom(ctx, w, from) })
+	return r, e.outputs.Write(func(w io.Writer, f api.ReportFormat) error {
+		if f == report.CSV {
+			return e.store.TurnsCSVFrom(ctx, w, from)
+		}
+		return report.Write(w, r, f)
+	})
 }
 
 // reportLane reads the turns of the lane at a place of the status back. The conditions are held

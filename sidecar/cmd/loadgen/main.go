@@ -146,7 +146,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	defer l.Close()
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", allowedOutput(conf), err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
 	}
 	defer outputs.Close()
 	// What is measured outlives ctx until the end of the run is told.
@@ -194,14 +194,6 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 	}
 	e := &endOf{generator: g, conf: conf, outputs: outputs, over: over}
 	return e.run(ctx, work, cancel, l, stdout)
-}
-
-// allowedOutput says what --output takes.
-func allowedOutput(conf *config.Config) string {
-	if conf.Sweep != nil {
-		return report.AllowedReport
-	}
-	return report.AllowedOutput
 }
 
 // listen takes the address before anything else is opened, so that the store can

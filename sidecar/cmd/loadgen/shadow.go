@@ -30,7 +30,7 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	}
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", report.AllowedShadow, err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
 	}
 	defer outputs.Close()
 	s := &shadowing{conf: conf.Shadow, out: &terminal{w: stderr}}
@@ -41,23 +41,25 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	format := cmp.Or(s.conf.StandardOutput, "md")
-	if format == "md" { // what is known already, while the curves take their time
-		if err := r.WriteTable(stdout); err != nil {
+	format := cmp.Or(api.ReportFormat(s.conf.StandardOutput), api.ReportMarkdown)
+	if format == api.ReportMarkdown { // what is known already, while the curves take their time
+		d := r.Document()
+		if err := d.WriteMarkdown(stdout); err != nil {
 			return err
 		}
 	}
 	if err := s.curves(ctx, r); err != nil {
 		return err
 	}
-	write := r.WriteCurves
-	if format != "md" {
-		write = func(w io.Writer) error { return r.Write(w, format) }
+	if format == api.ReportMarkdown {
+		err = report.WriteSections(stdout, r.Curves())
+	} else {
+		err = report.Write(stdout, r, format)
 	}
-	if err := write(stdout); err != nil {
+	if err != nil {
 		return err
 	}
-	return outputs.WriteShadow(r)
+	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
 }
 
 // shadowing is one call of the command.

@@ -208,7 +208,7 @@ func TestShadowOfABadTrace(t *testing.T) {
 		{good + " --blocks=10", "workers is required"},
 		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least one block of 512 tokens"},
 		{good + " --workers=2 --blocks=10 --tokens=5120", "set either --blocks or --tokens"},
-		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.AllowedShadow},
+		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.ShadowFormats.Allowed()},
 		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: readable files"},
 		{written(t, `{"timestamp":0.5,"input_length":5,"output_length":1,"hash_ids":[]}`+"\n"+`{"timestamp":1.5,"input_length":5,"output_length":1,"hash_ids":[]}`) + " --workers=2 --blocks=10", "time_unit is required: the unit of the trace's timestamps, one of s, ms, us, ns: the trace does not show it (--time-unit)"},
 		{written(t, `{"timestamp":1,"input_length":90,"output_length":1,"hash_ids":[1,2,3,4]}`) + " --workers=2 --blocks=10", "(--block-tokens)"},

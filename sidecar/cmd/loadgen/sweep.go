@@ -301,7 +301,9 @@ func (q *question) write(to io.Writer, v api.Sweep) error {
 	if err := q.desk.WriteSweepReport(ctx, to, v.ID, api.ReportMarkdown); err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
-	return q.outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error { return q.desk.WriteSweepReport(ctx, w, v.ID, f) })
+	return q.outputs.Write(func(w io.Writer, f api.ReportFormat) error {
+		return q.desk.WriteSweepReport(ctx, w, v.ID, f)
+	})
 }
 
 // verdict is the error that a sweep ends with, nil where it has come to its answer.

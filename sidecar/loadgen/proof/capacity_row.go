@@ -14,7 +14,7 @@ import (
 const (
 	meets  = "meets"
 	misses = "misses"
-	open   = "open"
+	Open   = "open" // neither is certain
 )
 
 // level is what is known of one for a question: of each figure, by how much its spans exceed the limit, on the scale of
@@ -288,7 +288,7 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 	s := api.ModeCapacity{Mode: m, Isolated: []int{}, Tested: []api.LevelTest{}}
 	a, known := r.answer()
 	for _, l := range r {
-		verdict := open
+		verdict := Open
 		if at := float64(l.concurrency); l.spans > 0 && known && a.known {
 			switch {
 			case at <= a.Interval[0]:

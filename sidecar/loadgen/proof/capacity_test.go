@@ -191,9 +191,9 @@ func TestCapacityAllowsForErrors(t *testing.T) {
 	}{
 		"missed":                   {.7, 1, nil, misses},
 		"missed by more than it":   {.7, 1, map[Metric]float64{TTFT95: .02}, misses},
-		"missed by less than it":   {.7, 1, map[Metric]float64{TTFT95: .2}, open},
+		"missed by less than it":   {.7, 1, map[Metric]float64{TTFT95: .2}, Open},
 		"met":                      {.5, 1, map[Metric]float64{TTFT95: .2}, meets},
-		"TPOT met by less than it": {.5, .15, map[Metric]float64{TPOT95: .09}, open},
+		"TPOT met by less than it": {.5, .15, map[Metric]float64{TPOT95: .09}, Open},
 		"TPOT met by more than it": {.5, 1, map[Metric]float64{TPOT95: .01}, meets},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCapacityTooCloseToCall(t *testing.T) {
 	assert.Equal(t, [2]int{0, 180}, *s.Interval)
 	assert.True(t, s.Above)
 	for _, l := range s.Tested {
-		assert.Equal(t, open, l.Verdict)
+		assert.Equal(t, Open, l.Verdict)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestCapacitySpoiledSpans(t *testing.T) {
 	assert.InDelta(t, 160, *s.Modes[1].Level, 4)
 	assert.LessOrEqual(t, s.Modes[1].Interval[0], 160)
 	assert.GreaterOrEqual(t, s.Modes[1].Interval[1], 160)
-	assert.Contains(t, s.Modes[1].Tested, api.LevelTest{Concurrency: 120, Verdict: open})
+	assert.Contains(t, s.Modes[1].Tested, api.LevelTest{Concurrency: 120, Verdict: Open})
 }
 
 // A mode of which nothing could be measured has no capacity; the other has its own.

@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// snapshotSeconds is what one snapshot of a span looks back at, as in the recorded results.
-const snapshotSeconds = 60
+// SnapshotSeconds is what one snapshot of a span looks back at, as in the recorded results.
+const SnapshotSeconds = 60
 
 // Row gives what a recording shows as the row of a table, with 95 % intervals from
 // its parts; see [Describe]. With snapshots, it is read as the recorded results were: the
@@ -25,14 +25,14 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	}
 	whole, sections := r.cut(runSections, slo)
 	row := whole.row()
-	setIntervals(&row, func(q quantity) (float64, float64, bool) {
-		s := Sectioned{Whole: q.kind.scaled(value(q, &row))}
+	setIntervals(&row, func(q Quantity) (float64, float64, bool) {
+		s := Sectioned{Whole: q.kind().scaled(value(q, &row))}
 		for i := range sections {
 			part := sections[i].row()
-			s.Sections = append(s.Sections, q.kind.scaled(value(q, &part)))
+			s.Sections = append(s.Sections, q.kind().scaled(value(q, &part)))
 		}
 		h := student(alpha, s.df()) * math.Sqrt(s.variance()*inflation([]Sectioned{s}))
-		return q.kind.unscaled(s.Whole - h), q.kind.unscaled(s.Whole + h), finite(s.Whole) && finite(h)
+		return q.kind().unscaled(s.Whole - h), q.kind().unscaled(s.Whole + h), finite(s.Whole) && finite(h)
 	})
 	if snapshots > 0 {
 		r.shot(&row, snapshots)
@@ -58,14 +58,14 @@ func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 	rows := make([]api.BaselineRow, snapshots)
 	for i := range rows {
 		end := r.CountedFrom + float64(i+1)*each
-		rows[i] = r.endedIn(max(end-snapshotSeconds, end-each), end)
+		rows[i] = r.endedIn(max(end-SnapshotSeconds, end-each), end)
 	}
 	whole := *row
 	mean := MeanRow(rows)
 	mean.Intervals = nil
 	*row = mean
-	setIntervals(row, func(q quantity) (float64, float64, bool) {
-		in := *q.interval(whole.Intervals)
+	setIntervals(row, func(q Quantity) (float64, float64, bool) {
+		in := *q.IntervalIn(whole.Intervals)
 		if in == nil {
 			return 0, 0, false
 		}
@@ -131,26 +131,26 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 	}
 	mean.Errors = meanErrors(rows)
-	mean.ErrorRatio = meanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio })
+	mean.ErrorRatio = MeanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio })
 	spread := map[Quantity]float64{}
 	for _, q := range quantities {
 		var values []float64
 		for i := range rows {
-			if v := q.of(&rows[i]); *v != nil {
+			if v := q.In(&rows[i]); *v != nil {
 				values = append(values, **v)
 			}
 		}
-		*q.of(&mean) = nil
+		*q.In(&mean) = nil
 		if len(values) == len(rows) {
 			m, deviation := stat.MeanStdDev(values, nil)
-			*q.of(&mean) = &m
-			spread[q.name] = student(alpha, float64(len(values)-1)) * stat.StdErr(deviation, float64(len(values)))
+			*q.In(&mean) = &m
+			spread[q] = student(alpha, float64(len(values)-1)) * stat.StdErr(deviation, float64(len(values)))
 		}
 	}
-	setIntervals(&mean, func(q quantity) (float64, float64, bool) {
-		h, ok := spread[q.name]
+	setIntervals(&mean, func(q Quantity) (float64, float64, bool) {
+		h, ok := spread[q]
 		low, high := value(q, &mean)-h, value(q, &mean)+h
-		if q.kind == share {
+		if q.kind() == share {
 			high = min(high, 1)
 		}
 		return max(0, low), high, ok
@@ -165,6 +165,20 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 	}
 	return mean
+}
+
+// MeanFigure is the mean of a value that all rows have; else nil.
+func MeanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *float64 {
+	var values []float64
+	for i := range rows {
+		if v := *of(&rows[i]); v != nil {
+			values = append(values, *v)
+		}
+	}
+	if len(values) < len(rows) {
+		return nil
+	}
+	return new(stat.Mean(values, nil))
 }
 
 // meanErrors are the means of the load generator's own errors in rows; nil where not all have them.
@@ -198,19 +212,19 @@ func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 }
 
 // setIntervals gives a row those that are known.
-func setIntervals(row *api.BaselineRow, of func(quantity) (low, high float64, ok bool)) {
+func setIntervals(row *api.BaselineRow, of func(Quantity) (low, high float64, ok bool)) {
 	row.Intervals = &api.RowIntervals{}
-	known := slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return *q.of(row) == nil })
+	known := slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool { return *q.In(row) == nil })
 	for _, q := range known {
 		if low, high, ok := of(q); ok {
-			*q.interval(row.Intervals) = &[2]float64{low, high}
+			*q.IntervalIn(row.Intervals) = &[2]float64{low, high}
 		}
 	}
 }
 
 // value is a figure of a row, NaN where it has none.
-func value(q quantity, row *api.BaselineRow) float64 {
-	if v := *q.of(row); v != nil {
+func value(q Quantity, row *api.BaselineRow) float64 {
+	if v := *q.In(row); v != nil {
 		return *v
 	}
 	return math.NaN()

@@ -1,9 +1,7 @@
 package proof
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"kvbooth/sidecar/api"
 )
@@ -20,33 +18,35 @@ func (p *rateAt) grew(higher *rateAt) bool {
 	return higher.rate-p.rate > math.Hypot(p.up, higher.down)
 }
 
-// saturation says in a sentence at which level a side's throughput stops growing; empty: too few rates are known. A level
-// saturates where the rate has grown from the lowest one, grows to no higher one, and a growth in proportion to the
-// conversations, up to the highest level, would show.
-func (s *Side) saturation() string {
-	for _, name := range []Quantity{QuantityRequests, QuantityThroughput} {
-		q := quantities[slices.IndexFunc(quantities, func(q quantity) bool { return q.name == name })]
+// Saturation is where a side's throughput stops growing.
+type Saturation struct {
+	Quantity Quantity
+	From     int     // the lowest level that saturates; 0: none is shown to
+	Top      int     // the highest level
+	Rate     float64 // mean of the levels that saturate; at the highest one where none does
+	Grows    bool    // up to the highest level
+}
+
+// Saturation is that of a side; nil: too few rates are known. A level saturates where the rate has grown from the lowest
+// one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would show.
+func (s *Side) Saturation() *Saturation {
+	for _, q := range []Quantity{QuantityRequests, QuantityThroughput} {
 		points := s.rates(q)
 		if len(points) < 3 {
 			continue
 		}
-		v := func(rate float64) string { return labels[q.name].value(rate) + " " + labels[q.name].name }
 		top := &points[len(points)-1]
 		at := saturatesAt(points)
 		if at < 0 {
-			if points[len(points)-2].grew(top) {
-				return fmt.Sprintf("not shown: throughput still grows at %d, to %s.", top.level, v(top.rate))
-			}
-			return fmt.Sprintf("not certain: throughput is %s at %d, the highest level.", v(top.rate), top.level)
+			return &Saturation{Quantity: q, Top: top.level, Rate: top.rate, Grows: points[len(points)-2].grew(top)}
 		}
 		mean := 0.0
 		for _, p := range points[at:] {
 			mean += p.rate / float64(len(points)-at)
 		}
-		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by no more than its values scatter.",
-			v(mean), points[at].level, top.level)
+		return &Saturation{Quantity: q, From: points[at].level, Top: top.level, Rate: mean}
 	}
-	return ""
+	return nil
 }
 
 // saturatesAt is the index of the lowest level that saturates; −1: none.
@@ -67,10 +67,10 @@ func saturatesAt(points []rateAt) int {
 }
 
 // rates are a side's rates by ascending level, where they and their intervals are known.
-func (s *Side) rates(q quantity) (all []rateAt) {
+func (s *Side) rates(q Quantity) (all []rateAt) {
 	for i := range s.Rows {
 		column, _ := s.table.At(s.Mode.Mode, s.Mode.Speculation, s.Rows[i].Concurrency)
-		l := q.at(&column)
+		l := q.lookedUpIn(&column)
 		if l.Value != nil && l.Interval != nil && l.Lookup == api.LookupExact {
 			v, in := *l.Value, *l.Interval
 			all = append(all, rateAt{level: s.Rows[i].Concurrency, rate: v, down: v - in[0], up: in[1] - v})

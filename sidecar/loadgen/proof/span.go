@@ -15,10 +15,10 @@ const (
 	// Latencies is how many median latencies a span counts at least, so that long turns
 	// are not left out; it has as many sections at least, if shorter ones then.
 	Latencies = 5
-	// trialLatencies is how many the spans of a trial count at least. They begin after a warm-up, with conversations that
+	// TrialLatencies is how many the spans of a trial count at least. They begin after a warm-up, with conversations that
 	// are met at random moments, so that no turn is left out for its length; a verdict takes two blocks whatever they
 	// show, and shorter spans make them shorter.
-	trialLatencies = 3
+	TrialLatencies = 3
 	// maxSections bounds a span's sections: with more of them they
 	// get shorter than what turns have to do with each other, and no better known.
 	maxSections = 15

@@ -255,7 +255,7 @@ func (t *Trial) span(place int) Span {
 		Number: len(t.Blocks)*len(order) + place, Attempt: t.Attempt, Arm: ArmA, Mode: t.Plan.A,
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency,
 		WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
-		Seconds: length * max(t.Plan.Seconds, trialLatencies*t.Latency), Latencies: length * trialLatencies,
+		Seconds: length * max(t.Plan.Seconds, TrialLatencies*t.Latency), Latencies: length * TrialLatencies,
 		Seed: rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
 	}
 	if run.Arm == 1 {

@@ -111,11 +111,11 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 	}
 }
 
-// rows are the lines of a summary.
-func (c *Cluster) rows() (rows []row) {
-	add := func(name string, parts []string, separator string) {
+// items are what a summary has of it.
+func (c *Cluster) items() (all []Item) {
+	add := func(name string, parts []string) {
 		if len(parts) > 0 {
-			rows = append(rows, row{name, []string{strings.Join(parts, separator)}})
+			all = append(all, Item{name, strings.Join(parts, ", ")})
 		}
 	}
 	var facts, workers, queue, hits []string
@@ -144,23 +144,23 @@ func (c *Cluster) rows() (rows []row) {
 		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}
 	}
 	for _, h := range c.Hits {
-		hits = append(hits, fmt.Sprintf("%s %s", h.Source, percent(h.Ratio)))
+		hits = append(hits, fmt.Sprintf("%s %s", h.Source, share100(h.Ratio)))
 	}
-	add("Cluster", facts, ", ")
-	add("Workers", workers, ", ")
-	add("Queue", queue, "")
-	add("KV hit, as reported", hits, ", ")
-	add("Speculation", c.speculation(), ", ")
+	add("Cluster", facts)
+	add("Workers", workers)
+	add("Queue", queue)
+	add("KV hit, as reported", hits)
+	add("Speculation", c.speculation())
 	if c.GPUMemoryBytes != nil {
-		add("GPU memory", []string{fmt.Sprintf("%.1f GiB of a GPU", *c.GPUMemoryBytes/(1<<30))}, "")
+		add("GPU memory", []string{gigabytes(*c.GPUMemoryBytes) + " of a GPU"})
 	}
-	return rows
+	return all
 }
 
 // speculation is what it did; nothing where no tokens were drafted.
 func (c *Cluster) speculation() (parts []string) {
 	if c.AcceptanceRate != nil {
-		parts = append(parts, percent(*c.AcceptanceRate)+" of the drafted tokens accepted")
+		parts = append(parts, share100(*c.AcceptanceRate)+" of the drafted tokens accepted")
 	}
 	if v := c.TokensPerStep; v != nil && (c.AcceptanceRate != nil || *v != 1) {
 		parts = append(parts, chart.Number(*v)+" tokens per step")

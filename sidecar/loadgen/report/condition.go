@@ -41,11 +41,11 @@ const (
 	duration unit = iota // a Go duration, such as 600ms; told in seconds
 	ratio                // a percentage, such as 1%, or 0 to 1
 	amount               // a plain number
-	word                 // one of a quantity's words
+	word                 // one of a measure's words
 )
 
-// quantity is what a condition can be about.
-type quantity struct {
+// measure is what a condition can be about.
+type measure struct {
 	name  string
 	unit  unit
 	words []string
@@ -55,9 +55,9 @@ type quantity struct {
 	word  func(*Report) string   // of a word
 }
 
-// quantities are all of them, in the order in which they are listed.
-var quantities = func() []quantity {
-	var all []quantity
+// measures are all of them, in the order in which they are listed.
+var measures = func() []measure {
+	var all []measure
 	for _, m := range []struct {
 		name     string
 		of       func(*Report) *api.Quantiles
@@ -69,35 +69,35 @@ var quantities = func() []quantity {
 		{"latency", func(r *Report) *api.Quantiles { return &r.Metrics.Latency }, false},
 	} {
 		all = append(all,
-			quantity{
+			measure{
 				name: m.name + "_p50", both: m.bothWays,
 				value: func(r *Report) *float64 { return m.of(r).P50 }, error: func(r *Report) *float64 { return m.of(r).P50Error },
 			},
-			quantity{
+			measure{
 				name: m.name + "_p95", both: m.bothWays,
 				value: func(r *Report) *float64 { return m.of(r).P95 }, error: func(r *Report) *float64 { return m.of(r).P95Error },
 			},
-			quantity{name: m.name + "_p99", value: func(r *Report) *float64 { return m.of(r).P99 }})
+			measure{name: m.name + "_p99", value: func(r *Report) *float64 { return m.of(r).P99 }})
 	}
 	return append(all,
-		quantity{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
-		quantity{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
-		quantity{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
-		quantity{name: "acceptance_rate", unit: ratio, value: func(r *Report) *float64 { return r.Cluster.AcceptanceRate }},
-		quantity{name: "tokens_per_step", unit: amount, value: func(r *Report) *float64 { return r.Cluster.TokensPerStep }},
-		quantity{name: "errors", unit: amount, value: func(r *Report) *float64 {
+		measure{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
+		measure{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
+		measure{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
+		measure{name: "acceptance_rate", unit: ratio, value: func(r *Report) *float64 { return r.Cluster.AcceptanceRate }},
+		measure{name: "tokens_per_step", unit: amount, value: func(r *Report) *float64 { return r.Cluster.TokensPerStep }},
+		measure{name: "errors", unit: amount, value: func(r *Report) *float64 {
 			return finished(r, float64(r.Turns.Failed))
 		}},
-		quantity{
+		measure{
 			name: "output_tokens_per_second", unit: amount,
 			value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value },
 		},
-		quantity{
+		measure{
 			name: "requests_per_second", unit: amount,
 			value: func(r *Report) *float64 { return r.RequestsPerSecond.Value },
 		},
-		quantity{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
-		quantity{
+		measure{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
+		measure{
 			name: "verdict", unit: word, words: []string{"ok", "noticeable", "bottleneck", "unknown"},
 			word: func(r *Report) string { return r.Client.Verdict },
 		})
@@ -114,7 +114,7 @@ func finished(r *Report, v float64) *float64 {
 // Allowed says in words what a condition may be.
 func Allowed() string {
 	var durations, ratios, amounts, words []string
-	for _, q := range quantities {
+	for _, q := range measures {
 		switch q.unit {
 		case duration:
 			durations = append(durations, q.name)
@@ -131,9 +131,9 @@ func Allowed() string {
 		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
 }
 
-// Names are those of all quantities.
+// Names are those of all measures.
 func Names() (all []string) {
-	for _, q := range quantities {
+	for _, q := range measures {
 		all = append(all, q.name)
 	}
 	return all
@@ -151,8 +151,8 @@ type Hint string
 
 func (h Hint) Error() string { return string(h) }
 
-// hint says what a condition on the quantity may be.
-func (q *quantity) hint() Hint {
+// hint says what a condition on the measure may be.
+func (q *measure) hint() Hint {
 	switch q.unit {
 	case duration:
 		return Hint("one of > >= < <= and a duration with its unit (ms, s, m or h), such as " + q.name + ">600ms")
@@ -176,11 +176,11 @@ func ParseCondition(text string) (Condition, error) {
 	}
 	value := m[3] + m[4]
 	c := Condition{Text: m[1] + m[2] + value, Name: m[1], Op: m[2]}
-	i := slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.Name })
+	i := slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })
 	if i < 0 {
 		return Condition{}, UnknownName(c.Name)
 	}
-	q := &quantities[i]
+	q := &measures[i]
 	if (q.unit == word) != (c.Op == "=") {
 		return Condition{}, q.hint()
 	}
@@ -193,8 +193,8 @@ func ParseCondition(text string) (Condition, error) {
 	return c, nil
 }
 
-// read reads the value of a condition on the quantity.
-func (q *quantity) read(c *Condition, value string) (err error) {
+// read reads the value of a condition on the measure.
+func (q *measure) read(c *Condition, value string) (err error) {
 	switch q.unit {
 	case duration:
 		var d time.Duration
@@ -220,7 +220,7 @@ func (q *quantity) read(c *Condition, value string) (err error) {
 
 // judge holds the condition against a run.
 func (c Condition) judge(r *Report) Result {
-	q := quantities[slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.Name })]
+	q := measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
 	out := Result{Condition: c.Text}
 	if q.unit == word {
 		out.Word = q.word(r)
@@ -233,7 +233,7 @@ func (c Condition) judge(r *Report) Result {
 	v := *out.Value
 	if q.error != nil {
 		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.both) {
-			out.shown, out.Withheld = milliseconds(v), withheld(*e)
+			out.shown, out.Withheld = inMilliseconds(v), withheld(*e)
 			return out
 		}
 	}
@@ -241,9 +241,9 @@ func (c Condition) judge(r *Report) Result {
 	out.Hit = map[string]bool{">": v > c.Limit, ">=": v >= c.Limit, "<": v < c.Limit, "<=": v <= c.Limit}[c.Op]
 	switch q.unit {
 	case duration:
-		out.shown = milliseconds(v)
+		out.shown = inMilliseconds(v)
 	case ratio:
-		out.shown = percent(v)
+		out.shown = share100(v)
 	default:
 		out.shown = chart.Number(v)
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,24 +12,36 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// AllowedOutput says what --output takes.
-const AllowedOutput = "a file whose name ends in .json, .csv or .html"
+// Formats are those that a kind of report can be written in.
+type Formats []api.ReportFormat
 
-// AllowedReport says what --output takes where a report on a sweep or on two results is written.
-const AllowedReport = "a file whose name ends in .json, .tsv, .md or .html"
+// CSV is a table of comma-separated values, which the API has no reports in.
+const CSV api.ReportFormat = "csv"
 
-// FormatOf is the format of such a report by the name of its file.
-func FormatOf(path string) (api.ReportFormat, bool) {
-	f := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
-	return f, slices.Contains(api.ReportFormats, f)
+// The formats of each kind. The CSV of a run is that of its turns.
+var (
+	RunFormats    = Formats{api.ReportJSON, CSV, api.ReportHTML}
+	ResultFormats = Formats(api.ReportFormats)
+	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
+)
+
+// Allowed says which files --output takes.
+func (f Formats) Allowed() string {
+	last := len(f) - 1
+	text := "a file whose name ends in"
+	for i, format := range f[:last] {
+		if i > 0 {
+			text += ","
+		}
+		text += " ." + string(format)
+	}
+	return text + " or ." + string(f[last])
 }
 
-// extensions are those of the files that can be written.
-var extensions = []string{".json", ".csv", ".html"}
-
-// IsOutput says whether a file's name tells what to write into it.
-func IsOutput(path string) bool {
-	return slices.Contains(extensions, strings.ToLower(filepath.Ext(path)))
+// Of is the format of a file by its name; false: it is none of them.
+func (f Formats) Of(path string) (api.ReportFormat, bool) {
+	format := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
+	return format, slices.Contains(f, format)
 }
 
 // Outputs are the files that a run leaves, open from before its start to its end. An
@@ -76,47 +87,15 @@ func (o Outputs) Names() []string {
 	return names
 }
 
-// Write writes each file by what its name ends in, and closes it; turns writes the CSV
-// of the run's turns. The error names every file that was not written.
-func (o Outputs) Write(r *Report, turns func(io.Writer) error) error {
-	return o.each(func(f *os.File) error {
-		switch strings.ToLower(filepath.Ext(f.Name())) {
-		case ".json":
-			e := json.NewEncoder(f)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		case ".csv":
-			return turns(f)
-		}
-		return r.WriteHTML(f)
-	})
-}
-
-// WriteReports writes a report into each file, in the format that its name ends in, and
-// closes it. The error names every file that was not written.
-func (o Outputs) WriteReports(write func(io.Writer, api.ReportFormat) error) error {
-	return o.each(func(f *os.File) error {
-		format, _ := FormatOf(f.Name()) // as the configuration has made sure
-		return write(f, format)
-	})
-}
-
-// WriteShadow writes the shadow of a trace into each file, in the format that its name ends in,
-// and closes it. The error names every file that was not written.
-func (o Outputs) WriteShadow(r *Shadow) error {
-	return o.each(func(f *os.File) error {
-		format, _ := ShadowFormat(f.Name()) // as the configuration has made sure
-		return r.Write(f, format)
-	})
-}
-
-// each has every file written anew, and closes it.
-func (o Outputs) each(write func(*os.File) error) error {
+// Write has every file written anew in the format that its name ends in, and closes it. The error names every file that
+// was not written.
+func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) error {
 	var all []error
 	for _, f := range o {
 		err := f.Truncate(0)
 		if err == nil {
-			err = write(f)
+			format, _ := Formats{}.Of(f.Name()) // one of those that the configuration allows
+			err = write(f, format)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			all = append(all, fmt.Errorf("output: %s could not be written: %w", f.Name(), err))

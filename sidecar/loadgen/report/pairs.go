@@ -2,26 +2,27 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"kvbooth/sidecar/api"
 )
 
-// pairRows say how the two lanes differ in the turns that both have.
-func (r *Report) pairRows() []row {
+// pairItems say how the two lanes differ in the turns that both have.
+func (r *Report) pairItems() []Item {
 	t := r.Pairs
 	if t == nil {
-		return []row{{"Two lanes", []string{"not compared: the workload had ended"}}}
+		return []Item{{"Two lanes", "not compared: the workload had ended"}}
 	}
 	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), printable(t.A.Target), t.B.Mode.Name(),
 		printable(t.B.Target), plural(t.Pairs, "pair"))}
 	for _, m := range t.Metrics {
 		lines = append(lines, pairLine(m))
 	}
-	rows := []row{{"Two lanes", lines}}
+	all := []Item{{"Two lanes", strings.Join(lines, "\n")}}
 	if t.Caution != "" {
-		rows = append(rows, row{"Note", []string{printable(t.Caution)}})
+		all = append(all, Item{"Note", printable(t.Caution)})
 	}
-	return rows
+	return all
 }
 
 // pairLine is one metric: both values, and the difference with its interval.
@@ -30,9 +31,9 @@ func pairLine(m api.PairedMetric) string {
 		"ttft": "mean TTFT", "ttft_p95": "TTFT p95", "tpot": "mean TPOT", "latency": "mean latency",
 		"kv_hit_ratio": "KV cache hit",
 	}[m.Metric]
-	number := milliseconds
+	number := inMilliseconds
 	if m.Metric == "kv_hit_ratio" {
-		number = percent
+		number = share100
 	}
 	if m.A == nil || m.B == nil {
 		return name + " not reported"

@@ -1,33 +1,14 @@
 package report
 
 import (
-	_ "embed"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"html/template"
-	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"kvbooth/sidecar/loadgen/report/chart"
 	"kvbooth/sidecar/loadgen/shadow"
 	"kvbooth/sidecar/trace"
 )
-
-// AllowedShadow says what --output takes where a shadow of a trace is written.
-const AllowedShadow = "a file whose name ends in .json, .csv, .md or .html"
-
-// ShadowFormats are those of such a report.
-var ShadowFormats = []string{"md", "json", "csv", "html"}
-
-// ShadowFormat is the format of a file by its name.
-func ShadowFormat(path string) (string, bool) {
-	f := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
-	return f, slices.Contains(ShadowFormats, f)
-}
 
 // Shadow is what other routers would have found in the caches on the requests of a trace.
 type Shadow struct {
@@ -154,37 +135,21 @@ func NewShadowPoint(o shadow.Options, f shadow.Figures) ShadowPoint {
 	return p
 }
 
-// Write writes all of the report in a format.
-func (r *Shadow) Write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	case "csv":
-		return r.writeCSV(w)
-	case "html":
-		return r.writeHTML(w)
-	}
-	if err := r.WriteTable(w); err != nil {
-		return err
-	}
-	return r.WriteCurves(w)
-}
+// Formats implements [Readable].
+func (r *Shadow) Formats() Formats { return ShadowFormats }
 
-func (r *Shadow) writeCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
+// Records implements [Readable].
+func (r *Shadow) Records() [][]string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
-	_ = c.Write([]string{
-		"part", "policy", "workers", "blocks", "hit_ratio", "prefill_tokens", "inflight_spread",
-		"crowded_requests",
-	})
+	all := [][]string{{
+		"part", "policy", "workers", "blocks", "hit_ratio", "prefill_tokens", "inflight_spread", "crowded_requests",
+	}}
 	for _, p := range r.Policies {
 		spread := ""
 		if p.Spread != nil {
 			spread = number(*p.Spread)
 		}
-		_ = c.Write([]string{
+		all = append(all, []string{
 			"policies", p.Policy, strconv.Itoa(r.Setting.Workers), strconv.Itoa(r.Setting.Blocks), number(p.HitRatio),
 			strconv.FormatInt(p.PrefillTokens, 10), spread, strconv.FormatInt(p.Crowded, 10),
 		})
@@ -192,15 +157,13 @@ func (r *Shadow) writeCSV(w io.Writer) error {
 	for _, curve := range r.curves() {
 		for _, p := range curve.points {
 			for _, name := range policyNames(p) {
-				_ = c.Write([]string{
-					curve.part, name, strconv.Itoa(p.Workers), strconv.Itoa(p.Blocks), number(p.Hit[name]), "", "",
-					"",
+				all = append(all, []string{
+					curve.part, name, strconv.Itoa(p.Workers), strconv.Itoa(p.Blocks), number(p.Hit[name]), "", "", "",
 				})
 			}
 		}
 	}
-	c.Flush()
-	return c.Error()
+	return all
 }
 
 // policyNames are those of a point, the best possible last.
@@ -238,8 +201,8 @@ func (r *Shadow) curves() (all []shadowCurve) {
 	return all
 }
 
-// Facts are the sentences above the table: what was read, and what was assumed.
-func (r *Shadow) Facts() []string {
+// facts are the sentences above the table: what was read, and what was assumed.
+func (r *Shadow) facts() []string {
 	t, s := r.Trace, r.Setting
 	facts := []string{
 		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), read from %d lines (%s format).", t.Requests, t.Seconds,
@@ -250,8 +213,8 @@ func (r *Shadow) Facts() []string {
 	return append(facts, r.Assumptions...)
 }
 
-// Doubts are the sentences about what limits the figures.
-func (r *Shadow) Doubts() (doubts []string) {
+// doubts are the sentences about what limits the figures.
+func (r *Shadow) doubts() (doubts []string) {
 	t := r.Trace
 	if t.Unused > 0 {
 		doubts = append(doubts, fmt.Sprintf("%d of %d lines were unusable. The first ones:", t.Unused, t.Lines))
@@ -266,7 +229,7 @@ func (r *Shadow) Doubts() (doubts []string) {
 	if a := r.Account; a != nil {
 		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modelled hit rate is %s; the workers "+
 			"reported %s (%d requests, error %.1f points).",
-			percent(a.ModelledRatio), percent(a.MeasuredRatio), a.Requests, 100*a.Error))
+			share100(a.ModelledRatio), share100(a.MeasuredRatio), a.Requests, 100*a.Error))
 		if a.Error > MaxCacheError {
 			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other "+
 				"policies. Check the cache capacity and --answers.", 100*MaxCacheError))
@@ -275,92 +238,65 @@ func (r *Shadow) Doubts() (doubts []string) {
 	if c := r.Choices; c != nil {
 		doubts = append(doubts, fmt.Sprintf("Choice model: in %s of the %d turns with a clear margin, the router chose the "+
 			"worker that the kv formula predicts (%s of turns are clear; %d of all %d agree, %d are ties).",
-			percent(c.Agreement), c.Clear, percent(c.Coverage), c.Agreed, c.Turns, c.Tied))
+			share100(c.Agreement), c.Clear, share100(c.Coverage), c.Agreed, c.Turns, c.Tied))
 	}
 	for _, p := range r.Policies {
 		if crowded := float64(p.Crowded) / float64(max(p.Requests, 1)); crowded > .01 {
 			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room besides those in progress. "+
-				"A real engine would have queued them.", p.Policy, percent(crowded)))
+				"A real engine would have queued them.", p.Policy, share100(crowded)))
 		}
 	}
 	return doubts
 }
 
-// WriteTable writes the first part as Markdown: facts, table and doubts.
-func (r *Shadow) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Other routers on %s\n\n", r.Trace.File)
-	for _, fact := range r.Facts() {
-		fmt.Fprintf(&b, "- %s\n", fact)
+// Document implements [Readable].
+func (r *Shadow) Document() Document {
+	return Document{
+		Title: "Other routers on " + r.Trace.File, Sections: append(r.findings(), r.Curves()...),
+		Foot: "Written by the load generator, " + r.Program + ". In-flight spread: most requests in progress on a worker " +
+			"less the fewest, averaged over time.",
 	}
-	fmt.Fprintf(&b, "\n| %-20s | hit rate | tokens to prefill | in-flight spread "+
-		"|\n|%s|---------:|------------------:|-----------------:|\n", "policy", strings.Repeat("-", 22))
+}
+
+// findings are the first part: facts, table and doubts.
+func (r *Shadow) findings() []Section {
+	t := &Table{Head: []string{"policy", "hit rate", "tokens to prefill", "in-flight spread"}}
 	for _, p := range r.Policies {
-		fmt.Fprintf(&b, "| %-20s | %8s | %17d | %16s |\n", p.Policy, percent(p.HitRatio), p.PrefillTokens, p.spread())
+		spread := "–"
+		if p.Spread != nil {
+			spread = tenths(*p.Spread)
+		}
+		t.Rows = append(t.Rows, []string{p.Policy, share100(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread})
 	}
-	b.WriteByte('\n')
-	for _, doubt := range r.Doubts() {
-		fmt.Fprintf(&b, "- %s\n", doubt)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return []Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}}
 }
 
-func (p ShadowPolicy) spread() string {
-	if p.Spread == nil {
-		return "–"
+// unnamed are sentences as a list.
+func unnamed(sentences []string) (all []Item) {
+	for _, text := range sentences {
+		all = append(all, Item{Text: text})
 	}
-	return strconv.FormatFloat(*p.Spread, 'f', 1, 64)
+	return all
 }
 
-// WriteCurves writes the second part as Markdown: nothing without curves.
-func (r *Shadow) WriteCurves(w io.Writer) error {
-	var b strings.Builder
+// Curves are the second part: none without curves.
+func (r *Shadow) Curves() (all []Section) {
 	for _, c := range r.curves() {
 		names := policyNames(c.points[0])
-		fmt.Fprintf(&b, "\n## %s\n\n| %s | %s |\n|---:|%s\n", c.title, c.across, strings.Join(names, " | "),
-			strings.Repeat("---:|", len(names)))
+		t := &Table{Head: append([]string{c.across}, names...)}
+		series := make([]chart.Series, len(names))
 		for _, p := range c.points {
-			fmt.Fprintf(&b, "| %d |", c.at(p))
-			for _, name := range names {
-				fmt.Fprintf(&b, " %s |", percent(p.Hit[name]))
+			row := []string{strconv.Itoa(c.at(p))}
+			for i, name := range names {
+				row = append(row, share100(p.Hit[name]))
+				series[i].Name = name
+				series[i].Points = append(series[i].Points, chart.Point{Level: c.at(p), Value: 100 * p.Hit[name]})
 			}
-			b.WriteByte('\n')
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-//go:embed shadow.html.tmpl
-var shadowText string
-
-var shadowPage = template.Must(template.New("shadow").Parse(shadowText))
-
-func (r *Shadow) writeHTML(w io.Writer) error {
-	type row struct{ Policy, Hit, Prefill, Spread string }
-	var rows []row
-	for _, p := range r.Policies {
-		rows = append(rows, row{p.Policy, percent(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), p.spread()})
-	}
-	var charts []chart.Chart
-	for _, c := range r.curves() {
-		var series []chart.Series
-		for _, name := range policyNames(c.points[0]) {
-			s := chart.Series{Name: name}
-			for _, p := range c.points {
-				s.Points = append(s.Points, chart.Point{Level: c.at(p), Value: 100 * p.Hit[name]})
-			}
-			series = append(series, s)
+			t.Rows = append(t.Rows, row)
 		}
 		drawn := chart.Levels(c.title, "%", 0, series...)
 		drawn.XName = c.across
-		charts = append(charts, drawn)
+		all = append(all, Section{Title: c.title, Charts: []chart.Chart{drawn}, Table: t})
 	}
-	return shadowPage.Execute(w, struct {
-		*Shadow
-		Rows   []row
-		Charts []chart.Chart
-		Style  template.CSS
-	}{r, rows, charts, chart.CSS})
+	return all
 }

@@ -17,6 +17,7 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -255,7 +256,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 		return api.SweepOutlook{}, err
 	}
 	o.Detectable = m.(*proof.Trial).State().Detectable
-	o.Words = append(o.Words, proof.Outlook(&r, o.Detectable))
+	o.Words = append(o.Words, report.Outlook(&r, o.Detectable))
 	return o, nil
 }
 

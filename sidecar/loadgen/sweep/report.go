@@ -6,6 +6,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // WriteSweepReport writes the report of a sweep, whether it has ended or not. Errors are
@@ -15,8 +16,7 @@ func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f a
 	if err != nil {
 		return err
 	}
-	r := proof.NewSweepReport(v)
-	return r.Write(w, f)
+	return report.Write(w, report.OfSweep(v), f)
 }
 
 // WriteReport writes the report on any two results: b compared with a, at some levels or, without any, at all. The
@@ -34,9 +34,9 @@ func (d *Desk) WriteReport(
 		return err
 	}
 	q := proof.Question{A: a, B: b, Levels: levels, SLO: d.opts.Catalogue.Settings().SLO}
-	r, err := proof.NewReport(first, other, q)
+	r, err := report.Compare(first, other, q)
 	if err != nil {
 		return err
 	}
-	return r.Write(w, f)
+	return report.Write(w, r, f)
 }

@@ -13,6 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report"
 )
 
 // How long a cluster may take to come to a mode, and how often that and a disk that takes
@@ -136,7 +137,7 @@ func (s *sweep) renew() {
 	if s.doc.Sweep.State.Ended() {
 		p.SecondsLeft, p.SecondsLeast, p.SecondsMost = nil, nil, nil
 	}
-	s.doc.Sweep.Words = proof.Words(&s.doc.Sweep)
+	s.doc.Sweep.Words = report.Words(&s.doc.Sweep)
 	s.publish()
 }
 

@@ -18,6 +18,7 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -167,7 +168,7 @@ func TestLevels(t *testing.T) {
 		some, levels := 0, 0
 		for range trials() {
 			n := 0
-			for _, s := range proof.NewSweepReport(swept(rng, effect)).Pairs[0].Averages {
+			for _, s := range report.OfSweep(swept(rng, effect)).Pairs[0].Averages {
 				n += len(s.Better) + len(s.Worse)
 			}
 			levels, some = levels+n, some+count(n > 0)

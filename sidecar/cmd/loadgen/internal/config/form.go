@@ -49,7 +49,7 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"condition":      {report.Allowed(), readCondition},
-	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport + "; with shadow, " + report.AllowedShadow, readOutput},
+	"output":         {report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " + report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed(), readOutput},
 	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
 	"level_range":    {api.AllowedLevels, readLevels},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
@@ -248,8 +248,8 @@ func readCondition(s string) (string, error) {
 }
 
 func readOutput(s string) (string, error) {
-	_, shadow := report.ShadowFormat(s)
-	if _, ok := report.FormatOf(s); !ok && !shadow && !report.IsOutput(s) {
+	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
+	if _, ok := formats.Of(s); !ok {
 		return "", errForm
 	}
 	return readPath(s)

@@ -218,21 +218,23 @@ func (c *Config) checkSweep() error {
 	return s.Named(r.Check())
 }
 
+// OutputFormats are those of the files that the command can write.
+func (c *Config) OutputFormats() report.Formats {
+	switch {
+	case c.Shadow != nil:
+		return report.ShadowFormats
+	case c.Sweep != nil || c.Compare != nil:
+		return report.ResultFormats
+	}
+	return report.RunFormats
+}
+
 // checkOutput asks for files that the command can write.
 func (c *Config) checkOutput() error {
-	reports := c.Sweep != nil || c.Compare != nil
+	formats := c.OutputFormats()
 	for _, path := range c.Output {
-		if c.Shadow != nil {
-			if _, ok := report.ShadowFormat(path); !ok {
-				return api.Refuse("output", path, report.AllowedShadow)
-			}
-			continue
-		}
-		if _, ok := report.FormatOf(path); reports && !ok {
-			return api.Refuse("output", path, report.AllowedReport)
-		}
-		if !reports && !report.IsOutput(path) {
-			return api.Refuse("output", path, report.AllowedOutput)
+		if _, ok := formats.Of(path); !ok {
+			return api.Refuse("output", path, formats.Allowed())
 		}
 	}
 	return nil

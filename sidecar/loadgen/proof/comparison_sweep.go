@@ -2,10 +2,8 @@ package proof
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -29,18 +27,11 @@ type Run struct {
 	Capacity   *api.Capacity     `json:"capacity,omitempty"`
 }
 
-// NewSweepReport is the report of a sweep of any kind, which may be unfinished or even have
-// measured nothing yet: it says so, with what there is.
-func NewSweepReport(s api.Sweep) Report {
-	r := sweepReport(&s)
-	r.Words = Words(&s)
-	return r
-}
-
-// sweepReport is the report without its sentences.
-func sweepReport(s *api.Sweep) Report {
-	r := Report{Title: sweepTitle(s), Sides: []Side{}, Sweep: &Run{
-		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
+// CompareSweep compares the modes of a sweep of any kind, which may be unfinished or even have
+// measured nothing yet.
+func CompareSweep(s *api.Sweep, title string) Comparison {
+	r := Comparison{Title: title, Sides: []Side{}, Sweep: &Run{
+		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}
 	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
@@ -104,32 +95,6 @@ func addNew(to *[]string, text string) {
 	if text != "" && !slices.Contains(*to, text) {
 		*to = append(*to, text)
 	}
-}
-
-// sweepTitle is the one that it was given, or what it asks.
-func sweepTitle(s *api.Sweep) string {
-	if t := s.Request.Title; t != nil && *t != "" {
-		return *t
-	}
-	names := modeNames(s.Request.Modes)
-	switch {
-	case s.Request.Kind == api.SweepTrial && len(names) == 2:
-		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
-	case s.Request.Kind == api.SweepCapacity:
-		return "Capacity within the SLOs: " + strings.Join(names, ", ")
-	}
-	return "Sweep of " + plural(len(s.Request.Levels), "level") + ": " + strings.Join(names, ", ")
-}
-
-// unfinished says how far a sweep is that is not done.
-func unfinished(s *api.Sweep) string {
-	if s.State == api.SweepDone {
-		return ""
-	}
-	if of := s.Progress.Of; of != nil {
-		return fmt.Sprintf("%d of %s", s.Progress.Spans, plural(*of, "span"))
-	}
-	return plural(s.Progress.Spans, "span")
 }
 
 // knownTrial is a trial without what is no number.

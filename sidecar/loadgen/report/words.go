@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"cmp"
@@ -10,20 +10,16 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // Words say in a few plain sentences what a sweep shows so far, for screens, the terminal and
 // the top of its report. Every number in them is computed from what was measured. Before
 // anything was, they say that.
-func Words(s *api.Sweep) []string {
-	if onPairs(s.Trial) {
-		return append([]string{}, s.Words...)
-	}
-	r := sweepReport(s)
-	return words(&r)
-}
+func Words(s *api.Sweep) []string { return OfSweep(*s).Words }
 
-func words(r *Report) []string {
+// words are those of a sweep.
+func (r *Results) words() []string {
 	var all []string
 	switch r.Sweep.Request.Kind {
 	case api.SweepTrial:
@@ -31,13 +27,13 @@ func words(r *Report) []string {
 	case api.SweepCapacity:
 		all = r.capacityWords()
 	default:
-		all = append(r.sweepWords(), r.laneWords()...)
+		all = append(r.sideWords(), r.laneWords()...)
 	}
 	return append(append([]string{}, all...), r.stateWords(len(all) > 0)...)
 }
 
 // stateWords say what an unfinished sweep's sentences are worth.
-func (r *Report) stateWords(some bool) []string {
+func (r *Results) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
@@ -72,12 +68,12 @@ func (r *Report) stateWords(some bool) []string {
 	case api.SweepFailed:
 		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
-	return slices.DeleteFunc([]string{nothing, state, run.spoiling()}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{nothing, state, (*sweepRun)(run).spoiling()}, func(s string) bool { return s == "" })
 }
 
 // spoiling says of a sweep in progress why one span after the other does not count: nothing
 // will come of it until that is mended. Empty: the latest spans count.
-func (r *Run) spoiling() string {
+func (r *sweepRun) spoiling() string {
 	n := 0
 	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
 		n++
@@ -97,7 +93,7 @@ const oneEvidence = "In a closed loop, throughput and latency are not independen
 
 // laneWords say how both modes, which ran at the same time, were dealt out to the two targets;
 // none where they took turns.
-func (r *Report) laneWords() []string {
+func (r *Results) laneWords() []string {
 	_, b := r.trialNames()
 	pairs, onTwin := 0, 0
 	lean := map[int]int{} // of each level, by how many pairs more B was on the twin than not
@@ -132,16 +128,16 @@ func (r *Report) laneWords() []string {
 
 // isB says whether a span is one of the second mode: by its arm, since a trial may compare a
 // mode with itself.
-func (r *Report) isB(s *api.SweepSpan) bool {
+func (r *Results) isB(s *api.SweepSpan) bool {
 	q := &r.Sweep.Request
-	return Arm(s.Arm) == ArmB || s.Arm == "" && len(q.Modes) == 2 && s.Mode == q.Modes[1]
+	return proof.Arm(s.Arm) == proof.ArmB || s.Arm == "" && len(q.Modes) == 2 && s.Mode == q.Modes[1]
 }
 
 // trimmed writes a number with no more digits than it has, four at most.
 func trimmed(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // capacityWords say what each mode sustains, the one that sustains most first.
-func (r *Report) capacityWords() []string {
+func (r *Results) capacityWords() []string {
 	c := r.Sweep.Capacity
 	if c == nil || !slices.ContainsFunc(c.Modes, func(m api.ModeCapacity) bool { return m.Level != nil }) {
 		return nil
@@ -151,7 +147,7 @@ func (r *Report) capacityWords() []string {
 	for i := range c.Modes {
 		states[i], order[i] = c.Modes[i].Mode, i
 	}
-	names := modeNames(states)
+	names := proof.ModeNames(states)
 	level := func(i int) int {
 		if l := c.Modes[i].Level; l != nil {
 			return *l
@@ -170,7 +166,7 @@ func (r *Report) capacityWords() []string {
 	if x := c.Crossing; x != nil && x.Level != nil && len(names) == 2 {
 		text += fmt.Sprintf("; they cross at %d%s", *x.Level, interval(x.Interval, x.Above))
 		better := names[0]
-		if x.Below == string(ArmB) {
+		if x.Below == string(proof.ArmB) {
 			better = names[1]
 		}
 		isolated = slices.Insert(isolated, 0, fmt.Sprintf("Below the crossing, TTFT p95 is lower under %s.", better))
@@ -205,7 +201,7 @@ func uninformative(m *api.ModeCapacity) bool {
 
 // unsure says whether a mode seems to sustain nothing, though its lowest level may yet meet the SLOs.
 func unsure(m *api.ModeCapacity) bool {
-	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == open
+	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == proof.Open
 }
 
 // sustained is the estimate: at least the highest level, where that meets the SLOs.
@@ -238,15 +234,15 @@ func levels(v *[2]int, above bool) string {
 	return fmt.Sprintf("%d to %d%s", v[0], v[1], map[bool]string{true: " or more"}[above])
 }
 
-// sweepWords say what each mode sustains, and how every mode compares with the first.
-func (r *Report) sweepWords() (all []string) {
+// sideWords say what each mode sustains, and how every mode compares with the first.
+func (r *Results) sideWords() (all []string) {
 	if len(r.Sides) == 0 {
 		return nil
 	}
 	var clauses []string
 	for i := range r.Sides {
 		if s := &r.Sides[i]; s.Sustained != nil {
-			clauses = append(clauses, s.sustains())
+			clauses = append(clauses, sustains(s))
 		}
 	}
 	if len(clauses) > 0 {
@@ -257,9 +253,9 @@ func (r *Report) sweepWords() (all []string) {
 		if p.A != 0 {
 			continue
 		}
-		for _, q := range named {
+		for _, q := range proof.Named {
 			if s, ok := p.Averages[q]; ok {
-				all = append(all, fmt.Sprintf("%s, %s against %s: %s.", q.title(), r.Sides[p.B].Name, r.Sides[p.A].Name, p.outcomes(q, &s)))
+				all = append(all, fmt.Sprintf("%s, %s against %s: %s.", describe(q).title, r.Sides[p.B].Name, r.Sides[p.A].Name, outcomes(p, q, &s)))
 			}
 		}
 	}
@@ -267,12 +263,12 @@ func (r *Report) sweepWords() (all []string) {
 }
 
 // sustains says in a clause what a side sustains.
-func (s *Side) sustains() string {
+func sustains(s *proof.Side) string {
 	x := s.Sustained
 	if x.Level == nil {
 		return "what " + s.Name + " sustains is not known"
 	}
-	tested := s.tested()
+	tested := tested(s)
 	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
 	switch {
 	case *x.Level == 0:
@@ -290,14 +286,14 @@ func (s *Side) sustains() string {
 }
 
 // outcomes say at which levels B is better, worse or neither, and by how much.
-func (p *Pair) outcomes(q Quantity, s *Average) string {
+func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 	var parts []string
 	for _, of := range []struct {
 		word   string
 		levels []int
 	}{{"better", s.Better}, {"worse", s.Worse}} {
 		if len(of.levels) > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels), p.by(q, of.levels)))
+			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels), by(p, q, of.levels)))
 		}
 	}
 	if len(s.NoneShown) > 0 {
@@ -313,7 +309,7 @@ func (p *Pair) outcomes(q Quantity, s *Average) string {
 }
 
 // by is the range of advantages at some levels.
-func (p *Pair) by(q Quantity, levels []int) string {
+func by(p *proof.Pair, q proof.Quantity, levels []int) string {
 	low, high := math.Inf(1), 0.0
 	for i := range p.Levels {
 		if slices.Contains(levels, p.Levels[i].Concurrency) {
@@ -322,7 +318,7 @@ func (p *Pair) by(q Quantity, levels []int) string {
 		}
 	}
 	unit := " %"
-	if labels[q].points {
+	if describe(q).points() {
 		unit = " points"
 	}
 	if len(levels) == 1 {

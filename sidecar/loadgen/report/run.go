@@ -1,5 +1,3 @@
-// Package report is what a run leaves when it ends: a summary on the terminal, files
-// in JSON, CSV and HTML, and whether it failed by the conditions that it was given.
 package report
 
 import (
@@ -338,7 +336,7 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 
 // withheld is why an outcome is: a clause.
 func withheld(e float64) string {
-	return "up to " + milliseconds(e) + " may be the load generator's own error"
+	return "up to " + inMilliseconds(e) + " may be the load generator's own error"
 }
 
 // slo is met or missed over all objectives, "" where TTFT was not measured, TPOT is not known, or

@@ -1,12 +1,15 @@
-package proof
+package report
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // What stands where an interval decides nothing, as on the screens.
@@ -20,73 +23,96 @@ const (
 // speculation is the title of the table that only a report on speculation has.
 const speculation = "Speculation and GPU memory"
 
-// tables are those of a report.
-var tables = []struct {
-	title string
-	of    []Quantity
-}{
-	{"TTFT", []Quantity{QuantityTTFT50, QuantityTTFT95}},
-	{"KV cache hit rate", []Quantity{QuantityHitRate}},
-	{"Throughput and requests", []Quantity{QuantityThroughput, QuantityRequests}},
-	{"TPOT", []Quantity{QuantityTPOT50, QuantityTPOT95}},
-	{"Latency", []Quantity{QuantityLatency50, QuantityLatency95}},
-	{speculation, []Quantity{QuantityAcceptance, QuantityPerStep, QuantityGPUMemory}},
+// quantity is how reports show one.
+type quantity struct {
+	proof.Quantity
+	table string // that it stands in
+	title string // on its own
+	label string // in its table
+	value func(float64) string
 }
 
-// title is what a quantity is called on its own.
-func (q Quantity) title() string {
-	switch q {
-	case QuantityThroughput:
-		return "Throughput"
-	case QuantityRequests:
-		return "Requests"
-	case QuantityHitRate:
-		return "KV cache hit rate"
-	case QuantityAcceptance:
-		return "Acceptance rate"
-	case QuantityPerStep:
-		return "Tokens per step"
-	case QuantityGPUMemory:
-		return "Memory of a GPU"
-	case QuantityTPOT50, QuantityTPOT95:
-		return "TPOT " + labels[q].name
-	case QuantityLatency50, QuantityLatency95:
-		return "Latency " + labels[q].name
+// shown are all of them, in the order of the tables.
+var shown = []*quantity{
+	{proof.QuantityTTFT50, "TTFT", "TTFT p50", "p50", milliseconds},
+	{proof.QuantityTTFT95, "TTFT", "TTFT p95", "p95", milliseconds},
+	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", share100},
+	{proof.QuantityThroughput, "Throughput and requests", "Throughput", "tokens/s", tenths},
+	{proof.QuantityRequests, "Throughput and requests", "Requests", "requests/s", hundredths},
+	{proof.QuantityTPOT50, "TPOT", "TPOT p50", "p50", milliseconds},
+	{proof.QuantityTPOT95, "TPOT", "TPOT p95", "p95", milliseconds},
+	{proof.QuantityLatency50, "Latency", "Latency p50", "p50", seconds},
+	{proof.QuantityLatency95, "Latency", "Latency p95", "p95", seconds},
+	{proof.QuantityAcceptance, speculation, "Acceptance rate", "acceptance rate", share100},
+	{proof.QuantityPerStep, speculation, "Tokens per step", "tokens per step", hundredths},
+	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
+}
+
+// describe is how a quantity is shown; nil: as none of the tables' columns.
+func describe(q proof.Quantity) *quantity {
+	at := slices.IndexFunc(shown, func(s *quantity) bool { return s.Quantity == q })
+	if at < 0 {
+		return nil
 	}
-	return "TTFT " + labels[q].name
+	return shown[at]
 }
 
-// labels are what tables call the quantities, and how they print a value and an advantage.
-var labels = map[Quantity]struct {
-	name   string
-	value  func(float64) string
-	points bool
-}{
-	QuantityTTFT50:     {"p50", milliseconds, false},
-	QuantityTTFT95:     {"p95", milliseconds, false},
-	QuantityTPOT50:     {"p50", milliseconds, false},
-	QuantityTPOT95:     {"p95", milliseconds, false},
-	QuantityLatency50:  {"p50", seconds, false},
-	QuantityLatency95:  {"p95", seconds, false},
-	QuantityThroughput: {"tokens/s", func(v float64) string { return fmt.Sprintf("%.1f", v) }, false},
-	QuantityRequests:   {"requests/s", func(v float64) string { return fmt.Sprintf("%.2f", v) }, false},
-	QuantityHitRate:    {"hit rate", func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }, true},
-	QuantityAcceptance: {"acceptance rate", func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }, true},
-	QuantityPerStep:    {"tokens per step", func(v float64) string { return fmt.Sprintf("%.2f", v) }, false},
-	QuantityGPUMemory:  {"memory of a GPU", func(v float64) string { return fmt.Sprintf("%.1f GiB", v/(1<<30)) }, false},
+// shown are the quantities of the report, in the order of its columns for programs.
+func (r *Results) shown() (all []*quantity) {
+	for _, q := range r.Quantities() {
+		all = append(all, describe(q))
+	}
+	return all
+}
+
+// table is one of a report.
+type table struct {
+	title string
+	of    []*quantity
+}
+
+// tables are those of the report: that of speculation only where anything was drafted, as far as it knows.
+func (r *Results) tables() (all []table) {
+	for _, q := range shown {
+		if q.table == speculation && !r.drafts() {
+			continue
+		}
+		if n := len(all); n == 0 || all[n-1].title != q.table {
+			all = append(all, table{title: q.table})
+		}
+		last := &all[len(all)-1]
+		last.of = append(last.of, q)
+	}
+	return all
+}
+
+// drafts says whether anything was drafted, as far as the report knows.
+func (r *Results) drafts() bool {
+	return slices.ContainsFunc(r.Quantities(), func(q proof.Quantity) bool {
+		return q == proof.QuantityAcceptance || q == proof.QuantityPerStep
+	})
 }
 
 func milliseconds(v float64) string { return fmt.Sprintf("%.0f ms", 1000*v) }
 func seconds(v float64) string      { return fmt.Sprintf("%.1f s", v) }
+func share100(v float64) string     { return fmt.Sprintf("%.1f %%", 100*v) }
+func tenths(v float64) string       { return fmt.Sprintf("%.1f", v) }
+func hundredths(v float64) string   { return fmt.Sprintf("%.2f", v) }
+func gigabytes(v float64) string    { return fmt.Sprintf("%.1f GiB", v/(1<<30)) }
+
+// points says whether differences are in percentage points.
+func (q *quantity) points() bool {
+	return baseline.QuantityOf(string(q.Quantity)).Kind == baseline.Share
+}
 
 // advantage prints one with its sign.
-func (q Quantity) advantage(v float64) string {
+func (q *quantity) advantage(v float64) string {
 	text := fmt.Sprintf("%+.1f", 100*v)
 	if strings.Trim(text, "+-0.") == "" {
 		text = "0.0"
 	}
 	text = strings.Replace(text, "-", "−", 1)
-	if labels[q].points {
+	if q.points() {
 		return text + " points"
 	}
 	return text + " %"
@@ -102,11 +128,11 @@ func numbers(all []int) string {
 }
 
 // cell is a value, with the interval that was measured with it.
-func (q Quantity) cell(v *float64, interval *[2]float64) string {
+func (q *quantity) cell(v *float64, interval *[2]float64) string {
 	if v == nil {
 		return notRecorded
 	}
-	text := labels[q].value
+	text := q.value
 	if interval == nil {
 		return text(*v)
 	}
@@ -116,7 +142,7 @@ func (q Quantity) cell(v *float64, interval *[2]float64) string {
 }
 
 // cellOf is that of a value that a file may have by another definition.
-func (q Quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
+func (q *quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
 	if v == nil && unlike {
 		return "defined differently"
 	}
@@ -124,7 +150,7 @@ func (q Quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
 }
 
 // advantageCell is an advantage with what it is worth.
-func (q Quantity) advantageCell(f *Figure) string {
+func (q *quantity) advantageCell(f *proof.Figure) string {
 	if f.Advantage == nil {
 		if f.A != nil && f.B != nil {
 			return "not compared"
@@ -135,7 +161,7 @@ func (q Quantity) advantageCell(f *Figure) string {
 	if !notCertain[f.Outcome] && f.Interval != nil && !f.Estimated {
 		text = fmt.Sprintf("%s (%s to %s)", text, bare(q.advantage(f.Interval[0])), bare(q.advantage(f.Interval[1])))
 	}
-	if strings.HasPrefix(string(q), "ttft") && f.A != nil && f.B != nil {
+	if strings.HasPrefix(string(q.Quantity), "ttft") && f.A != nil && f.B != nil {
 		text += ", " + signedMilliseconds(*f.B-*f.A)
 	}
 	switch f.Outcome {
@@ -173,7 +199,7 @@ func bare(text string) string {
 }
 
 // verdict says in a sentence what an average shows, favourable or not.
-func (q Quantity) verdict(s Average, b string) string {
+func (q *quantity) verdict(s proof.Average, b string) string {
 	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
 		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel, q.advantage(s.Best), s.BestLevel)
 	if s.Levels == 1 {

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"encoding/json"
@@ -16,15 +16,16 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // recorded is the report of a recorded table.
-func recorded(t *testing.T, name string, q Question) Report {
+func recorded(t *testing.T, name string, q proof.Question) *Results {
 	t.Helper()
 	q.A = api.ReportSide{Baseline: name, Mode: api.ModeRoundRobin}
 	q.B = api.ReportSide{Baseline: name, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}
 	b := builtin(t, name)
-	r, err := NewReport(b, b, q)
+	r, err := Compare(b, b, q)
 	require.NoError(t, err)
 	return r
 }
@@ -40,7 +41,7 @@ func builtin(t *testing.T, name string) api.Baseline {
 	return api.Baseline{}
 }
 
-func text(t *testing.T, r Report) string {
+func markdownOf(t *testing.T, r *Results) string {
 	t.Helper()
 	return written(t, r, api.ReportMarkdown)
 }
@@ -50,9 +51,9 @@ var slo = api.SLO{TTFT: .6, TPOT: .06}
 var update = flag.Bool("update", false, "rewrite the reports in testdata")
 
 // against is the report of two baselines under one mode, or the first one's only mode where none is given.
-func against(t *testing.T, a, b api.Baseline, mode api.Mode) Report {
+func against(t *testing.T, a, b api.Baseline, mode api.Mode) *Results {
 	t.Helper()
-	r, err := NewReport(a, b, Question{A: api.ReportSide{Mode: mode}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	r, err := Compare(a, b, proof.Question{A: api.ReportSide{Mode: mode}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
 	return r
 }
@@ -66,7 +67,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got, "go test ./sidecar/loadgen/proof -update rewrites it")
+	assert.Equal(t, string(want), got, "go test ./sidecar/loadgen/report -update rewrites it")
 }
 
 // Reports are as those in testdata.
@@ -78,24 +79,24 @@ func TestReports(t *testing.T) {
 	long.Name, long.Title, long.Workload = "long", "Long openings", &api.WorkloadShape{OpeningTokens: 9000}
 	unknown.Name, unknown.Rows = "unknown", []api.BaselineRow{measured(50, api.ModeState{Mode: api.ModeUnknown}, .5, 100, .1)}
 	elsewhere.Name, elsewhere.Rows = "elsewhere", []api.BaselineRow{measured(55, kv, .5, 100, .1)}
-	for name, r := range map[string]Report{
-		"sweep":             NewSweepReport(spoiled()),
-		"unfinished":        NewSweepReport(partly(3)), // 120 in one mode alone
-		"one mode":          NewSweepReport(partly(1)),
-		"three modes":       NewSweepReport(threeModes()),
-		"speculation":       NewSweepReport(drafted()),
-		"trial":             NewSweepReport(looked()),
-		"capacity":          NewSweepReport(searched()),
-		"h200":              recorded(t, h200, Question{Levels: levels, SLO: slo}),
-		"h200 whole":        recorded(t, h200, Question{SLO: slo}),
-		"h100":              recorded(t, h100, Question{SLO: api.SLO{TTFT: .4, TPOT: .06}}),
+	for name, r := range map[string]*Results{
+		"sweep":             OfSweep(spoiled()),
+		"unfinished":        OfSweep(partly(3)), // 120 in one mode alone
+		"one mode":          OfSweep(partly(1)),
+		"three modes":       OfSweep(threeModes()),
+		"speculation":       OfSweep(drafted()),
+		"trial":             OfSweep(looked()),
+		"capacity":          OfSweep(searched()),
+		"h200":              recorded(t, h200, proof.Question{Levels: levels, SLO: slo}),
+		"h200 whole":        recorded(t, h200, proof.Question{SLO: slo}),
+		"h100":              recorded(t, h100, proof.Question{SLO: api.SLO{TTFT: .4, TPOT: .06}}),
 		"two baselines":     against(t, recordedH100, builtin(t, h200), api.ModeKV),
 		"other openings":    against(t, recordedH100, long, api.ModeKV), // nothing is called better
 		"unknown mode":      against(t, unknown, recordedH100, ""),
 		"no level together": against(t, elsewhere, recordedH100, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, strings.ReplaceAll(name, " ", "-"), text(t, r))
+			golden(t, strings.ReplaceAll(name, " ", "-"), markdownOf(t, r))
 			selfContained(t, written(t, r, api.ReportHTML))
 		})
 	}
@@ -103,8 +104,8 @@ func TestReports(t *testing.T) {
 
 // The recorded tables say what the documents of their records do, where that follows from the table.
 func TestReportsOfTheRecord(t *testing.T) {
-	r := recorded(t, "h200x3-tp1-llama70b-fp8", Question{Levels: []api.LevelRange{{From: 60, To: 180, Step: 20}}, SLO: slo})
-	md, html := text(t, r), written(t, r, api.ReportHTML)
+	r := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{Levels: []api.LevelRange{{From: 60, To: 180, Step: 20}}, SLO: slo})
+	md, html := markdownOf(t, r), written(t, r, api.ReportHTML)
 	for _, want := range []string{
 		"| 60 | 274 ms | 249 ms | +9.3 %, −25 ms | 655 ms | 446 ms | +32.0 %, −210 ms |",
 		"| 180 | 413 ms | 472 ms | −14.1 %, +58 ms | 732 ms | 3143 ms | −329.6 %, +2411 ms |",
@@ -114,20 +115,20 @@ func TestReportsOfTheRecord(t *testing.T) {
 		assert.Contains(t, md, want)
 	}
 	// The document says 14.7 %, "before queueing onset"; the mean of its own table's column is this.
-	onset := recorded(t, "h200x3-tp1-llama70b-fp8", Question{Levels: []api.LevelRange{{From: 60, To: 160, Step: 20}}, SLO: slo})
-	assert.Contains(t, text(t, onset), "**TTFT, p95**: an average advantage of +14.6 % for KV-aware over 6 levels")
+	onset := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{Levels: []api.LevelRange{{From: 60, To: 160, Step: 20}}, SLO: slo})
+	assert.Contains(t, markdownOf(t, onset), "**TTFT, p95**: an average advantage of +14.6 % for KV-aware over 6 levels")
 	assert.Equal(t, 4, selfContained(t, html)["svg"])
 	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %, &#43;2411 ms</td>")
 	// The document rounds these to 96.0 and 83.8; its own table says this.
-	assert.Contains(t, text(t, recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo})),
+	assert.Contains(t, markdownOf(t, recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo})),
 		"On average 95.9 % under KV-aware (93.4 % to 97.8 %) and 83.9 % under Round-robin (81.8 % to 85.2 %).")
 }
 
 func TestReportForPrograms(t *testing.T) {
 	date, seed := time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC), uint64(1<<63)
-	r := recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo, Levels: []api.LevelRange{{From: 30, To: 30}, {From: 20, To: 25}}, Inputs: []api.Source{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
-	assert.Contains(t, text(t, r), "| sweep.tsv | 2026-02-17T12:52:00Z | 9223372036854775808 | 1.2 |")
-	rows := table(t, r)
+	r := recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo, Levels: []api.LevelRange{{From: 30, To: 30}, {From: 20, To: 25}}, Inputs: []api.Source{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
+	assert.Contains(t, markdownOf(t, r), "| sweep.tsv | 2026-02-17T12:52:00Z | 9223372036854775808 | 1.2 |")
+	rows := tsv(t, r)
 	require.Len(t, rows, 4)
 	assert.Equal(t, "Round-robin", rows[0]["side"])
 	assert.Equal(t, "20", rows[0]["concurrency"])
@@ -136,21 +137,18 @@ func TestReportForPrograms(t *testing.T) {
 	assert.Equal(t, "0.0801688", rows[2]["advantage_ttft_p50"])
 	assert.Empty(t, rows[0]["tpot_p50"], "it was not recorded")
 	assert.Empty(t, rows[0]["advantage_ttft_p50"], "over itself")
-	var back Report
+	var back Results
 	require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
-	for i := range r.Sides {
-		r.Sides[i].of, r.Sides[i].table = api.Baseline{}, baseline.Table{}
-	}
-	assert.Equal(t, r, back)
-	again, err := baseline.ReadCSV(strings.NewReader(written(t, NewSweepReport(drafted()), api.ReportTSV)), "again")
+	assert.Equal(t, written(t, r, api.ReportJSON), written(t, &back, api.ReportJSON))
+	again, err := baseline.ReadCSV(strings.NewReader(written(t, OfSweep(drafted()), api.ReportTSV)), "again")
 	require.NoError(t, err)
 	assert.InDelta(t, .62, *again.Rows[0].AcceptanceRate, 1e-9)
 	assert.NotNil(t, again.Rows[0].Intervals.TokensPerStep)
-	refused(t, "format", r.Write(io.Discard, "pdf"))
+	refused(t, "format", Write(io.Discard, r, "pdf"))
 }
 
-// table is a report's TSV, row by row.
-func table(t *testing.T, r Report) (rows []map[string]string) {
+// tsv is a report's TSV, row by row.
+func tsv(t *testing.T, r *Results) (rows []map[string]string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimRight(written(t, r, api.ReportTSV), "\n"), "\n")
 	head := strings.Split(lines[0], "\t")
@@ -174,17 +172,17 @@ func TestReportRefusals(t *testing.T) {
 	for _, c := range []struct {
 		field string
 		a, b  api.Baseline
-		q     Question
+		q     proof.Question
 	}{
-		{"a_mode", b, b, Question{A: api.ReportSide{Mode: api.ModeLeastLoaded}, B: kv}},
-		{"a_mode", b, b, Question{B: kv}}, // it has two
-		{"b_speculation", b, b, Question{A: a, B: api.ReportSide{Mode: api.ModeKV, Speculation: api.SpeculationDraft}}},
-		{"b_speculation", b, two, Question{A: a, B: kv}},
-		{"a_mode", api.Baseline{Name: "empty"}, b, Question{B: kv}},
-		{"levels", b, b, Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 61}}}},
-		{"levels", b, b, Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 69}}}},
+		{"a_mode", b, b, proof.Question{A: api.ReportSide{Mode: api.ModeLeastLoaded}, B: kv}},
+		{"a_mode", b, b, proof.Question{B: kv}}, // it has two
+		{"b_speculation", b, b, proof.Question{A: a, B: api.ReportSide{Mode: api.ModeKV, Speculation: api.SpeculationDraft}}},
+		{"b_speculation", b, two, proof.Question{A: a, B: kv}},
+		{"a_mode", api.Baseline{Name: "empty"}, b, proof.Question{B: kv}},
+		{"levels", b, b, proof.Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 61}}}},
+		{"levels", b, b, proof.Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 69}}}},
 	} {
-		_, err := NewReport(c.a, c.b, c.q)
+		_, err := Compare(c.a, c.b, c.q)
 		allowed := refused(t, c.field, err)
 		if c.field != "levels" && len(c.a.Rows) > 0 {
 			assert.Contains(t, allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"encoding/json"
@@ -18,15 +18,29 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
-var t0 = time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC)
+var (
+	asked      = time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC)
+	kv         = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+)
+
+// refused checks that an error names a field, and returns what that field allows.
+func refused(t *testing.T, field string, err error) (allowed string) {
+	t.Helper()
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused, field)
+	assert.Equal(t, field, refused.Field)
+	return refused.Allowed
+}
 
 // swept is a sweep as the desk gives it, with nothing measured.
 func swept(kind api.SweepKind, levels ...int) api.Sweep {
 	return api.Sweep{
 		SweepSummary: api.SweepSummary{
-			ID: "20260217-125242", Lane: "main", State: api.SweepDone, Asked: t0,
+			ID: "20260217-125242", Lane: "main", State: api.SweepDone, Asked: asked,
 			Request: api.SweepRequest{
 				Kind: kind, Modes: []api.ModeState{roundRobin, kv}, Levels: levels, SLO: &api.SLO{TTFT: .6, TPOT: .06},
 				Primary: new("ttft_p95"), Smallest: new(.05), Seconds: new(300.), WarmUp: new(60.), Snapshots: new(3),
@@ -63,11 +77,11 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 		r.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: new(.2)}}
 		r.Intervals.TTFT.P95[0] -= .2
 	}
-	r := NewSweepReport(s)
-	assert.Equal(t, api.OutcomeWithheld, r.Pairs[0].Levels[0].Figures[QuantityTTFT95].Outcome)
-	assert.Equal(t, []int{60}, r.Pairs[0].Averages[QuantityTTFT95].Withheld)
-	assert.Contains(t, text(t, r), "+31.9 %, −209 ms, "+ownError)
-	assert.Contains(t, text(t, r), ownError+" at 60")
+	r := OfSweep(s)
+	assert.Equal(t, api.OutcomeWithheld, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Outcome)
+	assert.Equal(t, []int{60}, r.Pairs[0].Averages[proof.QuantityTTFT95].Withheld)
+	assert.Contains(t, markdownOf(t, r), "+31.9 %, −209 ms, "+ownError)
+	assert.Contains(t, markdownOf(t, r), ownError+" at 60")
 }
 
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
@@ -83,8 +97,8 @@ func crossed() api.Sweep {
 		state := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
 		for repeat := range 2 {
 			row := s.Rows[i]
-			for _, q := range quantities { // repeats of a hundredth less and more
-				if of := q.of(&row); *of != nil {
+			for _, q := range shown { // repeats of a hundredth less and more
+				if of := q.In(&row); *of != nil {
 					*of = new(**of * (1 + .02*(float64(repeat)-.5)))
 				}
 			}
@@ -99,8 +113,8 @@ func crossed() api.Sweep {
 				}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: t0, CountedFrom: t0.Add(time.Minute),
-				Until: t0.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &row, Causes: &c,
+				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: asked, CountedFrom: asked.Add(time.Minute),
+				Until: asked.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &row, Causes: &c,
 				Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000", Router: "mode set by the driver endpoints; no metrics say how it chooses workers",
 				FirstTurns: &api.SweepFirstTurns{Openings: 10},
 			})
@@ -109,10 +123,10 @@ func crossed() api.Sweep {
 	return s
 }
 
-func written(t *testing.T, r Report, f api.ReportFormat) string {
+func written(t *testing.T, r Readable, f api.ReportFormat) string {
 	t.Helper()
 	var b strings.Builder
-	require.NoError(t, r.Write(&b, f))
+	require.NoError(t, Write(&b, r, f))
 	return b.String()
 }
 
@@ -120,7 +134,7 @@ func written(t *testing.T, r Report, f api.ReportFormat) string {
 func spoiled() api.Sweep {
 	s := crossed()
 	s.Spans = append(s.Spans, api.SweepSpan{
-		Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce",
+		Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: asked, Cold: "nonce",
 		Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{ClusterFigures: api.ClusterFigures{QueueSeconds: new(99.)}},
 	})
 	return s
@@ -164,7 +178,7 @@ func drafted() api.Sweep {
 					Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Turns: 900, Cold: "emptied", Row: &r, Causes: &api.SweepCauses{},
 				})
 			}
-			s.Rows = append(s.Rows, MeanRow(repeats))
+			s.Rows = append(s.Rows, proof.MeanRow(repeats))
 		}
 	}
 	return s
@@ -176,8 +190,8 @@ func TestReportOfAnEmptySweep(t *testing.T) {
 		for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused, api.SweepCancelled, api.SweepFailed} {
 			empty := swept(kind, 60)
 			empty.State, empty.Progress, empty.Reason = state, api.SweepProgress{Of: new(18)}, "the target is gone."
-			r := NewSweepReport(empty)
-			md := text(t, r)
+			r := OfSweep(empty)
+			md := markdownOf(t, r)
 			assert.Contains(t, md, "Nothing was measured yet.")
 			assert.Contains(t, md, "with 0 of 18 spans measured")
 			assert.Contains(t, written(t, r, api.ReportHTML), "0 of 18 spans")
@@ -225,18 +239,20 @@ func anySweep(rng *rand.Rand) api.Sweep {
 				continue
 			}
 			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{}}
-			for _, q := range quantities {
-				*q.interval(r.Intervals) = value(q.of(&r), map[kind]float64{duration: 5, rate: 5000, share: 1, amount: 8e10}[q.kind])
+			for _, q := range shown {
+				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
+					baseline.Time: 5, baseline.Rate: 5000, baseline.Share: 1, baseline.Amount: 8e10,
+				}[baseline.QuantityOf(string(q.Quantity)).Kind])
 			}
 			if rng.IntN(10) == 0 {
 				r.Intervals = nil
 			}
 			s.Rows = append(s.Rows, r)
 			causes := api.SweepCauses{Seconds: 300}
-			for _, c := range clusterColumns {
-				value(c.of(&causes.ClusterFigures), 3)
+			for _, c := range baseline.OfCluster {
+				value(c.InCluster(&causes.ClusterFigures), 3)
 			}
-			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: t0})
+			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: asked})
 		}
 	}
 	return s
@@ -247,8 +263,8 @@ func anySweep(rng *rand.Rand) api.Sweep {
 func TestReportsNumbersAreTheSweeps(t *testing.T) {
 	for seed := range uint64(40) {
 		s := anySweep(rand.New(rand.NewPCG(seed, 0)))
-		r := NewSweepReport(s)
-		rows := table(t, r)
+		r := OfSweep(s)
+		rows := tsv(t, r)
 		require.Len(t, rows, len(s.Rows))
 		found := map[string]map[string]string{}
 		for _, row := range rows {
@@ -258,15 +274,15 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 			want := &s.Rows[i]
 			row := found[string(want.Mode)+string(want.Speculation)+strconv.Itoa(want.Concurrency)]
 			require.NotNil(t, row)
-			for _, q := range quantities {
-				same(t, row[string(q.name)], *q.of(want))
-				if in := q.intervalOf(want); in != nil && finite(in[0]) && finite(in[1]) {
-					same(t, row[string(q.name)+"_low"], &in[0])
-					same(t, row[string(q.name)+"_high"], &in[1])
+			for _, q := range shown {
+				same(t, row[string(q.Quantity)], *q.In(want))
+				if in := q.IntervalOf(want); in != nil && digits(&in[0], 1) != "" && digits(&in[1], 1) != "" {
+					same(t, row[string(q.Quantity)+"_low"], &in[0])
+					same(t, row[string(q.Quantity)+"_high"], &in[1])
 				}
 			}
 		}
-		var back Report
+		var back Results
 		require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
 		for _, f := range api.ReportFormats {
 			text := written(t, r, f)
@@ -280,7 +296,7 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 
 func same(t *testing.T, text string, want *float64) {
 	t.Helper()
-	if want == nil || !finite(*want) {
+	if digits(want, 1) == "" {
 		require.Empty(t, text)
 		return
 	}
@@ -326,7 +342,7 @@ func TestReportAsAPage(t *testing.T) {
 	s := crossed()
 	s.Request.Title = new(`<script>alert(1)</script> "a|b"`)
 	s.Spans[0].Spoiled = "<img src=x onerror=alert(1)>"
-	r := NewSweepReport(s)
+	r := OfSweep(s)
 	html := written(t, r, api.ReportHTML)
 	elements := selfContained(t, html)
 	assert.Equal(t, 4, elements["svg"])
@@ -344,30 +360,30 @@ func TestReportAsAPage(t *testing.T) {
 // Baselines that were measured are judged by the intervals of their own.
 func TestReportOfMeasuredBaselines(t *testing.T) {
 	s := crossed()
-	s.Rows[0].Measured = &t0
+	s.Rows[0].Measured = &asked
 	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
-	r, err := NewReport(b, b, Question{A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	r, err := Compare(b, b, proof.Question{A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
-	assert.Contains(t, text(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")
-	f := r.Pairs[0].Levels[0].Figures[QuantityTTFT95]
+	assert.Contains(t, markdownOf(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")
+	f := r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95]
 	assert.Equal(t, api.OutcomeBetter, f.Outcome)
 	assert.False(t, f.Estimated)
 	assert.InDelta(t, .319, *f.Advantage, .001)
 	assert.Less(t, f.Interval[0], *f.Advantage)
-	assert.Equal(t, api.OutcomeTooVariable, r.Pairs[0].Levels[0].Figures[QuantityHitRate].Outcome)
+	assert.Equal(t, api.OutcomeTooVariable, r.Pairs[0].Levels[0].Figures[proof.QuantityHitRate].Outcome)
 }
 
 // Lists in a report's JSON are lists, also where they are empty.
 func TestReportsListsAreLists(t *testing.T) {
 	s := swept(api.SweepLevels, 60)
 	s.State = api.SweepDone
-	data := written(t, NewSweepReport(s), api.ReportJSON)
+	data := written(t, OfSweep(s), api.ReportJSON)
 	for _, field := range []string{"words", "sides", "pairs", "inputs", "spans"} {
 		assert.NotContains(t, data, `"`+field+`": null`)
 		assert.Contains(t, data, `"`+field+`": [`)
 	}
 	one := crossed()
-	r, err := NewReport(api.Baseline{Name: "mine", Rows: one.Rows[:1]}, api.Baseline{Name: "mine", Rows: one.Rows[:1]}, Question{})
+	r, err := Compare(api.Baseline{Name: "mine", Rows: one.Rows[:1]}, api.Baseline{Name: "mine", Rows: one.Rows[:1]}, proof.Question{})
 	require.NoError(t, err)
 	assert.NotContains(t, written(t, r, api.ReportJSON), "null")
 	assert.Equal(t, "mine (A)", r.Sides[0].Name, "a result beside itself")
@@ -376,17 +392,17 @@ func TestReportsListsAreLists(t *testing.T) {
 // The mean of rows has the mean of their errors, in its intervals, where all of them have one.
 func TestMeanRowHasErrors(t *testing.T) {
 	rows := []api.BaselineRow{measured(60, kv, .4, 2000, .02), measured(60, kv, .5, 2000, .02)}
-	before := MeanRow(rows).Intervals.TTFT.P95
+	before := proof.MeanRow(rows).Intervals.TTFT.P95
 	for i := range rows {
 		rows[i].Errors = &api.RowErrors{
 			TTFT: api.Percentiles{P95: new(.01 + .02*float64(i))}, TPOT: api.Percentiles{P95: new(.001)},
 		}
 	}
-	mean := MeanRow(rows)
+	mean := proof.MeanRow(rows)
 	assert.InDelta(t, .02, *mean.Errors.TTFT.P95, 1e-9)
 	assert.InDelta(t, max(0, before[0]-.02), mean.Intervals.TTFT.P95[0], 1e-9)
 	assert.InDelta(t, before[1], mean.Intervals.TTFT.P95[1], 1e-9)
 	assert.InDelta(t, .041, mean.Intervals.TPOT.P95[1], 1e-9)
 	rows[1].Errors = nil
-	assert.Nil(t, MeanRow(rows).Errors)
+	assert.Nil(t, proof.MeanRow(rows).Errors)
 }

@@ -2,10 +2,9 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -13,46 +12,43 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// WriteText writes the summary for a terminal or a log.
-func (r *Report) WriteText(to io.Writer) error {
-	var b strings.Builder
-	r.write(&b, r.title())
+// Formats implements [Readable].
+func (r *Report) Formats() Formats { return RunFormats }
+
+// Records implements [Readable]: the table of a run is that of its turns, which are no part of the report.
+func (r *Report) Records() [][]string { return nil }
+
+// Document implements [Readable].
+func (r *Report) Document() Document {
+	d := Document{
+		Title: r.title(), Sections: r.sections(),
+		Foot: "Written by the load generator, " + r.Program + ". Intervals hold the true value in 95 of 100 runs; they " +
+			"come from four batches of the run, since turns that share a worker depend on each other. A curve's point is " +
+			"of a span of its own.",
+	}
+	if r.Client.Verdict == "bottleneck" {
+		d.Sections[0].Warning = "Load generator: " + r.clientLine()
+	}
 	if r.Twin != nil {
-		r.Twin.write(&b, "Lane twin: "+r.Twin.title())
-		writeRows(&b, r.pairRows())
+		twin := r.Twin.sections()
+		twin[0].Title, twin[0].Level = "Lane twin: "+r.Twin.title(), 1
+		d.Sections = append(append(d.Sections, twin...), Section{Items: r.pairItems()})
 	}
-	_, err := io.WriteString(to, b.String())
-	return err
+	return d
 }
 
-// write writes one lane.
-func (r *Report) write(b *strings.Builder, title string) {
-	fmt.Fprintf(b, "\n%s\n%s\n", title, r.span())
+// sections are those of one lane.
+func (r *Report) sections() []Section {
+	all := []Section{{Text: []string{r.span()}, Cards: r.cards()}}
 	if r.Turns.OK > 0 {
-		b.WriteString("\n")
-		r.table(b)
+		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
 	}
-	writeRows(b, r.rows())
-}
-
-func writeRows(b *strings.Builder, rows []row) {
-	b.WriteString("\n")
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, line := range row.Lines {
-			name := row.Name
-			if i > 0 {
-				name = ""
-			}
-			fmt.Fprintf(w, "%s\t%s\n", name, line)
-		}
-	}
-	_ = w.Flush()
+	return append(all, Section{Charts: r.charts()}, Section{Items: r.items()})
 }
 
 // title says what ran for how long.
 func (r *Report) title() string {
-	return fmt.Sprintf("Run of %s against %s%s", span(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
+	return fmt.Sprintf("Run of %s against %s%s", elapsed(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
 }
 
 func model(name string) string {
@@ -76,69 +72,45 @@ func (r *Report) span() string {
 	return text
 }
 
-// table is that of the latencies.
-func (r *Report) table(to io.Writer) {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "ms\tp50\t95 % interval\tp95\t95 % interval\tp99\tn\t")
-	for _, m := range r.latencies() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", m.Name, m.P50, m.P50Interval, m.P95, m.P95Interval, m.P99, m.N)
-	}
-	_ = w.Flush()
-}
-
-// latency is a row of the table of latencies, in milliseconds.
-type latency struct {
-	Name, P50, P50Interval, P95, P95Interval, P99 string
-	N                                             int
-}
-
-func (r *Report) latencies() (rows []latency) {
-	for _, m := range []struct {
-		name string
-		q    api.Quantiles
-	}{{"TTFT", r.Metrics.TTFT}, {"TPOT", r.Metrics.TPOT}, {"ITL", r.Metrics.ITL}, {"Latency", r.Metrics.Latency}} {
-		if m.q.Estimated {
-			m.name += " (estimated)"
+// latencies are a table, in milliseconds.
+func (r *Report) latencies() *Table {
+	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
+	add := func(name string, q *api.Quantiles) {
+		if q.Estimated {
+			name += " (estimated)"
 		}
-		rows = append(rows, latencyOf(m.name, m.q))
+		t.Rows = append(t.Rows, []string{
+			name, ms(q.P50), msInterval(q.P50Interval), ms(q.P95), msInterval(q.P95Interval), ms(q.P99), strconv.Itoa(q.N),
+		})
 	}
+	add("TTFT", &r.Metrics.TTFT)
 	if r.FirstAnswer != nil {
-		rows = slices.Insert(rows, 1, latencyOf("First answer", *r.FirstAnswer))
+		add("First answer", r.FirstAnswer)
 	}
-	return rows
+	add("TPOT", &r.Metrics.TPOT)
+	add("ITL", &r.Metrics.ITL)
+	add("Latency", &r.Metrics.Latency)
+	return t
 }
 
-func latencyOf(name string, q api.Quantiles) latency {
-	return latency{name, ms(q.P50), msInterval(q.P50Interval), ms(q.P95), msInterval(q.P95Interval), ms(q.P99), q.N}
-}
-
-// row is a line of the summary, or several below one name.
-type row struct {
-	Name  string
-	Lines []string
-}
-
-// rows are the lines below the latencies, for the terminal and the page.
-func (r *Report) rows() []row {
-	rows := []row{{"Turns", []string{fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK,
-		r.Turns.Failed, r.Turns.Cancelled)}}}
+// items are what stands below the latencies.
+func (r *Report) items() (all []Item) {
 	add := func(name string, lines ...string) {
 		if len(lines) > 0 {
-			rows = append(rows, row{name, lines})
+			all = append(all, Item{name, strings.Join(lines, "\n")})
 		}
 	}
+	add("Turns", fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled))
 	if r.Turns.OK > 0 {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
-		add("KV cache hit", r.KVHitRatio.text(percent))
+		add("KV cache hit", r.KVHitRatio.text(share100))
 		add("Tokens", r.tokenLine())
 		add("By turn", r.turnLines()...)
 		add("Unknown", r.unknownLines()...)
 	}
 	add("Errors", r.errorLines()...)
-	for _, c := range r.Cluster.rows() {
-		add(c.Name, c.Lines...)
-	}
+	all = append(all, r.Cluster.items()...)
 	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())
 	add("Baseline", r.baselineLines()...)
@@ -147,7 +119,7 @@ func (r *Report) rows() []row {
 	add("Note", r.Notes...)
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
 	add("Data", append(data, r.Data.Files...)...)
-	return rows
+	return all
 }
 
 // turnLines are the figures of each turn number; none where conversations have one turn.
@@ -212,7 +184,7 @@ func (r *Report) errorLines() []string {
 	if len(r.Errors) == 0 {
 		return []string{"none"}
 	}
-	lines := []string{fmt.Sprintf("%s of the finished turns", percent(*r.ErrorRatio))}
+	lines := []string{fmt.Sprintf("%s of the finished turns", share100(*r.ErrorRatio))}
 	for _, e := range r.Errors {
 		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, printable(e.Message)))
 	}
@@ -244,13 +216,13 @@ func (r *Report) sloLine() string {
 	}
 	text := strings.Join(parts, "; ")
 	if r.GoodputRatio != nil {
-		text += fmt.Sprintf("; %s of the finished turns met every SLO", percent(*r.GoodputRatio))
+		text += fmt.Sprintf("; %s of the finished turns met every SLO", share100(*r.GoodputRatio))
 	}
 	return text
 }
 
 func (o Objective) text() string {
-	return fmt.Sprintf(" %s of %s%s", milliseconds(*o.P95), milliseconds(o.Threshold), o.doubt())
+	return fmt.Sprintf(" %s of %s%s", inMilliseconds(*o.P95), inMilliseconds(o.Threshold), o.doubt())
 }
 
 // doubt says that a longer run, or a faster load generator, might come to the other side of the
@@ -260,8 +232,8 @@ func (o Objective) doubt() string {
 		return " (" + o.Withheld + ")"
 	}
 	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
-		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", milliseconds(o.Interval[0]),
-			milliseconds(o.Interval[1]))
+		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", inMilliseconds(o.Interval[0]),
+			inMilliseconds(o.Interval[1]))
 	}
 	return ""
 }
@@ -294,7 +266,7 @@ func (r *Report) baselineLines() []string {
 	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title,
 		plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
 	for _, column := range c.Columns {
-		lines = append(lines, fmt.Sprintf("vs. %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
+		lines = append(lines, fmt.Sprintf("vs. %s: %s", columnMode(column), strings.Join(columnOutcomes(column), ", ")))
 	}
 	var unlike []string
 	for _, d := range c.Differences {
@@ -307,15 +279,15 @@ func (r *Report) baselineLines() []string {
 	return lines
 }
 
-func modeOf(c api.Column) string {
+func columnMode(c api.Column) string {
 	if c.Speculation == "" || c.Speculation == api.SpeculationNotRecorded {
 		return string(c.Mode)
 	}
 	return fmt.Sprintf("%s with speculation %s", c.Mode, c.Speculation)
 }
 
-// outcomes are those of a column's values, each in words.
-func outcomes(c api.Column) (all []string) {
+// columnOutcomes are those of a column's values, each in words.
+func columnOutcomes(c api.Column) (all []string) {
 	for _, v := range []struct {
 		name string
 		of   api.LookedUp
@@ -386,8 +358,8 @@ func (v Value) text(number func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
 }
 
-// milliseconds writes seconds.
-func milliseconds(s float64) string { return inMS(s) + " ms" }
+// inMilliseconds writes seconds.
+func inMilliseconds(s float64) string { return inMS(s) + " ms" }
 
 func inMS(s float64) string { return chart.Number(1000 * s) }
 
@@ -405,17 +377,8 @@ func msInterval(v *[2]float64) string {
 	return inMS(v[0]) + " to " + inMS(v[1])
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// span writes a length of time to the second, below a minute to the tenth of one.
-func span(seconds float64) string {
+// elapsed writes a length of time to the second, below a minute to the tenth of one.
+func elapsed(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d < time.Minute {
 		return d.Round(time.Second / 10).String()

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"fmt"
@@ -6,14 +6,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"gonum.org/v1/gonum/stat"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // MeanBaseline makes one result of several of one system, such as separate sweeps: each row is the mean of theirs, as
-// [MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error is an
+// [proof.MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error is an
 // *[api.FieldError] that names the field, or that nothing can be averaged.
 func MeanBaseline(all []api.Baseline) (api.Baseline, error) {
 	mean := all[0]
@@ -85,37 +84,19 @@ func rowAt(b *api.Baseline, row *api.BaselineRow) int {
 	})
 }
 
-// meanOf is [MeanRow], and the mean of what only tables have.
+// meanOf is [proof.MeanRow], and the mean of what only tables have.
 func meanOf(rows []api.BaselineRow) api.BaselineRow {
-	mean := MeanRow(rows)
+	mean := proof.MeanRow(rows)
 	var all []*api.ClusterFigures
 	for i := range rows {
 		all = append(all, &rows[i].ClusterFigures)
 	}
-	mean.ClusterFigures = meanFigures(all)
-	for _, of := range []func(*api.BaselineRow) **float64{
-		func(r *api.BaselineRow) **float64 { return &r.TPOTDerived.P50 },
-		func(r *api.BaselineRow) **float64 { return &r.TPOTDerived.P95 },
-		func(r *api.BaselineRow) **float64 { return &r.ITL.P50 },
-		func(r *api.BaselineRow) **float64 { return &r.ITL.P95 },
-	} {
-		*of(&mean) = meanFigure(rows, of)
+	mean.ClusterFigures = proof.MeanFigures(all)
+	for _, name := range []string{"tpot_derived_p50", "tpot_derived_p95", "itl_p50", "itl_p95"} {
+		of := baseline.QuantityOf(name).In
+		*of(&mean) = proof.MeanFigure(rows, of)
 	}
 	return mean
-}
-
-// meanFigure is the mean of a value that all rows have; else nil.
-func meanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *float64 {
-	var values []float64
-	for i := range rows {
-		if v := *of(&rows[i]); v != nil {
-			values = append(values, *v)
-		}
-	}
-	if len(values) < len(rows) {
-		return nil
-	}
-	return new(stat.Mean(values, nil))
 }
 
 // runsOf are the runs behind a result; one that names none is a run itself.

@@ -1,15 +1,17 @@
-package proof
+package report
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
-// Throughput saturates at the level from which on it grows by no more than its values scatter.
+// proof.Throughput saturates at the level from which on it grows by no more than its values scatter.
 func TestSaturation(t *testing.T) {
 	for _, c := range []struct {
 		rates []float64
@@ -27,7 +29,8 @@ func TestSaturation(t *testing.T) {
 				Concurrency: []int{30, 60, 80, 100, 120}[i], Mode: kv.Mode, Speculation: kv.Speculation, RequestsPerSecond: new(v),
 			})
 		}
-		s := newSide(b, kv)
-		assert.Equal(t, c.want, s.saturation())
+		r, err := Compare(b, b, proof.Question{})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, saturation(&r.Sides[0]))
 	}
 }

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
@@ -15,19 +16,19 @@ import (
 func onPairs(t *api.TrialState) bool { return t != nil && t.Method == api.TrialOnPairs }
 
 // guards are the metrics that the sentence of the verdict says are not worse.
-var guards = []Metric{TTFT95, TPOT95, Throughput}
+var guards = []proof.Metric{proof.TTFT95, proof.TPOT95, proof.Throughput}
 
 // trialNames are those of the two arms, also before anything was measured: of their targets, too, where each kept its
 // mode.
-func (r *Report) trialNames() (a, b string) {
-	names := modeNames(r.Sweep.Request.Modes)
+func (r *Results) trialNames() (a, b string) {
+	names := proof.ModeNames(r.Sweep.Request.Modes)
 	if len(names) != 2 {
 		return "the first mode", "the second mode"
 	}
 	if t := r.Sweep.Trial; t != nil && t.KeepsLanes {
-		for i, arm := range []Arm{ArmA, ArmB} {
+		for i, arm := range []proof.Arm{proof.ArmA, proof.ArmB} {
 			at := slices.IndexFunc(r.Sweep.Spans, func(s api.SweepSpan) bool {
-				return Arm(s.Arm) == arm && s.Target != ""
+				return proof.Arm(s.Arm) == arm && s.Target != ""
 			})
 			if at >= 0 {
 				names[i] = "target " + r.Sweep.Spans[at].Target + " with " + names[i]
@@ -40,12 +41,12 @@ func (r *Report) trialNames() (a, b string) {
 	return names[0], names[1]
 }
 
-func (r *Report) trialWords() []string {
+func (r *Results) trialWords() []string {
 	t, run := r.Sweep.Trial, r.Sweep
 	switch {
 	case t == nil:
 		return nil
-	case t.Primary == nil && Verdict(t.Verdict) == TimeOver && t.Blocks == 1:
+	case t.Primary == nil && proof.Verdict(t.Verdict) == proof.TimeOver && t.Blocks == 1:
 		return []string{fmt.Sprintf("Undecided: a trial decides after two whole blocks, and the first took %s of at most %s.",
 			span(t.BlockSeconds), span(value64(run.Request.MaxSeconds)))}
 	case t.Primary == nil:
@@ -60,7 +61,7 @@ func (r *Report) trialWords() []string {
 }
 
 // findWords say what a trial can find that has not had its first look.
-func (r *Report) findWords(t *api.TrialState) []string {
+func (r *Results) findWords(t *api.TrialState) []string {
 	if t.Detectable == nil || r.Sweep.State.Ended() {
 		return nil
 	}
@@ -83,15 +84,15 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 		by = "the last such trial on this target"
 	}
 	unit := " %"
-	if q.Primary != nil && Metric(*q.Primary).Share() {
+	if q.Primary != nil && proof.Metric(*q.Primary).Share() {
 		unit = " points"
 	}
 	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",
-		100*d.Difference, unit, Metric(*q.Primary).Name(), span(d.Seconds), 100*d.Power, by)
+		100*d.Difference, unit, proof.Metric(*q.Primary).Name(), span(d.Seconds), 100*d.Power, by)
 }
 
 // missWords say that the concurrency asked for was not reached.
-func (r *Report) missWords() []string {
+func (r *Results) missWords() []string {
 	sum, n := 0., 0.
 	for i := range r.Sweep.Spans {
 		if s := &r.Sweep.Spans[i]; s.Spoiled == "" && s.Actual != nil {
@@ -107,34 +108,34 @@ func (r *Report) missWords() []string {
 }
 
 // otherWords say what the metrics show that do not decide: of the better mode, or of B where neither is.
-func (r *Report) otherWords(t *api.TrialState) (all []string) {
+func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	a, b := r.trialNames()
-	ofB := Verdict(t.Verdict) != ABetter
+	ofB := proof.Verdict(t.Verdict) != proof.ABetter
 	name := b
 	if !ofB {
 		name = a
 	}
-	decided := Verdict(t.Verdict) == ABetter || Verdict(t.Verdict) == BBetter
+	decided := proof.Verdict(t.Verdict) == proof.ABetter || proof.Verdict(t.Verdict) == proof.BBetter
 	var better, worse, none, open []string
 	evidence := false
 	for i := range t.Others {
 		d := &t.Others[i]
-		said := decided && slices.Contains(guards, Metric(d.Metric)) // in the verdict
-		switch Verdict(d.Outcome) {
-		case NoDifference:
+		said := decided && slices.Contains(guards, proof.Metric(d.Metric)) // in the verdict
+		switch proof.Verdict(d.Outcome) {
+		case proof.NoDifference:
 			if !said {
-				none = append(none, Metric(d.Metric).Name())
+				none = append(none, proof.Metric(d.Metric).Name())
 			}
-		case BBetter, ABetter:
+		case proof.BBetter, proof.ABetter:
 			list := &worse
-			if (Verdict(d.Outcome) == BBetter) == ofB {
+			if (proof.Verdict(d.Outcome) == proof.BBetter) == ofB {
 				list = &better
 			}
 			*list = append(*list, changeOf(d, ofB))
-			evidence = evidence || (Metric(d.Metric) == Throughput) != (Metric(t.Primary.Metric) == Throughput)
+			evidence = evidence || (proof.Metric(d.Metric) == proof.Throughput) != (proof.Metric(t.Primary.Metric) == proof.Throughput)
 		default:
 			if !said {
-				open = append(open, Metric(d.Metric).Name())
+				open = append(open, proof.Metric(d.Metric).Name())
 			}
 		}
 	}
@@ -158,7 +159,7 @@ func (r *Report) otherWords(t *api.TrialState) (all []string) {
 }
 
 // verdictWords are the sentence on failures, the primary metric and its guards.
-func (r *Report) verdictWords(t *api.TrialState) string {
+func (r *Results) verdictWords(t *api.TrialState) string {
 	a, b := r.trialNames()
 	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
 	on := "on " + plural(t.Blocks, "block")
@@ -169,19 +170,19 @@ func (r *Report) verdictWords(t *api.TrialState) string {
 	of := strings.Replace(changeOf(&d, true), " is ", " of "+b+" is ", 1)
 	failed := r.failureWords(t, a, b)
 	var text string
-	switch Verdict(t.Verdict) {
-	case BBetter:
+	switch proof.Verdict(t.Verdict) {
+	case proof.BBetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
 			b, a, at, on, failed, changeOf(&d, true), r.guardWords(t, api.TrialArmB))
-	case ABetter:
+	case proof.ABetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
 			a, b, at, on, failed, of, r.guardWords(t, api.TrialArmA))
-	case TradeOff:
+	case proof.TradeOff:
 		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, of)
-	case NoDifference:
+	case proof.NoDifference:
 		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
 			r.smallest(), b, a, at, on, failed, of)
-	case TimeOver:
+	case proof.TimeOver:
 		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", span(r.Sweep.Progress.SecondsUsed), at, on, failed, of)
 	default:
 		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, of)
@@ -193,12 +194,12 @@ func (r *Report) verdictWords(t *api.TrialState) string {
 func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // failureWords say how many turns failed under either mode.
-func (r *Report) failureWords(t *api.TrialState, a, b string) string {
+func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 	f := t.Failures
 	if f == nil || f.A.Failed+f.B.Failed == 0 {
 		return "no turn failed"
 	}
-	text := fmt.Sprintf("%s of turns failed under %s and %s under %s", share100(f.B), b, share100(f.A), a)
+	text := fmt.Sprintf("%s of turns failed under %s and %s under %s", failedShare(f.B), b, failedShare(f.A), a)
 	switch f.More {
 	case api.TrialArmA:
 		return text + ", certainly more under " + a
@@ -208,12 +209,12 @@ func (r *Report) failureWords(t *api.TrialState, a, b string) string {
 	return text
 }
 
-func share100(f api.TrialFailed) string {
+func failedShare(f api.TrialFailed) string {
 	return trimmed(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
 }
 
 // guardWords say in which of the guards the better mode is certainly not worse, and in which that is not excluded.
-func (r *Report) guardWords(t *api.TrialState, better api.TrialArm) (text string) {
+func (r *Results) guardWords(t *api.TrialState, better api.TrialArm) (text string) {
 	var not, open []string
 	for _, m := range guards {
 		if string(m) == t.Primary.Metric {
@@ -237,9 +238,9 @@ func (r *Report) guardWords(t *api.TrialState, better api.TrialArm) (text string
 }
 
 // smallest is the smallest difference of interest.
-func (r *Report) smallest() string {
+func (r *Results) smallest() string {
 	v := value64(r.Sweep.Request.Smallest)
-	if p := r.Sweep.Request.Primary; p != nil && Metric(*p).Share() {
+	if p := r.Sweep.Request.Primary; p != nil && proof.Metric(*p).Share() {
 		return trimmed(100*v) + " points"
 	}
 	return trimmed(100*v) + " %"
@@ -255,7 +256,7 @@ func value64(v *float64) float64 {
 // changeOf says by how much a metric differs: "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)", of B against A, or the other
 // way round in points or, for what is relative, of A against B.
 func changeOf(d *api.TrialDifference, ofB bool) string {
-	m := Metric(d.Metric)
+	m := proof.Metric(d.Metric)
 	turn := func(v float64) float64 { return v }
 	switch {
 	case ofB:
@@ -302,15 +303,15 @@ func change(by, low, high float64, points bool) string {
 }
 
 // trialSection is the verdict of a trial with all metrics.
-func (r *Report) trialSection() []section {
+func (r *Results) trialSection() []Section {
 	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
 		return nil
 	}
 	t := r.Sweep.Trial
 	a, b := r.trialNames()
-	name := Metric(t.Primary.Metric).Name()
+	name := proof.Metric(t.Primary.Metric).Name()
 	head := []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion"}
-	s := section{Title: "The verdict", Sub: true, Table: &grid{Words: []int{5}, Head: head}}
+	s := Section{Title: "The verdict", Level: 3, Table: &Table{Words: []int{5}, Head: head}}
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
@@ -323,7 +324,7 @@ func (r *Report) trialSection() []section {
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		s.Table.Rows = append(s.Table.Rows, r.differenceRow(&d, i == 0))
 		if f := t.Final; i == 0 && f != nil {
-			points := Metric(d.Metric).Share()
+			points := proof.Metric(d.Metric).Share()
 			s.Table.Rows = append(s.Table.Rows, []string{
 				sentenceCase(name) + ", unbiased", "", "", signed(f.Difference, points), between(&f.Interval, points), "",
 			})
@@ -331,50 +332,50 @@ func (r *Report) trialSection() []section {
 	}
 	if f := t.Failures; f != nil {
 		says := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
-		s.Table.Rows = append(s.Table.Rows, []string{"Failed turns", share100(f.A), share100(f.B), "", "", says})
+		s.Table.Rows = append(s.Table.Rows, []string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", says})
 	}
-	return append([]section{s}, r.looksSection(t)...)
+	return append([]Section{s}, r.looksSection(t)...)
 }
 
-func (r *Report) differenceRow(d *api.TrialDifference, decides bool) []string {
+func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	a, b := r.trialNames()
-	m := Metric(d.Metric)
+	m := proof.Metric(d.Metric)
 	name := sentenceCase(m.Name())
 	if decides {
 		name += " (decides)"
 	}
-	says := map[Verdict]string{
-		BBetter: b + " is better", ABetter: a + " is better", NoDifference: "no difference of interest",
-	}[Verdict(d.Outcome)]
+	says := map[proof.Verdict]string{
+		proof.BBetter: b + " is better", proof.ABetter: a + " is better", proof.NoDifference: "no difference of interest",
+	}[proof.Verdict(d.Outcome)]
 	switch {
 	case says != "":
-	case Verdict(r.Sweep.Trial.Verdict).Over():
+	case proof.Verdict(r.Sweep.Trial.Verdict).Over():
 		says = "undecided"
 	default:
 		says = "nothing yet"
 	}
-	q := Quantity(d.Metric)
+	q := proof.Quantity(d.Metric)
 	return []string{
 		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()), between(d.Interval, m.Share()), says,
 	}
 }
 
 // looksSection is how the interval that decides came about, look by look.
-func (r *Report) looksSection(t *api.TrialState) []section {
+func (r *Results) looksSection(t *api.TrialState) []Section {
 	if len(t.Looks) == 0 {
 		return nil
 	}
 	a, b := r.trialNames()
-	name, points := Metric(t.Primary.Metric).Name(), Metric(t.Primary.Metric).Share()
+	name, points := proof.Metric(t.Primary.Metric).Name(), proof.Metric(t.Primary.Metric).Share()
 	what := "block"
 	if onPairs(t) {
 		what = "pair"
 	}
-	s := section{
-		Title: sentenceCase(what) + " by " + what, Sub: true,
+	s := Section{
+		Title: sentenceCase(what) + " by " + what, Level: 3,
 		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s compared with %s. A difference between %s and %s is of no interest.",
 			name, what, b, a, bare(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
-		Table: &grid{Head: []string{sentenceCase(what) + "s", "Difference", "95 % interval"}},
+		Table: &Table{Head: []string{sentenceCase(what) + "s", "Difference", "95 % interval"}},
 	}
 	unit, series := "%", chart.Series{Name: b + " compared with " + a}
 	if points {
@@ -396,7 +397,7 @@ func (r *Report) looksSection(t *api.TrialState) []section {
 	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
 	drawn.XName, drawn.Words = what+"s of spans", strings.Join(words, "; ")
 	s.Charts = []chart.Chart{drawn}
-	return []section{s}
+	return []Section{s}
 }
 
 // between writes an interval of a difference.
@@ -408,23 +409,23 @@ func between(in *[2]float64, points bool) string {
 }
 
 // trialValue writes a metric's mean.
-func trialValue(q Quantity, v float64) string {
-	if q == QuantityThroughput {
-		return labels[q].value(v) + " tokens/s"
+func trialValue(q proof.Quantity, v float64) string {
+	if q == proof.QuantityThroughput {
+		return tenths(v) + " tokens/s"
 	}
-	if l, ok := labels[q]; ok {
-		return l.value(v)
+	if d := describe(q); d != nil {
+		return d.value(v)
 	}
-	if m := Metric(q); m == MeanTTFT || m == LaterTTFT95 {
-		return labels[QuantityTTFT50].value(v)
+	if m := proof.Metric(q); m == proof.MeanTTFT || m == proof.LaterTTFT95 {
+		return milliseconds(v)
 	}
-	return labels[QuantityHitRate].value(v) // goodput, a share too
+	return share100(v) // goodput, a share too
 }
 
 // signed writes a difference, which has no side that is better.
 func signed(v float64, points bool) string {
 	if points {
-		return QuantityHitRate.advantage(v)
+		return describe(proof.QuantityHitRate).advantage(v)
 	}
-	return QuantityThroughput.advantage(v)
+	return describe(proof.QuantityThroughput).advantage(v)
 }

@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// named are the quantities that the sentences on a sweep speak of.
-var named = []Quantity{QuantityTTFT95, QuantityThroughput, QuantityHitRate}
+// Named are the quantities that the sentences on a sweep speak of.
+var Named = []Quantity{QuantityTTFT95, QuantityThroughput, QuantityHitRate}
 
 // levelTest is one figure of a level of a sweep, with its p-values without and with the load generator's own error.
 type levelTest struct {
@@ -22,16 +22,16 @@ type levelTest struct {
 }
 
 // judgeLevels judges the levels of a sweep: one variance for all levels of a quantity, since a few repeats of one level
-// say little of it, and Holm's procedure over all that is named: a report on equal modes names a level in 5 % of cases.
+// say little of it, and Holm's procedure over all that is [Named]: a report on equal modes names a level in 5 % of cases.
 // The other quantities of the tables are judged in the same way, by themselves. A sweep of one repeat has its spans'
 // parts in the place of repeats.
-func (r *Report) judgeLevels() {
+func (c *Comparison) judgeLevels() {
 	for _, family := range []bool{true, false} {
 		var tests []levelTest
-		for i := range r.Pairs {
+		for i := range c.Pairs {
 			for _, q := range quantities {
-				if r.Pairs[i].Withheld == "" && slices.Contains(named, q.name) == family {
-					tests = append(tests, r.testLevels(&r.Pairs[i], q)...)
+				if c.Pairs[i].Withheld == "" && slices.Contains(Named, q) == family {
+					tests = append(tests, c.testLevels(&c.Pairs[i], q)...)
 				}
 			}
 		}
@@ -59,26 +59,26 @@ func (r *Report) judgeLevels() {
 }
 
 // testLevels tests one quantity at the levels of a pair, and sets the intervals of its advantages.
-func (r *Report) testLevels(p *Pair, q quantity) (tests []levelTest) {
-	a, b := &r.Sides[p.A], &r.Sides[p.B]
+func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
+	a, b := &c.Sides[p.A], &c.Sides[p.B]
 	repeats := make([][2][]float64, len(p.Levels))
 	for i := range p.Levels {
-		repeats[i] = [2][]float64{r.repeats(q, a, p.Levels[i].Concurrency), r.repeats(q, b, p.Levels[i].Concurrency)}
+		repeats[i] = [2][]float64{c.repeats(q, a, p.Levels[i].Concurrency), c.repeats(q, b, p.Levels[i].Concurrency)}
 	}
 	for i, d := range decide.Levels(repeats) {
-		f := p.Levels[i].Figures[q.name]
+		f := p.Levels[i].Figures[q]
 		if f.Advantage == nil {
 			continue
 		}
-		t := levelTest{figure: p.Levels[i].Figures, quantity: q.name, better: *f.Advantage > 0}
+		t := levelTest{figure: p.Levels[i].Figures, quantity: q, better: *f.Advantage > 0}
 		switch {
 		case !math.IsNaN(d.P):
 			lateA, lateB := q.late(a, p.Levels[i].Concurrency), q.late(b, p.Levels[i].Concurrency)
-			t.better = d.Estimate > 0 != q.kind.lessIsBetter()
+			t.better = d.Estimate > 0 != q.kind().lessIsBetter()
 			t.p, t.allowed = d.P, pValue((math.Abs(d.Estimate)-max(lateA[0]+lateB[1], lateA[1]+lateB[0]))/d.SE, d.DF)
 			half := student(alpha, d.DF) * d.SE
-			f.Interval = q.kind.advantages(d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
-			t.figure[q.name] = f
+			f.Interval = q.kind().advantages(d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
+			t.figure[q] = f
 		case f.Interval != nil && f.Outcome != api.OutcomeTooVariable:
 			half := *f.Advantage - f.Interval[0]
 			if *f.Advantage < 0 {
@@ -97,13 +97,13 @@ func (r *Report) testLevels(p *Pair, q quantity) (tests []levelTest) {
 }
 
 // repeats are the values of a quantity in the spans of a level and mode that count, on the scale of differences.
-func (r *Report) repeats(q quantity, s *Side, level int) (all []float64) {
-	for i := range r.Sweep.Spans {
-		span := &r.Sweep.Spans[i]
+func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
+	for i := range c.Sweep.Spans {
+		span := &c.Sweep.Spans[i]
 		if span.Spoiled != "" || span.Row == nil || span.Mode != s.Mode || span.Concurrency != level {
 			continue
 		}
-		if v := q.kind.scaled(value(q, span.Row)); finite(v) {
+		if v := q.kind().scaled(value(q, span.Row)); finite(v) {
 			all = append(all, v)
 		}
 	}
@@ -112,14 +112,14 @@ func (r *Report) repeats(q quantity, s *Side, level int) (all []float64) {
 
 // late is by how much a side's value may be too large, and too small, for the load generator's own error, on the scale
 // of differences.
-func (q quantity) late(s *Side, level int) (by [2]float64) {
+func (q Quantity) late(s *Side, level int) (by [2]float64) {
 	column, _ := s.table.At(s.Mode.Mode, s.Mode.Speculation, level)
-	of := q.at(&column)
-	if of.Error == nil || of.Value == nil || q.kind != duration {
+	of := q.lookedUpIn(&column)
+	if of.Error == nil || of.Value == nil || q.kind() != duration {
 		return by
 	}
 	by[0] = *of.Error / *of.Value
-	if q.name == QuantityTPOT50 || q.name == QuantityTPOT95 {
+	if q == QuantityTPOT50 || q == QuantityTPOT95 {
 		by[1] = by[0]
 	}
 	return by

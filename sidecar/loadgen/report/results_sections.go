@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"cmp"
@@ -9,62 +9,29 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/report/chart"
+	"kvbooth/sidecar/loadgen/proof"
 )
-
-// section is a part of a report as it is read, in Markdown and on a page.
-type section struct {
-	Title  string // empty: what stands at the top
-	Sub    bool   // below the section before it
-	Text   []string
-	Items  []item
-	Table  *grid
-	Charts []chart.Chart
-}
-
-// item is one of a list, with its name.
-type item struct{ Name, Text string }
-
-// grid is a table. Its first column and those of Words are text, the others numbers.
-type grid struct {
-	Words []int
-	Head  []string
-	Rows  [][]string
-}
-
-// Left says whether a column is text.
-func (g *grid) Left(column int) bool { return slices.Contains(g.Words, column) }
-
-// Main is what a number's cell has in front of its brackets; all of it, where it is text.
-func (g *grid) Main(column int, cell string) string {
-	if g.Left(column) || !strings.HasSuffix(cell, ")") {
-		return cell
-	}
-	main, _, _ := strings.Cut(cell, " (")
-	return main
-}
-
-// Small is the rest of it, which a page sets below.
-func (g *grid) Small(column int, cell string) string {
-	return strings.TrimSpace(strings.TrimPrefix(cell, g.Main(column, cell)))
-}
 
 // sections are the report as it is read: what it shows, setup, methodology, tables, what the SLOs
 // allow, why the modes cross, summary, spans, inputs.
-func (r *Report) sections() []section {
-	all := []section{{Text: r.Words, Items: nil}}
+func (r *Results) sections() []Section {
+	top := Section{Top: true, Text: r.Words}
 	if run := r.Sweep; run != nil && run.Unfinished != "" {
-		all[0].Items = []item{{"Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)}}
+		top.Items = []Item{{"Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)}}
+	}
+	var all []Section
+	if len(top.Text)+len(top.Items) > 0 {
+		all = append(all, top)
 	}
 	all = append(all, r.setup(), r.methodology())
 	if notes := r.notes(); notes.Items != nil {
 		all = append(all, notes)
 	}
-	results := section{Title: "Results", Text: r.explained(), Charts: r.charts()}
+	results := Section{Title: "Results", Text: r.explained(), Charts: r.charts()}
 	all = append(all, results)
 	all = append(all, r.trialSection()...)
 	all = append(all, r.capacitySection()...)
-	if len(r.Sides) == 1 || len(r.Sides) > 0 && r.trial() {
+	if len(r.Sides) == 1 || len(r.Sides) > 0 && r.OfTrial() {
 		all = append(all, r.figures())
 	}
 	for i := range r.Pairs {
@@ -77,7 +44,7 @@ func (r *Report) sections() []section {
 }
 
 // alike says whether all sides have the same of something.
-func (r *Report) alike(of func(*Side) string) bool {
+func (r *Results) alike(of func(*proof.Side) string) bool {
 	for i := range r.Sides {
 		if of(&r.Sides[i]) != of(&r.Sides[0]) {
 			return false
@@ -89,9 +56,9 @@ func (r *Report) alike(of func(*Side) string) bool {
 // deployment are the items of the setup.
 var deployment = []struct {
 	name string
-	of   func(*Side) string
+	of   func(*proof.Side) string
 }{
-	{"Target", func(s *Side) string {
+	{"Target", func(s *proof.Side) string {
 		switch {
 		case len(s.Addresses) > 0:
 			return strings.Join(s.Addresses, " and ")
@@ -100,28 +67,28 @@ var deployment = []struct {
 		}
 		return s.Target.URL
 	}},
-	{"Router", func(s *Side) string { return strings.Join(s.Routers, "; at other times ") }},
-	{"Model", func(s *Side) string {
+	{"Router", func(s *proof.Side) string { return strings.Join(s.Routers, "; at other times ") }},
+	{"Model", func(s *proof.Side) string {
 		if s.Target == nil {
 			return s.Deployment.Model
 		}
 		return cmp.Or(s.Deployment.Model, s.Target.Model)
 	}},
-	{"GPU", func(s *Side) string { return s.Deployment.GPU }},
-	{"GPUs", func(s *Side) string { return positive(s.Deployment.Workers * s.Deployment.TensorParallel) }},
-	{"Workers", func(s *Side) string { return positive(s.Deployment.Workers) }},
-	{"Tensor parallelism", func(s *Side) string { return positive(s.Deployment.TensorParallel) }},
-	{"Engine", func(s *Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
-	{"Dynamo", func(s *Side) string { return s.Deployment.Dynamo }},
-	{"Kubernetes", func(s *Side) string { return s.Deployment.Kubernetes }},
-	{"Serving", func(s *Side) string { return s.Deployment.Serving }},
-	{"Block size", func(s *Side) string { return positive(s.Deployment.BlockSize) }},
-	{"Max batch size", func(s *Side) string { return positive(s.Deployment.MaxBatchSize) }},
-	{"Workload", func(s *Side) string { return workload(s.Workload) }},
-	{"Interconnect", func(s *Side) string { return s.Provenance.Interconnect }},
-	{"Services", func(s *Side) string { return s.Provenance.Services }},
-	{"Region", func(s *Side) string { return s.Provenance.Region }},
-	{"Between modes", func(s *Side) string { return s.Provenance.BetweenModes }},
+	{"GPU", func(s *proof.Side) string { return s.Deployment.GPU }},
+	{"GPUs", func(s *proof.Side) string { return positive(s.Deployment.Workers * s.Deployment.TensorParallel) }},
+	{"Workers", func(s *proof.Side) string { return positive(s.Deployment.Workers) }},
+	{"Tensor parallelism", func(s *proof.Side) string { return positive(s.Deployment.TensorParallel) }},
+	{"Engine", func(s *proof.Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
+	{"Dynamo", func(s *proof.Side) string { return s.Deployment.Dynamo }},
+	{"Kubernetes", func(s *proof.Side) string { return s.Deployment.Kubernetes }},
+	{"Serving", func(s *proof.Side) string { return s.Deployment.Serving }},
+	{"Block size", func(s *proof.Side) string { return positive(s.Deployment.BlockSize) }},
+	{"Max batch size", func(s *proof.Side) string { return positive(s.Deployment.MaxBatchSize) }},
+	{"Workload", func(s *proof.Side) string { return workload(s.Workload) }},
+	{"Interconnect", func(s *proof.Side) string { return s.Provenance.Interconnect }},
+	{"Services", func(s *proof.Side) string { return s.Provenance.Services }},
+	{"Region", func(s *proof.Side) string { return s.Provenance.Region }},
+	{"Between modes", func(s *proof.Side) string { return s.Provenance.BetweenModes }},
 }
 
 // engines are the names of those that baselines and metrics have in short.
@@ -180,17 +147,17 @@ func workload(w *api.WorkloadShape) string {
 }
 
 // setup tells what the sides were measured on: once where they do not differ.
-func (r *Report) setup() section {
-	s := section{Title: "Setup"}
+func (r *Results) setup() Section {
+	s := Section{Title: "Setup"}
 	add := func(name, text string) {
 		if text != "" {
-			s.Items = append(s.Items, item{name, text})
+			s.Items = append(s.Items, Item{name, text})
 		}
 	}
 	if run := r.Sweep; run != nil {
 		add("Load generator", run.Program)
 	}
-	if !r.alike(func(s *Side) string { return s.Baseline }) {
+	if !r.alike(func(s *proof.Side) string { return s.Baseline }) {
 		for i := range r.Sides {
 			add(r.Sides[i].Name, r.Sides[i].Title+" ("+r.Sides[i].Kind+")")
 		}
@@ -221,18 +188,18 @@ func (r *Report) setup() section {
 	return s
 }
 
-func (r *Report) methodology() section {
-	s := section{Title: "Methodology"}
+func (r *Results) methodology() Section {
+	s := Section{Title: "Methodology"}
 	if r.Sweep != nil {
-		s.Items = r.Sweep.methodology()
+		s.Items = (*sweepRun)(r.Sweep).methodology()
 		return s
 	}
 	for i := range r.Sides {
 		if r.Sides[0].Baseline == r.Sides[1].Baseline {
-			s.Items = append(s.Items, item{"Figures", r.Sides[i].Kind})
+			s.Items = append(s.Items, Item{"Figures", r.Sides[i].Kind})
 			break
 		}
-		s.Items = append(s.Items, item{"Figures, " + r.Sides[i].Name, r.Sides[i].Kind})
+		s.Items = append(s.Items, Item{"Figures, " + r.Sides[i].Name, r.Sides[i].Kind})
 	}
 	for i := range r.Sides {
 		name, runs := "Averaged", r.Sides[i].Provenance.Runs
@@ -246,16 +213,16 @@ func (r *Report) methodology() section {
 			for j := range runs {
 				files[j] = runs[j].File
 			}
-			s.Items = append(s.Items, item{name, plural(len(runs), "run") + ": " + strings.Join(files, ", ")})
+			s.Items = append(s.Items, Item{name, plural(len(runs), "run") + ": " + strings.Join(files, ", ")})
 		}
 	}
 	for i := range r.Sides {
 		name := "Concurrency"
-		same := r.alike(func(s *Side) string { return numbers(s.levels()) })
+		same := r.alike(func(s *proof.Side) string { return numbers(s.Levels()) })
 		if !same {
 			name += ", " + r.Sides[i].Name
 		}
-		s.Items = append(s.Items, item{name, numbers(r.Sides[i].levels()) + " conversations in progress"})
+		s.Items = append(s.Items, Item{name, numbers(r.Sides[i].Levels()) + " conversations in progress"})
 		if same {
 			break
 		}
@@ -266,10 +233,13 @@ func (r *Report) methodology() section {
 // minutes is how moments are written.
 const minutes = "2006-01-02 15:04 MST"
 
+// sweepRun is a sweep in words.
+type sweepRun proof.Run
+
 // methodology is how a sweep measures, as it was asked for.
-func (r *Run) methodology() (items []item) {
+func (r *sweepRun) methodology() (items []Item) {
 	q := &r.Request
-	add := func(name, text string) { items = append(items, item{name, text}) }
+	add := func(name, text string) { items = append(items, Item{name, text}) }
 	add("Kind", map[api.SweepKind]string{
 		api.SweepTrial:    "trial: is one mode better than the other at one concurrency?",
 		api.SweepLevels:   "sweep: what does each mode do at each level?",
@@ -283,7 +253,7 @@ func (r *Run) methodology() (items []item) {
 		warmUp += "; these start at different turns, so that they do not all end at once"
 		add("Order", trialOrder(q, onPairs(r.Trial)))
 		if q.Primary != nil {
-			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
+			add("Decided by", proof.Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
 	case api.SweepLevels:
 		add("Order", levelsOrder(q))
@@ -302,15 +272,15 @@ func (r *Run) methodology() (items []item) {
 	}
 	add("Warm-up", warmUp)
 	if q.Seconds != nil {
-		latencies := Latencies
+		latencies := proof.Latencies
 		if q.Kind == api.SweepTrial && !onPairs(r.Trial) {
-			latencies = trialLatencies
+			latencies = proof.TrialLatencies
 		}
 		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies",
 			span(*q.Seconds), latencies))
 	}
 	if q.Snapshots != nil {
-		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), snapshotSeconds))
+		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), proof.SnapshotSeconds))
 	}
 	if q.Seed != nil {
 		add("Seed", strconv.FormatUint(*q.Seed, 10))
@@ -345,12 +315,12 @@ func levelsOrder(q *api.SweepRequest) string {
 }
 
 func smallestOf(q *api.SweepRequest) string {
-	r := Report{Sweep: &Run{Request: *q}}
+	r := Results{proof.Comparison{Sweep: &proof.Run{Request: *q}}}
 	return r.smallest()
 }
 
 // when says from when to when the sweep ran.
-func (r *Run) when() string {
+func (r *sweepRun) when() string {
 	if r.Ended == nil {
 		return "from " + r.Asked.UTC().Format(minutes)
 	}
@@ -358,7 +328,7 @@ func (r *Run) when() string {
 }
 
 // cold says how caches were made cold, and whether they were.
-func (r *Run) cold() string {
+func (r *sweepRun) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
 		way := map[string]string{"emptied": "emptied before each span", "nonce": "made cold before each span by a new nonce at the start of every opening text"}[s.Cold]
@@ -373,7 +343,7 @@ func (r *Run) cold() string {
 }
 
 // coldness says in how many spans the first turns showed cold caches.
-func (r *Run) coldness() string {
+func (r *sweepRun) coldness() string {
 	unknown, warm := 0, 0
 	for _, s := range r.Spans {
 		switch f := s.FirstTurns; {
@@ -400,7 +370,7 @@ func (r *Run) coldness() string {
 }
 
 // spoiled lists what does not count, and why.
-func (r *Run) spoiled() string {
+func (r *sweepRun) spoiled() string {
 	var all []string
 	for _, s := range r.Spans {
 		if s.Spoiled != "" {
@@ -411,24 +381,24 @@ func (r *Run) spoiled() string {
 }
 
 // notes are what the baselines say of themselves.
-func (r *Report) notes() section {
-	s := section{Title: "Notes", Sub: true}
+func (r *Results) notes() Section {
+	s := Section{Title: "Notes", Level: 3}
 	for i := range r.Sides {
 		side := &r.Sides[i]
 		if side.Notes == "" || i > 0 && side.Baseline == r.Sides[0].Baseline {
 			continue
 		}
-		s.Items = append(s.Items, item{side.Title, side.Notes})
+		s.Items = append(s.Items, Item{side.Title, side.Notes})
 	}
 	return s
 }
 
 // explained says how to read the tables.
-func (r *Report) explained() (text []string) {
+func (r *Results) explained() (text []string) {
 	switch {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
-	case r.trial():
+	case r.OfTrial():
 		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
 	}
 	times, shares := "times", "hit rates"
@@ -461,7 +431,7 @@ func (r *Report) explained() (text []string) {
 }
 
 // intervals says which there are.
-func (r *Report) intervals() (measured, estimated bool) {
+func (r *Results) intervals() (measured, estimated bool) {
 	for i := range r.Pairs {
 		for _, l := range r.Pairs[i].Levels {
 			for _, f := range l.Figures {
@@ -474,9 +444,9 @@ func (r *Report) intervals() (measured, estimated bool) {
 }
 
 // pairSections are the tables of two sides.
-func (r *Report) pairSections(p *Pair) (all []section) {
+func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
-	head := section{Sub: true}
+	head := Section{Level: 3}
 	if len(r.Pairs) > 1 {
 		head.Title = b + " against " + a
 	}
@@ -497,7 +467,7 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 	if len(p.Differences) > 0 {
 		head.Title = cmp.Or(head.Title, "Differences in setup")
 		head.Text = append(head.Text, "More than the mode differs, so the results do not compare the modes alone:")
-		head.Table = &grid{Words: []int{1, 2}, Head: []string{"What", b, a}}
+		head.Table = &Table{Words: []int{1, 2}, Head: []string{"What", b, a}}
 		for _, d := range p.Differences {
 			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})
 		}
@@ -508,37 +478,34 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 	if len(p.Levels) == 0 {
 		return all
 	}
-	for _, t := range tables {
-		if t.title == speculation && !r.drafts() {
-			continue
-		}
+	for _, t := range r.tables() {
 		title := t.title
 		if len(r.Pairs) > 1 {
 			title = b + " against " + a + ": " + title
 		}
-		all = append(all, p.table(title, t.of, a, b))
+		all = append(all, pairTable(p, title, t.of, a, b))
 	}
 	return append(all, r.errorSection(p)...)
 }
 
 // errorSection is the table of failed turns, where any level of either side has their share.
-func (r *Report) errorSection(p *Pair) []section {
+func (r *Results) errorSection(p *proof.Pair) []Section {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
-	s := section{Title: "Errors", Sub: true}
-	s.Table = &grid{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
+	s := Section{Title: "Errors", Level: 3}
+	s.Table = &Table{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
 	if len(r.Pairs) > 1 {
 		s.Title = b.Name + " against " + a.Name + ": " + s.Title
 	}
 	known := false
 	for _, l := range p.Levels {
-		x, y := a.row(l.Concurrency).ErrorRatio, b.row(l.Concurrency).ErrorRatio
+		x, y := a.Row(l.Concurrency).ErrorRatio, b.Row(l.Concurrency).ErrorRatio
 		known = known || x != nil || y != nil
 		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(l.Concurrency), failedCell(x), failedCell(y)})
 	}
 	if !known {
 		return nil
 	}
-	return []section{s}
+	return []Section{s}
 }
 
 // failedCell is the share of failed turns.
@@ -550,23 +517,26 @@ func failedCell(v *float64) string {
 }
 
 // table gives quantities level by level, where any level has one.
-func (p *Pair) table(title string, of []Quantity, a, b string) section {
-	s := section{Title: title, Sub: true}
-	known := slices.DeleteFunc(slices.Clone(of), func(q Quantity) bool {
-		return !slices.ContainsFunc(p.Levels, func(l Level) bool { return l.Figures[q].A != nil || l.Figures[q].B != nil })
+func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section {
+	s := Section{Title: title, Level: 3}
+	known := slices.DeleteFunc(slices.Clone(of), func(q *quantity) bool {
+		return !slices.ContainsFunc(p.Levels, func(l proof.Level) bool {
+			f := l.Figures[q.Quantity]
+			return f.A != nil || f.B != nil
+		})
 	})
 	if len(known) == 0 {
 		s.Text = []string{"Not recorded."}
 		return s
 	}
-	s.Table = &grid{Head: []string{"Concurrency"}}
+	s.Table = &Table{Head: []string{"Concurrency"}}
 	for _, q := range known {
-		s.Table.Head = append(s.Table.Head, a+" "+labels[q].name, b+" "+labels[q].name, "Advantage")
+		s.Table.Head = append(s.Table.Head, a+" "+q.label, b+" "+q.label, "Advantage")
 	}
 	for _, l := range p.Levels {
 		row := []string{strconv.Itoa(l.Concurrency)}
 		for _, q := range known {
-			f := l.Figures[q]
+			f := l.Figures[q.Quantity]
 			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA), q.cellOf(f.B, f.IntervalB, f.UnlikeB), q.advantageCell(&f))
 		}
 		s.Table.Rows = append(s.Table.Rows, row)
@@ -575,18 +545,18 @@ func (p *Pair) table(title string, of []Quantity, a, b string) section {
 }
 
 // figures are those of each side by itself.
-func (r *Report) figures() section {
-	s := section{Title: "Figures", Sub: true, Table: &grid{Head: []string{"Mode", "Concurrency"}}}
-	var known []quantity
-	for _, q := range r.quantities() {
-		if slices.ContainsFunc(r.Sides, func(s Side) bool {
-			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.of(&r) != nil })
+func (r *Results) figures() Section {
+	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{"Mode", "Concurrency"}}}
+	var known []*quantity
+	for _, q := range r.shown() {
+		if slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
+			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.In(&r) != nil })
 		}) {
 			known = append(known, q)
-			s.Table.Head = append(s.Table.Head, q.name.title())
+			s.Table.Head = append(s.Table.Head, q.title)
 		}
 	}
-	failed := slices.ContainsFunc(r.Sides, func(s Side) bool {
+	failed := slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
 		return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return r.ErrorRatio != nil })
 	})
 	if failed {
@@ -597,7 +567,7 @@ func (r *Report) figures() section {
 			of := &r.Sides[i].Rows[j]
 			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
 			for _, q := range known {
-				row = append(row, q.name.cellOf(*q.of(of), q.intervalOf(of), q.unlike(of)))
+				row = append(row, q.cellOf(*q.In(of), q.IntervalOf(of), q.UnlikeIn(of)))
 			}
 			if failed {
 				row = append(row, failedCell(of.ErrorRatio))
@@ -608,11 +578,11 @@ func (r *Report) figures() section {
 	return s
 }
 
-func (r *Report) sustained() []section {
+func (r *Results) sustained() []Section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
 		return nil
 	}
-	s := section{Title: "What the SLOs allow", Sub: true, Table: &grid{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
+	s := Section{Title: "What the SLOs allow", Level: 3, Table: &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
 		fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to %s. Sustained is the highest tested level such that it and every lower one meet both.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT)),
 	}}
 	for i := range r.Sides {
@@ -621,7 +591,7 @@ func (r *Report) sustained() []section {
 		if x := side.Sustained; x != nil && x.Level != nil {
 			text = strconv.Itoa(*x.Level)
 			if *x.Level == 0 {
-				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", side.tested()[0])
+				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", tested(side)[0])
 			}
 			if len(x.Isolated) > 0 {
 				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
@@ -632,16 +602,16 @@ func (r *Report) sustained() []section {
 		}
 		s.Table.Rows = append(s.Table.Rows, []string{side.Name, text})
 	}
-	return []section{s}
+	return []Section{s}
 }
 
 // tested are the levels that can be judged.
-func (s *Side) tested() []int {
-	return slices.DeleteFunc(s.levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
+func tested(s *proof.Side) []int {
+	return slices.DeleteFunc(s.Levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
 }
 
-func (r *Report) summary() []section {
-	s := section{Title: "Summary"}
+func (r *Results) summary() []Section {
+	s := Section{Title: "Summary"}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
 		b := r.Sides[p.B].Name
@@ -649,47 +619,44 @@ func (r *Report) summary() []section {
 		if len(r.Pairs) > 1 {
 			before = b + " against " + r.Sides[p.A].Name + ", "
 		}
-		for _, t := range tables {
-			if t.title == speculation && !r.drafts() {
-				continue
-			}
+		for _, t := range r.tables() {
 			for _, q := range t.of {
-				average, ok := p.Averages[q]
+				average, ok := p.Averages[q.Quantity]
 				if !ok {
 					continue
 				}
 				name := before + t.title
 				if len(t.of) > 1 {
-					name += ", " + labels[q].name
+					name += ", " + q.label
 				}
 				text := q.verdict(average, b)
-				if q == QuantityHitRate {
-					v, a := labels[q].value, r.Sides[p.A].Name
+				if q.Quantity == proof.QuantityHitRate {
+					v, a := q.value, r.Sides[p.A].Name
 					text += fmt.Sprintf(" On average %s under %s (%s to %s) and %s under %s (%s to %s).",
 						v(average.B), b, v(average.RangeB[0]), v(average.RangeB[1]), v(average.A), a, v(average.RangeA[0]), v(average.RangeA[1]))
 				}
-				s.Items = append(s.Items, item{name, text})
+				s.Items = append(s.Items, Item{name, text})
 			}
 		}
 	}
 	for i := range r.Sides {
-		if text := r.Sides[i].saturation(); text != "" {
-			s.Items = append(s.Items, item{"Saturation, " + r.Sides[i].Name, text})
+		if text := saturation(&r.Sides[i]); text != "" {
+			s.Items = append(s.Items, Item{"Saturation, " + r.Sides[i].Name, text})
 		}
 	}
 	if len(s.Items) == 0 {
 		return nil
 	}
-	return []section{s}
+	return []Section{s}
 }
 
-func (r *Report) inputs() section {
-	s := section{Title: "Inputs"}
+func (r *Results) inputs() Section {
+	s := Section{Title: "Inputs"}
 	if len(r.Inputs) == 0 {
 		s.Text = []string{"Not recorded."}
 		return s
 	}
-	s.Table = &grid{Words: []int{1, 2, 3}, Head: []string{"File", "Date", "Seed", "Version"}}
+	s.Table = &Table{Words: []int{1, 2, 3}, Head: []string{"File", "Date", "Seed", "Version"}}
 	for _, in := range r.Inputs {
 		date, seed := notRecorded, notRecorded
 		if in.Date != nil {
@@ -701,4 +668,22 @@ func (r *Report) inputs() section {
 		s.Table.Rows = append(s.Table.Rows, []string{cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version, notRecorded)})
 	}
 	return s
+}
+
+// saturation says in a sentence at which level a side's throughput stops growing; empty: too few rates are known.
+func saturation(side *proof.Side) string {
+	s := side.Saturation()
+	if s == nil {
+		return ""
+	}
+	q := describe(s.Quantity)
+	rate := q.value(s.Rate) + " " + q.label
+	switch {
+	case s.From > 0:
+		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by no more than its values scatter.",
+			rate, s.From, s.Top)
+	case s.Grows:
+		return fmt.Sprintf("not shown: throughput still grows at %d, to %s.", s.Top, rate)
+	}
+	return fmt.Sprintf("not certain: throughput is %s at %d, the highest level.", rate, s.Top)
 }

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"fmt"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // capacitySection is what a capacity search has found, and by which levels.
-func (r *Report) capacitySection() []section {
+func (r *Results) capacitySection() []Section {
 	if r.Sweep == nil || r.Sweep.Capacity == nil {
 		return nil
 	}
@@ -22,9 +23,9 @@ func (r *Report) capacitySection() []section {
 	for i := range c.Modes {
 		states[i] = c.Modes[i].Mode
 	}
-	names := modeNames(states)
-	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs"}}}
-	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
+	names := proof.ModeNames(states)
+	s := Section{Title: "Capacity within the SLOs", Level: 3, Table: &Table{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs"}}}
+	tests := Section{Title: "Levels tested", Level: 3, Table: &Table{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
 		m := &c.Modes[i]
 		between, isolated := "not known", "no level"
@@ -43,13 +44,13 @@ func (r *Report) capacitySection() []section {
 		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level, interval(x.Interval, x.Above))}
 	}
 	if len(tests.Table.Rows) == 0 {
-		return []section{s}
+		return []Section{s}
 	}
-	return []section{s, tests}
+	return []Section{s, tests}
 }
 
 // modeName is what the report calls a mode of its sweep.
-func (r *Report) modeName(m api.ModeState) string {
+func (r *Results) modeName(m api.ModeState) string {
 	for i := range r.Sides {
 		if r.Sides[i].Mode == m {
 			return r.Sides[i].Name
@@ -59,11 +60,11 @@ func (r *Report) modeName(m api.ModeState) string {
 }
 
 // spans lists those of a sweep as they were run.
-func (r *Report) spans() []section {
+func (r *Results) spans() []Section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	s := section{Title: "Spans", Table: &grid{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
+	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
 		number := strconv.Itoa(x.Number + 1) // as the page and the terminal count them
@@ -72,7 +73,7 @@ func (r *Report) spans() []section {
 		}
 		var remarks []string
 		if x.Arm != "" {
-			remarks = append(remarks, map[string]string{string(ArmPilot): "pilot", string(ArmA): "A", string(ArmB): "B"}[x.Arm])
+			remarks = append(remarks, map[string]string{string(proof.ArmPilot): "pilot", string(proof.ArmA): "A", string(proof.ArmB): "B"}[x.Arm])
 		}
 		if x.Spoiled != "" {
 			remarks = append(remarks, "does not count: "+x.Spoiled)
@@ -89,30 +90,29 @@ func (r *Report) spans() []section {
 			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10), strings.Join(remarks, "; "),
 		})
 	}
-	return []section{s}
+	return []Section{s}
 }
 
 // charted are the quantities that a page draws, and in what unit.
 var charted = []struct {
-	of    Quantity
+	of    proof.Quantity
 	unit  string
 	scale float64
 	limit func(api.SLO) float64
 }{
-	{QuantityTTFT95, "ms", 1000, func(s api.SLO) float64 { return s.TTFT }},
-	{QuantityTTFT50, "ms", 1000, func(api.SLO) float64 { return 0 }},
-	{QuantityThroughput, "tokens/s", 1, func(api.SLO) float64 { return 0 }},
-	{QuantityHitRate, "%", 100, func(api.SLO) float64 { return 0 }},
+	{proof.QuantityTTFT95, "ms", 1000, func(s api.SLO) float64 { return s.TTFT }},
+	{proof.QuantityTTFT50, "ms", 1000, func(api.SLO) float64 { return 0 }},
+	{proof.QuantityThroughput, "tokens/s", 1, func(api.SLO) float64 { return 0 }},
+	{proof.QuantityHitRate, "%", 100, func(api.SLO) float64 { return 0 }},
 }
 
 // charts draw the sides over their levels, where any side has two.
-func (r *Report) charts() (all []chart.Chart) {
-	if !slices.ContainsFunc(r.Sides, func(s Side) bool { return len(s.Rows) > 1 }) {
+func (r *Results) charts() (all []chart.Chart) {
+	if !slices.ContainsFunc(r.Sides, func(s proof.Side) bool { return len(s.Rows) > 1 }) {
 		return nil
 	}
 	for _, c := range charted {
-		i := slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.of })
-		q := quantities[i]
+		q := describe(c.of)
 		var series []chart.Series
 		var words []string
 		for j := range r.Sides {
@@ -120,23 +120,23 @@ func (r *Report) charts() (all []chart.Chart) {
 			var values []string
 			for k := range r.Sides[j].Rows {
 				row := &r.Sides[j].Rows[k]
-				v := *q.of(row)
+				v := *q.In(row)
 				if v == nil {
 					continue
 				}
 				point := chart.Point{Level: row.Concurrency, Value: c.scale * *v}
-				if in := q.intervalOf(row); in != nil {
+				if in := q.IntervalOf(row); in != nil {
 					point.Band = &[2]float64{math.Max(0, c.scale*in[0]), c.scale * in[1]}
 				}
 				one.Points = append(one.Points, point)
-				values = append(values, fmt.Sprintf("%s at %d", q.name.cell(v, q.intervalOf(row)), row.Concurrency))
+				values = append(values, fmt.Sprintf("%s at %d", q.cell(v, q.IntervalOf(row)), row.Concurrency))
 			}
 			if len(one.Points) > 0 {
 				words = append(words, one.Name+" "+strings.Join(values, ", "))
 			}
 			series = append(series, one)
 		}
-		drawn := chart.Levels(c.of.title(), c.unit, c.scale*c.limit(r.SLO), series...)
+		drawn := chart.Levels(q.title, c.unit, c.scale*c.limit(r.SLO), series...)
 		drawn.Words = strings.Join(words, "; ")
 		all = append(all, drawn)
 	}

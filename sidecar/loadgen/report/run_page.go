@@ -1,64 +1,19 @@
 package report
 
 import (
-	_ "embed"
-	"html/template"
-	"io"
-
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-//go:embed page.html.tmpl
-var pageText string
-
-var page = template.Must(template.New("page").Parse(pageText))
-
-// card is a headline figure.
-type card struct{ Name, Value, Below, Class string }
-
-// WriteHTML writes one page that needs nothing else: its styles and charts are in it.
-func (r *Report) WriteHTML(to io.Writer) error {
-	warning := ""
-	if r.Client.Verdict == "bottleneck" {
-		warning = "Load generator: " + r.clientLine()
-	}
-	lanes := []laneOnPage{r.onPage(r.title(), warning)}
-	if r.Twin != nil {
-		lanes = append(lanes, r.Twin.onPage("Lane twin: "+r.Twin.title(), ""))
-		lanes[1].Rows = append(lanes[1].Rows, r.pairRows()...)
-	}
-	return page.Execute(to, struct {
-		*Report
-		Title string
-		Lanes []laneOnPage
-		Style template.CSS
-	}{r, r.title(), lanes, chart.CSS})
-}
-
-// laneOnPage is what the page has of a lane.
-type laneOnPage struct {
-	Title, Span string
-	Warning     string // why the figures are not the target's alone
-	Cards       []card
-	Latencies   []latency
-	Rows        []row
-	Charts      []chart.Chart
-}
-
-func (r *Report) onPage(title, warning string) laneOnPage {
-	return laneOnPage{title, r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts()}
-}
-
 // cards are what is read first.
-func (r *Report) cards() []card {
-	cards := []card{r.outcomeCard()}
+func (r *Report) cards() []Card {
+	cards := []Card{r.outcomeCard()}
 	for _, o := range r.SLO {
-		c := card{
+		c := Card{
 			Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–",
 			Below: "not measured",
 		}
 		if o.P95 != nil {
-			c.Value, c.Below, c.Class = milliseconds(*o.P95), "SLO "+milliseconds(o.Threshold), "good"
+			c.Value, c.Below, c.Class = inMilliseconds(*o.P95), "SLO "+inMilliseconds(o.Threshold), "good"
 			switch {
 			case o.Withheld != "":
 				c.Below, c.Class = "undecided: "+o.Withheld, ""
@@ -69,7 +24,7 @@ func (r *Report) cards() []card {
 		cards = append(cards, c)
 	}
 	figure := func(name string, v Value, number func(float64) string) {
-		c := card{Name: name, Value: "–", Below: "not reported"}
+		c := Card{Name: name, Value: "–", Below: "not reported"}
 		if v.Value != nil {
 			c.Value, c.Below = number(*v.Value), "no interval: too few independent turns"
 		}
@@ -80,10 +35,10 @@ func (r *Report) cards() []card {
 	}
 	figure("Output tokens/s", r.OutputTokensPerSecond, chart.Number)
 	figure("Requests/s", r.RequestsPerSecond, chart.Number)
-	figure("KV cache hit", r.KVHitRatio, percent)
-	errors := card{Name: "Errors", Value: "–", Below: "no turn finished"}
+	figure("KV cache hit", r.KVHitRatio, share100)
+	errors := Card{Name: "Errors", Value: "–", Below: "no turn finished"}
 	if r.ErrorRatio != nil {
-		errors.Value, errors.Below = percent(*r.ErrorRatio), plural(r.Turns.Failed, "failed turn")
+		errors.Value, errors.Below = share100(*r.ErrorRatio), plural(r.Turns.Failed, "failed turn")
 		if r.Turns.Failed > 0 {
 			errors.Class = "bad"
 		}
@@ -92,8 +47,8 @@ func (r *Report) cards() []card {
 }
 
 // outcomeCard is whether the run is good: by its conditions where it has any, else by the SLO.
-func (r *Report) outcomeCard() card {
-	c := card{
+func (r *Report) outcomeCard() Card {
+	c := Card{
 		Name: "SLO", Value: r.slo(), Below: "p95 of the whole run",
 		Class: map[string]string{"met": "good", "missed": "bad"}[r.slo()],
 	}
@@ -101,7 +56,7 @@ func (r *Report) outcomeCard() card {
 		c.Value, c.Below = "–", "not measured"
 	}
 	if len(r.Conditions) > 0 {
-		c = card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none met", Class: "good"}
+		c = Card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none met", Class: "good"}
 		switch {
 		case r.Failed():
 			c.Value, c.Below, c.Class = "failed", "by --fail-if", "bad"

@@ -20,9 +20,9 @@ type Question struct {
 	Inputs []api.Source // none: the baselines themselves
 }
 
-// Report compares results level by level: two of any baselines, or all modes of a sweep. All in
+// Comparison compares results level by level: two of any baselines, or all modes of a sweep. All in
 // it is computed from them, and none of its numbers is NaN or infinite.
-type Report struct {
+type Comparison struct {
 	Title  string       `json:"title"`
 	Words  []string     `json:"words"` // what it shows, in sentences
 	Sides  []Side       `json:"sides"`
@@ -53,7 +53,7 @@ type Side struct {
 	table baseline.Table // with all rows, which say how its values scatter
 }
 
-// Pair compares side B with side A; both are indexes of [Report.Sides].
+// Pair compares side B with side A; both are indexes of [Comparison.Sides].
 type Pair struct {
 	A           int                  `json:"a"`
 	B           int                  `json:"b"`
@@ -126,48 +126,45 @@ const (
 	QuantityRequests   Quantity = "requests_per_second"
 	QuantityHitRate    Quantity = "kv_hit_ratio"
 
-	// These stand in a report only where it has them; see [Report.has].
+	// These stand in a report only where it has them; see [Comparison.Quantities].
 	QuantityAcceptance Quantity = "acceptance_rate"
 	QuantityPerStep    Quantity = "tokens_per_step"
 	QuantityGPUMemory  Quantity = "gpu_memory_bytes"
 )
 
-var optional = []Quantity{QuantityAcceptance, QuantityPerStep, QuantityGPUMemory}
+// quantities are those of a report, in the order of its tables.
+var quantities = []Quantity{
+	QuantityTTFT50, QuantityTTFT95, QuantityTPOT50, QuantityTPOT95, QuantityLatency50, QuantityLatency95,
+	QuantityThroughput, QuantityRequests, QuantityHitRate,
+	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
+}
 
-// has says whether a quantity stands in the report: where it is optional, if any row has it. One token per step in all
-// rows says no more than that nothing was drafted.
-func (r *Report) has(q quantity) bool {
-	if !slices.Contains(optional, q.name) {
-		return true
+// In is the quantity in a row.
+func (q Quantity) In(r *api.BaselineRow) **float64 { return baseline.QuantityOf(string(q)).In(r) }
+
+// IntervalIn is the quantity's interval among those of a row.
+func (q Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
+	return baseline.QuantityOf(string(q)).IntervalIn(in)
+}
+
+// IntervalOf is what was measured of a row's value; nil where nothing was.
+func (q Quantity) IntervalOf(row *api.BaselineRow) *[2]float64 {
+	if row.Intervals == nil {
+		return nil
 	}
-	return slices.ContainsFunc(r.Sides, func(s Side) bool {
-		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool {
-			v := *q.of(&row)
-			return v != nil && (q.name != QuantityPerStep || *v != 1)
-		})
-	})
+	return *q.IntervalIn(row.Intervals)
 }
 
-// drafts says whether anything was drafted, as far as the report knows.
-func (r *Report) drafts() bool {
-	return slices.ContainsFunc(r.quantities(), func(q quantity) bool {
-		return q.name == QuantityAcceptance || q.name == QuantityPerStep
-	})
+// UnlikeIn says whether a row's file has the quantity by another definition.
+func (q Quantity) UnlikeIn(row *api.BaselineRow) bool {
+	return *q.In(row) == nil && slices.Contains(row.Unlike, string(q))
 }
 
-// quantities are those that stand in the report.
-func (r *Report) quantities() []quantity {
-	return slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return !r.has(q) })
+func (q Quantity) lookedUpIn(c *api.Column) *api.LookedUp {
+	return baseline.QuantityOf(string(q)).LookedUpIn(c)
 }
 
-// quantity says how to read and to judge one.
-type quantity struct {
-	name     Quantity
-	of       func(*api.BaselineRow) **float64
-	interval func(*api.RowIntervals) **[2]float64
-	kind     kind
-	at       func(*api.Column) *api.LookedUp
-}
+func (q Quantity) kind() kind { return kind(baseline.QuantityOf(string(q)).Kind) }
 
 // kind is what sort of quantity it is.
 type kind baseline.Kind
@@ -181,24 +178,25 @@ const (
 
 func (k kind) lessIsBetter() bool { return baseline.Kind(k).LessIsBetter() }
 
-// quantities are those of a report, in the order of its tables.
-var quantities = func() (all []quantity) {
-	for _, name := range []Quantity{
-		QuantityTTFT50, QuantityTTFT95, QuantityTPOT50, QuantityTPOT95, QuantityLatency50, QuantityLatency95,
-		QuantityThroughput, QuantityRequests, QuantityHitRate,
-		QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
-	} {
-		q := baseline.QuantityOf(string(name))
-		all = append(all, quantity{name, q.In, q.IntervalIn, kind(q.Kind), q.LookedUpIn})
-	}
-	return all
-}()
+// Quantities are those that stand in the report: what only some servers report, where any row has it. One token per step
+// in all rows says no more than that nothing was drafted.
+func (c *Comparison) Quantities() []Quantity {
+	return slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool {
+		optional := q == QuantityAcceptance || q == QuantityPerStep || q == QuantityGPUMemory
+		return optional && !slices.ContainsFunc(c.Sides, func(s Side) bool {
+			return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool {
+				v := *q.In(&row)
+				return v != nil && (q != QuantityPerStep || *v != 1)
+			})
+		})
+	})
+}
 
-// NewReport compares one side of two baselines, which may be the same, with the other. An error is an
+// Compare compares one side of two baselines, which may be the same, with the other. An error is an
 // *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of
 // the API: a_mode, a_speculation, b_mode, b_speculation, levels.
-func NewReport(a, b api.Baseline, q Question) (Report, error) {
-	r := Report{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
+func Compare(a, b api.Baseline, q Question) (Comparison, error) {
+	c := Comparison{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
 	for i, of := range []struct {
 		field string
 		b     api.Baseline
@@ -206,35 +204,26 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 	}{{"a", a, q.A}, {"b", b, q.B}} {
 		mode, err := modeOf(of.b, of.field, of.side)
 		if err != nil {
-			return Report{}, err
+			return Comparison{}, err
 		}
-		r.Sides = append(r.Sides, newSide(of.b, mode))
-		if err := r.Sides[i].only(q.Levels); err != nil {
-			return Report{}, err
+		c.Sides = append(c.Sides, newSide(of.b, mode))
+		if err := c.Sides[i].only(q.Levels); err != nil {
+			return Comparison{}, err
 		}
 	}
-	r.name()
-	r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name + ": " + a.Title
-	if a.Name != b.Name {
-		modes := r.Sides[1].Mode.Mode.Name() + " against " + r.Sides[0].Mode.Mode.Name()
-		if r.Sides[0].Mode == r.Sides[1].Mode {
-			modes = r.Sides[0].Mode.Mode.Name()
-		}
-		r.Title = modes + ": " + b.Title + " against " + a.Title
+	c.name()
+	if len(c.Inputs) == 0 {
+		c.Inputs = c.baselines()
 	}
-	if len(r.Inputs) == 0 {
-		r.Inputs = r.baselines()
-	}
-	r.compare()
-	r.Words = append([]string{}, r.sweepWords()...)
-	return r, nil
+	c.compare()
+	return c, nil
 }
 
 // baselines are the inputs where no others are given: each baseline with the time of its latest row or run, and its runs.
-func (r *Report) baselines() (all []api.Source) {
-	for i := range r.Sides {
-		s := &r.Sides[i]
-		if i > 0 && s.Baseline == r.Sides[0].Baseline {
+func (c *Comparison) baselines() (all []api.Source) {
+	for i := range c.Sides {
+		s := &c.Sides[i]
+		if i > 0 && s.Baseline == c.Sides[0].Baseline {
 			continue
 		}
 		in := api.Source{File: "baseline " + s.Baseline}
@@ -243,9 +232,9 @@ func (r *Report) baselines() (all []api.Source) {
 				in.Date = t
 			}
 		}
-		for j := range r.Sides {
-			for _, row := range r.Sides[j].Rows {
-				if r.Sides[j].Baseline == s.Baseline {
+		for j := range c.Sides {
+			for _, row := range c.Sides[j].Rows {
+				if c.Sides[j].Baseline == s.Baseline {
 					latest(row.Measured)
 				}
 			}
@@ -279,9 +268,9 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 
 // only keeps some levels, where any are asked for. Each that is named by itself must be there, and one of all.
 func (s *Side) only(ranges []api.LevelRange) error {
-	has := s.Title + " under " + s.Mode.Name() + " has " + numbers(s.levels())
+	has := s.Title + " under " + s.Mode.Name() + " has " + strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Levels()), "[]"), " ", ", ")
 	for _, r := range ranges {
-		if r.From == r.To && s.row(r.From) == nil {
+		if r.From == r.To && s.Row(r.From) == nil {
 			return api.Refuse("levels", r.From, "one that both results have: "+has)
 		}
 	}
@@ -294,8 +283,8 @@ func (s *Side) only(ranges []api.LevelRange) error {
 	return nil
 }
 
-// row is that of a level; nil where it has none.
-func (s *Side) row(level int) *api.BaselineRow {
+// Row is that of a level; nil where it has none.
+func (s *Side) Row(level int) *api.BaselineRow {
 	i := slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == level })
 	if i < 0 {
 		return nil
@@ -303,7 +292,8 @@ func (s *Side) row(level int) *api.BaselineRow {
 	return &s.Rows[i]
 }
 
-func (s *Side) levels() (all []int) {
+// Levels are those that the side has.
+func (s *Side) Levels() (all []int) {
 	for i := range s.Rows {
 		all = append(all, s.Rows[i].Concurrency)
 	}
@@ -379,24 +369,24 @@ func forget(v reflect.Value) {
 
 // name gives the sides names that tell them apart: of their modes, and of the baselines
 // where the mode is the same.
-func (r *Report) name() {
-	modes := make([]api.ModeState, len(r.Sides))
-	for i := range r.Sides {
-		modes[i] = r.Sides[i].Mode
+func (c *Comparison) name() {
+	modes := make([]api.ModeState, len(c.Sides))
+	for i := range c.Sides {
+		modes[i] = c.Sides[i].Mode
 	}
-	names := modeNames(modes)
-	for i := range r.Sides {
-		if r.Sides[i].Name = names[i]; count(names, names[i]) > 1 {
-			r.Sides[i].Name = r.Sides[i].Baseline
+	names := ModeNames(modes)
+	for i := range c.Sides {
+		if c.Sides[i].Name = names[i]; count(names, names[i]) > 1 {
+			c.Sides[i].Name = c.Sides[i].Baseline
 		}
 	}
-	if len(r.Sides) == 2 && r.Sides[0].Name == r.Sides[1].Name { // the same result twice
-		r.Sides[0].Name, r.Sides[1].Name = r.Sides[0].Name+" (A)", r.Sides[1].Name+" (B)"
+	if len(c.Sides) == 2 && c.Sides[0].Name == c.Sides[1].Name { // the same result twice
+		c.Sides[0].Name, c.Sides[1].Name = c.Sides[0].Name+" (A)", c.Sides[1].Name+" (B)"
 	}
 }
 
-// modeNames names modes, with their speculation where two differ in that.
-func modeNames(modes []api.ModeState) []string {
+// ModeNames names modes, with their speculation where two differ in that.
+func ModeNames(modes []api.ModeState) []string {
 	names, full := make([]string, len(modes)), make([]string, len(modes))
 	for i, m := range modes {
 		names[i] = m.Mode.Name()
@@ -419,30 +409,30 @@ func count(all []string, text string) (n int) {
 	return n
 }
 
-// trial says whether the report is on one.
-func (r *Report) trial() bool { return r.Sweep != nil && r.Sweep.Request.Kind == api.SweepTrial }
+// OfTrial says whether a trial is compared.
+func (c *Comparison) OfTrial() bool { return c.Sweep != nil && c.Sweep.Request.Kind == api.SweepTrial }
 
 // compare fills in what each side sustains, and every pair.
-func (r *Report) compare() {
-	r.Pairs = []Pair{}
-	for i := range r.Sides {
-		if all := baseline.Sustained(r.Sides[i].of, r.SLO); len(all) == 1 && r.SLO != (api.SLO{}) {
-			r.Sides[i].Sustained = &all[0]
+func (c *Comparison) compare() {
+	c.Pairs = []Pair{}
+	for i := range c.Sides {
+		if all := baseline.Sustained(c.Sides[i].of, c.SLO); len(all) == 1 && c.SLO != (api.SLO{}) {
+			c.Sides[i].Sustained = &all[0]
 		}
 		for j := range i {
-			if r.trial() {
+			if c.OfTrial() {
 				continue // its figures are compared pair by pair of spans
 			}
-			r.Pairs = append(r.Pairs, r.pair(j, i))
+			c.Pairs = append(c.Pairs, c.pair(j, i))
 		}
 	}
-	if r.Sweep != nil && r.Sweep.Request.Kind == api.SweepLevels {
-		r.judgeLevels()
+	if c.Sweep != nil && c.Sweep.Request.Kind == api.SweepLevels {
+		c.judgeLevels()
 	}
-	for i := range r.Pairs {
+	for i := range c.Pairs {
 		for _, q := range quantities {
-			if average, ok := r.Pairs[i].average(q.name); ok {
-				r.Pairs[i].Averages[q.name] = average
+			if average, ok := c.Pairs[i].average(q); ok {
+				c.Pairs[i].Averages[q] = average
 			}
 		}
 	}
@@ -454,8 +444,8 @@ const (
 	modeUnknown   = "the routing mode of one of them is unknown"
 )
 
-func (r *Report) pair(i, j int) Pair {
-	a, b := &r.Sides[i], &r.Sides[j]
+func (c *Comparison) pair(i, j int) Pair {
+	a, b := &c.Sides[i], &c.Sides[j]
 	p := Pair{A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{}, Averages: map[Quantity]Average{}}
 	if a.Baseline != b.Baseline {
 		var incomparable string
@@ -466,46 +456,41 @@ func (r *Report) pair(i, j int) Pair {
 	if a.Mode.Mode == api.ModeUnknown || b.Mode.Mode == api.ModeUnknown {
 		p.Withheld = modeUnknown
 	}
-	all := r.quantities()
-	for _, level := range a.levels() {
-		if b.row(level) == nil {
+	all := c.Quantities()
+	for _, level := range a.Levels() {
+		if b.Row(level) == nil {
 			p.OnlyA = append(p.OnlyA, level)
 			continue
 		}
 		p.Levels = append(p.Levels, compareAt(level, a, b, p.Withheld == "", all))
 	}
-	for _, level := range b.levels() {
-		if a.row(level) == nil {
+	for _, level := range b.Levels() {
+		if a.Row(level) == nil {
 			p.OnlyB = append(p.OnlyB, level)
 		}
 	}
 	return p
 }
 
-// unlike says whether a row's file has the quantity by another definition.
-func (q quantity) unlike(row *api.BaselineRow) bool {
-	return *q.of(row) == nil && slices.Contains(row.Unlike, string(q.name))
-}
-
-func compareAt(level int, a, b *Side, told bool, of []quantity) Level {
+func compareAt(level int, a, b *Side, told bool, of []Quantity) Level {
 	column, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
 	other, _ := b.table.At(b.Mode.Mode, b.Mode.Speculation, level)
 	column = baseline.Against(column, other)
-	row, otherRow := a.row(level), b.row(level)
+	row, otherRow := a.Row(level), b.Row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
 	for _, q := range of {
-		f := Figure{A: *q.of(row), B: *q.of(otherRow), IntervalA: q.intervalOf(row), IntervalB: q.intervalOf(otherRow), UnlikeA: q.unlike(row), UnlikeB: q.unlike(otherRow)}
+		f := Figure{A: *q.In(row), B: *q.In(otherRow), IntervalA: q.IntervalOf(row), IntervalB: q.IntervalOf(otherRow), UnlikeA: q.UnlikeIn(row), UnlikeB: q.UnlikeIn(otherRow)}
 		if f.A != nil && f.B != nil && told {
-			f.judge(q, q.at(&column), q.at(&other))
+			f.judge(q, q.lookedUpIn(&column), q.lookedUpIn(&other))
 		}
-		l.Figures[q.name] = f
+		l.Figures[q] = f
 	}
 	return l
 }
 
 // judge fills in the advantage of b, whose column has none, over a, whose column has it in per cent of a.
-func (f *Figure) judge(q quantity, a, b *api.LookedUp) {
-	v := q.kind.advantage(*f.A, *f.B)
+func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
+	v := q.kind().advantage(*f.A, *f.B)
 	if !finite(v) {
 		return
 	}
@@ -516,20 +501,12 @@ func (f *Figure) judge(q quantity, a, b *api.LookedUp) {
 	f.Outcome = a.Improvement.Outcome
 	if in := a.Improvement.Interval; in != nil {
 		scale := .01
-		if q.kind == share {
+		if q.kind() == share {
 			scale *= *f.A
 		}
 		f.Interval = &[2]float64{in[0] * scale, in[1] * scale}
 		f.Estimated = a.Estimated || b.Estimated
 	}
-}
-
-// intervalOf is what was measured of a row's value; nil where nothing was.
-func (q quantity) intervalOf(row *api.BaselineRow) *[2]float64 {
-	if row.Intervals == nil {
-		return nil
-	}
-	return *q.interval(row.Intervals)
 }
 
 // advantage is that of b.

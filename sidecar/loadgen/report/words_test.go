@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"fmt"
@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
-func difference(m Metric, by, low, high float64, outcome Verdict) api.TrialDifference {
+func difference(m proof.Metric, by, low, high float64, outcome proof.Verdict) api.TrialDifference {
 	d := api.TrialDifference{Metric: string(m), A: .643, B: .643 * (1 + by), Difference: by, Interval: &[2]float64{low, high}, Outcome: string(outcome)}
 	if m.Share() {
 		d.A, d.B = .87, .87+by
@@ -27,12 +28,12 @@ func notWorse(d api.TrialDifference) api.TrialDifference {
 }
 
 // tried is a trial as it stands.
-func tried(v Verdict, primary *api.TrialDifference, others ...api.TrialDifference) api.Sweep {
+func tried(v proof.Verdict, primary *api.TrialDifference, others ...api.TrialDifference) api.Sweep {
 	s := swept(api.SweepTrial, 120)
 	s.Request.Repeats, s.Request.Order, s.Request.WarmUp, s.Request.Snapshots, s.Request.MaxSeconds = nil, nil, nil, nil, new(3600.)
 	s.Progress.Of = nil
 	s.Trial = &api.TrialState{Method: api.TrialOnBlocks, Verdict: string(v), Blocks: 2, Primary: primary, Others: others}
-	if v == Running {
+	if v == proof.Running {
 		s.State = api.SweepRunning
 	}
 	return s
@@ -40,8 +41,8 @@ func tried(v Verdict, primary *api.TrialDifference, others ...api.TrialDifferenc
 
 // looked is a trial with two metrics beside the deciding one and both of its looks.
 func looked() api.Sweep {
-	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)),
-		difference(Goodput, .02, -.1, .1, Running), difference(Throughput, .06, .04, .08, BBetter))
+	s := tried(proof.BBetter, new(difference(proof.TTFT95, -.194, -.232, -.151, proof.BBetter)),
+		difference(proof.Goodput, .02, -.1, .1, proof.Running), difference(proof.Throughput, .06, .04, .08, proof.BBetter))
 	s.Rows = crossed().Rows[2:4]
 	s.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Failed: 3, Ended: 1000}, B: api.TrialFailed{Failed: 1, Ended: 1000}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
@@ -80,18 +81,18 @@ func searched() api.Sweep {
 
 // Words of every kind of sweep are as those in testdata, which hold a line for each sentence.
 func TestWords(t *testing.T) {
-	lower, higher := difference(TTFT95, -.194, -.232, -.151, BBetter), difference(TTFT95, 2.858, 1.9, 4.1, ABetter)
-	open, goodput := difference(TTFT95, -.08, -.2, .05, Running), difference(Goodput, .12, .08, .16, BBetter)
-	alike := difference(TTFT95, -.008, -.021, .005, NoDifference)
-	late := tried(Running, &open)
+	lower, higher := difference(proof.TTFT95, -.194, -.232, -.151, proof.BBetter), difference(proof.TTFT95, 2.858, 1.9, 4.1, proof.ABetter)
+	open, goodput := difference(proof.TTFT95, -.08, -.2, .05, proof.Running), difference(proof.Goodput, .12, .08, .16, proof.BBetter)
+	alike := difference(proof.TTFT95, -.008, -.021, .005, proof.NoDifference)
+	late := tried(proof.Running, &open)
 	late.Progress.Beyond = true
-	noLook := tried(Running, nil)
+	noLook := tried(proof.Running, nil)
 	noLook.Trial.Blocks, noLook.Trial.Detectable = 1, &api.TrialDetectable{Difference: .12, Power: .8, Seconds: 1800, Trial: "x"}
-	short := tried(TimeOver, nil)
+	short := tried(proof.TimeOver, nil)
 	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
-	failing := tried(TradeOff, &lower)
+	failing := tried(proof.TradeOff, &lower)
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b"}
-	kept := tried(BBetter, &lower)
+	kept := tried(proof.BBetter, &lower)
 	kept.Trial.KeepsLanes = true
 	for i, arm := range []string{"a", "b"} {
 		kept.Spans = append(kept.Spans, api.SweepSpan{
@@ -99,9 +100,9 @@ func TestWords(t *testing.T) {
 			Lane: []string{api.DefaultLane, api.TwinLane}[i], Actual: new(97.),
 		})
 	}
-	pairs := tried(BBetter, &lower)
+	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0, []string{"As it was stored."}
-	told := tried(BBetter, &lower) // modes that differ in speculation alone are told apart
+	told := tried(proof.BBetter, &lower) // modes that differ in speculation alone are told apart
 	told.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}
@@ -114,25 +115,25 @@ func TestWords(t *testing.T) {
 	running := capacity(nil, modeCapacity(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
 	sweeps := map[string]api.Sweep{
-		"trial, B better":             tried(BBetter, &lower),
-		"trial, B better by a share":  tried(BBetter, &goodput),
-		"trial, A better":             tried(ABetter, &higher),
-		"trial, no difference":        tried(NoDifference, &alike),
-		"trial, time over":            tried(TimeOver, &open),
+		"trial, B better":             tried(proof.BBetter, &lower),
+		"trial, B better by a share":  tried(proof.BBetter, &goodput),
+		"trial, A better":             tried(proof.ABetter, &higher),
+		"trial, no difference":        tried(proof.NoDifference, &alike),
+		"trial, time over":            tried(proof.TimeOver, &open),
 		"trial, time over, one block": short,
 		"trial, trade-off":            failing,
 		"trial, each lane its mode":   kept,
 		"trial, on pairs":             pairs,
-		"trial, running":              tried(Running, &open),
+		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,
 		"trial, running, no look yet": noLook,
 		"trial, one mode twice":       told,
-		"trial, trade-offs of B": tried(BBetter, &lower, difference(TPOT95, .04, .01, .07, ABetter),
-			notWorse(difference(Throughput, .06, .04, .08, BBetter)), difference(HitRate, .091, .08, .1, BBetter),
-			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)),
-		"trial, trade-offs of A": tried(ABetter, &higher, difference(Throughput, .25, .1, .6, BBetter),
-			difference(HitRate, .05, .03, .07, BBetter), difference(TPOT95, .25, .25, .25, ABetter)),
-		"trial, others of neither": tried(TimeOver, &open, difference(Goodput, -.02, -.03, -.01, ABetter)),
+		"trial, trade-offs of B": tried(proof.BBetter, &lower, difference(proof.TPOT95, .04, .01, .07, proof.ABetter),
+			notWorse(difference(proof.Throughput, .06, .04, .08, proof.BBetter)), difference(proof.HitRate, .091, .08, .1, proof.BBetter),
+			difference(proof.TTFT50, .01, -.02, .03, proof.NoDifference), difference(proof.Goodput, .02, -.1, .1, proof.Running)),
+		"trial, trade-offs of A": tried(proof.ABetter, &higher, difference(proof.Throughput, .25, .1, .6, proof.BBetter),
+			difference(proof.HitRate, .05, .03, .07, proof.BBetter), difference(proof.TPOT95, .25, .25, .25, proof.ABetter)),
+		"trial, others of neither": tried(proof.TimeOver, &open, difference(proof.Goodput, -.02, -.03, -.01, proof.ABetter)),
 		"capacity, found":          capacity(crossing, round, found),
 		"capacity, isolated":       capacity(nil, isolated, above),
 		"capacity, one has none":   capacity(nil, modeCapacity(roundRobin, 0, 0, 60), found),
@@ -147,7 +148,7 @@ func TestWords(t *testing.T) {
 	var all strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(sweeps)) {
 		sweep := sweeps[name]
-		r := NewSweepReport(sweep)
+		r := OfSweep(sweep)
 		assert.Equal(t, Words(&sweep), r.Words)
 		selfContained(t, written(t, r, api.ReportHTML))
 		fmt.Fprintf(&all, "%s\n  %s\n", name, strings.Join(r.Words, "\n  "))
@@ -157,7 +158,7 @@ func TestWords(t *testing.T) {
 
 // One span spoiled after the other is said in front, and an operator who paused it is no cause.
 func TestWordsOfAnUnfinishedTrial(t *testing.T) {
-	s := tried(Running, nil)
+	s := tried(proof.Running, nil)
 	s.Trial.Blocks = 0
 	s.Spans = []api.SweepSpan{{Arm: "a"}, {Number: 1, Spoiled: "its caches were not cold"}}
 	s.Progress.Spans = 1

@@ -1,4 +1,4 @@
-package proof
+package report
 
 import (
 	"cmp"
@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // clusterColumn is one of the cluster's figures in tables and sentences.
@@ -19,7 +18,6 @@ type clusterColumn struct {
 	name  string // in a table; empty: another column shows it
 	text  string // in a sentence
 	value func(float64) string
-	over  func([]float64) float64 // of several spans
 }
 
 // of is where the figure stands.
@@ -29,19 +27,19 @@ func (c clusterColumn) of(f *api.ClusterFigures) **float64 {
 
 // clusterColumns are all of them.
 var clusterColumns = []clusterColumn{
-	{"queue_seconds", "Queue time", "queue time", precise, meanValues},
-	{"queue_largest", "Longest queue time", "longest queue time", precise, slices.Max[[]float64]},
-	{"queue_second", "Longest on a second worker", "longest on a second worker", precise, slices.Max[[]float64]},
-	{"queue_least", "Longest on the last worker", "longest on the last worker", precise, slices.Max[[]float64]},
-	{"queue_skew", "Queue skew", "queue skew", times, meanValues},
-	{"waiting", "Waiting requests", "waiting requests", tenths, meanValues},
-	{"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise, meanValues},
-	{"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise, slices.Max[[]float64]},
-	{"inflight_largest", "Most in flight", "most in flight on a worker", whole, slices.Max[[]float64]},
-	{"inflight_spread", "In-flight spread", "in-flight spread", tenths, meanValues},
-	{"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole, slices.Min[[]float64]},
-	{"inflight_spread_max", "", "", whole, slices.Max[[]float64]},
-	{"inflight_skew", "In-flight skew", "in-flight skew", times, meanValues},
+	{"queue_seconds", "Queue time", "queue time", precise},
+	{"queue_largest", "Longest queue time", "longest queue time", precise},
+	{"queue_second", "Longest on a second worker", "longest on a second worker", precise},
+	{"queue_least", "Longest on the last worker", "longest on the last worker", precise},
+	{"queue_skew", "Queue skew", "queue skew", times},
+	{"waiting", "Waiting requests", "waiting requests", tenths},
+	{"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise},
+	{"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise},
+	{"inflight_largest", "Most in flight", "most in flight on a worker", whole},
+	{"inflight_spread", "In-flight spread", "in-flight spread", tenths},
+	{"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole},
+	{"inflight_spread_max", "", "", whole},
+	{"inflight_skew", "In-flight skew", "in-flight skew", times},
 }
 
 // cell is a figure in a table; empty: it is not known.
@@ -70,49 +68,11 @@ var explaining = []struct {
 
 func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
 func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
-func tenths(v float64) string  { return fmt.Sprintf("%.1f", v) }
 func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
 
-// AddClusterFigures gives rows the cluster's figures over the spans of their level and mode that count: means, and of
-// what is longest or most the largest.
-func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
-	for i := range rows {
-		var all []*api.ClusterFigures
-		for j := range spans {
-			s := &spans[j]
-			counts := s.Spoiled == "" && s.Causes != nil && s.Arm != string(ArmPilot)
-			if counts && s.Concurrency == rows[i].Concurrency &&
-				s.Mode == (api.ModeState{Mode: rows[i].Mode, Speculation: rows[i].Speculation}) {
-				all = append(all, &s.Causes.ClusterFigures)
-			}
-		}
-		if len(all) > 0 {
-			rows[i].ClusterFigures = meanFigures(all)
-		}
-	}
-}
-
-// meanFigures puts several into one.
-func meanFigures(all []*api.ClusterFigures) (m api.ClusterFigures) {
-	for _, c := range clusterColumns {
-		var values []float64
-		for _, f := range all {
-			if v := *c.of(f); v != nil && finite(*v) {
-				values = append(values, *v)
-			}
-		}
-		if len(values) > 0 {
-			*c.of(&m) = new(c.over(values))
-		}
-	}
-	return m
-}
-
-func meanValues(values []float64) float64 { return stat.Mean(values, nil) }
-
 // crossing is where and why the modes cross: where TTFT p95 changes sides, and the cluster's own figures.
-func (r *Report) crossing() []section {
-	s := section{Title: "Where and why the modes cross"}
+func (r *Results) crossing() []Section {
+	s := Section{Title: "Where and why the modes cross"}
 	for i := range r.Pairs {
 		if p := &r.Pairs[i]; p.Withheld == "" && r.Sides[p.A].Mode != r.Sides[p.B].Mode {
 			s.Text = append(s.Text, r.crossed(p)...)
@@ -135,22 +95,22 @@ func (r *Report) crossing() []section {
 		if r.Sweep != nil {
 			s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
 		}
-		return []section{s}
+		return []Section{s}
 	}
 	s.Text = append(s.Text, r.aboutFigures(known)...)
 	s.Table = r.clusterTable(known)
-	return []section{s}
+	return []Section{s}
 }
 
 // hasFigure says whether any row of the report has a figure of the cluster.
-func (r *Report) hasFigure(c clusterColumn) bool {
-	return slices.ContainsFunc(r.Sides, func(s Side) bool {
+func (r *Results) hasFigure(c clusterColumn) bool {
+	return slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
 		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
 	})
 }
 
 // kept is the word for where the figures come from.
-func (r *Report) kept() string {
+func (r *Results) kept() string {
 	if r.Sweep != nil {
 		return "reported"
 	}
@@ -158,7 +118,7 @@ func (r *Report) kept() string {
 }
 
 // aboutFigures says what the figures are, and once which of them are missing.
-func (r *Report) aboutFigures(known []clusterColumn) (text []string) {
+func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 	about := "The cluster's own metrics, as they were recorded"
 	if r.Sweep != nil {
 		about = "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level " +
@@ -179,10 +139,10 @@ func (r *Report) aboutFigures(known []clusterColumn) (text []string) {
 }
 
 // clusterTable has a row for each level and side with any of the figures, beside what they are to explain.
-func (r *Report) clusterTable(known []clusterColumn) *grid {
-	g := &grid{Words: []int{1}, Head: []string{
-		"Concurrency", "Mode", QuantityTTFT95.title(),
-		QuantityThroughput.title() + ", " + labels[QuantityThroughput].name,
+func (r *Results) clusterTable(known []clusterColumn) *Table {
+	ttft, tokens := describe(proof.QuantityTTFT95), describe(proof.QuantityThroughput)
+	g := &Table{Words: []int{1}, Head: []string{
+		"Concurrency", "Mode", ttft.title, tokens.title + ", " + tokens.label,
 	}}
 	for _, c := range known {
 		g.Head = append(g.Head, c.name)
@@ -202,8 +162,8 @@ func (r *Report) clusterTable(known []clusterColumn) *grid {
 	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.row.Concurrency, b.row.Concurrency) })
 	for _, p := range all {
 		cells := []string{
-			strconv.Itoa(p.row.Concurrency), r.Sides[p.side].Name, QuantityTTFT95.cell(p.row.TTFT.P95, nil),
-			QuantityThroughput.cell(p.row.OutputTokensPerSecond, nil),
+			strconv.Itoa(p.row.Concurrency), r.Sides[p.side].Name, ttft.cell(p.row.TTFT.P95, nil),
+			tokens.cell(p.row.OutputTokensPerSecond, nil),
 		}
 		for _, c := range known {
 			cells = append(cells, cmp.Or(c.cell(&p.row.ClusterFigures), "not "+r.kept()))
@@ -214,17 +174,17 @@ func (r *Report) clusterTable(known []clusterColumn) *grid {
 }
 
 // crossed says where TTFT p95 of two sides changes sides, and what goes with it.
-func (r *Report) crossed(p *Pair) (text []string) {
+func (r *Results) crossed(p *proof.Pair) (text []string) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
 	before, beforeAt := api.Outcome(""), 0
-	var worst, explained *Level // furthest behind, at all and with the cluster's figures of both
-	behind := func(l *Level, than *Level) bool {
-		v := *l.Figures[QuantityTTFT95].Advantage
-		return v < 0 && (than == nil || v < *than.Figures[QuantityTTFT95].Advantage)
+	var worst, explained *proof.Level // furthest behind, at all and with the cluster's figures of both
+	behind := func(l *proof.Level, than *proof.Level) bool {
+		v := *l.Figures[proof.QuantityTTFT95].Advantage
+		return v < 0 && (than == nil || v < *than.Figures[proof.QuantityTTFT95].Advantage)
 	}
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		f := l.Figures[QuantityTTFT95]
+		f := l.Figures[proof.QuantityTTFT95]
 		if f.Outcome != api.OutcomeBetter && f.Outcome != api.OutcomeWorse {
 			continue
 		}
@@ -263,8 +223,8 @@ func (r *Report) crossed(p *Pair) (text []string) {
 }
 
 // figuresAt sets beside each other what both sides have of the cluster at a level; empty: nothing.
-func (r *Report) figuresAt(p *Pair, level int) string {
-	a, b := &r.Sides[p.A].row(level).ClusterFigures, &r.Sides[p.B].row(level).ClusterFigures
+func (r *Results) figuresAt(p *proof.Pair, level int) string {
+	a, b := &r.Sides[p.A].Row(level).ClusterFigures, &r.Sides[p.B].Row(level).ClusterFigures
 	var parts []string
 	for _, c := range clusterColumns {
 		if x, y := c.cell(a), c.cell(b); c.name != "" && x != "" && y != "" {
@@ -276,9 +236,9 @@ func (r *Report) figuresAt(p *Pair, level int) string {
 
 // cascade says how queues build up under B at a level, as far as the figures show it: a worker gets more requests than
 // its batch holds, its queue grows, a second worker's follows, another stays free, although the mean load is even.
-func (r *Report) cascade(p *Pair, l *Level) (text []string) {
+func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
-	x, y := &a.row(l.Concurrency).ClusterFigures, &b.row(l.Concurrency).ClusterFigures
+	x, y := &a.Row(l.Concurrency).ClusterFigures, &b.Row(l.Concurrency).ClusterFigures
 	if x.QueueLargest == nil || y.QueueLargest == nil || *y.QueueLargest <= *x.QueueLargest {
 		return nil
 	}
@@ -302,9 +262,9 @@ func (r *Report) cascade(p *Pair, l *Level) (text []string) {
 		text = append(text, fmt.Sprintf("These are moments: on average, requests are spread no less evenly under %s, "+
 			"with an in-flight skew of %s against %s.", b.Name, times(*y.InflightSkew), times(*x.InflightSkew)))
 	}
-	if f := l.Figures[QuantityThroughput]; f.Outcome == api.OutcomeBetter {
+	if f := l.Figures[proof.QuantityThroughput]; f.Outcome == api.OutcomeBetter {
 		text = append(text, fmt.Sprintf("Throughput is better under %s even there, by %s.",
-			b.Name, QuantityThroughput.advantage(*f.Advantage)))
+			b.Name, describe(proof.QuantityThroughput).advantage(*f.Advantage)))
 	}
 	return text
 }

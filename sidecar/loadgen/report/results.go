@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// Results is the report on two results, or on a sweep. None of its numbers is NaN or infinite.
+type Results struct{ proof.Comparison }
+
+// Compare is the report on one side of two baselines compared with the other; errors are those of [proof.Compare].
+func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
+	c, err := proof.Compare(a, b, q)
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{c}
+	modes := [2]string{c.Sides[0].Mode.Mode.Name(), c.Sides[1].Mode.Mode.Name()}
+	switch {
+	case a.Name == b.Name:
+		r.Title = c.Sides[1].Name + " against " + c.Sides[0].Name + ": " + a.Title
+	case c.Sides[0].Mode == c.Sides[1].Mode:
+		r.Title = modes[0] + ": " + b.Title + " against " + a.Title
+	default:
+		r.Title = modes[1] + " against " + modes[0] + ": " + b.Title + " against " + a.Title
+	}
+	r.Words = append([]string{}, r.sideWords()...)
+	return r, nil
+}
+
+// OfSweep is the report of a sweep of any kind, which may be unfinished or even have
+// measured nothing yet: it says so, with what there is.
+func OfSweep(s api.Sweep) *Results {
+	r := &Results{proof.CompareSweep(&s, sweepTitle(&s))}
+	r.Sweep.Unfinished = unfinished(&s)
+	if onPairs(s.Trial) {
+		r.Words = append([]string{}, s.Words...)
+	} else {
+		r.Words = r.words()
+	}
+	return r
+}
+
+// sweepTitle is the one that it was given, or what it asks.
+func sweepTitle(s *api.Sweep) string {
+	if t := s.Request.Title; t != nil && *t != "" {
+		return *t
+	}
+	names := proof.ModeNames(s.Request.Modes)
+	switch {
+	case s.Request.Kind == api.SweepTrial && len(names) == 2:
+		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
+	case s.Request.Kind == api.SweepCapacity:
+		return "Capacity within the SLOs: " + strings.Join(names, ", ")
+	}
+	return "Sweep of " + plural(len(s.Request.Levels), "level") + ": " + strings.Join(names, ", ")
+}
+
+// unfinished says how far a sweep is that is not done.
+func unfinished(s *api.Sweep) string {
+	if s.State == api.SweepDone {
+		return ""
+	}
+	if of := s.Progress.Of; of != nil {
+		return fmt.Sprintf("%d of %s", s.Progress.Spans, plural(*of, "span"))
+	}
+	return plural(s.Progress.Spans, "span")
+}
+
+// Formats implements [Readable].
+func (r *Results) Formats() Formats { return ResultFormats }
+
+// Document implements [Readable].
+func (r *Results) Document() Document { return Document{Title: r.Title, Sections: r.sections()} }
+
+// Records are the rows of all sides: times in seconds,
+// shares from 0 to 1, all digits of what was measured and six of what is computed from
+// it, an empty field for what is not known. Intervals are _low and _high. Advantages are over
+// the first side at the same level.
+func (r *Results) Records() [][]string {
+	head := []string{"side", "baseline", "concurrency", "mode", "speculation", "n", "seconds"}
+	all := r.Quantities()
+	for _, q := range all {
+		for _, name := range []string{
+			"%s", "%s_low", "%s_high", "advantage_%s", "advantage_%s_low", "advantage_%s_high", "outcome_%s",
+		} {
+			head = append(head, fmt.Sprintf(name, q))
+		}
+	}
+	head = append(head, "error_ratio")
+	for _, q := range baseline.OfCluster {
+		head = append(head, q.Name)
+	}
+	records := [][]string{head}
+	for i := range r.Sides {
+		s := &r.Sides[i]
+		for j := range s.Rows {
+			row := &s.Rows[j]
+			fields := []string{
+				api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), strconv.Itoa(row.Concurrency),
+				string(row.Mode), string(row.Speculation), strconv.Itoa(row.N), digits(&row.Seconds, -1),
+			}
+			for _, q := range all {
+				f := r.overFirst(i, row.Concurrency)[q]
+				fields = append(fields, digits(*q.In(row), -1))
+				fields = append(fields, ends(q.IntervalOf(row), -1)...)
+				fields = append(fields, digits(f.Advantage, 6))
+				fields = append(append(fields, ends(f.Interval, 6)...), string(f.Outcome))
+			}
+			fields = append(fields, digits(row.ErrorRatio, -1))
+			for _, q := range baseline.OfCluster {
+				fields = append(fields, digits(*q.In(row), -1))
+			}
+			records = append(records, fields)
+		}
+	}
+	return records
+}
+
+// overFirst are a side's figures beside the first one's at a level; nil where it has none.
+func (r *Results) overFirst(side, level int) map[proof.Quantity]proof.Figure {
+	for i := range r.Pairs {
+		if p := &r.Pairs[i]; p.A == 0 && p.B == side {
+			for _, l := range p.Levels {
+				if l.Concurrency == level {
+					return l.Figures
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func ends(v *[2]float64, n int) []string {
+	if v == nil {
+		return []string{"", ""}
+	}
+	return []string{digits(&v[0], n), digits(&v[1], n)}
+}
+
+func digits(v *float64, n int) string {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', n, 64)
+}
