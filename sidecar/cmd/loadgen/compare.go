@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,78 +16,46 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
-	"kvbooth/sidecar/loadgen/sweep"
 )
 
 // compare prints the report on two results, and writes it into the files of --output. The
 // error is a notStarted for what is no result, or cannot be compared.
 func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
-	found := &results{dir: conf.DataDir, settings: conf.Settings(), all: map[string]api.Baseline{}}
-	var sides [2]api.ReportSide
-	for i, s := range []config.Side{conf.Compare.A, conf.Compare.B} {
-		field := "ab"[i : i+1]
-		if err := found.add(ctx, field, s); err != nil {
-			return notStarted{err}
-		}
-		if b := found.all[field]; i > 0 && s.Name != conf.Compare.A.Name && b.Name == found.all["a"].Name {
-			b.Name += " B" // another file of the same name
-			found.all[field] = b
-		}
-		sides[i] = api.ReportSide{Baseline: field, Mode: s.Mode.Mode, Speculation: s.Mode.Speculation}
-	}
-	desk, err := sweep.Open(ctx, sweep.Options{Program: api.ProgramVersion(), Catalogue: found, Store: noSweeps{}, Log: slog.New(slog.DiscardHandler)})
+	c := conf.Compare
+	a, err := resultOf(ctx, conf.DataDir, "a", c.A)
 	if err != nil {
-		return err
+		return notStarted{err}
+	}
+	b, err := resultOf(ctx, conf.DataDir, "b", c.B)
+	if err != nil {
+		return notStarted{err}
+	}
+	if c.A.Name != c.B.Name && a.Name == b.Name {
+		b.Name += " B" // another file of the same name
 	}
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
 		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
 	}
 	defer outputs.Close()
-	var text bytes.Buffer
-	if err := desk.WriteReport(ctx, &text, sides[0], sides[1], conf.Compare.Levels, conf.Compare.Format); err != nil {
+	r, err := report.Compare(a, b, proof.Question{
+		A: api.ReportSide{Mode: c.A.Mode.Mode, Speculation: c.A.Mode.Speculation},
+		B: api.ReportSide{Mode: c.B.Mode.Mode, Speculation: c.B.Mode.Speculation}, Levels: c.Levels, SLO: conf.Settings().SLO,
+	})
+	if err != nil {
 		return notStarted{err}
 	}
-	if _, err := text.WriteTo(stdout); err != nil {
+	if err := report.Write(stdout, r, c.Format); err != nil {
 		return err
 	}
-	return outputs.Write(func(w io.Writer, f api.ReportFormat) error {
-		return desk.WriteReport(ctx, w, sides[0], sides[1], conf.Compare.Levels, f)
-	})
+	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
 }
 
-// noSweeps is the store of a desk that only compares: it keeps nothing.
-type noSweeps struct{ sweep.Store }
-
-// Sweeps are none.
-func (noSweeps) Sweeps(context.Context) ([]json.RawMessage, error) { return nil, nil }
-
-// results are those that are compared, by the side that each is on. Two files may give
-// their baselines the same name.
-type results struct {
-	sweep.Catalogue // which else nobody asks
-
-	dir      string
-	settings api.Settings
-	all      map[string]api.Baseline
-}
-
-// Settings are those of the configuration.
-func (r *results) Settings() api.Settings { return r.settings }
-
-// Baseline is the result on a side.
-func (r *results) Baseline(side string) (api.Baseline, error) {
-	b, ok := r.all[side]
-	if !ok {
-		return b, fmt.Errorf("%w: no side %q", api.ErrNotFound, side)
-	}
-	return b, nil
-}
-
-// add finds the result that names or paths mean, separated by commas: of several, the average.
-func (r *results) add(ctx context.Context, side string, s config.Side) error {
+// resultOf is the result that names or paths mean, separated by commas: of several, the average.
+func resultOf(ctx context.Context, dir, side string, s config.Side) (api.Baseline, error) {
 	names := []string{s.Name}
 	if !isFile(s.Name) {
 		names = strings.Split(s.Name, ",")
@@ -96,24 +63,22 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 	var all []api.Baseline
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
+			return api.Baseline{}, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
 		}
-		b, err := r.find(ctx, side, name, s.Mode)
+		b, err := findResult(ctx, dir, side, name, s.Mode)
 		if err != nil {
-			return err
+			return api.Baseline{}, err
 		}
 		all = append(all, b)
 	}
 	if len(all) == 1 {
-		r.all[side] = all[0]
-		return nil
+		return all[0], nil
 	}
 	mean, err := report.MeanBaseline(all)
 	if err != nil {
-		return fmt.Errorf("%s: %w", side, err)
+		return mean, fmt.Errorf("%s: %w", side, err)
 	}
-	r.all[side] = mean
-	return nil
+	return mean, nil
 }
 
 func isFile(path string) bool {
@@ -121,8 +86,8 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// find gives the result that a name or a path means: a file before a baseline of that name.
-func (r *results) find(ctx context.Context, side, name string, mode api.ModeState) (api.Baseline, error) {
+// findResult gives the result that a name or a path means: a file before a baseline of that name.
+func findResult(ctx context.Context, dir, side, name string, mode api.ModeState) (api.Baseline, error) {
 	if isFile(name) {
 		b, err := readResult(name, mode)
 		if err != nil {
@@ -130,7 +95,7 @@ func (r *results) find(ctx context.Context, side, name string, mode api.ModeStat
 		}
 		return b, nil
 	}
-	known, err := knownBaselines(ctx, r.dir)
+	known, err := knownBaselines(ctx, dir)
 	if err != nil {
 		return api.Baseline{}, err
 	}
