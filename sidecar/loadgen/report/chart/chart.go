@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // The drawing of a chart, in units of its view box; the axes' words are outside of the
@@ -76,15 +75,15 @@ type Curve struct {
 // not 0, is drawn with them.
 func OverTime(title, unit string, seconds float64, objective float64, curves ...Curve) Chart {
 	c := Chart{Title: title, Unit: unit, XTicks: timeTicks(seconds), XName: "time since the start"}
-	top := objective
+	top, known := objective, false
 	for _, one := range curves {
 		for _, v := range one.Values {
 			if v != nil {
-				top = max(top, *v)
+				top, known = max(top, *v), true
 			}
 		}
 	}
-	if top == objective && !anyKnown(curves) {
+	if !known {
 		c.Empty = "nothing was measured"
 		return c
 	}
@@ -99,38 +98,33 @@ func OverTime(title, unit string, seconds float64, objective float64, curves ...
 	return c
 }
 
-func anyKnown(curves []Curve) bool {
-	for _, one := range curves {
-		for _, v := range one.Values {
-			if v != nil {
-				return true
-			}
+func drawn(one Curve, scale func(float64) float64) line {
+	spots := make([]*dot, len(one.Values))
+	for i, v := range one.Values {
+		if v != nil {
+			spots[i] = &dot{plotLeft + plotWidth*(float64(i)+.5)/float64(len(one.Values)), scale(*v)}
 		}
 	}
-	return false
+	l := line{Class: one.Class}
+	l.Path, l.Dots = polyline(spots)
+	return l
 }
 
-func drawn(one Curve, scale func(float64) float64) line {
-	l := line{Class: one.Class}
-	var path strings.Builder
-	known := func(i int) bool { return i >= 0 && i < len(one.Values) && one.Values[i] != nil }
-	for i := range one.Values {
-		if !known(i) {
-			continue
-		}
-		x := plotLeft + plotWidth*(float64(i)+.5)/float64(len(one.Values))
-		y := scale(*one.Values[i])
+// polyline is the path through spots, broken where one is nil, and those that stand alone.
+func polyline(spots []*dot) (path string, alone []dot) {
+	known := func(i int) bool { return i >= 0 && i < len(spots) && spots[i] != nil }
+	for i, s := range spots {
 		switch {
+		case s == nil:
 		case known(i - 1):
-			fmt.Fprintf(&path, "L%.1f %.1f", x, y)
+			path += fmt.Sprintf("L%.1f %.1f", s.X, s.Y)
 		case known(i + 1):
-			fmt.Fprintf(&path, "M%.1f %.1f", x, y)
+			path += fmt.Sprintf("M%.1f %.1f", s.X, s.Y)
 		default:
-			l.Dots = append(l.Dots, dot{x, y})
+			alone = append(alone, *s)
 		}
 	}
-	l.Path = path.String()
-	return l
+	return path, alone
 }
 
 // yAxis sets the ticks from 0 to a round number above the top, and gives the scale.
@@ -139,11 +133,15 @@ func (c *Chart) yAxis(top float64) func(float64) float64 {
 		top = 1
 	}
 	step := niceStep(marginOfPlot * top / ticksDown)
-	end := step * math.Ceil(marginOfPlot*top/step)
-	scale := func(v float64) float64 { return round(plotBottom - plotHeight*v/end) }
-	for i := range int(math.Round(end/step)) + 1 {
-		v := float64(i) * step
-		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(round(v*1000)/1000, 'f', -1, 64)})
+	return c.linear(0, step*math.Ceil(marginOfPlot*top/step), step)
+}
+
+// linear sets the ticks of an axis, and gives the scale.
+func (c *Chart) linear(low, high, step float64) func(float64) float64 {
+	scale := func(v float64) float64 { return round(plotBottom - plotHeight*(v-low)/(high-low)) }
+	for i := range int(math.Round((high-low)/step)) + 1 {
+		v := low + float64(i)*step
+		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)})
 	}
 	return scale
 }

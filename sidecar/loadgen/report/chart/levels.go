@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Classes are those that series are told apart by; a series beyond them begins anew.
@@ -91,13 +90,7 @@ func (c *Chart) levelsAxis(values []float64, limitAt float64) func(float64) floa
 // close is an axis between round numbers around the values.
 func (c *Chart) close(low, top float64) func(float64) float64 {
 	step := niceStep(marginOfPlot * (top - low) / ticksDown)
-	base, end := step*math.Floor(low/step), step*math.Ceil(top/step)
-	scale := func(v float64) float64 { return round(plotBottom - plotHeight*(v-base)/(end-base)) }
-	for i := range int(math.Round((end-base)/step)) + 1 {
-		v := base + float64(i)*step
-		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)})
-	}
-	return scale
+	return c.linear(step*math.Floor(low/step), step*math.Ceil(top/step), step)
 }
 
 func (c *Chart) logarithmic(low, top float64) func(float64) float64 {
@@ -137,27 +130,29 @@ func (c *Chart) levelsAcross(levels []int) func(int) float64 {
 }
 
 func (c *Chart) series(class string, s Series, unit string, across func(int) float64, scale func(float64) float64) {
-	var path, up, down strings.Builder
-	var lower []string
-	for i, p := range s.Points {
+	var through, upper, lower []*dot
+	whiskers := ""
+	for _, p := range s.Points {
 		x, y := across(p.Level), scale(p.Value)
-		fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], x, y)
+		through = append(through, &dot{x, y})
 		title := fmt.Sprintf("%s at %d: %s %s", s.Name, p.Level, Number(p.Value), unit)
 		if p.Band != nil {
 			title += fmt.Sprintf(" (%s to %s)", Number(p.Band[0]), Number(p.Band[1]))
-			low, high := scale(p.Band[0]), scale(p.Band[1])
-			fmt.Fprintf(&down, "M%.1f %.1fL%.1f %.1f", x, low, x, high) // a whisker
-			fmt.Fprintf(&up, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[len(lower) == 0], x, high)
-			lower = append(lower, fmt.Sprintf("L%.1f %.1f", x, low))
+			low, high := &dot{x, scale(p.Band[0])}, &dot{x, scale(p.Band[1])}
+			upper, lower = append(upper, high), append(lower, low)
+			whisker, _ := polyline([]*dot{low, high})
+			whiskers += whisker
 		}
 		c.Marks = append(c.Marks, mark{class, cmp.Or(p.Title, title), shape(class, x, y)})
 	}
 	if len(lower) > 1 && len(lower) == len(s.Points) {
 		slices.Reverse(lower)
-		c.Bands = append(c.Bands, band{"band " + class, up.String() + strings.Join(lower, "") + "Z"})
+		area, _ := polyline(append(upper, lower...))
+		c.Bands = append(c.Bands, band{"band " + class, area + "Z"})
 	}
-	c.Bands = append(c.Bands, band{class, down.String()})
-	c.Lines = append(c.Lines, line{Class: class, Path: path.String()})
+	c.Bands = append(c.Bands, band{class, whiskers})
+	path, _ := polyline(through)
+	c.Lines = append(c.Lines, line{Class: class, Path: path})
 }
 
 // shape is a mark's outline, one for each class, so that series can be told apart on
