@@ -144,9 +144,9 @@ func (q *Quantity) improve(l *api.LookedUp, live figure) {
 	if live.interval == nil || l.Interval == nil {
 		return
 	}
-	down, up, errorDown, errorUp := live.reach(q.bothWays)
+	down, up, errorDown, errorUp := live.reach(q.BothWays)
 	was := figure{value: l.Value, interval: l.Interval, error: l.Error}
-	wasDown, wasUp, wasErrorDown, wasErrorUp := was.reach(q.bothWays)
+	wasDown, wasUp, wasErrorDown, wasErrorUp := was.reach(q.BothWays)
 	between := func(low, high float64) (api.Outcome, *[2]float64) {
 		low, high = percent(low), percent(high)
 		low, high = min(low, high)-margin, max(low, high)+margin

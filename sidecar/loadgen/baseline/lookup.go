@@ -71,7 +71,7 @@ func (t *Table) estimated(c api.Column, mode int) api.Column {
 func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Column {
 	c := api.Column{Mode: m.Mode, Speculation: m.Speculation}
 	for _, q := range values {
-		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), q.intervalOf(r) })
+		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), q.IntervalOf(r) })
 		l.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return q.errorOf(r), nil }).Value
 		if !q.optional || l.Lookup != api.LookupNotRecorded {
 			*q.LookedUpIn(&c) = l

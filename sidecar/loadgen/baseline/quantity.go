@@ -29,6 +29,8 @@ type Quantity struct {
 	Path string // in the JSON of a row, of its intervals and errors, and of a column: "ttft.p95"
 	Name string // in a report's table, and in a row's list of values by another definition: "ttft_p95"
 	Kind Kind
+	// BothWays says that the load generator's own error may have either sign.
+	BothWays bool
 
 	column   string  // in a CSV file
 	shift    int     // decimal places from the column's unit to the row's: ms to s is −3
@@ -36,7 +38,6 @@ type Quantity struct {
 	label    string  // in the notes of an import; empty: no other program measures it as it is measured here
 	assumed  float64 // scatter where a table has too few levels; 0: it is estimated for no table
 	margin   float64 // what intervals of differences are wider by on either side, in per cent
-	bothWays bool    // the load generator's own error may have either sign
 	optional bool    // a column has it only where a row of its mode has it
 
 	row, cluster, interval, lookedUp, error []int // where it stands in each; nil: it does not
@@ -53,8 +54,8 @@ const pace = 1.
 var quantities = located(slices.Concat(
 	percentiles(Quantity{Path: "ttft", column: "ttft", label: "TTFT"}, .02, .05),
 	percentiles(Quantity{Path: "tpot_derived", column: "tpot"}, 0, 0),
-	percentiles(Quantity{Path: "tpot", column: "itl", label: "TPOT", margin: pace, bothWays: true}, .015, .015),
-	percentiles(Quantity{Path: "itl", column: "gap_itl", bothWays: true}, 0, 0),
+	percentiles(Quantity{Path: "tpot", column: "itl", label: "TPOT", margin: pace, BothWays: true}, .015, .015),
+	percentiles(Quantity{Path: "itl", column: "gap_itl", BothWays: true}, 0, 0),
 	percentiles(Quantity{Path: "latency", column: "latency", label: "latency"}, .03, .02),
 	[]Quantity{
 		{Path: "output_tokens_per_second", Kind: Rate, column: "tops", label: "output tokens/s", assumed: .015},
@@ -139,10 +140,17 @@ func fieldAt[T, S any](v *S, index []int) *T {
 	return reflect.ValueOf(v).Elem().FieldByIndex(index).Addr().Interface().(*T)
 }
 
-// QuantityOf is the one with a name. It panics where there is none.
-func QuantityOf(name string) *Quantity {
-	return quantities[slices.IndexFunc(quantities, func(q *Quantity) bool { return q.Name == name })]
-}
+// byName are the quantities by their names.
+var byName = func() map[string]*Quantity {
+	all := map[string]*Quantity{}
+	for _, q := range quantities {
+		all[q.Name] = q
+	}
+	return all
+}()
+
+// QuantityOf is the one with a name; nil: there is none.
+func QuantityOf(name string) *Quantity { return byName[name] }
 
 // In is the quantity in a row.
 func (q *Quantity) In(r *api.BaselineRow) **float64 { return fieldAt[*float64](r, q.row) }
@@ -160,8 +168,11 @@ func (q *Quantity) LookedUpIn(c *api.Column) *api.LookedUp {
 	return fieldAt[api.LookedUp](c, q.lookedUp)
 }
 
-// intervalOf is that of a row's value; nil where it has none.
-func (q *Quantity) intervalOf(r *api.BaselineRow) *[2]float64 {
+// ErrorIn is the load generator's own error in it.
+func (q *Quantity) ErrorIn(e *api.RowErrors) **float64 { return fieldAt[*float64](e, q.error) }
+
+// IntervalOf is that of a row's value; nil where it has none.
+func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
 	if r.Intervals == nil {
 		return nil
 	}
@@ -173,11 +184,14 @@ func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
 	if q.error == nil || r.Errors == nil {
 		return nil
 	}
-	return *fieldAt[*float64](r.Errors, q.error)
+	return *q.ErrorIn(r.Errors)
 }
 
 // values are those that comparisons have, with an interval each.
 var values = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.lookedUp == nil })
+
+// Erring are those in which the load generator's own error is known.
+var Erring = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.error == nil })
 
 // OfCluster are those that a cluster reports of itself.
 var OfCluster = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.cluster == nil })

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -90,7 +91,8 @@ func validateLine(field, text string) error {
 }
 
 func validateWorkload(w api.WorkloadShape) error {
-	err := firstError(
+	lengths, timeouts := cmp.Or(w.OutputTokens, &api.Distribution{}), cmp.Or(w.Timeouts, &api.Timeouts{})
+	return firstError(
 		validateInt("workload.turns.min", w.Turns.Min, 0, maxCount),
 		validateInt("workload.turns.max", w.Turns.Max, w.Turns.Min, maxCount),
 		validateInt("workload.max_tokens", w.MaxTokens, 0, maxCount),
@@ -98,25 +100,15 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateLine("workload.corpus", w.Corpus),
 		validateLine("workload.followup", w.Followup),
 		validateLine("workload.request", w.Request),
+		validateInt("workload.openings", *cmp.Or(w.Openings, new(int)), 0, maxCount),
+		validateValue("workload.output_tokens.mean", lengths.Mean, maxCount),
+		validateValue("workload.output_tokens.cv", lengths.CV, maxCount),
+		validateValue("workload.think_seconds", *cmp.Or(w.ThinkSeconds, new(float64)), maxCount),
+		validateValue("workload.target_rps", *cmp.Or(w.TargetRPS, new(float64)), maxCount),
+		validateValue("workload.timeouts.first_token", timeouts.FirstToken, maxCount),
+		validateValue("workload.timeouts.stall", timeouts.Stall, maxCount),
+		validateValue("workload.timeouts.turn", timeouts.Turn, maxCount),
 	)
-	if w.Openings != nil && err == nil {
-		err = validateInt("workload.openings", *w.Openings, 0, maxCount)
-	}
-	if d := w.OutputTokens; err == nil && d != nil {
-		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, maxCount), validateValue("workload.output_tokens.cv", d.CV, maxCount))
-	}
-	for field, v := range map[string]*float64{"think_seconds": w.ThinkSeconds, "target_rps": w.TargetRPS} {
-		if err == nil && v != nil {
-			err = validateValue("workload."+field, *v, maxCount)
-		}
-	}
-	if t := w.Timeouts; err == nil && t != nil {
-		err = firstError(
-			validateValue("workload.timeouts.first_token", t.FirstToken, maxCount), validateValue("workload.timeouts.stall", t.Stall, maxCount),
-			validateValue("workload.timeouts.turn", t.Turn, maxCount),
-		)
-	}
-	return err
 }
 
 func validateRows(rows []api.BaselineRow) error {
@@ -183,7 +175,7 @@ func validateQuality(field string, r api.BaselineRow) error {
 				return err
 			}
 		}
-		if err := validateInterval(field+".intervals."+q.Path, q.intervalOf(&r), max(maxCount, q.max)); err != nil {
+		if err := validateInterval(field+".intervals."+q.Path, q.IntervalOf(&r), max(maxCount, q.max)); err != nil {
 			return err
 		}
 	}

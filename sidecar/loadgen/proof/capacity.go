@@ -20,14 +20,6 @@ type CapacityPlan struct {
 	Seed       uint64          `json:"seed,string"` // of the order and of the draws
 }
 
-// DefaultCapacity scans the range of the booths' slider for six hours at most.
-func DefaultCapacity(modes ...api.ModeState) CapacityPlan {
-	return CapacityPlan{
-		Modes: modes, Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
-		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
-	}
-}
-
 // Validate says what no capacity search can ask: nil, or an *[api.FieldError].
 func (p CapacityPlan) Validate() error {
 	if n := len(p.Modes); n < 1 || n > 2 {

@@ -21,9 +21,17 @@ func grows(capacity, by float64) func(int) float64 {
 // always is a TTFT p95 that load does not change.
 func always(seconds float64) func(int) float64 { return func(int) float64 { return seconds } }
 
+// defaultCapacity scans the range of the booths' slider for six hours at most.
+func defaultCapacity(modes ...api.ModeState) CapacityPlan {
+	return CapacityPlan{
+		Modes: modes, Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
+	}
+}
+
 func newCapacity(t *testing.T, change func(*CapacityPlan)) *Capacity {
 	t.Helper()
-	p := DefaultCapacity(roundRobin, kv)
+	p := defaultCapacity(roundRobin, kv)
 	p.SLO.TPOT = .2 // turns of these recordings have .1
 	if change != nil {
 		change(&p)
@@ -361,7 +369,7 @@ func TestCapacityRefusals(t *testing.T) {
 		"no TTFT":           {"slo.ttft", func(p *CapacityPlan) { p.SLO.TTFT = math.NaN() }},
 		"a TPOT below zero": {"slo.tpot", func(p *CapacityPlan) { p.SLO.TPOT = -1 }},
 	} {
-		p := DefaultCapacity(roundRobin, kv)
+		p := defaultCapacity(roundRobin, kv)
 		test.change(&p)
 		_, err := NewCapacity(p)
 		refused(t, test.field, err)

@@ -149,10 +149,7 @@ func (q Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
 
 // IntervalOf is what was measured of a row's value; nil where nothing was.
 func (q Quantity) IntervalOf(row *api.BaselineRow) *[2]float64 {
-	if row.Intervals == nil {
-		return nil
-	}
-	return *q.IntervalIn(row.Intervals)
+	return baseline.QuantityOf(string(q)).IntervalOf(row)
 }
 
 // UnlikeIn says whether a row's file has the quantity by another definition.
@@ -526,6 +523,10 @@ func (p *Pair) average(name Quantity) (s Average, ok bool) {
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
 		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{}, TooVariable: []int{}, Withheld: []int{},
 	}
+	lists := map[api.Outcome]*[]int{
+		api.OutcomeBetter: &s.Better, api.OutcomeWorse: &s.Worse, api.OutcomeNoDifference: &s.NoneShown,
+		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld,
+	}
 	for i := range p.Levels {
 		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency
 		if f.Advantage == nil {
@@ -544,28 +545,11 @@ func (p *Pair) average(name Quantity) (s Average, ok bool) {
 		if *f.Advantage < s.Worst {
 			s.Worst, s.WorstLevel = *f.Advantage, level
 		}
-		if list := s.levels(f.Outcome); list != nil {
+		if list := lists[f.Outcome]; list != nil {
 			*list = append(*list, level)
 		}
 	}
 	n := float64(s.Levels)
 	s.A, s.B, s.Advantage = s.A/n, s.B/n, s.Advantage/n
 	return s, s.Levels > 0
-}
-
-// levels is the list of those with an outcome; nil where there is none.
-func (s *Average) levels(of api.Outcome) *[]int {
-	switch of {
-	case api.OutcomeBetter:
-		return &s.Better
-	case api.OutcomeWorse:
-		return &s.Worse
-	case api.OutcomeNoDifference:
-		return &s.NoneShown
-	case api.OutcomeTooVariable:
-		return &s.TooVariable
-	case api.OutcomeWithheld:
-		return &s.Withheld
-	}
-	return nil
 }

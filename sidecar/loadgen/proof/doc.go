@@ -5,7 +5,7 @@
 //   - [Trial] compares two modes at one concurrency, in turns, until that is decided.
 //   - [Sweep] measures levels in modes.
 //   - [Compare] compares two results, and [CompareSweep] the modes of a sweep.
-//   - [Describe] gives the figures of one run with intervals, [Repeats] those of several.
+//   - [Recording.Row] gives the figures of one span with intervals, [MeanRow] those of several.
 //
 // Every method is named with its source where it stands, and in docs/statistics.md.
 //

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -33,53 +34,33 @@ var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Go
 // known reports whether a trial may be decided by the metric.
 func (m Metric) known() bool { return slices.Contains(api.SweepMetrics, string(m)) }
 
-// Name is what sentences call the metric.
-func (m Metric) Name() string {
-	switch m {
-	case MeanTTFT:
-		return "mean TTFT"
-	case TTFT95:
-		return "TTFT p95"
-	case TTFT50:
-		return "TTFT p50"
-	case LaterTTFT95:
-		return "TTFT p95 from turn 2 on"
-	case TPOT95:
-		return "TPOT p95"
-	case Throughput:
-		return "throughput"
-	case HitRate:
-		return "KV cache hit rate"
-	}
-	return string(m)
+// metrics are what sentences call the metrics, and what sort of quantity each is.
+var metrics = map[Metric]struct {
+	name string
+	kind kind
+}{
+	MeanTTFT: {"mean TTFT", duration}, TTFT95: {"TTFT p95", duration}, TTFT50: {"TTFT p50", duration},
+	LaterTTFT95: {"TTFT p95 from turn 2 on", duration}, TPOT95: {"TPOT p95", duration},
+	Throughput: {"throughput", rate}, HitRate: {"KV cache hit rate", share}, Goodput: {"goodput", share},
 }
+
+// Name is what sentences call the metric.
+func (m Metric) Name() string { return cmp.Or(metrics[m].name, string(m)) }
 
 // Share says whether the metric is a share from 0 to 1. Differences of shares are in points,
 // so that .01 is one percentage point; those of times and rates are relative, so
 // that .01 is one per cent.
-func (m Metric) Share() bool { return m == HitRate || m == Goodput }
+func (m Metric) Share() bool { return metrics[m].kind == share }
 
 // LessIsBetter is so of times.
-func (m Metric) LessIsBetter() bool {
-	return slices.Contains([]Metric{MeanTTFT, TTFT95, TTFT50, LaterTTFT95, TPOT95}, m)
-}
+func (m Metric) LessIsBetter() bool { return metrics[m].kind.lessIsBetter() }
 
 // scaled brings a value to the scale on which differences are taken: the natural logarithm of times
 // and rates, since a router makes them so many per cent larger or smaller, and shares as they are.
-func (m Metric) scaled(value float64) float64 {
-	if m.Share() {
-		return value
-	}
-	return math.Log(value)
-}
+func (m Metric) scaled(value float64) float64 { return metrics[m].kind.scaled(value) }
 
 // unscaled is the inverse of scaled.
-func (m Metric) unscaled(value float64) float64 {
-	if m.Share() {
-		return min(max(value, 0), 1)
-	}
-	return math.Exp(value)
-}
+func (m Metric) unscaled(value float64) float64 { return metrics[m].kind.unscaled(value) }
 
 // relative brings a difference from the scale to what is shown of it.
 func (m Metric) relative(difference float64) float64 {

@@ -7,14 +7,20 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
 // SnapshotSeconds is what one snapshot of a span looks back at, as in the recorded results.
 const SnapshotSeconds = 60
 
+// runSections is how many sections a single run is cut into: few, so that each is much
+// longer than a conversation, in which busy and quiet times make up for each other. More
+// of them say too much or too little: the test in sidecar/test/proof judges that.
+const runSections = 4
+
 // Row gives what a recording shows as the row of a table, with 95 % intervals from
-// its parts; see [Describe]. With snapshots, it is read as the recorded results were: the
+// its parts, which hold for a time fixed before the start: to look again and again is what [Trial] is for. With snapshots, it is read as the recorded results were: the
 // mean of what the last 60 s show at the end of each of so many equal parts, of the turns that
 // ended in them. Without any, it is what all of the counted time shows, with each TTFT
 // at the time of the first token. Concurrency and mode are the caller's to set. An error is
@@ -155,13 +161,10 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 		return max(0, low), high, ok
 	})
-	if e, in := mean.Errors, mean.Intervals; e != nil {
-		for _, m := range []struct {
-			in       *api.PercentileIntervals
-			e        api.Percentiles
-			bothWays bool
-		}{{&in.TTFT, e.TTFT, false}, {&in.TPOT, e.TPOT, true}, {&in.ITL, e.ITL, true}, {&in.Latency, e.Latency, false}} {
-			m.in.P50, m.in.P95 = stats.Widen(m.in.P50, m.e.P50, m.bothWays), stats.Widen(m.in.P95, m.e.P95, m.bothWays)
+	if mean.Errors != nil {
+		for _, q := range baseline.Erring {
+			in := q.IntervalIn(mean.Intervals)
+			*in = stats.Widen(*in, *q.ErrorIn(mean.Errors), q.BothWays)
 		}
 	}
 	return mean
@@ -184,29 +187,21 @@ func MeanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *fl
 // meanErrors are the means of the load generator's own errors in rows; nil where not all have them.
 func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 	var mean api.RowErrors
-	add := func(to *api.Percentiles, e api.Percentiles) {
-		for _, v := range []struct {
-			to   **float64
-			more *float64
-		}{{&to.P50, e.P50}, {&to.P95, e.P95}} {
-			if v.more != nil {
-				sum := *v.more / float64(len(rows))
-				if *v.to != nil {
-					sum += **v.to
-				}
-				*v.to = &sum
-			}
-		}
-	}
 	for i := range rows {
-		e := rows[i].Errors
-		if e == nil {
+		if rows[i].Errors == nil {
 			return nil
 		}
-		add(&mean.TTFT, e.TTFT)
-		add(&mean.TPOT, e.TPOT)
-		add(&mean.ITL, e.ITL)
-		add(&mean.Latency, e.Latency)
+		for _, q := range baseline.Erring {
+			e := *q.ErrorIn(rows[i].Errors)
+			if e == nil {
+				continue
+			}
+			sum := *e / float64(len(rows))
+			if before := *q.ErrorIn(&mean); before != nil {
+				sum += *before
+			}
+			*q.ErrorIn(&mean) = &sum
+		}
 	}
 	return &mean
 }

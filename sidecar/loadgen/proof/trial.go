@@ -34,14 +34,6 @@ type Plan struct {
 	Prior decide.Variance `json:"prior,omitzero"`
 }
 
-// DefaultPlan compares the mean TTFT for an hour at most, with 5 % as the smallest difference of interest.
-func DefaultPlan(a, b api.ModeState, concurrency int) Plan {
-	return Plan{
-		A: a, B: b, Concurrency: concurrency, Primary: MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
-		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
-	}
-}
-
 // Validate says what no trial can ask: nil, or an *[api.FieldError] with a field of [api.SweepRequest].
 func (p Plan) Validate() error {
 	for _, m := range []api.ModeState{p.A, p.B} {

@@ -26,9 +26,17 @@ func refused(t *testing.T, field string, err error) (allowed string) {
 	return refused.Allowed
 }
 
+// defaultPlan compares the mean TTFT for an hour at most, with 5 % as the smallest difference of interest.
+func defaultPlan(a, b api.ModeState, concurrency int) Plan {
+	return Plan{
+		A: a, B: b, Concurrency: concurrency, Primary: MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
+	}
+}
+
 func newTrial(t *testing.T, change func(*Plan)) *Trial {
 	t.Helper()
-	p := DefaultPlan(roundRobin, kv, 4)
+	p := defaultPlan(roundRobin, kv, 4)
 	if change != nil {
 		change(&p)
 	}
@@ -361,12 +369,12 @@ func TestRefusals(t *testing.T) {
 		"slo.ttft":     func(p *Plan) { p.SLO.TTFT = 0 },
 		"slo.tpot":     func(p *Plan) { p.SLO.TPOT = -1 },
 	} {
-		p := DefaultPlan(roundRobin, kv, 60)
+		p := defaultPlan(roundRobin, kv, 60)
 		change(&p)
 		_, err := New(p)
 		refused(t, field, err)
 	}
-	p := DefaultPlan(roundRobin, kv, 60)
+	p := defaultPlan(roundRobin, kv, 60)
 	p.MaxTime = 500
 	_, err := New(p)
 	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks", "nine spans of a minute")

@@ -113,22 +113,17 @@ func finished(r *Report, v float64) *float64 {
 
 // Allowed says in words what a condition may be.
 func Allowed() string {
-	var durations, ratios, amounts, words []string
+	names := map[unit][]string{}
 	for _, q := range measures {
-		switch q.unit {
-		case duration:
-			durations = append(durations, q.name)
-		case ratio:
-			ratios = append(ratios, q.name)
-		case amount:
-			amounts = append(amounts, q.name)
-		case word:
-			words = append(words, q.name+"="+strings.Join(q.words, "|"))
+		name := q.name
+		if q.unit == word {
+			name += "=" + strings.Join(q.words, "|")
 		}
+		names[q.unit] = append(names[q.unit], name)
 	}
+	list := func(u unit) string { return strings.Join(names[u], ", ") }
 	return fmt.Sprintf("a name, one of > >= < <=, and a value: %s with a duration (ttft_p95>600ms); %s with a "+
-		"percentage (error_rate>1%%); %s with a number; or %s",
-		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
+		"percentage (error_rate>1%%); %s with a number; or %s", list(duration), list(ratio), list(amount), list(word))
 }
 
 // Names are those of all measures.

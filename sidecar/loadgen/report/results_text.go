@@ -206,18 +206,27 @@ func (q *quantity) verdict(s proof.Average, b string) string {
 		text = fmt.Sprintf("an advantage of %s for %s at %d.", q.advantage(s.Advantage), b, s.BestLevel)
 	}
 	var parts []string
-	for _, of := range []struct {
-		levels []int
-		words  string
-	}{{s.Worse, b + " is worse at "}, {s.NoneShown, noneShown + " at "}, {s.TooVariable, tooVariable + " at "}, {s.Withheld, ownError + " at "}} {
-		if len(of.levels) > 0 {
-			parts = append(parts, of.words+numbers(of.levels))
-		}
+	if len(s.Worse) > 0 {
+		parts = append(parts, b+" is worse at "+numbers(s.Worse))
 	}
+	parts = append(parts, undecided(&s)...)
 	if len(parts) > 0 {
 		text += " " + capital(parts[0], b) + strings.Join(append([]string{""}, parts[1:]...), "; ") + "."
 	}
 	return text
+}
+
+// undecided says at which levels nothing is called better or worse.
+func undecided(s *proof.Average) (parts []string) {
+	for _, of := range []struct {
+		words  string
+		levels []int
+	}{{noneShown, s.NoneShown}, {tooVariable, s.TooVariable}, {ownError, s.Withheld}} {
+		if len(of.levels) > 0 {
+			parts = append(parts, of.words+" at "+numbers(of.levels))
+		}
+	}
+	return parts
 }
 
 // capital makes words the beginning of a sentence, but for a name that is written small.

@@ -296,16 +296,7 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels), by(p, q, of.levels)))
 		}
 	}
-	if len(s.NoneShown) > 0 {
-		parts = append(parts, noneShown+" at "+numbers(s.NoneShown))
-	}
-	if len(s.TooVariable) > 0 {
-		parts = append(parts, tooVariable+" at "+numbers(s.TooVariable))
-	}
-	if len(s.Withheld) > 0 {
-		parts = append(parts, ownError+" at "+numbers(s.Withheld))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, undecided(s)...), "; ")
 }
 
 // by is the range of advantages at some levels.

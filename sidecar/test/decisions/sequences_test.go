@@ -205,9 +205,10 @@ func TestCapacity(t *testing.T) {
 		for _, truth := range []float64{100, 140} {
 			covered, says, estimates, widths := 0, 0, []float64{}, []float64{}
 			for range trials() {
-				plan := proof.DefaultCapacity(api.ModeState{Mode: api.ModeKV})
-				plan.Levels, plan.Resolution, plan.Seconds, plan.SLO.TPOT = nil, 15, 60, 1
-				plan.MaxTime = 36 * plan.Seconds
+				plan := proof.CapacityPlan{
+					Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 15, Seconds: 60, MaxTime: 36 * 60,
+					SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1,
+				}
 				for level := 60; level <= 180; level += 15 {
 					plan.Levels = append(plan.Levels, level)
 				}

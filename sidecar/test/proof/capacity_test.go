@@ -158,7 +158,10 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 	t.Helper()
 	modes := []api.Mode{api.ModeRoundRobin, api.ModeKV}
 	var of [3]sought
-	plan := proof.DefaultCapacity()
+	plan := proof.CapacityPlan{
+		Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
+	}
 	for i, mode := range modes {
 		plan.Modes = append(plan.Modes, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded})
 		of[i].truth = w.crosses(plan.Levels, func(n int) float64 {

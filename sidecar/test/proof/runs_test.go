@@ -65,11 +65,13 @@ func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[pro
 	truth, held := wholes(t, runs), map[proof.Metric]int{}
 	for _, r := range runs {
 		for i := range windows {
-			all, err := proof.Describe(between(r, settled+float64(i)*window), api.SLO{TTFT: .6, TPOT: .06})
+			part := between(r, settled+float64(i)*window)
+			row, err := part.Row(0, api.SLO{TTFT: .6, TPOT: .06})
 			require.NoError(t, err)
-			for _, e := range all {
-				if e.Interval[0] <= truth[e.Metric] && truth[e.Metric] <= e.Interval[1] {
-					held[e.Metric]++
+			for _, m := range judged {
+				in := proof.Quantity(m).IntervalOf(&row)
+				if in != nil && in[0] <= truth[m] && truth[m] <= in[1] {
+					held[m]++
 				}
 			}
 		}

@@ -288,9 +288,12 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 
 // plan is that of one of many trials.
 func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
-	p := proof.DefaultPlan(api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded}, api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded}, concurrency)
-	p.Seed = uint64(trial)
-	return p
+	return proof.Plan{
+		A:           api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded},
+		B:           api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded},
+		Concurrency: concurrency, Primary: proof.MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: uint64(trial),
+	}
 }
 
 // decided says whether one mode was called better than the other.
