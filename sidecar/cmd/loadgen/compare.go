@@ -179,7 +179,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 
 // fromRun reads the summary of a run at one concurrency in one mode. It is false for JSON that is none.
 func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
-	var r report.Report
+	var r report.Run
 	if json.Unmarshal(data, &r) != nil || r.Format == 0 || r.Cause == "" {
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
 	}

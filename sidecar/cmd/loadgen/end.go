@@ -69,7 +69,7 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 	defer stop()
 	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
 	var wg sync.WaitGroup
-	var sum *report.Report
+	var sum *report.Run
 	var failed error
 	wg.Go(func() {
 		defer cancel()
@@ -148,7 +148,7 @@ func (e *endOf) notice(s api.State) {
 
 // end stops the workload and gives the report of its last run, which it also writes into
 // the files. It is nil where there was no run.
-func (e *endOf) end(cause report.Cause) (*report.Report, error) {
+func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 	defer e.outputs.Close()
 	status := e.view.Status()
 	state := status.Lanes[0].State
@@ -180,7 +180,7 @@ func (e *endOf) end(cause report.Cause) (*report.Report, error) {
 }
 
 // report reads the turns of the lanes back.
-func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, error) {
+func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, error) {
 	within := readWithin
 	if !e.bounded() {
 		within = storeWithin // nobody asked for it
@@ -196,7 +196,7 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	if e.restarts > 0 {
 		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures cover the time since then.")
 	}
-	var reports [2]*report.Report
+	var reports [2]*report.Run
 	from := map[string]int64{}
 	for i := range e.lanes {
 		var err error
@@ -217,7 +217,7 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 
 // reportLane reads the turns of the lane at a place of the status back. The conditions are held
 // against the first.
-func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int, notes []string) (*report.Report, error) {
+func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int, notes []string) (*report.Run, error) {
 	l, of := &e.lanes[place], status.Lanes[place]
 	steps, err := e.store.Steps(ctx, l.Name())
 	if err != nil {
@@ -238,7 +238,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	events = slices.DeleteFunc(events, func(v api.Event) bool { return v.Time.Before(e.begun.Round(0).Add(-time.Second)) })
 	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
-	run := report.Run{
+	run := report.Ended{
 		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
 		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster, Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
@@ -267,12 +267,12 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or the disk was too slow.",
 			missing, totals.OK+totals.Errors))
 	}
-	return b.Report(whole, conditions, notes...), nil
+	return b.Run(whole, conditions, notes...), nil
 }
 
 // verdict is the error that a run with this report ends with, nil where it is good. One
 // that nobody asked to judge is good.
-func (e *endOf) verdict(r *report.Report) error {
+func (e *endOf) verdict(r *report.Run) error {
 	switch {
 	case !e.bounded():
 		return nil

@@ -55,7 +55,7 @@ func TestRequests(t *testing.T) {
 
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)
-	var r report.Report
+	var r report.Run
 	require.NoError(t, json.Unmarshal(data, &r))
 	assert.Equal(t, report.ByRequests, r.Cause)
 	assert.GreaterOrEqual(t, r.Turns.OK, 40)
@@ -112,7 +112,7 @@ func TestRequests(t *testing.T) {
 }
 
 // recomputes holds the figures of a report against the table of its turns.
-func recomputes(t *testing.T, rows [][]string, r *report.Report) {
+func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 	t.Helper()
 	figures, counts, met := map[string][]float64{}, map[string]int{}, 0
 	for _, row := range rows[1:] {
@@ -169,7 +169,7 @@ func TestRequestsOfTwoLanes(t *testing.T) {
 	}
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)
-	var r report.Report
+	var r report.Run
 	require.NoError(t, json.Unmarshal(data, &r))
 	require.NotNil(t, r.Twin)
 	require.NotNil(t, r.Pairs)
@@ -179,7 +179,7 @@ func TestRequestsOfTwoLanes(t *testing.T) {
 	written, err := os.ReadFile(table)
 	require.NoError(t, err)
 	turns := map[string]int{}
-	for _, l := range []*report.Report{&r, r.Twin} {
+	for _, l := range []*report.Run{&r, r.Twin} {
 		turns[l.Data.Lane] = l.Turns.OK + l.Turns.Failed + l.Turns.Cancelled
 		assert.Equal(t, turns[l.Data.Lane], strings.Count(string(written), "\n"+l.Data.Lane+","))
 	}

@@ -174,7 +174,7 @@ func clock(at time.Time) string { return at.Local().Format("15:04:05") }
 // mostEvents are named in a summary; the JSON has all.
 const mostEvents = 20
 
-func (r *Report) eventLines() (lines []string) {
+func (r *Run) eventLines() (lines []string) {
 	for i, e := range r.Events {
 		if i == mostEvents {
 			return append(lines, fmt.Sprintf("and %d more", len(r.Events)-mostEvents))

@@ -49,10 +49,10 @@ type measure struct {
 	name  string
 	unit  unit
 	words []string
-	value func(*Report) *float64 // of a number; nil is not measured
-	error func(*Report) *float64 // of the load generator itself in it; nil: none is known
+	value func(*Run) *float64 // of a number; nil is not measured
+	error func(*Run) *float64 // of the load generator itself in it; nil: none is known
 	both  bool                   // that may have either sign
-	word  func(*Report) string   // of a word
+	word  func(*Run) string   // of a word
 }
 
 // measures are all of them, in the order in which they are listed.
@@ -60,51 +60,51 @@ var measures = func() []measure {
 	var all []measure
 	for _, m := range []struct {
 		name     string
-		of       func(*Report) *api.Quantiles
+		of       func(*Run) *api.Quantiles
 		bothWays bool
 	}{
-		{"ttft", func(r *Report) *api.Quantiles { return &r.Metrics.TTFT }, false},
-		{"tpot", func(r *Report) *api.Quantiles { return &r.Metrics.TPOT }, true},
-		{"itl", func(r *Report) *api.Quantiles { return &r.Metrics.ITL }, true},
-		{"latency", func(r *Report) *api.Quantiles { return &r.Metrics.Latency }, false},
+		{"ttft", func(r *Run) *api.Quantiles { return &r.Metrics.TTFT }, false},
+		{"tpot", func(r *Run) *api.Quantiles { return &r.Metrics.TPOT }, true},
+		{"itl", func(r *Run) *api.Quantiles { return &r.Metrics.ITL }, true},
+		{"latency", func(r *Run) *api.Quantiles { return &r.Metrics.Latency }, false},
 	} {
 		all = append(all,
 			measure{
 				name: m.name + "_p50", both: m.bothWays,
-				value: func(r *Report) *float64 { return m.of(r).P50 }, error: func(r *Report) *float64 { return m.of(r).P50Error },
+				value: func(r *Run) *float64 { return m.of(r).P50 }, error: func(r *Run) *float64 { return m.of(r).P50Error },
 			},
 			measure{
 				name: m.name + "_p95", both: m.bothWays,
-				value: func(r *Report) *float64 { return m.of(r).P95 }, error: func(r *Report) *float64 { return m.of(r).P95Error },
+				value: func(r *Run) *float64 { return m.of(r).P95 }, error: func(r *Run) *float64 { return m.of(r).P95Error },
 			},
-			measure{name: m.name + "_p99", value: func(r *Report) *float64 { return m.of(r).P99 }})
+			measure{name: m.name + "_p99", value: func(r *Run) *float64 { return m.of(r).P99 }})
 	}
 	return append(all,
-		measure{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
-		measure{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
-		measure{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
-		measure{name: "acceptance_rate", unit: ratio, value: func(r *Report) *float64 { return r.Cluster.AcceptanceRate }},
-		measure{name: "tokens_per_step", unit: amount, value: func(r *Report) *float64 { return r.Cluster.TokensPerStep }},
-		measure{name: "errors", unit: amount, value: func(r *Report) *float64 {
+		measure{name: "error_rate", unit: ratio, value: func(r *Run) *float64 { return r.ErrorRatio }},
+		measure{name: "goodput", unit: ratio, value: func(r *Run) *float64 { return r.GoodputRatio }},
+		measure{name: "kv_hit", unit: ratio, value: func(r *Run) *float64 { return r.KVHitRatio.Value }},
+		measure{name: "acceptance_rate", unit: ratio, value: func(r *Run) *float64 { return r.Cluster.AcceptanceRate }},
+		measure{name: "tokens_per_step", unit: amount, value: func(r *Run) *float64 { return r.Cluster.TokensPerStep }},
+		measure{name: "errors", unit: amount, value: func(r *Run) *float64 {
 			return finished(r, float64(r.Turns.Failed))
 		}},
 		measure{
 			name: "output_tokens_per_second", unit: amount,
-			value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value },
+			value: func(r *Run) *float64 { return r.OutputTokensPerSecond.Value },
 		},
 		measure{
 			name: "requests_per_second", unit: amount,
-			value: func(r *Report) *float64 { return r.RequestsPerSecond.Value },
+			value: func(r *Run) *float64 { return r.RequestsPerSecond.Value },
 		},
-		measure{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
+		measure{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Run) string { return r.slo() }},
 		measure{
 			name: "verdict", unit: word, words: []string{"ok", "noticeable", "bottleneck", "unknown"},
-			word: func(r *Report) string { return r.Client.Verdict },
+			word: func(r *Run) string { return r.Client.Verdict },
 		})
 }()
 
 // finished is the value where any turn has ended well or failed, else not known.
-func finished(r *Report, v float64) *float64 {
+func finished(r *Run, v float64) *float64 {
 	if r.Turns.OK+r.Turns.Failed == 0 {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (q *measure) read(c *Condition, value string) (err error) {
 }
 
 // judge holds the condition against a run.
-func (c Condition) judge(r *Report) Result {
+func (c Condition) judge(r *Run) Result {
 	q := measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
 	out := Result{Condition: c.Text}
 	if q.unit == word {

@@ -8,7 +8,7 @@ import (
 )
 
 // pairItems say how the two lanes differ in the turns that both have.
-func (r *Report) pairItems() []Item {
+func (r *Run) pairItems() []Item {
 	t := r.Pairs
 	if t == nil {
 		return []Item{{"Two lanes", "not compared: the workload had ended"}}

@@ -24,8 +24,8 @@ const (
 	ByOperator Cause = "operator" // stopped through the API
 )
 
-// Run is what is known of a run when it has ended.
-type Run struct {
+// Ended is what is known of a run when it has ended.
+type Ended struct {
 	Program string // the load generator's version
 	Cause   Cause
 	Started time.Time
@@ -44,8 +44,8 @@ type Run struct {
 	Restart        bool // it began anew while it was under way: its mode was changed
 }
 
-// Report is the end of a run, and the JSON of --output. Times are seconds, ratios 0 to 1.
-type Report struct {
+// Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
+type Run struct {
 	Format    int     `json:"format"` // of this document: 1
 	Program   string  `json:"program"`
 	Cause     Cause   `json:"ended_by"`
@@ -87,7 +87,7 @@ type Report struct {
 	Series     []Point         `json:"series"` // the run in spans of one length
 	// Twin is the same of the other lane, which ran the same conversations, and Pairs is how the two
 	// lanes compare; both are absent where there is one lane. Conditions are about this lane.
-	Twin  *Report   `json:"twin,omitempty"`
+	Twin  *Run   `json:"twin,omitempty"`
 	Pairs *api.Twin `json:"pairs,omitempty"`
 
 	ttft []float64 // of every turn that ended well, ascending
@@ -160,7 +160,7 @@ func (c *Client) Add(h api.ClientHealth) {
 }
 
 // judged is c with the verdict of the whole run.
-func (c Client) judged(run *Run, m *api.Metrics) Client {
+func (c Client) judged(run *Ended, m *api.Metrics) Client {
 	h := api.ClientHealth{Verdict: api.VerdictUnknown}
 	if run.Lag.Known() {
 		h.Verdict = api.VerdictFine
@@ -201,15 +201,15 @@ const points = 60
 
 // Builder gathers a run's turns. It is not safe for concurrent use.
 type Builder struct {
-	report *Report
-	run    Run
+	report *Run
+	run    Ended
 	errors map[api.ErrorClass]*ErrorClass
 }
 
 // NewBuilder begins the report of a run.
-func NewBuilder(run Run) *Builder {
+func NewBuilder(run Ended) *Builder {
 	state := run.Status.State
-	r := &Report{
+	r := &Run{
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
 		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
@@ -267,9 +267,9 @@ func appendKnown(to []float64, v *float64) []float64 {
 	return append(to, *v)
 }
 
-// Report ends the report with what the same turns were like as a whole, and holds the
+// Run ends the report with what the same turns were like as a whole, and holds the
 // conditions against it. Notes are sentences on what limits the figures.
-func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...string) *Report {
+func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...string) *Run {
 	r := b.report
 	if b.run.Lag.Known() {
 		whole.Allow(&b.run.Lag)
@@ -342,7 +342,7 @@ func withheld(e float64) string {
 // slo is met or missed over all objectives, "" where TTFT was not measured, TPOT is not known, or
 // the load generator's own error could change it. Turns of one token have no TPOT and are judged
 // by TTFT alone.
-func (r *Report) slo() string {
+func (r *Run) slo() string {
 	known := r.SLO[0].P95 != nil
 	for _, o := range r.SLO {
 		if o.Met != nil && !*o.Met {
@@ -361,7 +361,7 @@ func (r *Report) slo() string {
 
 // AllFailed gives why no turn of a run succeeded: how many failed, how most of them did and what
 // was said of the first of these; "" where one succeeded or none ended.
-func (r *Report) AllFailed() string {
+func (r *Run) AllFailed() string {
 	if r.Turns.OK > 0 || len(r.Errors) == 0 {
 		return ""
 	}
@@ -371,14 +371,14 @@ func (r *Report) AllFailed() string {
 }
 
 // Measured says whether any turn ended well, or failed, so that there is something to judge.
-func (r *Report) Measured() bool { return r.Turns.OK+r.Turns.Failed > 0 }
+func (r *Run) Measured() bool { return r.Turns.OK+r.Turns.Failed > 0 }
 
 // Failed says whether a condition was hit.
-func (r *Report) Failed() bool {
+func (r *Run) Failed() bool {
 	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return c.Hit })
 }
 
 // Undecided says whether a condition is about what was not measured.
-func (r *Report) Undecided() bool {
+func (r *Run) Undecided() bool {
 	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return !c.Known })
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // cards are what is read first.
-func (r *Report) cards() []Card {
+func (r *Run) cards() []Card {
 	cards := []Card{r.outcomeCard()}
 	for _, o := range r.SLO {
 		c := Card{
@@ -47,7 +47,7 @@ func (r *Report) cards() []Card {
 }
 
 // outcomeCard is whether the run is good: by its conditions where it has any, else by the SLO.
-func (r *Report) outcomeCard() Card {
+func (r *Run) outcomeCard() Card {
 	c := Card{
 		Name: "SLO", Value: r.slo(), Below: "p95 of the whole run",
 		Class: map[string]string{"met": "good", "missed": "bad"}[r.slo()],
@@ -67,7 +67,7 @@ func (r *Report) outcomeCard() Card {
 	return c
 }
 
-func (r *Report) charts() []chart.Chart {
+func (r *Run) charts() []chart.Chart {
 	in := func(of func(*Point) *float64, times float64) []*float64 {
 		all := make([]*float64, len(r.Series))
 		for i := range r.Series {

@@ -33,9 +33,9 @@ func failure(ended float64, class api.ErrorClass, message string) *api.Turn {
 }
 
 // reported is the report of these turns, as a run of 120 s.
-func reported(t *testing.T, turns []*api.Turn, change func(*Run), conditions ...string) *Report {
+func reported(t *testing.T, turns []*api.Turn, change func(*Ended), conditions ...string) *Run {
 	t.Helper()
-	run := Run{
+	run := Ended{
 		Program: "1.2.3", Cause: ByDuration, Started: t0, Ended: at(120), SLO: api.SLO{TTFT: .6, TPOT: .06}, TokensPerChunk: 1,
 		Steps: []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{Database: "/data/kvbooth.db", Lane: "main", FirstStep: 7, LastStep: 7},
 	}
@@ -55,7 +55,7 @@ func reported(t *testing.T, turns []*api.Turn, change func(*Run), conditions ...
 		b.Add(one)
 	}
 	recorder := stats.NewRecorder(t0, run.SLO)
-	return b.Report(recorder.Whole(run.Ended, slices.Values(turns)), all)
+	return b.Run(recorder.Whole(run.Ended, slices.Values(turns)), all)
 }
 
 // some are turns over 120 s: TTFT rises from 100 ms to 700 ms.
@@ -67,7 +67,7 @@ func some() (turns []*api.Turn) {
 	return append(turns, failure(30, api.ErrorHTTP5xx, "503 \x1b[31mbusy"), failure(31, api.ErrorHTTP5xx, "503 later"), failure(32, api.ErrorStall, "silent"))
 }
 
-func text(t *testing.T, r *Report) string {
+func text(t *testing.T, r *Run) string {
 	t.Helper()
 	var b strings.Builder
 	d := r.Document()
@@ -124,7 +124,7 @@ func TestSLOLine(t *testing.T) {
 		"missed: TTFT p95 669 ms of 200 ms, TPOT p95 30.0 ms of 20.0 ms; 0.0 %":           {TTFT: .2, TPOT: .02},
 		"SLO              met: TTFT p95 669 ms of 2000 ms, TPOT p95 30.0 ms of 50.0 ms; ": {TTFT: 2, TPOT: .05},
 	} {
-		r := reported(t, some(), func(run *Run) { run.SLO = slo })
+		r := reported(t, some(), func(run *Ended) { run.SLO = slo })
 		assert.Contains(t, text(t, r), want)
 	}
 	short := some()
@@ -141,7 +141,7 @@ func TestUnknownFigures(t *testing.T) {
 		one.PromptTokens, one.CachedTokens, one.TokenSource = nil, nil, "chunks"
 		one.TPOT, one.FirstAnswer = nil, new(2.5)
 	}
-	got := text(t, reported(t, turns, func(run *Run) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
+	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
 		"First answer  2500", "Tokens           input not reported, cached not reported, ", "output (estimated from the chunks of ",
 		"TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ", "cached tokens of ", "SLO              not measured",
@@ -180,7 +180,7 @@ func TestClusterOfARun(t *testing.T) {
 	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{Sum: 3 << 40, Readings: 24}}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
-	r := reported(t, some(), func(run *Run) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%", "acceptance_rate<70%", "tokens_per_step<2")
+	r := reported(t, some(), func(run *Ended) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%", "acceptance_rate<70%", "tokens_per_step<2")
 	out := text(t, r)
 	for _, want := range []string{
 		"vllm, metrics: direct\n",
@@ -204,7 +204,7 @@ func TestClusterOfARun(t *testing.T) {
 // The summary of two lanes has both, and how they differ.
 func TestSummaryOfTwoLanes(t *testing.T) {
 	r := reported(t, some(), nil)
-	r.Twin = reported(t, some()[:300], func(run *Run) {
+	r.Twin = reported(t, some()[:300], func(run *Ended) {
 		run.Status.Target.URL, run.Data.Lane = "http://other.example:8000", "twin"
 	})
 	a, b := api.TwinSide{Target: "http://gpu.example:8000", Mode: api.ModeKV}, api.TwinSide{Target: "http://other.example:8000", Mode: api.ModeRoundRobin}
@@ -240,7 +240,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	assert.True(t, r.Failed())
 	require.NoError(t, Write(io.Discard, r, api.ReportHTML))
 
-	r = reported(t, some()[:1], func(run *Run) { run.Ended = run.Started })
+	r = reported(t, some()[:1], func(run *Ended) { run.Ended = run.Started })
 	assert.Empty(t, r.Series, "a run of no length")
 	require.NoError(t, Write(io.Discard, r, api.ReportHTML))
 }
@@ -270,7 +270,7 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}}, "not compared: there were no counted turns"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Contains(t, text(t, reported(t, some(), func(run *Run) { run.Before = &row.c })), row.want)
+			assert.Contains(t, text(t, reported(t, some(), func(run *Ended) { run.Before = &row.c })), row.want)
 		})
 	}
 }
@@ -301,7 +301,7 @@ func TestClient(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reported(t, some(), func(run *Run) {
+			r := reported(t, some(), func(run *Ended) {
 				for range 1000 {
 					if row.late > 0 {
 						run.Lag.Timer.Add(row.late)
@@ -373,7 +373,7 @@ func TestPage(t *testing.T) {
 func TestJSON(t *testing.T) {
 	data, err := json.Marshal(reported(t, some(), nil, "ttft_p95>600ms"))
 	require.NoError(t, err)
-	var back Report
+	var back Run
 	require.NoError(t, json.Unmarshal(data, &back))
 	assert.Equal(t, 600, back.Turns.OK)
 	assert.Equal(t, 1, back.Format)

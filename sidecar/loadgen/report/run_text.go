@@ -13,13 +13,13 @@ import (
 )
 
 // Formats implements [Readable].
-func (r *Report) Formats() Formats { return RunFormats }
+func (r *Run) Formats() Formats { return RunFormats }
 
 // Records implements [Readable]: the table of a run is that of its turns, which are no part of the report.
-func (r *Report) Records() [][]string { return nil }
+func (r *Run) Records() [][]string { return nil }
 
 // Document implements [Readable].
-func (r *Report) Document() Document {
+func (r *Run) Document() Document {
 	d := Document{
 		Title: r.title(), Sections: r.sections(),
 		Foot: "Written by the load generator, " + r.Program + ". Intervals hold the true value in 95 of 100 runs; they " +
@@ -38,7 +38,7 @@ func (r *Report) Document() Document {
 }
 
 // sections are those of one lane.
-func (r *Report) sections() []Section {
+func (r *Run) sections() []Section {
 	all := []Section{{Text: []string{r.span()}, Cards: r.cards()}}
 	if r.Turns.OK > 0 {
 		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
@@ -47,7 +47,7 @@ func (r *Report) sections() []Section {
 }
 
 // title says what ran for how long.
-func (r *Report) title() string {
+func (r *Run) title() string {
 	return fmt.Sprintf("Run of %s against %s%s", elapsed(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
 }
 
@@ -59,7 +59,7 @@ func model(name string) string {
 }
 
 // span is when it was, what ran, and how it ended.
-func (r *Report) span() string {
+func (r *Run) span() string {
 	cause := map[Cause]string{
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
@@ -73,7 +73,7 @@ func (r *Report) span() string {
 }
 
 // latencies are a table, in milliseconds.
-func (r *Report) latencies() *Table {
+func (r *Run) latencies() *Table {
 	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
 	add := func(name string, q *api.Quantiles) {
 		if q.Estimated {
@@ -94,7 +94,7 @@ func (r *Report) latencies() *Table {
 }
 
 // items are what stands below the latencies.
-func (r *Report) items() (all []Item) {
+func (r *Run) items() (all []Item) {
 	add := func(name string, lines ...string) {
 		if len(lines) > 0 {
 			all = append(all, Item{name, strings.Join(lines, "\n")})
@@ -123,7 +123,7 @@ func (r *Report) items() (all []Item) {
 }
 
 // turnLines are the figures of each turn number; none where conversations have one turn.
-func (r *Report) turnLines() (lines []string) {
+func (r *Run) turnLines() (lines []string) {
 	tokens := func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -141,7 +141,7 @@ func (r *Report) turnLines() (lines []string) {
 }
 
 // tokenLine is the sum of the tokens of the turns that ended well.
-func (r *Report) tokenLine() string {
+func (r *Run) tokenLine() string {
 	n := r.Tokens
 	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}
 	if n.InputUnknown < r.Turns.OK {
@@ -160,7 +160,7 @@ func (r *Report) tokenLine() string {
 }
 
 // unknownLines name the figures that some turns which ended well do not have.
-func (r *Report) unknownLines() (lines []string) {
+func (r *Run) unknownLines() (lines []string) {
 	for _, m := range []struct {
 		what string
 		n    int
@@ -177,7 +177,7 @@ func (r *Report) unknownLines() (lines []string) {
 	return lines
 }
 
-func (r *Report) errorLines() []string {
+func (r *Run) errorLines() []string {
 	if !r.Measured() {
 		return []string{"nothing was measured: no turn completed or failed"}
 	}
@@ -191,7 +191,7 @@ func (r *Report) errorLines() []string {
 	return lines
 }
 
-func (r *Report) sloLine() string {
+func (r *Run) sloLine() string {
 	if r.slo() == "" && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
 		return "not measured"
 	}
@@ -238,7 +238,7 @@ func (o Objective) doubt() string {
 	return ""
 }
 
-func (r *Report) clientLine() string {
+func (r *Run) clientLine() string {
 	level := map[string]string{"ok": "negligible", "noticeable": "noticeable", "bottleneck": "too large"}[r.Client.Verdict]
 	switch {
 	case level == "":
@@ -250,7 +250,7 @@ func (r *Report) clientLine() string {
 }
 
 // baselineLines say how the last step stands to the baseline.
-func (r *Report) baselineLines() []string {
+func (r *Run) baselineLines() []string {
 	c := r.Baseline
 	switch {
 	case c == nil || c.N == 0:
@@ -325,7 +325,7 @@ func improved(percent float64) string {
 	return fmt.Sprintf("%.1f %% better", percent)
 }
 
-func (r *Report) conditionLines() (lines []string) {
+func (r *Run) conditionLines() (lines []string) {
 	for _, c := range r.Conditions {
 		switch {
 		case c.Withheld != "":
