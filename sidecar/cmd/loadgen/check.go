@@ -58,7 +58,7 @@ func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err e
 	}
 	for _, path := range conf.Output {
 		if err := checkWritable(path); err != nil {
-			return nil, api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))
+			return nil, conf.OutputFormats().Unwritable(path, err)
 		}
 	}
 	return notes, checkData(ctx, conf)

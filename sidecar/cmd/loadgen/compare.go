@@ -36,9 +36,9 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if c.A.Name != c.B.Name && a.Name == b.Name {
 		b.Name += " B" // another file of the same name
 	}
-	outputs, bad, err := report.OpenOutputs(conf.Output)
+	outputs, err := report.OpenOutputs(conf.OutputFormats(), conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
+		return notStarted{err}
 	}
 	defer outputs.Close()
 	r, err := report.Compare(a, b, proof.Question{

@@ -144,9 +144,9 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 		return notStarted{err}
 	}
 	defer l.Close()
-	outputs, bad, err := report.OpenOutputs(conf.Output)
+	outputs, err := report.OpenOutputs(conf.OutputFormats(), conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
+		return notStarted{err}
 	}
 	defer outputs.Close()
 	// What is measured outlives ctx until the end of the run is told.

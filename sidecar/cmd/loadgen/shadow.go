@@ -28,9 +28,9 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(100) // nothing is measured meanwhile, and there is more to collect
 	}
-	outputs, bad, err := report.OpenOutputs(conf.Output)
+	outputs, err := report.OpenOutputs(conf.OutputFormats(), conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", conf.OutputFormats().Allowed(), err))}
+		return notStarted{err}
 	}
 	defer outputs.Close()
 	s := &shadowing{conf: conf.Shadow, out: &terminal{w: stderr}}

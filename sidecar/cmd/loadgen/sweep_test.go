@@ -213,7 +213,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		page, table := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.TSV")
 		require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier one ", 99)), 0o600))
 		var err error
-		q.outputs, _, err = report.OpenOutputs([]string{page, table})
+		q.outputs, err = report.OpenOutputs(report.ResultFormats, []string{page, table})
 		require.NoError(t, err)
 		require.NoError(t, q.lookBack(t.Context()))
 		q.problem.Store(new("connection refused"))

@@ -91,8 +91,8 @@ func (l *Live) column() api.Column {
 	}
 }
 
-// improve fills the improvements of one column. The intervals of what it is compared with, which was measured for so many
-// seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds have.
+// improve fills the improvements of one column. The intervals of what it is compared with, which was measured for so
+// many seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds have.
 func improve(c, live *api.Column, seconds float64, atAllTimes bool) {
 	for _, q := range values {
 		l := q.LookedUpIn(live)

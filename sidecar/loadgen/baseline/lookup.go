@@ -72,7 +72,8 @@ func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Colu
 	c := api.Column{Mode: m.Mode, Speculation: m.Speculation}
 	for _, q := range values {
 		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), q.IntervalOf(r) })
-		l.Error = lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return q.errorOf(r), nil }).Value
+		e := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return q.errorOf(r), nil })
+		l.Error = e.Value
 		if !q.optional || l.Lookup != api.LookupNotRecorded {
 			*q.LookedUpIn(&c) = l
 		}

@@ -24,8 +24,8 @@ func ignored(name string) column {
 	return column{name: name, set: func(*api.BaselineRow, string) bool { return true }}
 }
 
-// reportValues are the columns of all quantities; those that a report compares each with its interval and what the report
-// makes of it.
+// reportValues are the columns of all quantities; those that a report compares each with its interval and what the
+// report makes of it.
 func reportValues() (list []column) {
 	for _, q := range quantities {
 		list = append(list, q.columnIn(q.Name, 0)) // a report has the units of a row

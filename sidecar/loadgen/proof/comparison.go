@@ -175,8 +175,8 @@ const (
 
 func (k kind) lessIsBetter() bool { return baseline.Kind(k).LessIsBetter() }
 
-// Quantities are those that stand in the report: what only some servers report, where any row has it. One token per step
-// in all rows says no more than that nothing was drafted.
+// Quantities are those that stand in the report: what only some servers report, where any row has it. One token per
+// step in all rows says no more than that nothing was drafted.
 func (c *Comparison) Quantities() []Quantity {
 	return slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool {
 		optional := q == QuantityAcceptance || q == QuantityPerStep || q == QuantityGPUMemory
@@ -265,7 +265,8 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 
 // only keeps some levels, where any are asked for. Each that is named by itself must be there, and one of all.
 func (s *Side) only(ranges []api.LevelRange) error {
-	has := s.Title + " under " + s.Mode.Name() + " has " + strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Levels()), "[]"), " ", ", ")
+	levels := strings.Fields(strings.Trim(fmt.Sprint(s.Levels()), "[]"))
+	has := s.Title + " under " + s.Mode.Name() + " has " + strings.Join(levels, ", ")
 	for _, r := range ranges {
 		if r.From == r.To && s.Row(r.From) == nil {
 			return api.Refuse("levels", r.From, "one that both results have: "+has)
@@ -476,7 +477,10 @@ func compareAt(level int, a, b *Side, told bool, of []Quantity) Level {
 	row, otherRow := a.Row(level), b.Row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
 	for _, q := range of {
-		f := Figure{A: *q.In(row), B: *q.In(otherRow), IntervalA: q.IntervalOf(row), IntervalB: q.IntervalOf(otherRow), UnlikeA: q.UnlikeIn(row), UnlikeB: q.UnlikeIn(otherRow)}
+		f := Figure{
+			A: *q.In(row), IntervalA: q.IntervalOf(row), UnlikeA: q.UnlikeIn(row),
+			B: *q.In(otherRow), IntervalB: q.IntervalOf(otherRow), UnlikeB: q.UnlikeIn(otherRow),
+		}
 		if f.A != nil && f.B != nil && told {
 			f.judge(q, q.lookedUpIn(&column), q.lookedUpIn(&other))
 		}

@@ -27,8 +27,8 @@ type Saturation struct {
 	Grows    bool    // up to the highest level
 }
 
-// Saturation is that of a side; nil: too few rates are known. A level saturates where the rate has grown from the lowest
-// one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would show.
+// Saturation is that of a side; nil: too few rates are known. A level saturates where the rate has grown from the
+// lowest one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would show.
 func (s *Side) Saturation() *Saturation {
 	for _, q := range []Quantity{QuantityRequests, QuantityThroughput} {
 		points := s.rates(q)

@@ -51,7 +51,7 @@ type measure struct {
 	words []string
 	value func(*Run) *float64 // of a number; nil is not measured
 	error func(*Run) *float64 // of the load generator itself in it; nil: none is known
-	both  bool                   // that may have either sign
+	both  bool                // that may have either sign
 	word  func(*Run) string   // of a word
 }
 

@@ -48,20 +48,26 @@ func (f Formats) Of(path string) (api.ReportFormat, bool) {
 // earlier file stays as it is until then.
 type Outputs []*os.File
 
-// OpenOutputs opens the files, so that one that cannot be written is found before a run
-// and not after it. The second result is the path that the error is about.
-func OpenOutputs(paths []string) (o Outputs, bad string, err error) {
+// OpenOutputs opens files of these formats, so that one that cannot be written is found before a run
+// and not after it. An error is an *[api.FieldError].
+func OpenOutputs(formats Formats, paths []string) (o Outputs, err error) {
 	for _, path := range paths {
 		f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {
-			if inner := new(os.PathError); errors.As(err, &inner) {
-				err = inner.Err // the path is told beside it
-			}
-			return nil, path, errors.Join(err, o.Close())
+			_ = o.Close()
+			return nil, formats.Unwritable(path, err)
 		}
 		o = append(o, f)
 	}
-	return o, "", nil
+	return o, nil
+}
+
+// Unwritable is the refusal of a file that cannot be written.
+func (f Formats) Unwritable(path string, err error) error {
+	if inner := new(os.PathError); errors.As(err, &inner) {
+		err = inner.Err // the path is told beside it
+	}
+	return api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", f.Allowed(), err))
 }
 
 // Close closes the files; a second time it does nothing.

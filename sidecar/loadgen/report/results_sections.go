@@ -17,7 +17,8 @@ import (
 func (r *Results) sections() []Section {
 	top := Section{Top: true, Text: r.Words}
 	if run := r.Sweep; run != nil && run.Unfinished != "" {
-		top.Items = []Item{{"Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)}}
+		text := fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)
+		top.Items = []Item{{"Unfinished", text}}
 	}
 	var all []Section
 	if len(top.Text)+len(top.Items) > 0 {
@@ -253,7 +254,8 @@ func (r *sweepRun) methodology() (items []Item) {
 		warmUp += "; these start at different turns, so that they do not all end at once"
 		add("Order", trialOrder(q, onPairs(r.Trial)))
 		if q.Primary != nil {
-			add("Decided by", proof.Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
+			add("Decided by", proof.Metric(*q.Primary).Name()+
+				", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
 	case api.SweepLevels:
 		add("Order", levelsOrder(q))
@@ -280,7 +282,8 @@ func (r *sweepRun) methodology() (items []Item) {
 			span(*q.Seconds), latencies))
 	}
 	if q.Snapshots != nil {
-		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), proof.SnapshotSeconds))
+		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span",
+			plural(*q.Snapshots, "snapshot"), proof.SnapshotSeconds))
 	}
 	if q.Seed != nil {
 		add("Seed", strconv.FormatUint(*q.Seed, 10))
@@ -582,9 +585,10 @@ func (r *Results) sustained() []Section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
 		return nil
 	}
-	s := Section{Title: "What the SLOs allow", Level: 3, Table: &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
-		fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to %s. Sustained is the highest tested level such that it and every lower one meet both.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT)),
-	}}
+	s := Section{Title: "What the SLOs allow", Level: 3, Text: []string{fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to "+
+		"%s. Sustained is the highest tested level such that it and every lower one meet both.",
+		milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))}}
+	s.Table = &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}
 	for i := range r.Sides {
 		side := &r.Sides[i]
 		text := "not known"

@@ -24,8 +24,12 @@ func (r *Results) capacitySection() []Section {
 		states[i] = c.Modes[i].Mode
 	}
 	names := proof.ModeNames(states)
-	s := Section{Title: "Capacity within the SLOs", Level: 3, Table: &Table{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs"}}}
-	tests := Section{Title: "Levels tested", Level: 3, Table: &Table{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
+	s := Section{Title: "Capacity within the SLOs", Level: 3, Table: &Table{Head: []string{
+		"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs",
+	}}}
+	tests := Section{Title: "Levels tested", Level: 3, Table: &Table{
+		Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"},
+	}}
 	for i := range c.Modes {
 		m := &c.Modes[i]
 		between, isolated := "not known", "no level"
@@ -64,7 +68,10 @@ func (r *Results) spans() []Section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
+	arms := map[proof.Arm]string{proof.ArmPilot: "pilot", proof.ArmA: "A", proof.ArmB: "B"}
+	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{
+		"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks",
+	}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
 		number := strconv.Itoa(x.Number + 1) // as the page and the terminal count them
@@ -73,7 +80,7 @@ func (r *Results) spans() []Section {
 		}
 		var remarks []string
 		if x.Arm != "" {
-			remarks = append(remarks, map[string]string{string(proof.ArmPilot): "pilot", string(proof.ArmA): "A", string(proof.ArmB): "B"}[x.Arm])
+			remarks = append(remarks, arms[proof.Arm(x.Arm)])
 		}
 		if x.Spoiled != "" {
 			remarks = append(remarks, "does not count: "+x.Spoiled)

@@ -201,7 +201,8 @@ func bare(text string) string {
 // verdict says in a sentence what an average shows, favourable or not.
 func (q *quantity) verdict(s proof.Average, b string) string {
 	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
-		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel, q.advantage(s.Best), s.BestLevel)
+		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel,
+		q.advantage(s.Best), s.BestLevel)
 	if s.Levels == 1 {
 		text = fmt.Sprintf("an advantage of %s for %s at %d.", q.advantage(s.Advantage), b, s.BestLevel)
 	}

@@ -87,7 +87,7 @@ type Run struct {
 	Series     []Point         `json:"series"` // the run in spans of one length
 	// Twin is the same of the other lane, which ran the same conversations, and Pairs is how the two
 	// lanes compare; both are absent where there is one lane. Conditions are about this lane.
-	Twin  *Run   `json:"twin,omitempty"`
+	Twin  *Run      `json:"twin,omitempty"`
 	Pairs *api.Twin `json:"pairs,omitempty"`
 
 	ttft []float64 // of every turn that ended well, ascending

@@ -100,7 +100,8 @@ func (r *Run) items() (all []Item) {
 			all = append(all, Item{name, strings.Join(lines, "\n")})
 		}
 	}
-	add("Turns", fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled))
+	n := r.Turns
+	add("Turns", fmt.Sprintf("%d completed, %d failed, %d in flight at the end", n.OK, n.Failed, n.Cancelled))
 	if r.Turns.OK > 0 {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))

@@ -255,7 +255,8 @@ func (r *Results) sideWords() (all []string) {
 		}
 		for _, q := range proof.Named {
 			if s, ok := p.Averages[q]; ok {
-				all = append(all, fmt.Sprintf("%s, %s against %s: %s.", describe(q).title, r.Sides[p.B].Name, r.Sides[p.A].Name, outcomes(p, q, &s)))
+				all = append(all, fmt.Sprintf("%s, %s against %s: %s.",
+					describe(q).title, r.Sides[p.B].Name, r.Sides[p.A].Name, outcomes(p, q, &s)))
 			}
 		}
 	}

@@ -132,7 +132,8 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 				list = &better
 			}
 			*list = append(*list, changeOf(d, ofB))
-			evidence = evidence || (proof.Metric(d.Metric) == proof.Throughput) != (proof.Metric(t.Primary.Metric) == proof.Throughput)
+			one, other := proof.Metric(d.Metric), proof.Metric(t.Primary.Metric)
+			evidence = evidence || (one == proof.Throughput) != (other == proof.Throughput)
 		default:
 			if !said {
 				open = append(open, proof.Metric(d.Metric).Name())

@@ -49,7 +49,7 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"condition":      {report.Allowed(), readCondition},
-	"output":         {report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " + report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed(), readOutput},
+	"output":         {allowedOutput, readOutput},
 	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
 	"level_range":    {api.AllowedLevels, readLevels},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
@@ -246,6 +246,10 @@ func readCondition(s string) (string, error) {
 	}
 	return c.Text, err
 }
+
+// allowedOutput says which files the commands write.
+var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
+	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed()
 
 func readOutput(s string) (string, error) {
 	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
