@@ -245,14 +245,14 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		}
 		sources[api.TargetRoot(u).String()] = source // as the client names the address
 	}
-	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return sources[redirected.Endpoint()] }), s.log), nil
+	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }), s.log), nil
 }
 
 // sourceOf is where the metrics of the cluster behind an address are.
 func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		p := conf.Prometheus
-		return cluster.NewPrometheus(p.URL, cluster.Within{Namespace: p.Namespace, Graph: p.Graph, Beside: p.Beside}, nil)
+		return cluster.NewPrometheus(p.URL, cluster.Scope{Namespace: p.Namespace, Graph: p.Graph, ExcludeGraph: p.Beside}, nil)
 	}
 	client, err := pagesClient(conf, address)
 	if err != nil {

@@ -25,20 +25,20 @@ import (
 // maxFetches is the number of metrics pages that are fetched at once.
 const maxFetches = 16
 
-// Direct reads metrics pages in the Prometheus text format straight from the
-// processes that expose them. It is safe for concurrent use.
+// Direct reads metrics pages in the Prometheus text format from the processes
+// that expose them. It is safe for concurrent use.
 type Direct struct {
 	pages  []*page
 	client *http.Client
 }
 
-// NoTarget among the further pages says that the target's own page is not read.
+// NoTarget is the value among the further pages that excludes the target's own page.
 const NoTarget = "no-target"
 
-// NewDirect reads /metrics of the target (its URL with or without /v1) and of
-// the further pages, which are taken as they are; one without a path means
-// /metrics. With [NoTarget] among them, they are all that is read. A nil client
-// means one without credentials. What is no URL gives an [api.FieldError].
+// NewDirect reads /metrics of the target (its URL with or without /v1) and the
+// further pages. A further page without a path means /metrics. With [NoTarget]
+// among the further pages, the target's page is skipped. A nil client means one
+// without credentials. An invalid URL gives an [api.FieldError].
 func NewDirect(target string, further []string, client *http.Client) (*Direct, error) {
 	u, err := targetURL(target)
 	if err != nil {
@@ -69,11 +69,11 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 	return d, nil
 }
 
-// Name is direct.
+// Name returns "direct".
 func (d *Direct) Name() string { return "direct" }
 
-// Fetch reads all pages at once. Pages that fail are named in the error, beside
-// the samples of the others.
+// Fetch reads all pages concurrently. The error names the pages that fail; the
+// samples are those of the other pages.
 func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 	var (
 		group   sync.WaitGroup
@@ -108,17 +108,18 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 // page is one metrics page.
 type page struct {
 	*url.URL
-	own     bool // the target's
-	known   catalogue
-	problem atomic.Pointer[string] // of the latest reading; nil: it was read
+	own     bool // the page belongs to the target
+	known   seriesCache
+	problem atomic.Pointer[string] // error of the latest reading; nil after a success
 
-	mu      sync.Mutex
-	newest  float64   // start of the youngest process that the page has shown
-	several bool      // it has shown an older one after that: a router's page, which is a worker's each time
-	strayed time.Time // when it last showed a process that has no page of its own
+	mu         sync.Mutex
+	newest     float64   // start of the youngest process seen on the page
+	several    bool      // an older process followed a younger one: the page is a router's
+	unlistedAt time.Time // when the page last showed a process without a page of its own
 }
 
-// mark notes what a reading shows of its pages, and says so in the samples.
+// mark sets own, several and unlisted on the samples of a reading. read has one
+// entry a page.
 func (d *Direct) mark(read [][]Sample, now time.Time) {
 	starts := make([]float64, len(read))
 	known := map[float64]bool{}
@@ -137,11 +138,14 @@ func (d *Direct) mark(read [][]Sample, now time.Time) {
 	for i, p := range d.pages {
 		p.mu.Lock()
 		if p.several && starts[i] > 0 && !known[starts[i]] {
-			p.strayed = now
+			p.unlistedAt = now
 		}
-		strays := !p.strayed.IsZero() && now.Sub(p.strayed) < window
+		unlisted := !p.unlistedAt.IsZero() && now.Sub(p.unlistedAt) < window
 		for k := range read[i] {
-			read[i][k].own, read[i][k].several, read[i][k].strays = p.own, p.several, strays
+			s := &read[i][k]
+			s.own = p.own
+			s.several = p.several
+			s.unlisted = unlisted
 		}
 		p.mu.Unlock()
 	}
@@ -171,15 +175,15 @@ func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 }
 
 // parse reads a page in the text format and keeps the wanted samples. Samples
-// together with an error are those of a page that was cut, or has flaws.
+// together with an error come from a page that was cut or has invalid lines.
 func (p *page) parse(body io.Reader) ([]Sample, error) {
 	var (
 		in    = &intake{from: plausible.Metrics}
 		lines = bufio.NewReaderSize(body, maxLine)
-		first []byte // of the samples' lines, which tells whether the page is in the format
-		long  bool   // what comes is the rest of a line
-		last  []byte // the name of the line before and what ends it, often that of this one, too
-		is    bool   // and whether it is wanted
+		first []byte // the first sample's line, which shows whether the page is in the format
+		long  bool   // the next bytes continue a line that is too long
+		last  []byte // name and delimiter of the previous line, which are often those of the next
+		keep  bool   // the metric with the name in last is wanted
 		err   error
 	)
 	for err == nil && !in.full {
@@ -189,7 +193,7 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 			long, in.unreadable, err = true, true, nil
 			continue
 		}
-		if long || err != nil && !errors.Is(err, io.EOF) { // half a line may be half a number
+		if long || err != nil && !errors.Is(err, io.EOF) { // half a line may end in half a number
 			long = false
 			continue
 		}
@@ -197,12 +201,12 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 			continue
 		}
 		if len(last) == 0 || !bytes.HasPrefix(line, last) {
-			name := nameOf(line)
-			_, is = wanted[string(name)]
+			name := metricName(line)
+			_, keep = wanted[string(name)]
 			last = append(last[:0], line[:min(len(name)+1, len(line))]...)
 		}
-		if is && in.room() {
-			p.take(in, line)
+		if keep && in.room() {
+			p.addLine(in, line)
 		}
 		if first == nil {
 			first = bytes.Clone(bytes.TrimSpace(line))
@@ -221,8 +225,8 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 	return in.samples, in.gaps()
 }
 
-// nameOf is the name of the metric that a line tells.
-func nameOf(line []byte) []byte {
+// metricName returns the name of the metric on a line of a page.
+func metricName(line []byte) []byte {
 	for i, c := range line {
 		if c == '{' || c == ' ' || c == '\t' {
 			return line[:i]
@@ -231,11 +235,11 @@ func nameOf(line []byte) []byte {
 	return nil
 }
 
-// take reads a line: a name with or without labels, a number, and perhaps a time.
-func (p *page) take(in *intake, line []byte) {
+// addLine adds a sample line to in: a name with or without labels, a number and optionally a time.
+func (p *page) addLine(in *intake, line []byte) {
 	end := bytes.LastIndexByte(line, '}') + 1
 	if end == 0 {
-		end = len(nameOf(line))
+		end = len(metricName(line))
 	}
 	s, ok := p.known.find(line[:end], p.series)
 	if !ok {
@@ -246,9 +250,9 @@ func (p *page) take(in *intake, line []byte) {
 	in.add(s, string(number))
 }
 
-// series parses what names a series, and adds the host that it comes from, as
-// Prometheus does. That label is what joins a worker's engine metrics, which do
-// not name the worker, with those that do.
+// series parses the name and labels of a series and adds the page's host as the
+// label instance, as Prometheus does. Engine metrics do not name their worker;
+// that label joins them with the metrics that do.
 func (p *page) series(text []byte) (string, model.LabelSet) {
 	parsed, err := families(append(bytes.Clone(text), " 0\n"...))
 	if err != nil {

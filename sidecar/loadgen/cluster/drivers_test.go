@@ -27,9 +27,9 @@ var (
 
 var discard = slog.New(slog.DiscardHandler)
 
-func unheard(string, string) {}
+func ignoreReport(string, string) {}
 
-// frontend answers /health with the given document.
+// frontend returns a transport that answers /health with the given document.
 func frontend(document string) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		rec := httptest.NewRecorder()
@@ -50,7 +50,7 @@ func health(ids ...string) string {
 	return `{"instances":[` + strings.Join(instances, ",") + `]}`
 }
 
-// pin makes a pinned driver over a transport.
+// pin makes a pinned driver on a transport.
 func pin(t *testing.T, transport http.RoundTripper) *Pinned {
 	t.Helper()
 	p, err := NewPinned("http://frontend:8000/v1", api.SpeculationOff, &http.Client{Transport: transport}, discard)
@@ -76,20 +76,20 @@ func TestProbe(t *testing.T) {
 		"answered 404 Not Found":              scene{}.RoundTrip,
 		"connection refused":                  refused,
 	} {
-		_, err := Probe(t.Context(), "http://frontend:8000", &http.Client{Transport: &patient{do: do}})
+		_, err := Probe(t.Context(), "http://frontend:8000", &http.Client{Transport: &fakeTransport{do: do}})
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "http://frontend:8000/health")
 	}
 }
 
-func TestPinnedDealsEvenly(t *testing.T) {
-	p := pin(t, &patient{do: frontend(fixture(t, "health.json"))})
+func TestPinnedRotatesEvenly(t *testing.T) {
+	p := pin(t, &fakeTransport{do: frontend(fixture(t, "health.json"))})
 	require.Equal(t, "pinned", p.Name())
 	require.Equal(t, []api.ModeState{kvOff, rrOff}, p.Offers())
 	require.Empty(t, p.Instance(), "under kv the router decides")
 	require.Nil(t, p.Instances())
 
-	cold, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+	cold, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 	require.NoError(t, err)
 	require.False(t, cold)
 
@@ -114,30 +114,31 @@ func TestPinnedDealsEvenly(t *testing.T) {
 		require.InDelta(t, askers*each/3.0, n, 1, id)
 	}
 
-	_, err = p.Switch(t.Context(), rrOff, kvOff, unheard)
+	_, err = p.Switch(t.Context(), rrOff, kvOff, ignoreReport)
 	require.NoError(t, err)
 	require.Empty(t, p.Instance())
 	require.Nil(t, p.Instances())
 }
 
-func TestPinnedRefuses(t *testing.T) {
-	p := pin(t, &patient{do: frontend(health())})
-	_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+func TestPinnedRefusesModesItCannotServe(t *testing.T) {
+	p := pin(t, &fakeTransport{do: frontend(health())})
+	_, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 	require.ErrorContains(t, err, "no instances to send turns to: /health of http://frontend:8000 lists none")
 	require.Empty(t, p.Instance(), "still under kv")
 
 	var field *api.FieldError
-	_, err = p.Switch(t.Context(), kvOff, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}, unheard)
+	_, err = p.Switch(t.Context(), kvOff, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
+		ignoreReport)
 	require.ErrorAs(t, err, &field)
 	require.Contains(t, field.Allowed, "round_robin")
 
-	p = pin(t, &patient{do: refused})
-	_, err = p.Switch(t.Context(), kvOff, rrOff, unheard)
+	p = pin(t, &fakeTransport{do: refused})
+	_, err = p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 	require.ErrorContains(t, err, "connection refused")
 }
 
-// hands gives the instances of the next turns.
-func hands(p *Pinned, turns int) map[string]int {
+// pickedInstances counts the instances of the next turns.
+func pickedInstances(p *Pinned, turns int) map[string]int {
 	dealt := map[string]int{}
 	for range turns {
 		dealt[p.Instance()]++
@@ -145,45 +146,45 @@ func hands(p *Pinned, turns int) map[string]int {
 	return dealt
 }
 
-func TestPinnedFollowsTheInstances(t *testing.T) {
+func TestPinnedRefreshesInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &patient{do: frontend(health("1", "2", "3"))}
+		source := &fakeTransport{do: frontend(health("1", "2", "3"))}
 		p := pin(t, source)
-		_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+		_, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{"1": 2, "2": 2, "3": 2}, hands(p, 6))
+		require.Equal(t, map[string]int{"1": 2, "2": 2, "3": 2}, pickedInstances(p, 6))
 
-		source.becomes(frontend(health("1", "3")))
+		source.use(frontend(health("1", "3")))
 		after(refreshEvery)
-		require.Equal(t, map[string]int{"1": 3, "3": 3}, hands(p, 6), "a lost instance gets no more turns")
+		require.Equal(t, map[string]int{"1": 3, "3": 3}, pickedInstances(p, 6), "a lost instance gets no more turns")
 
-		// Neither case may hand the turns to the KV router.
+		// In neither case may the KV router route the turns.
 		for _, do := range []func(*http.Request) (*http.Response, error){refused, silent, frontend(health())} {
-			source.becomes(do)
+			source.use(do)
 			after(5 * refreshEvery)
-			require.Equal(t, map[string]int{"1": 3, "3": 3}, hands(p, 6), "the known instances stay")
+			require.Equal(t, map[string]int{"1": 3, "3": 3}, pickedInstances(p, 6), "the known instances stay")
 		}
 
-		source.becomes(frontend(health("1", "4")))
+		source.use(frontend(health("1", "4")))
 		after(2 * refreshEvery)
-		require.Equal(t, map[string]int{"1": 3, "4": 3}, hands(p, 6), "a new one joins")
+		require.Equal(t, map[string]int{"1": 3, "4": 3}, pickedInstances(p, 6), "a new one joins")
 	})
 }
 
-// A refresh that was under way when the mode changed must not bring the deal back.
-func TestPinnedForgetsALateRefresh(t *testing.T) {
+// A refresh in progress during a mode change does not restore the rotation.
+func TestPinnedDiscardsLateRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &patient{do: frontend(health("1", "2"))}
+		source := &fakeTransport{do: frontend(health("1", "2"))}
 		p := pin(t, source)
-		_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+		_, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 		require.NoError(t, err)
 		answer := make(chan struct{})
-		source.becomes(func(req *http.Request) (*http.Response, error) {
+		source.use(func(req *http.Request) (*http.Response, error) {
 			<-answer
 			return frontend(health("1"))(req)
 		})
 		after(refreshEvery)
-		_, err = p.Switch(t.Context(), rrOff, kvOff, unheard)
+		_, err = p.Switch(t.Context(), rrOff, kvOff, ignoreReport)
 		require.NoError(t, err)
 		close(answer)
 		synctest.Wait()
@@ -191,7 +192,7 @@ func TestPinnedForgetsALateRefresh(t *testing.T) {
 	})
 }
 
-func TestManual(t *testing.T) {
+func TestManualSwitchWaitsForConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rrEagle := api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
 		m := NewManual([]api.ModeState{kvOff, rrOff, rrEagle})
@@ -213,7 +214,7 @@ func TestManual(t *testing.T) {
 		for _, word := range []string{"DYN_ROUTER_MODE=round-robin", "eagle3", "restart the frontend and the workers"} {
 			require.Contains(t, message, word)
 		}
-		_, err := m.Switch(t.Context(), kvOff, rrOff, unheard)
+		_, err := m.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 		require.ErrorIs(t, err, api.ErrConflict, "one at a time")
 
 		require.NoError(t, m.Confirm())
@@ -225,17 +226,17 @@ func TestManual(t *testing.T) {
 	})
 }
 
-func TestManualGivenUp(t *testing.T) {
+func TestManualConfirmAfterCancel(t *testing.T) {
 	m := NewManual([]api.ModeState{kvOff, rrOff})
 	gone := errors.New("stopped by the operator")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cold, err := m.Switch(ctx, kvOff, rrOff, func(string, string) { cancel(gone) })
 	require.ErrorIs(t, err, gone)
 	require.False(t, cold)
-	require.ErrorIs(t, m.Confirm(), api.ErrConflict, "nobody waits any more")
+	require.ErrorIs(t, m.Confirm(), api.ErrConflict, "no switch waits")
 
 	var field *api.FieldError
-	_, err = m.Switch(t.Context(), kvOff, api.ModeState{Mode: "random"}, unheard)
+	_, err = m.Switch(t.Context(), kvOff, api.ModeState{Mode: "random"}, ignoreReport)
 	require.ErrorAs(t, err, &field)
 	require.Equal(t, "mode", field.Field)
 }

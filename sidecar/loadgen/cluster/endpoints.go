@@ -13,8 +13,8 @@ import (
 
 var _ workload.Driver = (*Endpoints)(nil)
 
-// redirectPatience is how long an address may take to show that it serves.
-const redirectPatience = 30 * time.Second
+// redirectTimeout bounds the check that an address serves.
+const redirectTimeout = 30 * time.Second
 
 // Endpoint is the address of one mode, with or without /v1.
 type Endpoint struct {
@@ -24,22 +24,22 @@ type Endpoint struct {
 
 // Redirector sends requests to one of several addresses.
 type Redirector interface {
-	// Redirect makes sure that the server at an address serves what is served now, and
-	// has the requests from then on go there. After an error they go where they went.
+	// Redirect checks that the server at address serves the current model and sends
+	// later requests there. After an error the previous address stays in use.
 	Redirect(ctx context.Context, address string) error
 }
 
-// Endpoints is the driver for modes that are served at an address each, such as
-// two frontends with different routers over one set of workers. It restarts
-// nothing, and the caches keep what they hold. It is safe for concurrent use.
+// Endpoints is the driver for modes that have an address each, such as two
+// frontends with different routers over one set of workers. A switch restarts
+// nothing, and the caches keep their contents. It is safe for concurrent use.
 type Endpoints struct {
 	endpoints  []Endpoint
 	redirector Redirector
 	client     *http.Client
 }
 
-// NewEndpoints makes the driver. A nil client means one without credentials. The
-// error is an [api.FieldError]: an address that is none, or a mode with two.
+// NewEndpoints makes the driver. A nil client means one without credentials. An
+// invalid address, or a second one for a mode, gives an [api.FieldError].
 func NewEndpoints(endpoints []Endpoint, r Redirector, client *http.Client) (*Endpoints, error) {
 	seen := map[api.ModeState]bool{}
 	for _, e := range endpoints {
@@ -57,10 +57,10 @@ func NewEndpoints(endpoints []Endpoint, r Redirector, client *http.Client) (*End
 	return &Endpoints{endpoints: endpoints, redirector: r, client: client}, nil
 }
 
-// Name is endpoints.
+// Name returns "endpoints".
 func (e *Endpoints) Name() string { return "endpoints" }
 
-// Offers are the modes that have an address.
+// Offers lists the modes that have an address.
 func (e *Endpoints) Offers() []api.ModeState {
 	offers := make([]api.ModeState, len(e.endpoints))
 	for i, p := range e.endpoints {
@@ -69,20 +69,20 @@ func (e *Endpoints) Offers() []api.ModeState {
 	return offers
 }
 
-// Instance is empty: the router at the address decides.
+// Instance returns "": the router at the address chooses the instance.
 func (e *Endpoints) Instance() string { return "" }
 
-// Switch redirects the requests to the mode's address once that has shown that it
-// serves: its /health, where it has one, its list of models, and one answer.
-// Where it does not, they go where they went. It gives an [api.FieldError] for a
-// mode without an address.
+// Switch redirects the requests to the mode's address after that address has
+// passed three checks: /health, where it has one, the list of models, and one
+// answer. If a check fails, the previous address stays in use. A mode without an
+// address gives an [api.FieldError].
 func (e *Endpoints) Switch(
 	ctx context.Context, _, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
 	if err := offered(e.Offers(), to); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, redirectPatience, fmt.Errorf("timed out after %s", redirectPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
 	defer cancel()
 	address := e.address(to)
 	report("switching", "asking "+address+" whether it serves")
@@ -109,32 +109,33 @@ func (e *Endpoints) address(mode api.ModeState) string {
 	return ""
 }
 
-// healthy refuses a server that says itself that it cannot serve. What has no
-// /health, or none of a Dynamo's, must show it in another way.
+// healthy fails for a server whose /health reports that it cannot serve. A server
+// without /health, or with another one than Dynamo's, passes.
 func (e *Endpoints) healthy(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	instances, err := Probe(ctx, address, e.client)
-	var said *answered
+	var status *statusError
 	switch {
 	case err == nil && len(instances) == 0:
 		return fmt.Errorf("its /health lists no worker with the endpoint %q", generate)
-	case errors.As(err, &said) && said.code >= http.StatusInternalServerError:
+	case errors.As(err, &status) && status.code >= http.StatusInternalServerError:
 		return err
 	}
 	return nil
 }
 
-// Chosen reads from the source that is in use at the moment.
-type Chosen func() Source
+// SelectedSource returns the source to read from at the moment. It makes a
+// [Source] of several, one of which is in use at a time.
+type SelectedSource func() Source
 
-// Name is that of the source in use.
-func (c Chosen) Name() string { return c().Name() }
+// Name returns the name of the selected source.
+func (c SelectedSource) Name() string { return c().Name() }
 
-// Fetch reads the source in use.
-func (c Chosen) Fetch(ctx context.Context) ([]Sample, error) { return c().Fetch(ctx) }
+// Fetch reads the selected source.
+func (c SelectedSource) Fetch(ctx context.Context) ([]Sample, error) { return c().Fetch(ctx) }
 
-func (c Chosen) explain(ctx context.Context, samples []Sample) api.Unread {
+func (c SelectedSource) explain(ctx context.Context, samples []Sample) api.Unread {
 	if e, ok := c().(explainer); ok {
 		return e.explain(ctx, samples)
 	}

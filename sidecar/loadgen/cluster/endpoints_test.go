@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// redirector notes where the requests go.
+// redirector records the address in use.
 type redirector struct {
 	at    string
 	takes time.Duration
@@ -55,8 +55,8 @@ func answers(status int, body string) func(*http.Request) (*http.Response, error
 	}
 }
 
-// There and back, whatever kind of server it is.
-func TestEndpointsSwitch(t *testing.T) {
+// The switch works in both directions and for each kind of server.
+func TestEndpointsSwitchRedirects(t *testing.T) {
 	for name, do := range map[string]func(*http.Request) (*http.Response, error){
 		"a Dynamo":                frontend(health("1")),
 		"a server without health": scene{}.RoundTrip,
@@ -64,8 +64,8 @@ func TestEndpointsSwitch(t *testing.T) {
 		"one with an empty one":   answers(http.StatusOK, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, h := &redirector{at: kvURL}, new(heard)
-			e := endpoints(t, d, &patient{do: do})
+			d, h := &redirector{at: kvURL}, new(reportRecorder)
+			e := endpoints(t, d, &fakeTransport{do: do})
 			require.Equal(t, "endpoints", e.Name())
 			require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
 			require.Empty(t, e.Instance())
@@ -77,25 +77,29 @@ func TestEndpointsSwitch(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, kvURL, d.at)
 			require.Equal(t, "switching: asking "+rrURL+" whether it serves\nswitching: turns go to "+rrURL+"\n"+
-				"switching: asking "+kvURL+" whether it serves\nswitching: turns go to "+kvURL, h.said())
+				"switching: asking "+kvURL+" whether it serves\nswitching: turns go to "+kvURL, h.text())
 		})
 	}
 }
 
-// Whatever is wrong with an address, the requests go where they went.
-func TestEndpointsRefuses(t *testing.T) {
+func TestEndpointsKeepAddressAfterFailure(t *testing.T) {
 	for name, row := range map[string]struct {
 		to     api.ModeState
 		do     func(*http.Request) (*http.Response, error)
 		target redirector
 		want   string
 	}{
-		"no address":        {to: rrEagle, do: frontend(health("1")), want: "kv with speculation off, round_robin with speculation off"},
-		"no workers":        {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
-		"not ready":         {to: rrOff, do: answers(http.StatusServiceUnavailable, ""), want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503"},
-		"nobody":            {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused"},
-		"another model":     {to: rrOff, do: frontend(health("1")), target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
-		"it hangs":          {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+		"no address": {to: rrEagle, do: frontend(health("1")),
+			want: "kv with speculation off, round_robin with speculation off"},
+		"no workers": {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
+		"not ready": {to: rrOff, do: answers(http.StatusServiceUnavailable, ""),
+			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503"},
+		"no server": {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")},
+			want: "cannot serve: connection refused"},
+		"another model": {to: rrOff, do: frontend(health("1")),
+			target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
+		"it hangs": {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour},
+			want: "timed out after 30s"},
 		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,10 +107,10 @@ func TestEndpointsRefuses(t *testing.T) {
 				d := row.target
 				d.at = kvURL
 				begun := time.Now()
-				_, err := endpoints(t, &d, &patient{do: row.do}).Switch(t.Context(), kvOff, row.to, unheard)
+				_, err := endpoints(t, &d, &fakeTransport{do: row.do}).Switch(t.Context(), kvOff, row.to, ignoreReport)
 				require.ErrorContains(t, err, row.want)
 				require.Equal(t, kvURL, d.at)
-				require.LessOrEqual(t, time.Since(begun), redirectPatience)
+				require.LessOrEqual(t, time.Since(begun), redirectTimeout)
 			})
 		})
 	}
@@ -116,16 +120,16 @@ func TestEndpointsRefuses(t *testing.T) {
 	require.ErrorAs(t, err, new(*api.FieldError))
 }
 
-// A reading is that of the source in use.
-func TestChosen(t *testing.T) {
+func TestSelectedSourceReadsTheCurrentOne(t *testing.T) {
 	sources := map[string]Source{}
 	for _, name := range []string{"a", "b"} {
-		d, err := NewDirect("http://"+name, nil, &http.Client{Transport: &patient{do: answers(http.StatusOK, "dynamo_component_inflight_requests 7\n")}})
+		d, err := NewDirect("http://"+name, nil,
+			&http.Client{Transport: &fakeTransport{do: answers(http.StatusOK, "dynamo_component_inflight_requests 7\n")}})
 		require.NoError(t, err)
 		sources[name] = d
 	}
 	current := "a"
-	c := Chosen(func() Source { return sources[current] })
+	c := SelectedSource(func() Source { return sources[current] })
 	require.Equal(t, "direct", c.Name())
 	for _, current = range []string{"a", "b"} {
 		samples, err := c.Fetch(t.Context())

@@ -13,19 +13,18 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// gpu is a GPU, or an instance of one in MIG mode, with its type, where it is, and the pod that it is given to.
+// gpu is a GPU, or an instance of one in MIG mode, with its type, its location and the pod that uses it.
 type gpu struct {
 	api.GPU
 	model, pod string
-	host       string // as the exporter names it, else the host of its page
-	page       string // the host of its page
+	host       string // as named by the exporter, else the host of the metrics page
+	page       string // the host of the metrics page
 	uuid       string
 }
 
-// gpus gives the GPUs of a reading, in the order of their hosts, pods and indices. In MIG mode each instance stands in
-// the place of its GPU. A scrape that does not honour the exporter's labels puts the pod of the GPU's user into
-// exported_pod, and the exporter's own into pod. Where no total is reported, memory that the driver reserves for itself
-// counts neither as used nor in the total.
+// gpus returns the GPUs of a reading in the order of their hosts, pods and indices. In MIG mode each instance replaces
+// its GPU. A scrape without honor_labels puts the pod that uses the GPU into exported_pod, and the exporter's own pod
+// into pod. Where no total is reported, the total is used plus free memory, without what the driver reserves.
 func gpus(r reading) []gpu {
 	const mebibyte = 1 << 20
 	type device struct{ host, uuid, index model.LabelValue }
@@ -53,21 +52,21 @@ func gpus(r reading) []gpu {
 		}
 		return found[k]
 	}
-	for _, s := range r.of(gpuUtilisation) {
+	for _, s := range r.samples(gpuUtilization) {
 		at(s).Utilisation = new(s.Value / 100)
 	}
-	for _, s := range r.of(gpuActive) {
+	for _, s := range r.samples(gpuActive) {
 		if g := at(s); g.Utilisation == nil {
 			g.Utilisation = new(s.Value)
 		}
 	}
-	for _, s := range r.of(gpuUsed) {
+	for _, s := range r.samples(gpuUsed) {
 		at(s).MemoryUsed = new(s.Value * mebibyte)
 	}
-	for _, s := range r.of(gpuTotal) {
+	for _, s := range r.samples(gpuTotal) {
 		at(s).MemoryTotal = new(s.Value * mebibyte)
 	}
-	for _, s := range r.of(gpuFree) {
+	for _, s := range r.samples(gpuFree) {
 		if g := at(s); g.MemoryUsed != nil && g.MemoryTotal == nil {
 			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
 		}
@@ -85,7 +84,7 @@ func gpus(r reading) []gpu {
 	return list
 }
 
-// migInstance names an instance of a GPU in MIG mode, such as "2g.20gb #3"; "" for a whole GPU.
+// migInstance names an instance of a GPU in MIG mode, such as "2g.20gb #3". It returns "" for a whole GPU.
 func migInstance(l model.LabelSet) string {
 	if l["GPU_I_ID"] == "" {
 		return ""
@@ -112,7 +111,7 @@ func byNumber(a, b string) int {
 	return cmp.Compare(i, j)
 }
 
-// hostOf is the host of a host and port.
+// hostOf returns the host part of a host and port.
 func hostOf(instance string) string {
 	host, _, err := net.SplitHostPort(instance)
 	if err != nil {
@@ -121,23 +120,23 @@ func hostOf(instance string) string {
 	return host
 }
 
-// assignGPUs finds the worker of each GPU. What says most decides:
-//   - the pod that the GPU is given to, where it is a worker's: by the worker's label,
-//     or by the name under which its page is read. Where workers' pods are known, a
-//     GPU of another pod is somebody else's, and left out;
-//   - the host, where it has one worker, or where there is but one worker at all;
-//   - on a host with several workers, the order: the first GPUs are the worker's with
-//     the first port. It is a guess, which aboutGPUs names as one, and made only where
-//     each worker gets the same number.
+// assignGPUs finds the worker of each GPU, by the first of these that applies:
+//   - The pod that uses the GPU, where a worker runs in it. The worker's pod is its
+//     label or the host name of its page. Where workers' pods are known, a GPU of
+//     another pod belongs to another application and is left out.
+//   - The host, where it has one worker, or where there is only one worker at all.
+//   - The order on a host with several workers: the first GPUs belong to the worker
+//     with the first port. This is a guess, which gpuNotes reports. It requires
+//     that each worker gets the same number.
 //
-// What is left is kept under its host.
+// The remaining GPUs are listed under their host.
 func (ro *roster) assignGPUs(all []gpu) {
 	if len(all) == 0 {
 		return
 	}
-	d := newDealer(ro.workers)
+	d := newGPUAssigner(ro.workers)
 	for _, g := range all {
-		if w, decided := d.inPod(g); w != nil {
+		if w, decided := d.workerInPod(g); w != nil {
 			g.UUID = g.uuid
 			w.gpus = append(w.gpus, g)
 		} else if !decided {
@@ -146,33 +145,35 @@ func (ro *roster) assignGPUs(all []gpu) {
 	}
 	for len(d.waiting) > 0 {
 		first := d.waiting[0]
-		on := d.onHost(first)
-		alike := func(g gpu) bool { return g.page == first.page && (len(on) > 0 || g.host == first.host) }
-		n := slices.IndexFunc(d.waiting, func(g gpu) bool { return !alike(g) || !slices.Equal(d.onHost(g), on) })
+		on := d.workersOnHost(first)
+		sameHost := func(g gpu) bool { return g.page == first.page && (len(on) > 0 || g.host == first.host) }
+		n := slices.IndexFunc(d.waiting, func(g gpu) bool {
+			return !sameHost(g) || !slices.Equal(d.workersOnHost(g), on)
+		})
 		if n < 0 {
 			n = len(d.waiting)
 		}
-		ro.dealGPUs(d.waiting[:n], on)
+		ro.assignOnHost(d.waiting[:n], on)
 		d.waiting = d.waiting[n:]
 	}
 }
 
-// dealer knows where the workers are.
-type dealer struct {
+// gpuAssigner looks up workers by pod and by host.
+type gpuAssigner struct {
 	workers   []*worker
-	named     map[string][]*worker // by pod, else by the first part of the host's name
+	named     map[string][]*worker // by pod, else by the first part of the host name
 	hosts     map[string][]*worker
 	podsKnown bool
-	waiting   []gpu // whose worker no pod decides
+	waiting   []gpu // GPUs that no pod assigns
 }
 
-func newDealer(workers []*worker) *dealer {
-	d := &dealer{workers: workers, named: map[string][]*worker{}, hosts: map[string][]*worker{}}
-	inOrder := slices.SortedFunc(slices.Values(workers), func(a, b *worker) int { // of the ports
+func newGPUAssigner(workers []*worker) *gpuAssigner {
+	d := &gpuAssigner{workers: workers, named: map[string][]*worker{}, hosts: map[string][]*worker{}}
+	byPort := slices.SortedFunc(slices.Values(workers), func(a, b *worker) int {
 		return cmp.Or(cmp.Compare(len(a.instance), len(b.instance)), cmp.Compare(a.instance, b.instance),
 			cmp.Compare(a.id, b.id))
 	})
-	for _, w := range inOrder {
+	for _, w := range byPort {
 		host := hostOf(w.instance)
 		name, _, _ := strings.Cut(host, ".")
 		name = cmp.Or(w.pod, name)
@@ -183,9 +184,9 @@ func newDealer(workers []*worker) *dealer {
 	return d
 }
 
-// inPod is the worker in the pod that a GPU is given to, nil where there is none or
-// more than one, and whether pods decide.
-func (d *dealer) inPod(g gpu) (w *worker, decided bool) {
+// workerInPod returns the worker in the pod that uses a GPU; nil where there is none
+// or more than one. decided is true where the pod settles the question.
+func (d *gpuAssigner) workerInPod(g gpu) (w *worker, decided bool) {
 	if g.pod == "" {
 		return nil, false
 	}
@@ -193,8 +194,8 @@ func (d *dealer) inPod(g gpu) (w *worker, decided bool) {
 	return w, w != nil || d.podsKnown
 }
 
-// onHost are the workers on a GPU's host, or the only worker.
-func (d *dealer) onHost(g gpu) []*worker {
+// workersOnHost returns the workers on a GPU's host, or the only worker of the cluster.
+func (d *gpuAssigner) workersOnHost(g gpu) []*worker {
 	for _, host := range []string{g.host, g.page} {
 		if on := d.hosts[host]; host != "" && len(on) > 0 {
 			return on
@@ -206,9 +207,9 @@ func (d *dealer) onHost(g gpu) []*worker {
 	return nil
 }
 
-// dealGPUs gives GPUs to the workers on their host in their order, or keeps them
-// under the host where that does not come out even.
-func (ro *roster) dealGPUs(list []gpu, on []*worker) {
+// assignOnHost distributes the GPUs of a host over its workers in order. Where the
+// numbers do not divide evenly, the GPUs are listed under the host.
+func (ro *roster) assignOnHost(list []gpu, on []*worker) {
 	if len(on) > 0 && len(list)%len(on) == 0 || len(on) == 1 {
 		each := len(list) / len(on)
 		for i, g := range list {
@@ -229,11 +230,11 @@ func (ro *roster) dealGPUs(list []gpu, on []*worker) {
 	}
 }
 
-// aboutGPUs says where the way from a GPU to its worker is a guess, or not known.
-func (ro *roster) aboutGPUs() (notes []string) {
+// gpuNotes names the hosts whose GPUs are assigned by a guess or not at all.
+func (ro *roster) gpuNotes() (notes []string) {
 	if len(ro.byOrder) > 0 {
 		notes = append(notes, fmt.Sprintf("GPUs of %s are assigned to the workers there by index, because no metric maps "+
-			"them to workers", few(ro.byOrder)))
+			"them to workers", shortList(ro.byOrder)))
 	}
 	hosts := make([]string, 0, len(ro.otherGPUs))
 	for _, h := range ro.otherGPUs {
@@ -241,13 +242,13 @@ func (ro *roster) aboutGPUs() (notes []string) {
 	}
 	if len(hosts) > 0 {
 		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, because no metric maps them to workers",
-			few(hosts)))
+			shortList(hosts)))
 	}
 	return notes
 }
 
-// few names the first of many.
-func few(names []string) string {
+// shortList names the first few of a list, and the number of the others.
+func shortList(names []string) string {
 	const most = 4
 	if n := len(names) - most; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
@@ -255,7 +256,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// gpuModel is the type of the first GPU that serves, "" where none is known.
+// gpuModel returns the type of the first GPU that a worker uses, "" where none is known.
 func (ro *roster) gpuModel() string {
 	for _, w := range ro.workers {
 		for _, g := range w.gpus {

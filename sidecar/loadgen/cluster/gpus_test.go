@@ -10,19 +10,22 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// dcgm is the page of a DCGM exporter with a GPU for each pod, "" for none.
+// dcgm returns the page of a DCGM exporter with a GPU for each pod, "" for a GPU that no pod uses.
 func dcgm(hostname string, pods ...string) string {
 	var page strings.Builder
 	for i, pod := range pods {
-		fmt.Fprintf(&page, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=\"%s-%d\",Hostname=%q,modelName=\"NVIDIA H200\",pod=%q} %d\n", i, hostname, i, hostname, pod, 10+i)
+		fmt.Fprintf(&page,
+			"DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=\"%s-%d\",Hostname=%q,modelName=\"NVIDIA H200\",pod=%q} %d\n", i, hostname, i,
+			hostname, pod, 10+i)
 	}
 	return page.String()
 }
 
-// Metrics pages alone, as cluster.metrics_urls gives them: no label of a worker tells its pod, so the GPUs' pods and
-// hosts are compared with where the workers' pages are. The file in testdata has the utilization of each worker's GPUs
-// in percent, and how many GPUs are listed under a host.
-func TestGPUsOfPagesAlone(t *testing.T) {
+// With metrics pages alone, no label names a worker's pod, so the GPUs' pods and hosts are compared with the addresses
+// of
+// the workers' pages. The file in testdata has the utilization of each worker's GPUs in percent, and the number of GPUs
+// listed under a host.
+func TestGPUsAssignedWithoutPodLabels(t *testing.T) {
 	none := []string{"", "", "", ""}
 	a, b := workerPage("a", 1), workerPage("b", 1)
 	var all strings.Builder
@@ -37,14 +40,16 @@ func TestGPUsOfPagesAlone(t *testing.T) {
 			"n1:8081": a, "n2:8081": b, "dcgm-x:9400": dcgm("n1", none[:2]...), "dcgm-y:9400": dcgm("n2", none[:2]...),
 		}},
 		{"one worker a host, by the host of the exporter's page", scene{
-			"10.0.0.1:8081": a, "10.0.0.2:8081": b, "10.0.0.1:9400": dcgm("n1", none[:1]...), "10.0.0.2:9400": dcgm("n2", none[:2]...),
+			"10.0.0.1:8081": a, "10.0.0.2:8081": b, "10.0.0.1:9400": dcgm("n1", none[:1]...), "10.0.0.2:9400": dcgm("n2",
+				none[:2]...),
 		}},
 		{"a single worker has what there is", scene{"w:1": a, "n1:9400": dcgm("n1", none[:2]...)}},
 		{"several workers on a host, by the order of ports and indices", scene{
 			"n1:10001": b, "n1:8081": a, "n1:9400": dcgm("n1", none...),
 		}},
 		{"everything on one machine, an exporter for each worker", scene{
-			"127.0.0.1:8081": a, "127.0.0.1:8082": b, "127.0.0.1:9400": dcgm("node-1", "p-1"), "127.0.0.1:9401": dcgm("node-2", "p-2"),
+			"127.0.0.1:8081": a, "127.0.0.1:8082": b, "127.0.0.1:9400": dcgm("node-1", "p-1"), "127.0.0.1:9401": dcgm("node-2",
+				"p-2"),
 		}},
 		{"it does not come out even", scene{"n1:8081": a, "n1:8082": b, "n1:9400": dcgm("n1", none[:3]...)}},
 		{"hosts without a worker", scene{
@@ -69,7 +74,7 @@ func TestGPUsOfPagesAlone(t *testing.T) {
 	golden(t, "gpus.golden", all.String())
 }
 
-func TestFewNames(t *testing.T) {
-	require.Equal(t, "a, b, c, d", few([]string{"a", "b", "c", "d"}))
-	require.Equal(t, "a, b, c, d and 2 more", few([]string{"a", "b", "c", "d", "e", "f"}))
+func TestShortList(t *testing.T) {
+	require.Equal(t, "a, b, c, d", shortList([]string{"a", "b", "c", "d"}))
+	require.Equal(t, "a, b, c, d and 2 more", shortList([]string{"a", "b", "c", "d", "e", "f"}))
 }

@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// generate is the endpoint at which a worker takes users' requests.
+// generate is the name of the endpoint at which a worker takes users' requests.
 const generate = "generate"
 
 // Probe asks a Dynamo frontend (its URL with or without /v1) for the worker
-// instances that take requests, as decimal ids in ascending order of their text.
-// A frontend that knows none is no error. A nil client means one without
-// credentials; ctx bounds the call. A URL that is none gives an [api.FieldError].
+// instances that take requests. The ids are decimal, in ascending order of their
+// text. A frontend without instances gives none and no error. A nil client means
+// one without credentials. An invalid URL gives an [api.FieldError].
 func Probe(ctx context.Context, target string, client *http.Client) (instances []string, err error) {
 	u, err := targetURL(target)
 	if err != nil {
@@ -38,13 +38,13 @@ func Probe(ctx context.Context, target string, client *http.Client) (instances [
 	return instances, nil
 }
 
-// answered is an answer other than the wanted one.
-type answered struct {
+// statusError reports an answer with another status than 200.
+type statusError struct {
 	code   int
 	status string
 }
 
-func (a *answered) Error() string { return "answered " + a.status }
+func (a *statusError) Error() string { return "answered " + a.status }
 
 func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	res, err := client.Do(req)
@@ -53,7 +53,7 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, &answered{res.StatusCode, res.Status}
+		return nil, &statusError{res.StatusCode, res.Status}
 	}
 	var health struct {
 		Instances []struct {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Ids of the fixtures, as /health and the frontend write them.
+// Worker ids of the fixtures, as in /health and on the frontend's page.
 const (
 	trtllmWorker = "16549284283275536882" // e5aade5faf97e9f2 on its own page
 	vllmWorker   = "1519048204850184142"  // 1514be4b46ca3fce on its own page
@@ -41,7 +41,7 @@ func fixture(t testing.TB, name string) string {
 
 var update = flag.Bool("update", false, "rewrite what tests compare with in testdata")
 
-// golden compares a text with a file in testdata, to the letter.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -55,11 +55,10 @@ func golden(t *testing.T, name, got string) {
 
 var counterLine = regexp.MustCompile(`(?m)^(\S+_(?:total|sum|count)(?:\{.*\})?) \S+$`)
 
-// atRest is a page before its first request: every counter is zero.
+// atRest returns a page as it is before its first request, with all counters at zero.
 func atRest(page string) string { return counterLine.ReplaceAllString(page, "$1 0") }
 
-// scene is a set of processes with metrics pages, by host and port. It is an
-// http.RoundTripper: nothing listens anywhere.
+// scene holds metrics pages by host and port. It serves them as an http.RoundTripper, without a network.
 type scene map[string]string
 
 func (s scene) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -72,8 +71,8 @@ func (s scene) RoundTrip(req *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// watched reads the scenes one after the other, a second apart, and gives the
-// cluster after the last. The frontend is at frontend:8000, if anywhere.
+// watched reads the scenes in order, one a second, and returns the cluster after
+// the last. A scene's frontend is at frontend:8000.
 func watched(t *testing.T, configured api.Speculation, scenes ...scene) api.Cluster {
 	t.Helper()
 	h := history{}
@@ -89,13 +88,13 @@ func watched(t *testing.T, configured api.Speculation, scenes ...scene) api.Clus
 		samples, _ := direct.Fetch(context.Background())
 		now = now.Add(time.Second)
 		samples = h.add(now, samples)
-		c = summarise(t.Context(), samples, configured)
+		c = summarize(t.Context(), samples, configured)
 	}
 	return c
 }
 
-// ofFixtures gives the cluster of a recorded frontend and worker, read before the first request and after.
-func ofFixtures(t *testing.T, frontend, worker string) api.Cluster {
+// clusterOfFixtures returns the cluster of a recorded frontend and worker, read before the first request and after.
+func clusterOfFixtures(t *testing.T, frontend, worker string) api.Cluster {
 	t.Helper()
 	frontend, worker = fixture(t, frontend), fixture(t, worker)
 	c := watched(t, api.SpeculationOff,
@@ -107,13 +106,13 @@ func ofFixtures(t *testing.T, frontend, worker string) api.Cluster {
 	return c
 }
 
-// workerPage is a worker's page: its requests in flight, and further lines.
+// workerPage returns a worker's page with its requests in flight and further lines.
 func workerPage(hexID string, inflight int, further ...string) string {
 	return fmt.Sprintf("dynamo_component_inflight_requests{dynamo_endpoint=%q,worker_id=%q} %d\n%s\n",
 		generate, hexID, inflight, strings.Join(further, "\n"))
 }
 
-// scraped is what a Prometheus has of some targets.
+// scraped holds the samples that a Prometheus has of each target.
 type scraped []struct {
 	labels model.LabelSet
 	page   string
@@ -121,16 +120,17 @@ type scraped []struct {
 
 var nameMatcher = regexp.MustCompile(`__name__=~"([^"]*)"`)
 
-// ServeHTTP answers instant queries that select by the first matcher on names.
+// ServeHTTP answers an instant query by its first matcher on names.
 func (s scraped) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !strings.HasSuffix(req.URL.Path, "/api/v1/query") {
 		http.NotFound(w, req)
 		return
 	}
-	names := regexp.MustCompile("^(?:" + nameMatcher.FindStringSubmatch(req.FormValue("query"))[1] + "|" + processStart[0] + ")$")
+	names := regexp.MustCompile("^(?:" + nameMatcher.FindStringSubmatch(req.FormValue("query"))[1] + "|" +
+		processStart[0] + ")$")
 	var result model.Vector
 	for _, target := range s {
-		for _, sample := range everything(target.page) {
+		for _, sample := range allMetrics(target.page) {
 			if names.MatchString(string(sample.Metric[model.MetricNameLabel])) {
 				sample.Metric = model.Metric(model.LabelSet(sample.Metric).Merge(target.labels))
 				result = append(result, sample)
@@ -141,7 +141,7 @@ func (s scraped) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":%s}}`, text)
 }
 
-func everything(page string) model.Vector {
+func allMetrics(page string) model.Vector {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, _ := parser.TextToMetricFamilies(bytes.NewReader([]byte(page)))
 	var all model.Vector
@@ -152,7 +152,7 @@ func everything(page string) model.Vector {
 	return all
 }
 
-// near compares a number that must be known.
+// near requires a number that is known and close to want.
 func near(t *testing.T, want float64, got *float64, what string) {
 	t.Helper()
 	require.NotNil(t, got, what)

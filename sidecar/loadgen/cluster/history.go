@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// window is the time over which increases are taken.
+// window is the time over which increases are computed.
 const window = 60 * time.Second
 
-// maxSeries bounds the memory of a target that names its series anew each second.
+// maxSeries bounds the memory for a target that renames its series each second.
 const maxSeries = 2 * maxSamples
 
 // history keeps the counters of the last 60 s. It is not safe for concurrent use.
@@ -20,11 +20,11 @@ type history map[seriesKey]*series
 // seriesKey is a hash of a series' name and labels.
 type seriesKey uint64
 
-// series is one counter without its resets: total only grows.
+// series is one counter without its resets: total never falls.
 type series struct {
-	value  float64 // as last read
+	value  float64 // at the last reading
 	total  float64
-	points []point // of the window, oldest first; the newest holds total
+	points []point // within the window, oldest first; the newest holds total
 }
 
 type point struct {
@@ -34,7 +34,7 @@ type point struct {
 
 var labelSeed = maphash.MakeSeed()
 
-// keyOf is cheaper than a fingerprint: the sum needs no order of the labels.
+// keyOf hashes a name and labels. It is cheaper than a fingerprint, because the sum needs no sorting of the labels.
 func keyOf(s Sample) seriesKey {
 	if s.key != 0 {
 		return s.key
@@ -47,8 +47,8 @@ func keyOf(s Sample) seriesKey {
 	return seriesKey(sum)
 }
 
-// add takes in a reading and forgets what is older than the window. It gives each
-// series of the reading once, as a page may tell it twice, and with its growth.
+// add takes in a reading and drops points older than the window. It returns each
+// series of the reading once, since a page may repeat one, with its growth.
 func (h history) add(now time.Time, samples []Sample) []Sample {
 	seen := make(map[seriesKey]bool, len(samples))
 	samples = slices.DeleteFunc(samples, func(s Sample) bool {
@@ -80,20 +80,20 @@ func (h history) add(now time.Time, samples []Sample) []Sample {
 	return samples
 }
 
-// frontendPage stands for the page that a sample of a frontend is on: a series that is there as long as the page is
-// read.
+// frontendPage returns a series that stands for the page of a frontend's sample. It is in the history as long as the
+// page is read.
 func frontendPage(s Sample) Sample {
 	return Sample{Name: "page", Labels: model.LabelSet{
 		model.InstanceLabel: s.Labels[model.InstanceLabel], model.JobLabel: s.Labels[model.JobLabel],
 	}}
 }
 
-// observe adds the growth since the last reading, and gives that within the
-// window, which is never negative, and that since the last reading. A counter that has
-// fallen was reset to zero by a restart, so that all of its value is growth. What a
-// series counted before it was first read is unknown and left out, and so is a series
-// beyond maxSeries. A frontend has most of its counters only from the first request on:
-// on a page that was read before, they begin at zero.
+// observe adds a sample and returns its growth: within the window, and since the
+// last reading. Growth is never negative: a counter that has fallen was reset to
+// zero by a restart, so its whole value is growth. The value of a series at its
+// first reading is not growth, nor is a series beyond maxSeries. A frontend has most
+// of its counters only from the first request on: on a page that was read before
+// that, they begin at zero.
 func (h history) observe(now time.Time, sample Sample) (growth, step float64) {
 	key := keyOf(sample)
 	s, known := h[key]

@@ -32,7 +32,7 @@ func TestIncrease(t *testing.T) {
 	}
 }
 
-func TestHistoryForgets(t *testing.T) {
+func TestHistoryDropsOldPoints(t *testing.T) {
 	sample := Sample{Name: "x_total"}
 	h, growth := history{}, 0.0
 	for i := range 200 {

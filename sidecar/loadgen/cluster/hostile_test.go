@@ -17,7 +17,7 @@ import (
 	"kvbooth/sidecar/loadgen/plausible"
 )
 
-// repeated is a page of a head, and then of lines until so many bytes.
+// repeated returns a page of head and then lines, of size bytes.
 func repeated(head string, line func(i int) string, size int) io.ReadCloser {
 	read, write := io.Pipe()
 	go func() {
@@ -39,16 +39,16 @@ func repeated(head string, line func(i int) string, size int) io.ReadCloser {
 	return read
 }
 
-// paged answers with a page.
+// paged is a transport that answers every request with a page.
 type paged func() io.ReadCloser
 
 func (p paged) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: p(), Request: req}, nil
 }
 
-// Whatever a page holds: what is right on it counts, what is not is left out and
-// said, and the work on it is done within the second until the next.
-func TestHostilePages(t *testing.T) {
+// Valid samples of a page count, invalid ones are left out and reported, and parsing takes
+// less than the second until the next reading.
+func TestHostilePagesAreBounded(t *testing.T) {
 	head := workerPage("a", 4)
 	const endless = 1 << 40
 	rows := []struct {
@@ -59,7 +59,8 @@ func TestHostilePages(t *testing.T) {
 	}{
 		{"endless", "cut after 16 MiB", endless, func(int) string { return "x 1\n" }, 1},
 		{"endless blanks", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("\n", 64<<10) }, 1},
-		{"a million families", "cut after 16 MiB", 50 << 20, func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1},
+		{"a million families", "cut after 16 MiB", 50 << 20,
+			func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1},
 		{"a million workers", "cut after 65536 samples", 10 << 20, func(i int) string {
 			return workerPage(fmt.Sprintf("b%x", i), 1)
 		}, maxSamples},
@@ -71,25 +72,28 @@ func TestHostilePages(t *testing.T) {
 			}
 			return "ffffffff"
 		}, 1},
-		{"a long label", "too long, are left out", 1, func(int) string { return workerPage(strings.Repeat("f", maxLabel+1), 4) }, 1},
-		{"65,536 lines that cannot be read", "cannot be read", 5 << 20, func(int) string { return workerInflight[0] + "{worker_id=\"a\" 1\n" }, 1},
+		{"a long label", "too long, are left out", 1,
+			func(int) string { return workerPage(strings.Repeat("f", maxLabel+1), 4) }, 1},
+		{"65,536 lines that cannot be read", "cannot be read", 5 << 20,
+			func(int) string { return workerInflight[0] + "{worker_id=\"a\" 1\n" }, 1},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: paged(func() io.ReadCloser { return repeated(head, row.line, row.size) })})
+			direct, err := NewDirect("http://frontend:8000", nil,
+				&http.Client{Transport: paged(func() io.ReadCloser { return repeated(head, row.line, row.size) })})
 			require.NoError(t, err)
 			samples, err := direct.Fetch(t.Context())
 			require.ErrorContains(t, err, row.want)
 			require.LessOrEqual(t, len(err.Error()), 300, "it is shown")
 			require.Len(t, samples, row.samples)
 			h := history{}
-			c := summarise(t.Context(), h.add(start, samples), api.SpeculationOff)
+			c := summarize(t.Context(), h.add(start, samples), api.SpeculationOff)
 			require.Equal(t, row.samples, c.WorkerCount())
 		})
 	}
 }
 
-func TestImpossibleValues(t *testing.T) {
+func TestImpossibleValuesAreLeftOut(t *testing.T) {
 	before := plausible.Rejected()[plausible.Metrics]
 	impossible := []string{
 		"dynamo_frontend_queued_requests -1e308", "dynamo_frontend_queued_requests -1", "dynamo_frontend_inflight_requests 1e999",
@@ -97,7 +101,7 @@ func TestImpossibleValues(t *testing.T) {
 		`DCGM_FI_DEV_GPU_UTIL{gpu="0"} 101`, `DCGM_FI_DEV_FB_USED{gpu="0"} 1e300`,
 	}
 	for _, line := range impossible {
-		c, problem := told(t, workerPage("a", 4, line, "trtllm_num_requests_waiting 3"))
+		c, problem := readPage(t, workerPage("a", 4, line, "trtllm_num_requests_waiting 3"))
 		near(t, 4, c.Workers[0].Inflight, line)
 		near(t, 3, c.Workers[0].Waiting, line)
 		require.Nil(t, c.Queued, line)
@@ -106,39 +110,40 @@ func TestImpossibleValues(t *testing.T) {
 	}
 	require.Equal(t, before+int64(len(impossible)), plausible.Rejected()[plausible.Metrics], "each is counted")
 
-	c, problem := told(t, workerPage("a", 4, "trtllm_num_requests_waiting NaN"))
+	c, problem := readPage(t, workerPage("a", 4, "trtllm_num_requests_waiting NaN"))
 	require.Nil(t, c.Workers[0].Waiting, "not known")
 	require.Empty(t, problem)
 
 	twice := workerPage("a", 4)
-	c, _ = told(t, twice+twice+strings.ReplaceAll(twice, "} 4", "} 9"))
+	c, _ = readPage(t, twice+twice+strings.ReplaceAll(twice, "} 4", "} 9"))
 	near(t, 4, c.Inflight, "a series counts once")
 }
 
-// told gives the cluster of one page, and what the source said of it.
-func told(t *testing.T, page string) (api.Cluster, string) {
+// readPage returns the cluster of one page and the source's error.
+func readPage(t *testing.T, page string) (api.Cluster, string) {
 	t.Helper()
 	direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: scene{"frontend:8000": page}})
 	require.NoError(t, err)
 	samples, err := direct.Fetch(t.Context())
 	h := history{}
-	c := summarise(t.Context(), h.add(start, samples), api.SpeculationOff)
+	c := summarize(t.Context(), h.add(start, samples), api.SpeculationOff)
 	if err == nil {
 		return c, ""
 	}
 	return c, err.Error()
 }
 
-// One number that is none leaves the others of the answer as they are.
+// An invalid number does not affect the others of the answer.
 func TestImpossibleValuesOfPrometheus(t *testing.T) {
 	before := plausible.Rejected()[plausible.Prometheus]
 	const sample = `{"metric":{"__name__":"%s","instance":"w:1"},"value":%s}`
-	for _, value := range []string{`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`, `null`} {
+	for _, value := range []string{`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`,
+		`null`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[`+sample+`,`+sample+`]}}`,
 				queued[0], value, inflight[0], `[1,"12"]`)
 		}))
-		source, err := NewPrometheus(server.URL, Within{}, server.Client())
+		source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		server.Close()
@@ -149,7 +154,7 @@ func TestImpossibleValuesOfPrometheus(t *testing.T) {
 	require.Equal(t, before+3, plausible.Rejected()[plausible.Prometheus], "those that are numbers")
 }
 
-// A target that names its series anew each second does not fill the memory.
+// A target that renames its series each second does not exhaust the memory.
 func TestHistoryIsBounded(t *testing.T) {
 	h := history{}
 	for i := range 2 {
@@ -162,28 +167,29 @@ func TestHistoryIsBounded(t *testing.T) {
 	require.Len(t, h, maxSeries)
 }
 
-// Nothing that a page or a Prometheus says ends the process, or gets past the bounds.
+// No answer of a page or a Prometheus ends the process or exceeds the bounds.
 func FuzzAnswers(f *testing.F) {
-	f.Add(workerPage("a", 4, "# HELP x\n# TYPE x gauge", "trtllm_kv_cache_utilization 1e999", `vllm:num_requests_waiting{engine="\\"}",a=""} 2 1700000000`))
+	f.Add(workerPage("a", 4, "# HELP x\n# TYPE x gauge", "trtllm_kv_cache_utilization 1e999",
+		`vllm:num_requests_waiting{engine="\\"}",a=""} 2 1700000000`))
 	f.Add(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"vllm:num_requests_waiting","a":"\u00e9"},"value":[1,"2"]}]}}`)
 	f.Add(`{"status":"error","error":"query timed out"}`)
 	f.Fuzz(func(t *testing.T, answer string) {
 		client := &http.Client{Transport: answering(answer)}
 		direct, err := NewDirect("http://frontend:8000", nil, client)
 		require.NoError(t, err)
-		prometheus, err := NewPrometheus("http://prometheus:9090", Within{}, client)
+		prometheus, err := NewPrometheus("http://prometheus:9090", Scope{}, client)
 		require.NoError(t, err)
 		for _, source := range []Source{direct, prometheus} {
 			samples, err := source.Fetch(t.Context())
 			require.True(t, len(samples) > 0 || err != nil)
 			again, _ := source.Fetch(t.Context())
-			require.Len(t, again, len(samples), "from the catalogue")
+			require.Len(t, again, len(samples), "from the cache")
 			for _, s := range samples {
 				r := wanted[s.Name]
 				require.True(t, s.Value >= r.Min && s.Value <= r.Max, s)
 			}
 			h := history{}
-			_, err = json.Marshal(summarise(t.Context(), h.add(start, samples), api.SpeculationOff))
+			_, err = json.Marshal(summarize(t.Context(), h.add(start, samples), api.SpeculationOff))
 			require.NoError(t, err)
 		}
 	})

@@ -13,18 +13,18 @@ import (
 	"kvbooth/sidecar/loadgen/plausible"
 )
 
-// catalogue holds the series of earlier answers of one place by the text that
-// names them. Most come again every second, and to parse their labels anew would
-// be most of the work. It is safe for concurrent use.
-type catalogue struct {
+// seriesCache holds the series of earlier answers of one page or server by the text
+// that names them. Most series return every second, and parsing their labels again
+// would be most of the work. It is safe for concurrent use.
+type seriesCache struct {
 	mu     sync.Mutex
-	series map[string]Sample // without values; shared, so never written to
+	series map[string]Sample // without values; shared, so read-only
 	bytes  int
 }
 
-// find gives the series that a text names; parse does where it is a new one, and
-// gives nil labels for a text that cannot be read.
-func (c *catalogue) find(
+// find returns the series that a text names. parse is called for a new text and
+// returns nil labels for an invalid one.
+func (c *seriesCache) find(
 	text []byte, parse func(text []byte) (name string, labels model.LabelSet),
 ) (s Sample, ok bool) {
 	c.mu.Lock()
@@ -52,25 +52,25 @@ func (c *catalogue) find(
 	return s, true
 }
 
-// intake takes in what one answer tells, within the bounds of what is kept and
-// of what each number may be.
+// intake collects the samples of one answer, within the bounds on their number and
+// on each value.
 type intake struct {
 	from       plausible.Source
 	samples    []Sample
-	full       bool   // there are more than maxSamples
-	impossible string // of the metrics with values out of their range the first by name
-	unreadable bool   // some samples are too long, or not in the format
-	told       int
+	full       bool   // more than maxSamples were read
+	impossible string // the first by name of the metrics with a value out of range
+	unreadable bool   // some samples are too long or not in the format
+	read       int
 }
 
-// room tells whether one more sample is read, good or not.
+// room counts one more sample, valid or not, and reports whether it is within maxSamples.
 func (in *intake) room() bool {
-	in.told++
-	in.full = in.full || in.told > maxSamples
+	in.read++
+	in.full = in.full || in.read > maxSamples
 	return !in.full
 }
 
-// add keeps a sample. NaN says that nothing is known, and so does a hit rate of -1.
+// add keeps a sample. NaN, and a hit rate of -1, mean that the value is unknown.
 func (in *intake) add(s Sample, number string) {
 	allowed, wanted := wanted[s.Name]
 	value, err := strconv.ParseFloat(number, 64)
@@ -88,7 +88,7 @@ func (in *intake) add(s Sample, number string) {
 	}
 }
 
-// gaps is what was left out; nil where all was kept. It says the same of the same flaws.
+// gaps describes what was left out; nil where all was kept. The text is the same for the same flaws.
 func (in *intake) gaps() error {
 	var errs []error
 	if in.full {

@@ -16,8 +16,8 @@ var (
 	_ workload.Confirmer = (*Manual)(nil)
 )
 
-// Manual is the driver for a cluster that only a person can switch. It says what
-// to do and waits to hear that it is done. It is safe for concurrent use.
+// Manual is the driver for a cluster that only an operator can switch. It reports
+// the steps and waits for Confirm. It is safe for concurrent use.
 type Manual struct {
 	offers []api.ModeState
 
@@ -30,19 +30,19 @@ func NewManual(offers []api.ModeState) *Manual {
 	return &Manual{offers: slices.Clone(offers)}
 }
 
-// Name is manual.
+// Name returns "manual".
 func (m *Manual) Name() string { return "manual" }
 
 // Offers lists the modes that the operator can bring about.
 func (m *Manual) Offers() []api.ModeState { return slices.Clone(m.offers) }
 
-// Instance is empty: the cluster's router decides.
+// Instance returns "": the cluster's router chooses the instance.
 func (m *Manual) Instance() string { return "" }
 
-// Switch reports what is to be done and waits for Confirm. The caches are empty
-// then, since the workers were restarted. It gives an [api.FieldError] for a mode
-// that is not offered, [api.ErrConflict] while another switch waits, and the
-// cause of ctx's end, after which Confirm has no effect any more.
+// Switch reports the steps and waits for Confirm. The caches are empty afterwards,
+// since the steps restart the workers. It gives an [api.FieldError] for a mode that
+// is not offered, [api.ErrConflict] while another switch waits, and the cause of
+// ctx's end, after which Confirm has no effect on it.
 func (m *Manual) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
@@ -63,8 +63,7 @@ func (m *Manual) Switch(
 	}
 }
 
-// Confirm says that what Switch asked for is done. It gives [api.ErrConflict]
-// where no switch waits.
+// Confirm ends the wait of Switch. It gives [api.ErrConflict] where no switch waits.
 func (m *Manual) Confirm() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,8 +85,8 @@ func (m *Manual) wait() (<-chan struct{}, error) {
 	return m.waiting, nil
 }
 
-// release ends the wait for one switch, unless Confirm has, and leaves alone the
-// wait of a switch that has begun since.
+// release ends the wait of one switch. It has no effect after Confirm, or on a
+// switch that began later.
 func (m *Manual) release(own <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +95,7 @@ func (m *Manual) release(own <-chan struct{}) {
 	}
 }
 
-// instructions says in words what brings a Dynamo from one mode to another.
+// instructions describes the steps that switch a Dynamo from one mode to another.
 func instructions(from, to api.ModeState) string {
 	var steps []string
 	if to.Mode != from.Mode {
@@ -113,7 +112,7 @@ func instructions(from, to api.ModeState) string {
 // routerMode spells a mode as Dynamo does.
 func routerMode(m api.Mode) string { return strings.ReplaceAll(string(m), "_", "-") }
 
-// describe writes a mode as a request does: what is refused, and what is allowed.
+// describe writes a mode as in a request, for errors.
 func describe(m api.ModeState) string {
 	if m.Speculation == "" || m.Speculation == api.SpeculationNotRecorded {
 		return string(m.Mode)
@@ -121,7 +120,7 @@ func describe(m api.ModeState) string {
 	return fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation)
 }
 
-// offered refuses a mode that is not among the offers.
+// offered gives an [api.FieldError] for a mode that is not among the offers.
 func offered(offers []api.ModeState, to api.ModeState) error {
 	if slices.Contains(offers, to) {
 		return nil

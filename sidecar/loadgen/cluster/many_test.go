@@ -16,28 +16,29 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// answering is a server with one answer.
+// answering is a transport with one answer.
 type answering string
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
 }
 
-// Of many workers the snapshot lists the ends and sums up the rest, and stays small.
-func TestManyWorkers(t *testing.T) {
+// The snapshot of many workers lists the busiest and the idlest, sums up all, and stays small.
+func TestManyWorkersAreCondensed(t *testing.T) {
 	cluster := func(n int) api.Cluster {
 		var samples []Sample
 		for i := range n {
-			labels := model.LabelSet{"worker_id": model.LabelValue(strconv.FormatInt(int64(i), 16)), model.InstanceLabel: model.LabelValue(fmt.Sprintf("dynamo-worker-%04d:9090", i))}
-			gpu := model.LabelSet{"gpu": "0", "pod": "nobody's"}
+			labels := model.LabelSet{"worker_id": model.LabelValue(strconv.FormatInt(int64(i), 16)),
+				model.InstanceLabel: model.LabelValue(fmt.Sprintf("dynamo-worker-%04d:9090", i))}
+			gpu := model.LabelSet{"gpu": "0", "pod": "unrelated"}
 			samples = append(samples,
 				Sample{Name: workerInflight[0], Labels: labels, Value: float64(i % 1000)},
 				Sample{Name: workerRequests[0], Labels: labels, Value: 2},
 				Sample{Name: waiting[0], Labels: labels, Value: 1},
 				Sample{Name: cacheUse[0], Labels: labels, Value: float64(i) / float64(n)},
-				Sample{Name: gpuUtilisation[0], Labels: gpu, Value: 50})
+				Sample{Name: gpuUtilization[0], Labels: gpu, Value: 50})
 		}
-		return summarise(t.Context(), samples, api.SpeculationOff)
+		return summarize(t.Context(), samples, api.SpeculationOff)
 	}
 	few := cluster(mostListed)
 	require.Len(t, few.Workers, mostListed)

@@ -8,31 +8,32 @@ import (
 	"kvbooth/sidecar/loadgen/plausible"
 )
 
-// metric is one metric under the names it goes by, the preferred one first.
+// metric lists the names of one metric, the preferred name first.
 type metric []string
 
-// engine gives a metric of the engines. TensorRT-LLM writes trtllm_ itself,
-// Dynamo's mock of it trtllm:, and vLLM vllm:. SGLang, which writes sglang:, has
-// names of its own, which are given in full.
+// engine returns the names of a metric of the engines. TensorRT-LLM writes the
+// prefix trtllm_, Dynamo's mock of it trtllm:, and vLLM vllm:. SGLang's names differ
+// and are given in full.
 func engine(suffix string, sglang ...string) metric {
 	return append(metric{"trtllm_" + suffix, "trtllm:" + suffix, "vllm:" + suffix}, sglang...)
 }
 
-// On the frontend's port.
+// Metrics on the frontend's port.
 var (
-	// The gauges queued_requests and inflight_requests are deprecated upstream;
-	// what replaces them stands behind them.
+	// queued_requests and inflight_requests are deprecated upstream; their
+	// replacements follow them.
 	queued     = metric{"dynamo_frontend_queued_requests", "dynamo_frontend_stage_requests"}
 	inflight   = metric{"dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"}
 	batchLimit = metric{"dynamo_frontend_model_max_num_seqs"}
 
-	// Of each worker that serves the model.
+	// One series for each worker that serves the model.
 	workerBlocks = metric{"dynamo_frontend_model_total_kv_blocks"}
 	blockTokens  = metric{"dynamo_frontend_model_kv_cache_block_size"}
 
 	cachedTokens = metric{"dynamo_frontend_cached_tokens_sum"}
-	cachedCount  = metric{"dynamo_frontend_cached_tokens_count"} // of the requests whose engine told cached tokens
-	inputTokens  = metric{"dynamo_frontend_input_sequence_tokens_sum"}
+	// cachedCount counts the requests whose engine reported cached tokens.
+	cachedCount = metric{"dynamo_frontend_cached_tokens_count"}
+	inputTokens = metric{"dynamo_frontend_input_sequence_tokens_sum"}
 
 	predictedSum   = metric{"dynamo_component_router_kv_hit_rate_sum"}
 	predictedCount = metric{"dynamo_component_router_kv_hit_rate_count"}
@@ -40,11 +41,11 @@ var (
 	bestTokens     = metric{"dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total"}
 	routedTokens   = metric{"dynamo_component_router_input_sequence_tokens_sum"}
 
-	// Only read for the worker ids that it carries.
+	// Read only for the worker ids in its labels.
 	frontendWorkers = metric{"dynamo_frontend_worker_last_input_sequence_tokens"}
 )
 
-// On the workers' ports.
+// Metrics on the workers' ports.
 var (
 	workerInflight = metric{"dynamo_component_inflight_requests"}
 	workerRequests = metric{"dynamo_component_requests_total"}
@@ -57,7 +58,7 @@ var (
 	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
 	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
-	// Tokens. vLLM up to 0.9 has gpu_ in the names.
+	// Counts of tokens. vLLM up to 0.9 has gpu_ in the names.
 	prefixHits = metric{
 		"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total",
 		"sglang:cached_tokens_total",
@@ -66,13 +67,13 @@ var (
 		"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total", "sglang:prompt_tokens_total",
 	}
 
-	// An engine's own gauge of its hit rate: TensorRT-LLM of all that it has served, SGLang of its latest prefill,
-	// vLLM's V0 of its latest requests, −1 where it has no prefix cache.
+	// An engine's own gauge of its hit rate: TensorRT-LLM's over all requests, SGLang's of the latest prefill,
+	// vLLM V0's of the latest requests, and −1 where it has no prefix cache.
 	engineHitRate = metric{
 		"trtllm_kv_cache_hit_rate", "trtllm:kv_cache_hit_rate", "sglang:cache_hit_rate", "vllm:gpu_prefix_cache_hit_rate",
 	}
 
-	// When the process behind a page began, and its counters.
+	// Start times of the process behind a page, and of its counters.
 	processStart   = metric{"process_start_time_seconds"}
 	countersCreate = metric{"vllm:prompt_tokens_created", "sglang:prompt_tokens_created"}
 
@@ -87,9 +88,9 @@ var (
 	acceptanceRate = metric{"sglang:spec_accept_rate"} // accepted / drafted tokens of the latest batch
 )
 
-// On the DCGM exporter's port.
+// Metrics on the DCGM exporter's port.
 var (
-	gpuUtilisation = metric{"DCGM_FI_DEV_GPU_UTIL"}          // 0 to 100
+	gpuUtilization = metric{"DCGM_FI_DEV_GPU_UTIL"}          // 0 to 100
 	gpuActive      = metric{"DCGM_FI_PROF_GR_ENGINE_ACTIVE"} // 0 to 1; also of MIG instances, which have no GPU_UTIL
 	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}           // MiB
 	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}           // MiB
@@ -97,16 +98,16 @@ var (
 )
 
 var (
-	gpuMetrics = slices.Concat(gpuUtilisation, gpuActive, gpuUsed, gpuFree, gpuTotal)
+	gpuMetrics = slices.Concat(gpuUtilization, gpuActive, gpuUsed, gpuFree, gpuTotal)
 
-	// wanted is every metric that this package reads, and what its values may be.
+	// wanted holds every metric that this package reads, with the range of its values.
 	wanted = func() map[string]plausible.Range {
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {queued, inflight, batchLimit, workerInflight, running, waiting},
 			plausible.Ratio:    {cacheUse, engineHitRate, acceptanceRate, gpuActive},
 			plausible.PerStep:  {acceptanceLength},
-			plausible.Percent:  {gpuUtilisation},
+			plausible.Percent:  {gpuUtilization},
 			plausible.MiB:      {gpuUsed, gpuFree, gpuTotal},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
@@ -122,13 +123,13 @@ var (
 		return ranges
 	}()
 
-	// wantedNames are those of metrics that speak of a cluster by themselves.
+	// wantedNames lists the metrics that show a cluster; the start time of a process does not.
 	wantedNames = slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool {
 		return slices.Contains(processStart, name)
 	})
 )
 
-// engineOf tells the engine that a metric belongs to, "" where it is no engine's.
+// engineOf returns the engine that a metric belongs to, "" for a metric of no engine.
 func engineOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "trtllm"):
@@ -141,12 +142,12 @@ func engineOf(name string) string {
 	return ""
 }
 
-// isFrontends reports whether a metric is one that a Dynamo frontend has, or the router inside it.
+// isFrontends reports whether a metric belongs to a Dynamo frontend or to the router inside it.
 func isFrontends(name string) bool {
 	return strings.HasPrefix(name, "dynamo_frontend_") || strings.HasPrefix(name, "dynamo_component_router_")
 }
 
-// isCounter tells whether a metric only grows: histograms' sums and counts do, too.
+// isCounter reports whether a metric is a counter, or a histogram's sum or count.
 func isCounter(name string) bool {
 	return strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count")
 }

@@ -19,29 +19,28 @@ const refreshEvery = 2 * time.Second
 
 var _ workload.Driver = (*Pinned)(nil)
 
-// Pinned is the driver for a Dynamo that runs under kv and is never restarted.
-// For round_robin it deals the turns out to the instances itself, by pinning
-// each to one; under kv it leaves them to the router. It is safe for concurrent
-// use, and Close ends it.
+// Pinned is the driver for a Dynamo that runs under kv and is not restarted. For
+// round_robin it pins each turn to the next instance in rotation. Under kv the
+// router chooses. It is safe for concurrent use, and requires Close.
 type Pinned struct {
-	target string
-	shown  string // the target without a password, for messages
-	client *http.Client
-	log    *slog.Logger
-	offers []api.ModeState
+	target   string
+	redacted string // the target without a password, for messages
+	client   *http.Client
+	log      *slog.Logger
+	offers   []api.ModeState
 
-	mu      sync.Mutex               // held while deal is replaced
-	deal    atomic.Pointer[[]string] // the instances; nil under kv
-	turns   atomic.Uint64            // dealt so far
-	failing bool                     // the last refresh failed; guarded by mu
+	mu       sync.Mutex               // held while rotation is replaced
+	rotation atomic.Pointer[[]string] // the instances; nil under kv
+	turns    atomic.Uint64            // pinned so far
+	failing  bool                     // the last refresh failed; guarded by mu
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 // NewPinned makes the driver for a frontend, its URL with or without /v1. The
-// speculation is the deployment's: it goes with both modes, since no restart
-// changes it. A nil client means one without credentials. What is no URL gives an
+// speculation is the deployment's and applies to both modes, since no restart
+// changes it. A nil client means one without credentials. An invalid URL gives an
 // [api.FieldError].
 func NewPinned(target string, speculation api.Speculation, client *http.Client, log *slog.Logger) (*Pinned, error) {
 	u, err := targetURL(target)
@@ -50,7 +49,7 @@ func NewPinned(target string, speculation api.Speculation, client *http.Client, 
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pinned{
-		target: target, shown: u.Redacted(), client: client, log: log, cancel: cancel, done: make(chan struct{}),
+		target: target, redacted: u.Redacted(), client: client, log: log, cancel: cancel, done: make(chan struct{}),
 		offers: []api.ModeState{
 			{Mode: api.ModeKV, Speculation: speculation},
 			{Mode: api.ModeRoundRobin, Speculation: speculation},
@@ -60,38 +59,36 @@ func NewPinned(target string, speculation api.Speculation, client *http.Client, 
 	return p, nil
 }
 
-// Name is pinned.
+// Name returns "pinned".
 func (p *Pinned) Name() string { return "pinned" }
 
-// Offers are kv and round_robin.
+// Offers lists kv and round_robin.
 func (p *Pinned) Offers() []api.ModeState { return slices.Clone(p.offers) }
 
-// Instance gives the instance whose turn it is under round_robin, "" under kv.
-// Over any span with the same instances, the numbers of turns that they get
-// differ by at most one.
+// Instance returns the next instance under round_robin, "" under kv. While the
+// instances stay the same, their numbers of turns differ by at most one.
 func (p *Pinned) Instance() string {
-	deal := p.deal.Load()
-	if deal == nil {
+	rotation := p.rotation.Load()
+	if rotation == nil {
 		return ""
 	}
 	turn := p.turns.Add(1) - 1
-	return (*deal)[turn%uint64(len(*deal))]
+	return (*rotation)[turn%uint64(len(*rotation))]
 }
 
-// Instances are those that turns are dealt out to at the moment, for whoever deals them out instead;
-// none under kv.
+// Instances returns the instances in rotation, for a caller that pins turns itself; none under kv.
 func (p *Pinned) Instances() []string {
-	deal := p.deal.Load()
-	if deal == nil {
+	rotation := p.rotation.Load()
+	if rotation == nil {
 		return nil
 	}
-	return slices.Clone(*deal)
+	return slices.Clone(*rotation)
 }
 
-// Switch asks the frontend for its instances and begins to deal, or ends dealing.
-// The caches keep what they hold. It gives an [api.FieldError] for a mode that is
-// not offered, and an error where there are no instances to deal to; the mode is
-// then as before.
+// Switch asks the frontend for its instances and starts the rotation, or ends it.
+// The caches keep their contents. It gives an [api.FieldError] for a mode that is
+// not offered, and an error where there are no instances. After an error the mode
+// is unchanged.
 func (p *Pinned) Switch(
 	ctx context.Context, _, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
@@ -110,14 +107,14 @@ func (p *Pinned) Switch(
 	}
 	if len(instances) == 0 {
 		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with "+
-			"the endpoint %q", p.shown, generate)
+			"the endpoint %q", p.redacted, generate)
 	}
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
 	return false, nil
 }
 
-// Close ends the driver and waits for its goroutine.
+// Close stops the refreshes and waits for their goroutine.
 func (p *Pinned) Close() {
 	p.cancel()
 	<-p.done
@@ -126,7 +123,7 @@ func (p *Pinned) Close() {
 func (p *Pinned) set(instances *[]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.deal.Store(instances)
+	p.rotation.Store(instances)
 	p.failing = false
 }
 
@@ -136,7 +133,7 @@ func (p *Pinned) probe(ctx context.Context) ([]string, error) {
 	return Probe(ctx, p.target, p.client)
 }
 
-// keepFresh refreshes the deal until ctx ends.
+// keepFresh refreshes the rotation until ctx ends.
 func (p *Pinned) keepFresh(ctx context.Context) {
 	defer close(p.done)
 	ticker := time.NewTicker(refreshEvery)
@@ -146,22 +143,22 @@ func (p *Pinned) keepFresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if dealt := p.deal.Load(); dealt != nil {
+			if before := p.rotation.Load(); before != nil {
 				instances, err := p.probe(ctx)
-				p.refresh(ctx, dealt, instances, err)
+				p.refresh(ctx, before, instances, err)
 			}
 		}
 	}
 }
 
-// refresh replaces the deal that was in force when the frontend was asked, if it
-// still is. Where the frontend does not answer or lists nobody, the deal stays:
-// turns that fail are seen, while turns without an instance would be routed by
-// the KV router under the name of round-robin.
-func (p *Pinned) refresh(ctx context.Context, dealt *[]string, instances []string, err error) {
+// refresh replaces the rotation if it is still the one from before the frontend was
+// asked. If the frontend does not answer or lists no instance, the rotation stays:
+// turns that fail are visible, while turns without an instance would be routed by
+// the KV router and counted as round-robin.
+func (p *Pinned) refresh(ctx context.Context, before *[]string, instances []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() != nil || p.deal.Load() != dealt {
+	if ctx.Err() != nil || p.rotation.Load() != before {
 		return
 	}
 	if err == nil && len(instances) == 0 {
@@ -169,13 +166,13 @@ func (p *Pinned) refresh(ctx context.Context, dealt *[]string, instances []strin
 	}
 	failing := err != nil
 	if failing && !p.failing {
-		p.log.Warn("the instances cannot be refreshed; turns continue on the known ones", "instances", len(*dealt), "error",
-			err)
+		p.log.Warn("the instances cannot be refreshed; turns continue on the known ones",
+			"instances", len(*before), "error", err)
 	}
 	p.failing = failing
-	if failing || slices.Equal(*dealt, instances) {
+	if failing || slices.Equal(*before, instances) {
 		return
 	}
-	p.log.Info("the instances have changed", "before", *dealt, "now", instances)
-	p.deal.Store(&instances)
+	p.log.Info("the instances have changed", "before", *before, "now", instances)
+	p.rotation.Store(&instances)
 }

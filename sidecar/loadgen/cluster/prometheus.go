@@ -20,31 +20,31 @@ import (
 )
 
 // Prometheus reads the samples that a Prometheus server has scraped. It is safe
-// for concurrent use. What it reads is as old as the last scrape; a target that
-// a scrape does not reach any more vanishes with that scrape.
+// for concurrent use. Samples are as old as the last scrape. A target disappears
+// with the first scrape that fails.
 type Prometheus struct {
 	client  *http.Client
 	url     string // of the API
-	wanted  string // the query for all that is wanted
-	within  Within
-	known   catalogue
-	address string // for messages: without a password
+	wanted  string // the query for all wanted metrics
+	scope   Scope
+	known   seriesCache
+	address string // for messages, without a password
 
 	mu      sync.Mutex
 	targets targets
 }
 
-// Within says which of a Prometheus server's series are a cluster's; the zero value is all of them.
-type Within struct {
+// Scope selects the series of one cluster on a Prometheus server. The zero value selects all.
+type Scope struct {
 	Namespace string // in Kubernetes
-	// Graph is the DynamoGraphDeployment, with whose name the names of its pods begin. It needs a namespace.
+	// Graph is the DynamoGraphDeployment whose name prefixes the names of its pods. It requires Namespace.
 	Graph string
-	// Beside is another one in that namespace, whose pods are left out: their names may begin with Graph, too.
-	Beside string
+	// ExcludeGraph is a second graph in the namespace, whose pods are left out. Its name may begin with Graph.
+	ExcludeGraph string
 }
 
-// matchers are those of the pods' labels, which may have a prefix; each begins with a comma.
-func (w Within) matchers(prefix string) string {
+// matchers returns the matchers on the pods' labels, each after a comma. prefix comes before each label.
+func (w Scope) matchers(prefix string) string {
 	if w.Namespace == "" {
 		return ""
 	}
@@ -53,45 +53,44 @@ func (w Within) matchers(prefix string) string {
 		return text
 	}
 	text += fmt.Sprintf(",%spod=~%q", prefix, regexp.QuoteMeta(w.Graph)+"-.+")
-	if strings.HasPrefix(w.Beside, w.Graph+"-") {
-		text += fmt.Sprintf(",%spod!~%q", prefix, regexp.QuoteMeta(w.Beside)+"-.+")
+	if strings.HasPrefix(w.ExcludeGraph, w.Graph+"-") {
+		text += fmt.Sprintf(",%spod!~%q", prefix, regexp.QuoteMeta(w.ExcludeGraph)+"-.+")
 	}
 	return text
 }
 
-// NewPrometheus reads from the server at address the series of a cluster. A nil client means one without
-// credentials. An address that is no URL gives an [api.FieldError].
-func NewPrometheus(address string, within Within, client *http.Client) (*Prometheus, error) {
+// NewPrometheus reads the series of a cluster from the server at address. A nil client means one without
+// credentials. An invalid address gives an [api.FieldError].
+func NewPrometheus(address string, scope Scope, client *http.Client) (*Prometheus, error) {
 	u, err := httpURL("cluster.prometheus_url", address)
 	if err != nil {
 		return nil, err
 	}
 	return &Prometheus{
 		client: bounded(client), url: u.JoinPath("api/v1").String(),
-		wanted: promQuery(within), within: within, address: u.Redacted(),
+		wanted: promQuery(scope), scope: scope, address: u.Redacted(),
 	}, nil
 }
 
-// promQuery selects every wanted metric by name, and when the processes began that write an engine's, which are few of
-// all that a Prometheus knows. The DCGM exporter's series
-// carry the namespace of the pod that uses the GPU; a scrape that does not
-// honour the exporter's own labels renames it to exported_namespace. Prometheus'
-// "or" compares labels without the metric's name, so the series that it adds
-// never stand beside a series of the left side for the same GPU.
-func promQuery(within Within) string {
-	own := within.matchers("")
+// promQuery selects every wanted metric by name, and the start times of the
+// processes that write an engine's metrics. The DCGM exporter's series carry the
+// namespace of the pod that uses the GPU; a scrape without honor_labels renames it
+// to exported_namespace. "or" in PromQL compares labels without the metric's name,
+// so it adds no series beside one of the left side for the same GPU.
+func promQuery(scope Scope) string {
+	own := scope.matchers("")
 	all := fmt.Sprintf("{__name__=~%q%s}", strings.Join(wantedNames, "|"), own)
 	if own != "" {
-		all += fmt.Sprintf(" or {__name__=~%q%s}", strings.Join(gpuMetrics, "|"), within.matchers("exported_"))
+		all += fmt.Sprintf(" or {__name__=~%q%s}", strings.Join(gpuMetrics, "|"), scope.matchers("exported_"))
 	}
 	return fmt.Sprintf("%s or on(__name__, job, instance) (%s and on(job, instance) {__name__=~%q%s})", all,
 		processStart[0], strings.Join(running, "|"), own)
 }
 
-// errNoneScraped is that of a server that answers, and has nothing of a cluster.
+// errNoneScraped reports a server that answers and has no metrics of a cluster.
 var errNoneScraped = errors.New("it has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM")
 
-// Name is prometheus.
+// Name returns "prometheus".
 func (p *Prometheus) Name() string { return "prometheus" }
 
 // Fetch makes one instant query at the server's own time.
@@ -99,7 +98,7 @@ func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
 	in := &intake{from: plausible.Prometheus}
 	err := p.ask(ctx, in)
 	if err == nil && len(in.samples) == 0 && in.gaps() == nil {
-		err = fmt.Errorf("%w%s", errNoneScraped, p.where())
+		err = fmt.Errorf("%w%s", errNoneScraped, p.scopeText())
 	}
 	if err = cmp.Or(err, in.gaps()); err != nil {
 		err = fmt.Errorf("Prometheus at %s: %w", p.address, err)
@@ -107,9 +106,9 @@ func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
 	return in.samples, err
 }
 
-// answer is that of the query API. The value of a sample is a number's text, so
-// that a number beyond all bounds does not end the decoding.
-type answer struct {
+// queryResponse is the response of the query API. The value of a sample stays text,
+// so that a number out of range does not end the decoding.
+type queryResponse struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
 	Data   struct {
@@ -139,30 +138,31 @@ func (p *Prometheus) get(ctx context.Context, call string, parameters url.Values
 }
 
 // query makes an instant query for a vector.
-func (p *Prometheus) query(ctx context.Context, text string) (told answer, err error) {
+func (p *Prometheus) query(ctx context.Context, text string) (response queryResponse, err error) {
 	body, status, err := p.get(ctx, "query", url.Values{"query": {text}, "timeout": {readTimeout.String()}})
 	if err != nil {
-		return told, err
+		return response, err
 	}
-	switch err := json.Unmarshal(body, &told); {
-	case told.Error != "":
-		return told, errors.New(told.Error)
+	err = json.Unmarshal(body, &response)
+	switch {
+	case response.Error != "":
+		return response, errors.New(response.Error)
 	case status != http.StatusOK:
-		return told, fmt.Errorf("answered %d %s", status, http.StatusText(status))
-	case err != nil && !errors.As(err, new(*json.UnmarshalTypeError)): // those leave a gap
-		return told, fmt.Errorf("not an answer of the Prometheus API: %w", err)
-	case told.Data.Type != "vector":
-		return told, fmt.Errorf("it answers a query for a vector with a %q", told.Data.Type)
+		return response, fmt.Errorf("answered %d %s", status, http.StatusText(status))
+	case err != nil && !errors.As(err, new(*json.UnmarshalTypeError)): // a field of another type leaves a gap
+		return response, fmt.Errorf("not an answer of the Prometheus API: %w", err)
+	case response.Data.Type != "vector":
+		return response, fmt.Errorf("it answers a query for a vector with a %q", response.Data.Type)
 	}
-	return told, nil
+	return response, nil
 }
 
 func (p *Prometheus) ask(ctx context.Context, in *intake) error {
-	told, err := p.query(ctx, p.wanted)
+	response, err := p.query(ctx, p.wanted)
 	if err != nil {
 		return err
 	}
-	for _, r := range told.Data.Result {
+	for _, r := range response.Data.Result {
 		if !in.room() {
 			break
 		}
@@ -171,7 +171,7 @@ func (p *Prometheus) ask(ctx context.Context, in *intake) error {
 			in.unreadable = true
 			continue
 		}
-		_, number, _ := bytes.Cut(bytes.TrimRight(r.Value, "\" ]"), []byte(`"`)) // of [1435781451.781,"12"]
+		_, number, _ := bytes.Cut(bytes.TrimRight(r.Value, "\" ]"), []byte(`"`)) // value is [1435781451.781,"12"]
 		in.add(s, string(number))
 	}
 	return nil
@@ -188,12 +188,13 @@ func seriesOf(text []byte) (string, model.LabelSet) {
 	return name, labels
 }
 
-func (p *Prometheus) where() string {
-	switch w := p.within; {
+// scopeText describes the scope as the end of a message.
+func (p *Prometheus) scopeText() string {
+	switch w := p.scope; {
 	case w.Namespace == "":
 		return ""
 	case w.Graph != "":
 		return fmt.Sprintf(" of %s in namespace %q", w.Graph, w.Namespace)
 	}
-	return fmt.Sprintf(" in namespace %q", p.within.Namespace)
+	return fmt.Sprintf(" in namespace %q", p.scope.Namespace)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// reading is a set of samples by metric name. Nil results mean that no sample tells.
+// reading holds samples by metric name. Its methods return nil where the samples are missing.
 type reading map[string][]Sample
 
 func newReading(samples []Sample) reading {
@@ -22,15 +22,15 @@ func newReading(samples []Sample) reading {
 
 func (r reading) put(s Sample) { r[s.Name] = append(r[s.Name], s) }
 
-// isSecondEndpoint tells the series that a worker writes for the endpoint at
-// which routers ask for its cache's state. Those are no requests of users.
+// isSecondEndpoint reports whether a worker wrote a series for the endpoint at which
+// routers read the state of its cache. Its requests are not users' requests.
 func isSecondEndpoint(s Sample) bool {
 	endpoint := s.Labels["dynamo_endpoint"]
 	return endpoint != "" && endpoint != generate
 }
 
-// of gives the samples of the first name that has any.
-func (r reading) of(m metric) []Sample {
+// samples returns the samples of the first name that has any.
+func (r reading) samples(m metric) []Sample {
 	for _, name := range m {
 		if samples := r[name]; len(samples) > 0 {
 			return samples
@@ -39,14 +39,14 @@ func (r reading) of(m metric) []Sample {
 	return nil
 }
 
-func (r reading) has(m metric) bool { return len(r.of(m)) > 0 }
+func (r reading) has(m metric) bool { return len(r.samples(m)) > 0 }
 
 func (r reading) sum(m metric) *float64 {
-	return fold(r.of(m), func(total, v float64) float64 { return total + v })
+	return fold(r.samples(m), func(total, v float64) float64 { return total + v })
 }
 
 func (r reading) max(m metric) *float64 {
-	return fold(r.of(m), func(most, v float64) float64 { return max(most, v) })
+	return fold(r.samples(m), func(most, v float64) float64 { return max(most, v) })
 }
 
 func (r reading) mean(m metric) *float64 {
@@ -54,7 +54,7 @@ func (r reading) mean(m metric) *float64 {
 	if sum == nil {
 		return nil
 	}
-	return new(*sum / float64(len(r.of(m))))
+	return new(*sum / float64(len(r.samples(m))))
 }
 
 func fold(samples []Sample, add func(a, b float64) float64) *float64 {
@@ -68,26 +68,26 @@ func fold(samples []Sample, add func(a, b float64) float64) *float64 {
 	return &result
 }
 
-// increase is the growth of a counter over the window, all its present series together.
+// increase sums the growth over the window of all present series of a counter.
 func (r reading) increase(m metric) float64 {
 	total := 0.0
-	for _, s := range r.of(m) {
+	for _, s := range r.samples(m) {
 		total += s.growth
 	}
 	return total
 }
 
-// step is the growth of a counter since the reading before, all its present series together.
+// step sums the growth since the previous reading of all present series of a counter.
 func (r reading) step(m metric) float64 {
 	total := 0.0
-	for _, s := range r.of(m) {
+	for _, s := range r.samples(m) {
 		total += s.step
 	}
 	return total
 }
 
-// hasFrontend reports whether a Dynamo frontend is among the pages. Before its first request it reports neither its
-// queue nor tokens, but the models that it serves.
+// hasFrontend reports whether a Dynamo frontend is among the pages. Before its first request a frontend reports neither
+// its queue nor tokens, only the models that it serves.
 func (r reading) hasFrontend() bool {
 	for name := range r {
 		if isFrontends(name) {
@@ -97,8 +97,8 @@ func (r reading) hasFrontend() bool {
 	return false
 }
 
-// ratio divides two counters' increases over the window. It is nil where either
-// is absent or the lower one did not move.
+// ratio divides the increases of two counters over the window. It is nil where
+// either is missing or the divisor has not grown.
 func (r reading) ratio(over, under metric) *float64 {
 	moved := r.increase(under)
 	if !r.has(over) || moved == 0 {
@@ -107,12 +107,12 @@ func (r reading) ratio(over, under metric) *float64 {
 	return new(r.increase(over) / moved)
 }
 
-// label gives the first value, in the order of the alphabet, that a label has
-// on the samples of any of the metrics.
+// label returns the alphabetically first value of a label on the samples of any of
+// the metrics.
 func (r reading) label(name model.LabelName, metrics ...metric) string {
 	values := make(map[string]bool)
 	for _, m := range metrics {
-		for _, s := range r.of(m) {
+		for _, s := range r.samples(m) {
 			values[string(s.Labels[name])] = true
 		}
 	}

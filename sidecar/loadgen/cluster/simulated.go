@@ -23,12 +23,12 @@ import (
 const (
 	pollEvery = 200 * time.Millisecond // while the cluster restarts
 
-	// How long a switch waits for a cluster beyond the restart that it announced.
-	// The way back is the shorter one: whoever waits for it wants to know.
-	switchPatience   = time.Minute
-	rollBackPatience = 20 * time.Second
-	// How long a cluster that is busy is asked for its offers, before a switch begins.
-	busyPatience = 20 * time.Second
+	// switchTimeout is how long a switch waits beyond the restart that the cluster
+	// announces. A roll-back gets less, since its caller already reports a failure.
+	switchTimeout   = time.Minute
+	rollBackTimeout = 20 * time.Second
+	// busyTimeout bounds the requests for the offers of a busy cluster before a switch.
+	busyTimeout = 20 * time.Second
 )
 
 var (
@@ -38,22 +38,22 @@ var (
 	_ workload.Simulator = (*Simulated)(nil)
 )
 
-// Simulated is the driver for the simulated cluster, which switches itself when
-// it is asked to: it restarts, with empty caches. It is safe for concurrent use,
-// and Close ends it.
+// Simulated is the driver for the simulated cluster, which switches itself on
+// request: it restarts with empty caches. It is safe for concurrent use, and
+// requires Close.
 type Simulated struct {
 	base   *url.URL
 	client *http.Client
 	log    *slog.Logger
 	last   atomic.Pointer[simState] // nil before the first answer
 
-	life context.Context // ends with Close
-	end  context.CancelFunc
+	closing context.Context // ends with Close
+	stop    context.CancelFunc
 }
 
 // NewSimulated makes the driver for a frontend, its URL with or without /v1. It
-// asks nothing yet: the offers are known from the first answer to Current or
-// Switch on. A nil client means one without credentials. What is no URL gives an
+// makes no request: the offers are known after the first answer to Current or
+// Switch. A nil client means one without credentials. An invalid URL gives an
 // [api.FieldError].
 func NewSimulated(target string, client *http.Client, log *slog.Logger) (*Simulated, error) {
 	u, err := targetURL(target)
@@ -61,15 +61,15 @@ func NewSimulated(target string, client *http.Client, log *slog.Logger) (*Simula
 		return nil, err
 	}
 	s := &Simulated{base: u.JoinPath("sim", "v1"), client: bounded(client), log: log}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.closing, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// Name is simulated.
+// Name returns "simulated".
 func (s *Simulated) Name() string { return "simulated" }
 
-// Offers are the modes that the cluster told last, each with every speculation
-// that it has; none before its first answer.
+// Offers lists the modes that the cluster reported last, each with every speculation
+// that it supports; none before its first answer.
 func (s *Simulated) Offers() []api.ModeState {
 	if st := s.last.Load(); st != nil {
 		return slices.Clone(st.Offers)
@@ -77,7 +77,7 @@ func (s *Simulated) Offers() []api.ModeState {
 	return nil
 }
 
-// Simulation is what the cluster told last; nil before its first answer.
+// Simulation describes the cluster as last reported; nil before its first answer.
 func (s *Simulated) Simulation() *api.Simulation {
 	if st := s.last.Load(); st != nil {
 		return &api.Simulation{Profile: st.Profile, Calibrated: st.Calibrated, Speed: st.Speed}
@@ -85,122 +85,126 @@ func (s *Simulated) Simulation() *api.Simulation {
 	return nil
 }
 
-// Instance is empty: the cluster's router decides.
+// Instance returns "": the cluster's router chooses the instance.
 func (s *Simulated) Instance() string { return "" }
 
-// Current asks the cluster which mode it is in, or will be in after the restart
-// that is under way. A target that is no simulated cluster gives an
-// [api.FieldError] of mode.driver; any other error may pass.
+// Current returns the cluster's mode, or the mode after a restart in progress. A
+// target that is no simulated cluster gives an [api.FieldError] for mode.driver.
+// Other errors may be temporary.
 func (s *Simulated) Current(ctx context.Context) (api.ModeState, error) {
 	st, err := s.state(ctx)
 	return st.ModeState, err
 }
 
-// Decisions asks for the newest decisions of the cluster's router, newest first,
-// at most limit. Where the cluster cannot be asked it gives [api.ErrUnavailable].
+// Decisions returns the latest decisions of the cluster's router, newest first, at
+// most limit. It gives [api.ErrUnavailable] where the cluster does not answer.
 func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDecision, error) {
 	var list api.DecisionList
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if _, err := s.call(ctx, http.MethodGet, "decisions", query, nil, &list); err != nil {
-		// no fault of who asks
+		// The request was valid, so the error is not a client's.
 		return nil, fmt.Errorf("%w: the decisions cannot be read: %s", api.ErrUnavailable, err.Error())
 	}
 	return list.Decisions, nil
 }
 
-// Switch asks the cluster for a mode and waits until it is ready in it. The
-// caches are empty then, unless the cluster was in that mode already, although the
-// caller thought otherwise, and had nothing to restart for; from a mode to itself, it
-// restarts. A mode that is not offered, or that the cluster
-// refuses, gives an [api.FieldError], and the end of ctx its cause. A switch that
-// fails after the cluster may have begun it is rolled back before Switch returns,
-// within seconds beyond the cluster's restart; Close cuts that short.
+// Switch requests a mode and waits until the cluster is ready in it. The caches are
+// empty afterwards, unless the cluster was already in that mode, against the
+// caller's knowledge, and did not restart. A switch from a mode to itself restarts.
+// A mode that is not offered, or that the cluster refuses, gives an
+// [api.FieldError]; the end of ctx gives its cause. A switch that fails after the
+// cluster may have begun it is rolled back before Switch returns, within seconds
+// beyond the restart. Close cuts the roll-back short.
 func (s *Simulated) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
-	if err := s.knock(ctx, func(message string) { report("switching", message) }); err != nil {
+	progress := func(message string) { report("switching", message) }
+	if err := s.checkReachable(ctx, progress); err != nil {
 		return false, err
 	}
 	if err := offered(s.Offers(), to); err != nil {
 		return false, err
 	}
-	begun, cold, err := s.bring(ctx, to, from == to, switchPatience, func(message string) { report("switching", message) })
+	begun, cold, err := s.changeMode(ctx, to, from == to, switchTimeout, progress)
 	if err == nil || !begun {
 		return cold, err
 	}
-	_, _, back := s.bring(s.life, from, false, rollBackPatience, func(message string) { report("rolling_back", message) })
-	if back != nil {
-		s.log.Warn("the simulated cluster could not be switched back", "to", describe(from), "error", back)
-		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Name(), back)
+	rollBack := func(message string) { report("rolling_back", message) }
+	_, _, rollBackErr := s.changeMode(s.closing, from, false, rollBackTimeout, rollBack)
+	if rollBackErr != nil {
+		s.log.Warn("the simulated cluster could not be switched back", "to", describe(from), "error", rollBackErr)
+		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Name(), rollBackErr)
 	}
 	return false, fmt.Errorf("%w; it was switched back to %s", err, from.Name())
 }
 
-// knock asks for the offers, since those that are known may be another cluster's. One
-// that is busy is asked again; one that is not there is said at once.
-func (s *Simulated) knock(ctx context.Context, progress func(string)) error {
-	return until(ctx, busyPatience, progress, func(ctx context.Context) (string, error) {
+// checkReachable requests the offers, since the known ones may belong to another
+// cluster. It retries a busy cluster; a cluster that is not there fails at once.
+func (s *Simulated) checkReachable(ctx context.Context, progress func(string)) error {
+	return poll(ctx, busyTimeout, progress, func(ctx context.Context) (string, error) {
 		_, err := s.state(ctx)
 		if errors.Is(err, api.ErrLate) {
-			return silence(err)
+			return transient(err)
 		}
 		return "", err
 	})
 }
 
-// Close ends the driver: a roll-back under way is given up.
+// Close ends the driver. A roll-back in progress is abandoned.
 func (s *Simulated) Close() {
-	s.end()
+	s.stop()
 	s.client.CloseIdleConnections()
 }
 
-// bring asks for a mode, and for a restart even in that mode if it must be, and waits until
-// the cluster is ready in it. Where the cluster has refused, it has not begun to switch.
-func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, patience time.Duration,
+// changeMode requests a mode, with restart also a restart in the present mode, and
+// waits until the cluster is ready in it. begun is false where the cluster refused.
+func (s *Simulated) changeMode(ctx context.Context, to api.ModeState, restart bool, timeout time.Duration,
 	progress func(string),
 ) (begun, cold bool, err error) {
 	progress("asking the simulated cluster for " + to.Name())
-	restart, cold, err := s.ask(ctx, to, anew, patience, progress)
+	restartTime, cold, err := s.requestMode(ctx, to, restart, timeout, progress)
 	if err != nil {
 		refused := errors.As(err, new(*refusal)) || errors.As(err, new(*api.FieldError))
 		return !refused, false, err
 	}
-	if err := s.await(ctx, to, patience+restart, progress); err != nil {
+	if err := s.waitReady(ctx, to, timeout+restartTime, progress); err != nil {
 		return true, false, err
 	}
 	return true, cold, nil
 }
 
-// ask puts a mode until the cluster has taken or refused it: to ask twice does
-// no harm. It gives the length of the restart, and whether there is one.
-func (s *Simulated) ask(ctx context.Context, to api.ModeState, anew bool, patience time.Duration,
+// requestMode requests a mode until the cluster has taken or refused it. The request
+// can be repeated safely. It returns the time until the restart ends, and whether
+// there is a restart.
+func (s *Simulated) requestMode(ctx context.Context, to api.ModeState, restart bool, timeout time.Duration,
 	progress func(string),
-) (restart time.Duration, cold bool, err error) {
+) (restartTime time.Duration, cold bool, err error) {
 	query := url.Values{}
-	if anew {
+	if restart {
 		query.Set("restart", "true")
 	}
-	err = until(ctx, patience, progress, func(ctx context.Context) (string, error) {
+	err = poll(ctx, timeout, progress, func(ctx context.Context) (string, error) {
 		var st simState
 		status, err := s.call(ctx, http.MethodPut, "mode", query, to, &st)
 		if err != nil {
-			return silence(err)
+			return transient(err)
 		}
-		restart, cold = time.Duration(st.ReadyIn*float64(time.Second)), status == http.StatusAccepted || !st.Ready
+		restartTime = time.Duration(st.ReadyIn * float64(time.Second))
+		cold = status == http.StatusAccepted || !st.Ready
 		return "", nil
 	})
-	return restart, cold, err
+	return restartTime, cold, err
 }
 
-// await waits until the cluster is ready in a mode.
-func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time.Duration,
+// waitReady waits until the cluster is ready in a mode.
+func (s *Simulated) waitReady(ctx context.Context, mode api.ModeState, timeout time.Duration,
 	progress func(string),
 ) error {
-	return until(ctx, patience, progress, func(ctx context.Context) (string, error) {
+	return poll(ctx, timeout, progress, func(ctx context.Context) (string, error) {
 		st, err := s.state(ctx)
 		switch {
 		case err != nil:
-			return silence(err)
+			return transient(err)
 		case !st.Ready:
 			return fmt.Sprintf("the simulated cluster is restarting: %.0f s left", math.Ceil(st.ReadyIn)), nil
 		case st.ModeState != mode:
@@ -210,49 +214,49 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 	})
 }
 
-// until tries again and again until there is an error or nothing left to say.
-// Progress hears of a message that has changed; the last one stands in the error
-// where patience or ctx ends.
-func until(ctx context.Context, patience time.Duration, progress func(string),
+// poll calls try until it returns an empty message, and returns its error. progress
+// receives each message that differs from the previous one. At the end of timeout or
+// ctx the error contains the last message.
+func poll(ctx context.Context, timeout time.Duration, progress func(string),
 	try func(context.Context) (string, error),
 ) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for said := "it has not answered"; ; {
+	for last := "it has not answered"; ; {
 		message, err := try(ctx)
 		if message == "" {
 			return err
 		}
-		if message != said && ctx.Err() == nil {
-			said = message
+		if message != last && ctx.Err() == nil {
+			last = message
 			progress(message)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (%s)", context.Cause(ctx), said)
+			return fmt.Errorf("%w (%s)", context.Cause(ctx), last)
 		case <-tick.C:
 		}
 	}
 }
 
-// silence turns an error that may pass into words. A cluster that restarts may
-// refuse every call meanwhile, with 503.
-func silence(err error) (message string, lasting error) {
-	var no *refusal
+// transient turns an error that a retry may resolve into a message, and returns any
+// other error. A cluster that restarts may answer every call with 503.
+func transient(err error) (message string, lasting error) {
+	var refused *refusal
 	switch {
 	case err == nil:
 		return "", nil
-	case errors.As(err, &no) && no.status == http.StatusServiceUnavailable:
+	case errors.As(err, &refused) && refused.status == http.StatusServiceUnavailable:
 		return "the simulated cluster is restarting", nil
-	case errors.As(err, &no), errors.As(err, new(*api.FieldError)):
+	case errors.As(err, &refused), errors.As(err, new(*api.FieldError)):
 		return "", err
 	}
 	return "the simulated cluster does not answer: " + err.Error(), nil
 }
 
-// simState is what the cluster tells of itself, as far as it matters here.
+// simState is the part of the cluster's reported state that the driver uses.
 type simState struct {
 	api.ModeState
 	Ready      bool            `json:"ready"`
@@ -263,7 +267,7 @@ type simState struct {
 	Speed      float64         `json:"speed"`
 }
 
-// state asks for the state, and keeps it.
+// state requests the cluster's state and keeps it.
 func (s *Simulated) state(ctx context.Context) (st simState, err error) {
 	if _, err := s.call(ctx, http.MethodGet, "state", nil, nil, &st); err != nil {
 		return st, err
@@ -275,17 +279,17 @@ func (s *Simulated) state(ctx context.Context) (st simState, err error) {
 	return st, nil
 }
 
-// refusal is an answer that is no success, in the cluster's own words.
+// refusal is an answer that reports a failure, with the cluster's message.
 type refusal struct {
-	status int
-	words  string
+	status  int
+	message string
 }
 
-func (r *refusal) Error() string { return "the simulated cluster reports: " + r.words }
+func (r *refusal) Error() string { return "the simulated cluster reports: " + r.message }
 
-// call makes one call of the cluster. It gives a *refusal where the cluster
-// answers but refuses, an [api.FieldError] for a mode that it does not take or
-// where it is no simulated cluster, and what went wrong on the way otherwise.
+// call makes one call of the cluster's API. It gives a *refusal where the cluster
+// refuses, an [api.FieldError] for a mode that it does not support or where the
+// target is no simulated cluster, and the transport's error otherwise.
 func (s *Simulated) call(
 	ctx context.Context, method, path string, query url.Values, in, out any,
 ) (status int, err error) {
@@ -332,7 +336,7 @@ func newRequest(ctx context.Context, method string, u *url.URL, in any) (*http.R
 	return req, nil
 }
 
-// refused makes an error of an answer that is no success.
+// refused makes an error of an answer that reports a failure.
 func (s *Simulated) refused(res *http.Response, text []byte, in any) error {
 	var problem struct {
 		Message string `json:"message"`
@@ -350,7 +354,7 @@ func (s *Simulated) refused(res *http.Response, text []byte, in any) error {
 	return &refusal{res.StatusCode, problem.Message}
 }
 
-// notSimulated says that no other answer can be hoped for.
+// notSimulated returns the error for a target that is no simulated cluster. Retries do not help.
 func (s *Simulated) notSimulated(why string) error {
 	return &api.FieldError{
 		Field: "mode.driver", Value: s.Name(),

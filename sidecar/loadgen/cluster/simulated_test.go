@@ -21,8 +21,8 @@ import (
 
 var rrEagle = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
 
-// admin is a simulated cluster, as far as its admin calls go. It is a handler and
-// an http.RoundTripper, for tests in virtual time.
+// admin implements the admin calls of a simulated cluster, as a handler and, for
+// tests in virtual time, as an http.RoundTripper.
 type admin struct {
 	t *testing.T
 
@@ -32,10 +32,10 @@ type admin struct {
 	restart time.Duration
 	ready   time.Time
 	strict  bool                                 // no call is answered during a restart
-	fault   func(http.ResponseWriter) (end bool) // in front of every answer to a change
+	fault   func(http.ResponseWriter) (end bool) // called before every answer to a change
 	gone    bool
-	deaf    bool // what was asked is done, and the answer lost
-	busy    bool // no call is answered before its caller gives up
+	lossy   bool // a request takes effect, and its answer is lost
+	busy    bool // no call is answered before its caller's timeout
 	asked   []api.ModeState
 }
 
@@ -49,7 +49,7 @@ func (a *admin) set(change func(*admin)) {
 	change(a)
 }
 
-// puts are the modes that were asked for so far.
+// puts returns the modes requested so far.
 func (a *admin) puts() []api.ModeState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +71,7 @@ func (a *admin) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.ServeHTTP(rec, req)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.deaf {
+	if a.lossy {
 		return nil, errors.New("connection reset")
 	}
 	return rec.Result(), nil
@@ -81,23 +81,24 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if left := time.Until(a.ready); a.strict && left > 0 {
-		says(w, http.StatusServiceUnavailable, "restarting")
+		writeProblem(w, http.StatusServiceUnavailable, "restarting")
 		return
 	}
 	switch req.Method + " " + req.URL.Path {
 	case "GET /sim/v1/state":
-		a.tell(w, http.StatusOK)
+		a.writeState(w, http.StatusOK)
 	case "PUT /sim/v1/mode":
 		a.change(w, req)
 	case "GET /sim/v1/decisions":
-		fmt.Fprintf(w, `{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
+		fmt.Fprintf(w,
+			`{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
 			req.URL.Query().Get("limit"))
 	default:
 		http.NotFound(w, req)
 	}
 }
 
-func (a *admin) tell(w http.ResponseWriter, status int) {
+func (a *admin) writeState(w http.ResponseWriter, status int) {
 	left := max(0, time.Until(a.ready))
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
@@ -112,25 +113,25 @@ func (a *admin) change(w http.ResponseWriter, req *http.Request) {
 	body := json.NewDecoder(req.Body)
 	body.DisallowUnknownFields()
 	if err := body.Decode(&to); err != nil || req.Header.Get("Content-Type") != "application/json" {
-		a.t.Errorf("the change is not as the cluster takes it: %v", err)
+		a.t.Errorf("PUT /sim/v1/mode has an invalid body or no JSON content type: %v", err)
 	}
 	a.asked = append(a.asked, to)
 	switch {
 	case a.fault != nil && a.fault(w):
 	case to == a.mode && req.URL.Query().Get("restart") != "true":
-		a.tell(w, http.StatusOK)
+		a.writeState(w, http.StatusOK)
 	default:
 		a.mode, a.ready = to, time.Now().Add(a.restart)
-		a.tell(w, http.StatusAccepted)
+		a.writeState(w, http.StatusAccepted)
 	}
 }
 
-func says(w http.ResponseWriter, status int, words string) {
+func writeProblem(w http.ResponseWriter, status int, message string) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"message":%q,"type":"t","code":%d}`, words, status)
+	fmt.Fprintf(w, `{"message":%q,"type":"t","code":%d}`, message, status)
 }
 
-// simulated makes a driver over the calls of a, without a network.
+// simulated makes a driver on a transport, without a network.
 func simulated(t *testing.T, transport http.RoundTripper) *Simulated {
 	t.Helper()
 	s, err := NewSimulated("http://127.0.0.1:8000/v1", &http.Client{Transport: transport}, discard)
@@ -139,25 +140,25 @@ func simulated(t *testing.T, transport http.RoundTripper) *Simulated {
 	return s
 }
 
-// heard collects what a switch reports, each as "phase: message".
-type heard struct {
+// reportRecorder collects the reports of a switch, each as "phase: message".
+type reportRecorder struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (h *heard) report(phase, message string) {
+func (h *reportRecorder) report(phase, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, phase+": "+message)
 }
 
-func (h *heard) said() string {
+func (h *reportRecorder) text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.all, "\n")
 }
 
-func TestSimulatedReportsItsState(t *testing.T) {
+func TestSimulatedReportsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmin(t)
 		s := simulated(t, a)
@@ -173,7 +174,7 @@ func TestSimulatedReportsItsState(t *testing.T) {
 		require.Equal(t, &api.Simulation{Profile: "h200-tp1", Calibrated: true, Speed: 2}, s.Simulation())
 
 		a.set(func(a *admin) { a.mode = rrEagle })
-		cold, err := s.Switch(t.Context(), rrEagle, rrEagle, unheard)
+		cold, err := s.Switch(t.Context(), rrEagle, rrEagle, ignoreReport)
 		require.NoError(t, err)
 		require.True(t, cold, "from a mode to itself, it restarts")
 		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
@@ -187,20 +188,20 @@ func TestSimulatedReportsItsState(t *testing.T) {
 	for name, do := range map[string]func(*http.Request) (*http.Response, error){
 		"refused": refused, "another server": scene{}.RoundTrip,
 	} {
-		_, err := simulated(t, &patient{do: do}).Decisions(t.Context(), 5)
+		_, err := simulated(t, &fakeTransport{do: do}).Decisions(t.Context(), 5)
 		require.ErrorIs(t, err, api.ErrUnavailable, name)
 		require.NotErrorAs(t, err, new(*api.FieldError), name)
 	}
 }
 
-// A switch takes as long as the cluster is restarting, and says how long that is.
-func TestSimulatedSwitch(t *testing.T) {
-	for name, strict := range map[string]bool{"tells its state during the restart": false, "answers nothing during the restart": true} {
+func TestSimulatedSwitchWaitsForRestart(t *testing.T) {
+	for name, strict := range map[string]bool{"reports its state during the restart": false,
+		"answers nothing during the restart": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAdmin(t)
 				a.strict = strict
-				s, h, begun := simulated(t, a), new(heard), time.Now()
+				s, h, begun := simulated(t, a), new(reportRecorder), time.Now()
 				cold, err := s.Switch(t.Context(), kvOff, rrEagle, h.report)
 				require.NoError(t, err)
 				require.True(t, cold)
@@ -213,11 +214,11 @@ func TestSimulatedSwitch(t *testing.T) {
 					want = "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
 						"switching: the simulated cluster is restarting"
 				}
-				require.Equal(t, want, h.said(), "each word once")
+				require.Equal(t, want, h.text(), "each word once")
 				require.Equal(t, []api.ModeState{rrEagle}, a.puts())
 
 				begun = time.Now()
-				cold, err = s.Switch(t.Context(), kvOff, rrEagle, unheard)
+				cold, err = s.Switch(t.Context(), kvOff, rrEagle, ignoreReport)
 				require.NoError(t, err)
 				require.False(t, cold, "it was in that mode already, with what its caches held")
 				require.Zero(t, time.Since(begun))
@@ -226,32 +227,40 @@ func TestSimulatedSwitch(t *testing.T) {
 	}
 }
 
-// What the cluster refuses comes back in its words, at once, and changes nothing.
-func TestSimulatedRefuses(t *testing.T) {
+// A refusal returns at once, with the cluster's message, and changes nothing.
+func TestSimulatedSwitchRefused(t *testing.T) {
 	answer := func(status int, words string) func(*admin) {
 		return func(a *admin) {
-			a.fault = func(w http.ResponseWriter) bool { says(w, status, words); return true }
+			a.fault = func(w http.ResponseWriter) bool { writeProblem(w, status, words); return true }
 		}
 	}
-	page := func(status int, text string) http.RoundTripper { return &patient{do: answers(status, text)} }
+	page := func(status int, text string) http.RoundTripper { return &fakeTransport{do: answers(status, text)} }
 	for name, row := range map[string]struct {
 		prepare func(*admin)
-		other   http.RoundTripper // in the cluster's place
+		other   http.RoundTripper // replaces the cluster
 		to      api.ModeState
-		field   string // of an api.FieldError; empty: it is none
+		field   string // of the api.FieldError; empty for another error
 		want    string
 		puts    int
 	}{
-		"not offered":           {to: api.ModeState{Mode: "random"}, field: "mode", want: "kv with speculation off, round_robin with speculation off"},
-		"no longer offered":     {prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode", want: "kv with speculation off"},
-		"a mode it cannot take": {prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode", want: "no draft model", puts: 1},
-		"a trouble of its own":  {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff, want: "the simulated cluster reports: disk full", puts: 1},
-		"a host it is not":      {other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff, want: "loopback only"},
-		"no words":              {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
-		"another server":        {other: scene{}, to: rrOff, field: "mode.driver", want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
-		"another program":       {other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver", want: "no simulated cluster"},
-		"another API":           {other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver", want: "no mode or no offers"},
-		"refused":               {other: &patient{do: refused}, to: rrOff, want: "connection refused"},
+		"not offered": {to: api.ModeState{Mode: "random"}, field: "mode",
+			want: "kv with speculation off, round_robin with speculation off"},
+		"no longer offered": {prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode",
+			want: "kv with speculation off"},
+		"a mode it cannot take": {prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode",
+			want: "no draft model", puts: 1},
+		"an internal error": {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff,
+			want: "the simulated cluster reports: disk full", puts: 1},
+		"a host it is not": {other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff,
+			want: "loopback only"},
+		"no words": {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
+		"another server": {other: scene{}, to: rrOff, field: "mode.driver",
+			want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
+		"another program": {other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver",
+			want: "no simulated cluster"},
+		"another API": {other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver",
+			want: "no mode or no offers"},
+		"refused": {other: &fakeTransport{do: refused}, to: rrOff, want: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -265,12 +274,12 @@ func TestSimulatedRefuses(t *testing.T) {
 				if row.other != nil {
 					s = simulated(t, row.other)
 				}
-				h, begun := new(heard), time.Now()
+				h, begun := new(reportRecorder), time.Now()
 				cold, err := s.Switch(t.Context(), kvOff, row.to, h.report)
 				require.ErrorContains(t, err, row.want)
 				require.False(t, cold)
 				require.Zero(t, time.Since(begun))
-				require.NotContains(t, h.said(), "rolling_back")
+				require.NotContains(t, h.text(), "rolling_back")
 				require.Len(t, a.puts(), row.puts)
 				var field *api.FieldError
 				if require.Equal(t, row.field != "", errors.As(err, &field), "%v", err); field != nil {
@@ -281,16 +290,16 @@ func TestSimulatedRefuses(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer for a while loses no switch. A switch that ends half way is rolled back before it
-// returns, except at the end of the program.
-func TestSimulatedInterrupted(t *testing.T) {
+// A switch survives a cluster that does not answer for a while. A switch that fails half way is rolled back before it
+// returns, except after Close.
+func TestSimulatedSwitchInterrupted(t *testing.T) {
 	gone := errors.New("stopped by the operator")
 	type action func(a *admin, s *Simulated, cancel context.CancelCauseFunc)
 	onPut := func(trouble func(a *admin)) func(*admin) { // the lock of a is held
 		return func(a *admin) { a.fault = func(http.ResponseWriter) bool { trouble(a); return false } }
 	}
 	heal := func(a *admin, _ *Simulated, _ context.CancelCauseFunc) {
-		a.gone, a.deaf, a.busy, a.fault = false, false, false, nil
+		a.gone, a.lossy, a.busy, a.fault = false, false, false, nil
 	}
 	giveUp := func(_ *admin, _ *Simulated, cancel context.CancelCauseFunc) { cancel(gone) }
 	const silent = "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/"
@@ -309,7 +318,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 			says: []string{silent}, took: 10 * time.Second, puts: there,
 		},
 		"the answer to the request lost": {
-			begin: onPut(func(a *admin) { a.deaf = true }), after: 10 * time.Second, then: heal,
+			begin: onPut(func(a *admin) { a.lossy = true }), after: 10 * time.Second, then: heal,
 			says: []string{silent}, took: 10 * time.Second,
 		},
 		"busy at first": {
@@ -320,7 +329,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 			begin: onPut(func(a *admin) { a.gone = true }),
 			fails: []string{"timed out after 1m", "connection refused", "switching it back to KV-aware also failed"},
 			says:  []string{asking},
-			took:  switchPatience + 3*time.Second + rollBackPatience, puts: there,
+			took:  switchTimeout + 3*time.Second + rollBackTimeout, puts: there,
 		},
 		"given up in a restart": {
 			after: time.Second, then: giveUp, fails: []string{gone.Error(), back},
@@ -339,7 +348,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, h := newAdmin(t), new(heard)
+				a, h := newAdmin(t), new(reportRecorder)
 				s := simulated(t, a)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
@@ -357,7 +366,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 					require.False(t, cold)
 				}
 				for _, words := range row.says {
-					require.Contains(t, h.said(), words)
+					require.Contains(t, h.text(), words)
 				}
 				if row.puts != nil {
 					require.Equal(t, row.puts, a.puts())
@@ -365,7 +374,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 				want := kvOff
 				if row.fails == nil {
 					require.NoError(t, err)
-					require.NotContains(t, h.said(), "rolling_back")
+					require.NotContains(t, h.text(), "rolling_back")
 					want = rrOff
 				}
 				if mode, err := s.Current(t.Context()); err == nil {
@@ -377,8 +386,7 @@ func TestSimulatedInterrupted(t *testing.T) {
 	}
 }
 
-// The end of the program waits for no roll-back.
-func TestSimulatedCloses(t *testing.T) {
+func TestSimulatedCloseSkipsRollBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmin(t)
 		s := simulated(t, a)
@@ -386,7 +394,7 @@ func TestSimulatedCloses(t *testing.T) {
 		context.AfterFunc(ctx, s.Close)
 		time.AfterFunc(time.Second, cancel)
 		begun := time.Now()
-		_, err := s.Switch(ctx, kvOff, rrOff, unheard)
+		_, err := s.Switch(ctx, kvOff, rrOff, ignoreReport)
 		require.ErrorIs(t, err, context.Canceled)
 		require.InDelta(t, 1, time.Since(begun).Seconds(), pollEvery.Seconds())
 	})

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	readTimeout = 2 * time.Second         // of one reading
-	pageTimeout = 1500 * time.Millisecond // of one metrics page, so that a dead worker does not end the reading
+	readTimeout = 2 * time.Second // of one reading
+	// pageTimeout is less than readTimeout, so that a worker that hangs does not end the reading.
+	pageTimeout = 1500 * time.Millisecond
 	dialTimeout = time.Second
 	maxBody     = 16 << 20 // bytes of one answer; a metrics page is cut there
 	maxLine     = 16 << 10 // bytes of a line of a metrics page
@@ -31,31 +32,31 @@ type Sample struct {
 	Labels model.LabelSet // without the name
 	Value  float64
 	growth float64   // of a counter, over the window
-	step   float64   // of a counter, since the reading before
-	key    seriesKey // with its worker, of a series that came before; else 0
+	step   float64   // of a counter, since the previous reading
+	key    seriesKey // set together with worker for a cached series, else 0
 	worker string    // see workerID
 
-	scheduler seriesKey // see schedulerOf; of an engine's series that came before, else 0
+	scheduler seriesKey // see schedulerOf; set for an engine's cached series, else 0
 	rank      string
 
-	own     bool // it is of the target's own page
-	several bool // its page has shown several processes in turn
-	strays  bool // within the window, one of those had no page of its own
+	own      bool // the sample is from the target's own page
+	several  bool // its page has shown several processes in turn
+	unlisted bool // within the window, one of those had no page of its own
 }
 
-// A Source reads the cluster's samples. Every sample carries the label instance,
-// the host and port that exposed it.
+// A Source reads the cluster's samples. Every sample has the label instance, the
+// host and port that exposed it.
 type Source interface {
-	// Name is prometheus or direct.
+	// Name returns "prometheus" or "direct".
 	Name() string
 
 	// Fetch reads every metric of this package that exists. Samples together
-	// with an error are a reading with gaps, which the error names. No samples
-	// always come with an error. It returns soon after ctx ends.
+	// with an error are an incomplete reading; the error names the gaps. An
+	// empty reading has an error. Fetch returns soon after ctx ends.
 	Fetch(ctx context.Context) ([]Sample, error)
 }
 
-// httpURL checks a URL that the configuration gives.
+// httpURL parses a URL from the configuration. field names its setting in the error.
 func httpURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -64,7 +65,7 @@ func httpURL(field, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// targetURL gives the address below which the target's own pages are. The error is an [api.FieldError].
+// targetURL returns the root URL of the target's own pages. The error is an [api.FieldError].
 func targetURL(raw string) (*url.URL, error) {
 	u, err := api.ParseTarget(raw)
 	if err != nil {
@@ -73,7 +74,7 @@ func targetURL(raw string) (*url.URL, error) {
 	return api.TargetRoot(u), nil
 }
 
-// bounded returns a client like the given one, or a new one for nil, whose
+// bounded returns a copy of client, or a new one for nil, whose
 // answers end with an [http.MaxBytesError] after maxBody bytes.
 func bounded(client *http.Client) *http.Client {
 	c := http.Client{}
@@ -91,7 +92,7 @@ func bounded(client *http.Client) *http.Client {
 	return &c
 }
 
-// limited is a transport that bounds what it lets a caller read.
+// limited is a transport that bounds the bodies of responses.
 type limited struct{ http.RoundTripper }
 
 func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -102,14 +103,14 @@ func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+// CloseIdleConnections makes http.Client.CloseIdleConnections reach the wrapped transport.
 func (t limited) CloseIdleConnections() {
 	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// plain is [api.Reason] that knows of an answer which was too large.
+// plain is [api.Reason] with a message for an answer that is too large.
 func plain(err error) error {
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)

@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func TestURLs(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for _, raw := range []string{"", "localhost:8000", "ftp://x", "http://", "http://a b", "://"} {
 		var field *api.FieldError
 		_, err := NewDirect(raw, nil, nil)
@@ -24,7 +24,7 @@ func TestURLs(t *testing.T) {
 		_, err = NewDirect("http://x", []string{raw}, nil)
 		require.ErrorAs(t, err, &field, raw)
 		require.Equal(t, "cluster.metrics_urls", field.Field)
-		_, err = NewPrometheus(raw, Within{}, nil)
+		_, err = NewPrometheus(raw, Scope{}, nil)
 		require.ErrorAs(t, err, &field, raw)
 		require.Equal(t, "cluster.prometheus_url", field.Field)
 		_, err = NewPinned(raw, api.SpeculationOff, nil, nil)
@@ -36,19 +36,22 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestPagesOfATarget(t *testing.T) {
-	d, err := NewDirect("http://host:8000/v1/", []string{"http://w:1", "http://w:1/metrics", "http://w:2/other?x=1", "http://host:8000/metrics"}, nil)
+func TestDirectPages(t *testing.T) {
+	d, err := NewDirect("http://host:8000/v1/",
+		[]string{"http://w:1", "http://w:1/metrics", "http://w:2/other?x=1", "http://host:8000/metrics"}, nil)
 	require.NoError(t, err)
 	var pages []string
 	for _, page := range d.pages {
 		pages = append(pages, page.String())
 	}
-	require.Equal(t, []string{"http://host:8000/metrics", "http://w:1/metrics", "http://w:2/other?x=1"}, pages, "each once")
+	require.Equal(t, []string{"http://host:8000/metrics", "http://w:1/metrics", "http://w:2/other?x=1"}, pages,
+		"each once")
 
-	for _, raw := range []string{"http://host/a%2Fb/v1/chat/completions?key=1", "http://host/a%2Fb/v1/", "http://host/a%2Fb/chat/completions"} {
+	for _, raw := range []string{"http://host/a%2Fb/v1/chat/completions?key=1", "http://host/a%2Fb/v1/",
+		"http://host/a%2Fb/chat/completions"} {
 		d, err = NewDirect(raw, nil, nil)
 		require.NoError(t, err)
-		require.Equal(t, "http://host/a%2Fb/metrics", d.pages[0].String(), "as the client of the target names it")
+		require.Equal(t, "http://host/a%2Fb/metrics", d.pages[0].String(), "path of the target as its client writes it")
 	}
 
 	d, err = NewDirect("http://host:8000", []string{"http://w:1", NoTarget}, nil)
@@ -59,7 +62,7 @@ func TestPagesOfATarget(t *testing.T) {
 	require.EqualError(t, err, "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page")
 }
 
-// A reading that comes to nothing says why, and ends in time.
+// A reading without samples returns the reason in time.
 func TestDirectFailures(t *testing.T) {
 	for want, do := range map[string]func(*http.Request) (*http.Response, error){
 		"answered 404 Not Found":            scene{}.RoundTrip,
@@ -69,7 +72,7 @@ func TestDirectFailures(t *testing.T) {
 		"no answer in time":                 silent,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: &patient{do: do}})
+			direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: &fakeTransport{do: do}})
 			require.NoError(t, err)
 			begun := time.Now()
 			samples, err := direct.Fetch(t.Context())
@@ -88,9 +91,12 @@ func TestPrometheusFailures(t *testing.T) {
 		}
 	}
 	rows := map[string]http.HandlerFunc{
-		`has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM in namespace "booth"`: answers(200, `{"status":"success","data":{"resultType":"vector","result":[]}}`),
-		"answers a query for a vector with":   answers(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
-		"query timed out":                     answers(422, `{"status":"error","errorType":"execution","error":"query timed out"}`),
+		`has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM in namespace "booth"`: answers(200,
+			`{"status":"success","data":{"resultType":"vector","result":[]}}`),
+		"answers a query for a vector with": answers(200,
+			`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
+		"query timed out": answers(422,
+			`{"status":"error","errorType":"execution","error":"query timed out"}`),
 		"answered 503 Service Unavailable":    answers(503, "<html>overloaded</html>"),
 		"answered 404 Not Found":              http.NotFound,
 		"larger than 16 MiB":                  answers(200, strings.Repeat(" ", maxBody+1)),
@@ -98,7 +104,7 @@ func TestPrometheusFailures(t *testing.T) {
 	}
 	for want, handler := range rows {
 		server := httptest.NewServer(handler)
-		source, err := NewPrometheus(server.URL, Within{Namespace: "booth"}, server.Client())
+		source, err := NewPrometheus(server.URL, Scope{Namespace: "booth"}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		require.Empty(t, samples)
@@ -109,18 +115,18 @@ func TestPrometheusFailures(t *testing.T) {
 	}
 }
 
-// The one query asks for every metric, in one namespace and of one graph if they are configured. The graph beside one
-// may have a name that begins with its name.
-func TestPrometheusQuery(t *testing.T) {
-	all := promQuery(Within{})
+// The query selects every metric, within the configured namespace and graph. The name of another graph may begin with
+// that graph's name.
+func TestPrometheusQueryScope(t *testing.T) {
+	all := promQuery(Scope{})
 	require.True(t, strings.HasPrefix(all, `{__name__=~"DCGM_FI_DEV_FB_FREE|`), all)
 	require.NotContains(t, all, "namespace")
-	one := promQuery(Within{Namespace: `a"b`})
+	one := promQuery(Scope{Namespace: `a"b`})
 	require.Contains(t, one, `,namespace="a\"b"} or {__name__=~"DCGM_FI_DEV_GPU_UTIL|`)
 	require.Contains(t, one, `,exported_namespace="a\"b"} or on(__name__, job, instance) (process_start_time_seconds and `)
 	require.True(t, strings.HasSuffix(one, `,namespace="a\"b"})`), one)
 
-	of := func(instances ...string) (all []string) {
+	wantFrom := func(instances ...string) (all []string) {
 		for _, each := range instances {
 			for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "process_start_time_seconds", "vllm:num_requests_running"} {
 				all = append(all, name+" "+each)
@@ -142,18 +148,18 @@ process_start_time_seconds{namespace="c",pod="booth-twin-worker-0",job="j",insta
 DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-worker-0",job="d",instance="main"} 1
 DCGM_FI_DEV_GPU_UTIL{namespace="gpus",pod="dcgm",exported_namespace="c",exported_pod="booth-twin-worker-0",job="d",instance="twin"} 1
 `)
-	for within, want := range map[Within][]string{
-		{Namespace: "a"}: of("one"),
+	for scope, want := range map[Scope][]string{
+		{Namespace: "a"}: wantFrom("one"),
 		{Namespace: "b"}: {"process_start_time_seconds two", "vllm:num_requests_running two"},
-		{Namespace: "c"}: of("main", "twin"),
-		{Namespace: "c", Graph: "booth", Beside: "booth-twin"}: of("main"),
-		{Namespace: "c", Graph: "booth-twin", Beside: "booth"}: of("twin"),
-		{}: append(of("one", "main", "twin"), "process_start_time_seconds two", "vllm:num_requests_running two"),
+		{Namespace: "c"}: wantFrom("main", "twin"),
+		{Namespace: "c", Graph: "booth", ExcludeGraph: "booth-twin"}: wantFrom("main"),
+		{Namespace: "c", Graph: "booth-twin", ExcludeGraph: "booth"}: wantFrom("twin"),
+		{}: append(wantFrom("one", "main", "twin"), "process_start_time_seconds two", "vllm:num_requests_running two"),
 	} {
 		var got []string
-		for _, s := range ask(promQuery(within)) {
+		for _, s := range ask(promQuery(scope)) {
 			got = append(got, string(s.Metric["__name__"]+" "+s.Metric["instance"]))
 		}
-		require.ElementsMatch(t, want, got, within)
+		require.ElementsMatch(t, want, got, scope)
 	}
 }

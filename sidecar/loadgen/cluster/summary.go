@@ -9,11 +9,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// summarise computes what a cluster looks like from one reading whose counters
-// know their growth. It leaves Source and age to the caller. Once ctx has ended
-// it stops, and what it gives is not the whole.
-func summarise(ctx context.Context, samples []Sample, configured api.Speculation) api.Cluster {
-	samples, notes := once(samples)
+// summarize computes a cluster from one reading whose counters have their growth.
+// The caller sets Source and age. The result is incomplete once ctx has ended.
+func summarize(ctx context.Context, samples []Sample, configured api.Speculation) api.Cluster {
+	samples, notes := dedupe(samples)
 	r := newReading(samples)
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
@@ -34,7 +33,7 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 	}
 	c.Engines = engines(r, &c)
 	balance(&c)
-	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.aboutGPUs()), "; ")
+	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.gpuNotes()), "; ")
 	if len(c.Workers) > mostListed {
 		condense(&c)
 	}
@@ -42,11 +41,11 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 }
 
 const (
-	mostListed = 256 // workers
-	eachEnd    = 8   // of more, the busiest and the idlest
+	mostListed = 256 // workers; a larger cluster is condensed
+	eachEnd    = 8   // number of the busiest, and of the idlest, that a condensed cluster lists
 )
 
-// condense lists those workers of many that are worth a look, and sums up all.
+// condense keeps the busiest and the idlest workers in the list and sums up all of them.
 func condense(c *api.Cluster) {
 	all := api.AllWorkers{Count: len(c.Workers)}
 	var inflight, cacheUse []float64
@@ -77,7 +76,7 @@ func condense(c *api.Cluster) {
 	c.AllWorkers = &all
 }
 
-// plus adds what is known.
+// plus adds two numbers, either of which may be unknown.
 func plus(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -85,7 +84,7 @@ func plus(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// spread is nil where nothing is known.
+// spread returns the percentiles of values, nil where there are none.
 func spread(values []float64) *api.Spread {
 	if len(values) == 0 {
 		return nil
@@ -95,8 +94,8 @@ func spread(values []float64) *api.Spread {
 	return &api.Spread{Min: at(0), P10: at(0.1), P50: at(0.5), P90: at(0.9), Max: at(1)}
 }
 
-// balance compares the workers' requests in flight. Where no frontend counts
-// them, their sum is the cluster's.
+// balance compares the workers' requests in flight. Where no frontend counts them,
+// their sum is the cluster's.
 func balance(c *api.Cluster) {
 	var sum, n float64
 	var least, most *float64
@@ -125,24 +124,22 @@ func balance(c *api.Cluster) {
 	}
 }
 
-// kv gives the hit ratios over the window. The frontend counts a request's
+// kv computes the hit ratios over the window. The frontend counts a request's
 // input tokens at its start and its cached tokens at its end, so its ratio is
-// low while the load rises; while the load falls away the quotient may exceed
-// one, which is no ratio and not shown. It knows of cached tokens only what the
-// engines tell it: where none told of any request, as SGLang's mock does, its sum
-// is zero because nobody knows, and the ratio is nil. Then, and without a
-// frontend, the engines' own counters of tokens serve, where they have them.
+// low while the load rises. While the load falls the quotient may exceed one; then
+// it is left out. The frontend knows cached tokens only from the engines' reports.
+// Where no engine reported any, as with SGLang's mock, its sum of zero means
+// unknown. Then, and without a frontend, the engines' own counters are used.
 func kv(r reading) api.KV {
-	kv := api.KV{PredictedRatio: share(r.ratio(predictedSum, predictedCount))}
-	// A router that is told where to send a turn looks for no best worker.
+	kv := api.KV{PredictedRatio: asRatio(r.ratio(predictedSum, predictedCount))}
+	// A router that receives the worker with each turn looks for no best worker.
 	if r.increase(bestTokens) > 0 {
-		kv.AchievableRatio = share(r.ratio(bestTokens, routedTokens))
+		kv.AchievableRatio = asRatio(r.ratio(bestTokens, routedTokens))
 	}
-	told := r.increase(cachedCount) > 0
-	if told {
-		kv.HitRatio, kv.Source = share(r.ratio(cachedTokens, inputTokens)), "frontend"
+	if r.increase(cachedCount) > 0 {
+		kv.HitRatio, kv.Source = asRatio(r.ratio(cachedTokens, inputTokens)), "frontend"
 	} else {
-		kv.HitRatio, kv.Source = share(r.ratio(prefixHits, prefixQueries)), "engine"
+		kv.HitRatio, kv.Source = asRatio(r.ratio(prefixHits, prefixQueries)), "engine"
 	}
 	if kv.HitRatio == nil {
 		kv.Source = ""
@@ -156,18 +153,18 @@ func kv(r reading) api.KV {
 	return kv
 }
 
-// endsReported are the requests whose cached tokens the engines reported to the frontend. Without them, its sum of zero
-// is no count.
+// endsReported counts the requests whose cached tokens the engines reported to the frontend. While it is zero, the
+// frontend's sum of zero means unknown.
 const endsReported = "ends"
 
-// routesByKV tells by the router's own metrics whether it chose workers by what their
-// KV caches hold, nil where they do not tell. A KV router predicts the hit rate of
-// every request that it starts; under round-robin, random, least-loaded and direct
-// the same router counts its requests, and predicts nothing. Where some requests have
-// a prediction and some have none, several routers are read together.
+// routesByKV reports, by the router's own metrics, whether it chose workers by the
+// contents of their KV caches; nil where the metrics do not show it. A KV router
+// predicts the hit rate of every request that it starts. Under round-robin, random,
+// least-loaded and direct the same router counts its requests and predicts nothing.
+// Where only some requests have a prediction, several routers are read together.
 func routesByKV(r reading) *bool {
 	const (
-		enough = 10 // requests, so that none that is just being counted decides
+		enough = 10 // requests, so that one request whose counting is in progress does not decide
 		all    = 0.9
 	)
 	started, predicted := r.increase(startedCount), r.increase(predictedCount)
@@ -180,8 +177,8 @@ func routesByKV(r reading) *bool {
 	return nil
 }
 
-// share bounds what sums of floats leave above one, and drops what is no ratio.
-func share(ratio *float64) *float64 {
+// asRatio caps rounding errors above one, and returns nil for a larger value.
+func asRatio(ratio *float64) *float64 {
 	const rounding = 1e-9
 	if ratio == nil || *ratio > 1+rounding {
 		return nil
@@ -189,17 +186,16 @@ func share(ratio *float64) *float64 {
 	return new(min(*ratio, 1))
 }
 
-// speculation gives accepted over drafted tokens, and the tokens that one
-// forward pass of the target model yields. SGLang counts neither; it tells both
-// figures itself, of its latest batch, and zero without speculation. Where nothing
-// is drafted and the configuration says that speculation is off, a pass yields one
-// token.
+// speculation computes accepted over drafted tokens, and the tokens that one
+// forward pass of the target model yields. SGLang counts neither: it reports both
+// figures of its latest batch, and zero without speculation. Where nothing is
+// drafted and the configured speculation is off, a pass yields one token.
 func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	moving := r.increase(draftedTokens) > 0
 	switch {
 	case moving:
 		return api.SpeculativeUse{
-			AcceptanceRatio: share(r.ratio(acceptedTokens, draftedTokens)),
+			AcceptanceRatio: asRatio(r.ratio(acceptedTokens, draftedTokens)),
 			TokensPerStep:   tokensPerStep(r),
 		}
 	case configured == api.SpeculationOff:
@@ -214,21 +210,21 @@ func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	return api.SpeculativeUse{}
 }
 
-// tokensPerStep is 1 + accepted tokens / drafts by vLLM's counters, over the
-// window; TensorRT-LLM and SGLang tell the figure themselves, of their latest
-// iteration. Zero stands there before the first one.
+// tokensPerStep is 1 + accepted tokens / drafts over the window, by vLLM's
+// counters. TensorRT-LLM and SGLang report the figure of their latest iteration,
+// and zero before the first.
 func tokensPerStep(r reading) *float64 {
 	if accepted := r.ratio(acceptedTokens, drafts); accepted != nil {
 		return new(1 + *accepted)
 	}
-	if told := r.mean(acceptanceLength); told != nil && *told >= 1 {
-		return told
+	if reported := r.mean(acceptanceLength); reported != nil && *reported >= 1 {
+		return reported
 	}
 	return nil
 }
 
-// engines are what one reading adds to the totals of all. A gauge of the tokens per step counts where it is not left
-// over: something was drafted since the reading before, or nothing is.
+// engines returns what one reading adds to the totals of the engines. A gauge of tokens per step counts if tokens were
+// drafted since the previous reading, or if the engine does not count drafts. Otherwise its value is stale.
 func engines(r reading, c *api.Cluster) *api.EngineTotals {
 	t := &api.EngineTotals{Drafts: r.step(drafts), Drafted: r.step(draftedTokens), Accepted: r.step(acceptedTokens)}
 	use := c.Speculation
@@ -242,7 +238,8 @@ func engines(r reading, c *api.Cluster) *api.EngineTotals {
 	for _, w := range c.Workers {
 		for _, g := range w.GPUs {
 			if g.MemoryUsed != nil {
-				memory, n = memory+*g.MemoryUsed, n+1
+				memory += *g.MemoryUsed
+				n++
 			}
 		}
 	}
@@ -260,7 +257,7 @@ func modelName(r reading) string {
 }
 
 func engineName(r reading) string {
-	for _, name := range wantedNames { // in the order of the alphabet
+	for _, name := range wantedNames { // sorted by name
 		if len(r[name]) > 0 && engineOf(name) != "" {
 			return engineOf(name)
 		}
@@ -270,8 +267,7 @@ func engineName(r reading) string {
 
 const noWorkers = "no workers' metrics: load per worker is unknown"
 
-// notReported names what this cluster does not tell, nothing where it tells all
-// that a Dynamo does.
+// notReported names the metrics of a Dynamo that this cluster lacks.
 func notReported(r reading, c api.Cluster) (missing []string) {
 	if !r.hasFrontend() {
 		missing = append(missing, "no Dynamo frontend: its queue and the router's hit ratios are not reported")

@@ -13,17 +13,17 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The clusters of recorded pages, and of engines without Dynamo, are as those in testdata, number by number.
+// The clusters of recorded pages, and of engines without Dynamo, equal those in testdata in every number.
 //
-//   - Of a worker's two endpoints only generate counts.
-//   - A mock tells no queue time, and SGLang's no token_usage; SGLang tells the frontend of no cached tokens, so that
-//     its sum of zero over nothing is no hit ratio, while the router goes on predicting one.
+//   - Only generate counts among a worker's endpoints.
+//   - The mocks report no queue time, and SGLang's no token_usage. SGLang reports no cached tokens to the frontend, so
+//     the hit ratio is unknown, while the router still predicts one.
 //   - Under round-robin the router predicts nothing and looks for no best worker.
-//   - Without Dynamo the engine's own figures serve: hit rates over the window, in-flight requests that run or wait.
-//     Without speculation SGLang's zero is no rate of acceptance.
-//   - An engine's metrics are those of the worker on the same page or in the same pod. Those of a page with several
-//     workers are nobody's.
-//   - Newer gauges of the frontend replace the deprecated ones only where these are not there.
+//   - Without Dynamo the engine's own figures are used: hit rates over the window, requests that run or wait.
+//     SGLang's zero without speculation is no acceptance rate.
+//   - An engine's metrics belong to the worker on the same page or in the same pod. Those of a page with several
+//     workers belong to none.
+//   - Newer gauges of the frontend are used only where the deprecated ones are missing.
 func TestClustersOfPages(t *testing.T) {
 	begun, idle := plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "0", "0")
 	stages := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
@@ -42,13 +42,14 @@ func TestClustersOfPages(t *testing.T) {
 		"engine-shared-page": watched(t, api.SpeculationOff, scene{
 			"both:8081": workerPage("a", 4) + workerPage("b", 5, "vllm:num_requests_waiting 6"),
 		}),
-		"pods-labels-renamed": ofPods(t, "exported_pod", model.LabelSet{"pod": "dcgm-1", "instance": "n1:9400"}),
-		"pods-labels-kept":    ofPods(t, "pod", model.LabelSet{"instance": "n1:9400"}),
+		"pods-labels-renamed": clusterOfPods(t, "exported_pod", model.LabelSet{"pod": "dcgm-1", "instance": "n1:9400"}),
+		"pods-labels-kept":    clusterOfPods(t, "pod", model.LabelSet{"instance": "n1:9400"}),
 
-		"kv":                ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom"),
-		"round-robin":       ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom"),
-		"sglang":            ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom"),
-		"vllm-alone":        watched(t, api.SpeculationOff, plainVLLM("10", "100", "1", "10"), plainVLLM("90", "200", "4", "20")),
+		"kv":          clusterOfFixtures(t, "frontend-kv.prom", "worker-trtllm.prom"),
+		"round-robin": clusterOfFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom"),
+		"sglang":      clusterOfFixtures(t, "frontend-sglang.prom", "worker-sglang.prom"),
+		"vllm-alone": watched(t, api.SpeculationOff, plainVLLM("10", "100", "1", "10"),
+			plainVLLM("90", "200", "4", "20")),
 		"sglang-alone":      watched(t, api.SpeculationNotRecorded, begun, plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
 		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
 		"frontend-alone":    watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
@@ -68,7 +69,7 @@ func plainVLLM(hits, queries, waited, requests string) scene {
 		"\nvllm:request_queue_time_seconds_sum " + waited + "\nvllm:request_queue_time_seconds_count " + requests + "\n"}
 }
 
-// plainSGLang has the names of SGLang's own documentation that its mock lacks.
+// plainSGLang has metrics from SGLang's documentation that its mock lacks.
 func plainSGLang(cached, prompt, waited, requests, length, rate string) scene {
 	return scene{"frontend:8000": `sglang:num_running_reqs{model_name="m",tp_rank="0"} 5
 sglang:num_queue_reqs{model_name="m",tp_rank="0"} 2
@@ -79,9 +80,9 @@ sglang:cached_tokens_total{cache_source="device"} ` + cached + "\nsglang:prompt_
 		"\nsglang:spec_accept_length " + length + "\nsglang:spec_accept_rate " + rate + "\n"}
 }
 
-// Both sources must give the same cluster, number by number.
-func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
-	direct := ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom")
+// Both sources give the same cluster.
+func TestPrometheusAgreesWithPages(t *testing.T) {
+	direct := clusterOfFixtures(t, "frontend-kv.prom", "worker-trtllm.prom")
 	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-trtllm.prom")
 
 	h := history{}
@@ -91,7 +92,7 @@ func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
 			{labels("dynamo", "frontend:8000"), pages[0]}, {labels("dynamo", "worker:8081"), pages[1]},
 		})
 		samples = h.add(start, samples)
-		through = summarise(t.Context(), samples, api.SpeculationOff)
+		through = summarize(t.Context(), samples, api.SpeculationOff)
 	}
 	require.Equal(t, direct, through)
 }
@@ -100,16 +101,17 @@ func query(t *testing.T, namespace string, targets scraped) []Sample {
 	t.Helper()
 	server := httptest.NewServer(targets)
 	defer server.Close()
-	source, err := NewPrometheus(server.URL, Within{Namespace: namespace}, server.Client())
+	source, err := NewPrometheus(server.URL, Scope{Namespace: namespace}, server.Client())
 	require.NoError(t, err)
 	samples, err := source.Fetch(t.Context())
 	require.NoError(t, err)
 	return samples
 }
 
-func TestHitRatioThatIsNone(t *testing.T) {
+func TestHitRatioAboveOneIsLeftOut(t *testing.T) {
 	page := func(cached, input string) scene {
-		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached + "\ndynamo_frontend_cached_tokens_count " + cached +
+		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached +
+			"\ndynamo_frontend_cached_tokens_count " + cached +
 			"\ndynamo_frontend_input_sequence_tokens_sum " + input + "\n"}
 	}
 	rows := map[string]scene{
@@ -124,10 +126,11 @@ func TestHitRatioThatIsNone(t *testing.T) {
 	}
 }
 
-// A Dynamo frontend has most of its counters only from its first request on. Before it, it is a frontend all the same;
-// after it, all that they count belongs to the time since its page was first read.
+// A Dynamo frontend has most of its counters only after its first request. It counts as a frontend before that, and the
+// whole value of the new counters is growth.
 func TestFrontendBeforeItsFirstRequest(t *testing.T) {
-	counters := `dynamo_frontend_cached_tokens_sum{model="m"} 60` + "\n" + `dynamo_frontend_cached_tokens_count{model="m"} 2` + "\n" +
+	counters := `dynamo_frontend_cached_tokens_sum{model="m"} 60` + "\n" +
+		`dynamo_frontend_cached_tokens_count{model="m"} 2` + "\n" +
 		`dynamo_frontend_input_sequence_tokens_sum{model="m"} 100` + "\n" +
 		"dynamo_component_router_kv_hit_rate_sum 1\ndynamo_component_router_kv_hit_rate_count 2\n"
 	for name, idle := range map[string]string{
@@ -139,13 +142,13 @@ func TestFrontendBeforeItsFirstRequest(t *testing.T) {
 		c := watched(t, api.SpeculationOff, before, after)
 		near(t, .6, c.KV.HitRatio, name)
 		near(t, .5, c.KV.PredictedRatio, name)
-		require.Nil(t, watched(t, api.SpeculationOff, after, after).KV.HitRatio, "%s: what it counted before is not known", name)
+		require.Nil(t, watched(t, api.SpeculationOff, after, after).KV.HitRatio,
+			"%s: growth before the first reading is unknown", name)
 	}
 }
 
-// While a client pins its turns the router may go on counting their tokens, and
-// chooses nothing.
-func TestAchievableOfARouterThatDoesNotChoose(t *testing.T) {
+// A router that receives pinned turns may count their tokens, but chooses no worker.
+func TestAchievableRatioUnknownForPinnedTurns(t *testing.T) {
 	page := func(input string) scene {
 		return scene{"frontend:8000": "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total 70\n" +
 			"dynamo_component_router_input_sequence_tokens_sum " + input + "\n"}
@@ -184,7 +187,7 @@ func TestSpreadAndSkew(t *testing.T) {
 	}
 }
 
-// Two readings: the engine's speculation counters before and after.
+// Each row has two readings: the engine's speculation counters before and after.
 func TestSpeculation(t *testing.T) {
 	const trtllm = "trtllm_spec_decode_num_draft_tokens_total{model_name=\"m\"} D\n" +
 		"trtllm_spec_decode_num_accepted_tokens_total{model_name=\"m\"} A\n"
@@ -202,16 +205,19 @@ func TestSpeculation(t *testing.T) {
 		acceptance, tokens float64
 	}{
 		{
-			"TensorRT-LLM: the gauge tells tokens per step", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4,
+			"TensorRT-LLM: the gauge reports tokens per step", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
+				"trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4,
 		},
 		{
 			"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
+				"trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1,
 		},
 		{
 			"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 0\n", 0.75, none,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
+				"trtllm_spec_decode_acceptance_length 0\n", 0.75, none,
 		},
 		{
 			"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft,

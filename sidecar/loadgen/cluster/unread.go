@@ -15,19 +15,19 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// An explainer is a [Source] that can tell why a reading of its own lacks parts of the
-// cluster: that they do not report is one thing, that nobody asks them another.
+// An explainer is a [Source] that can explain why its reading lacks parts of the
+// cluster: they may report nothing, or the source may not read them.
 type explainer interface {
-	// explain says of each part that the samples lack why it is not read, nothing
-	// where it cannot tell more than that it is not. It returns soon after ctx ends.
+	// explain returns the reason for each part without samples, and "" where the
+	// reason is unknown. It returns soon after ctx ends.
 	explain(ctx context.Context, samples []Sample) api.Unread
 }
 
-// parts are the parts of a cluster with metrics of their own.
+// parts are the parts of a cluster that have their own metrics.
 type parts struct{ frontend, workers, gpus bool }
 
-// partsOf tells of which parts there are samples. A frontend writes figures about its
-// workers, too; those are not the workers' own.
+// partsOf reports which parts have samples. A frontend also writes figures about its
+// workers; those do not count as the workers' own.
 func partsOf(samples []Sample) (p parts) {
 	for _, s := range samples {
 		switch {
@@ -42,9 +42,9 @@ func partsOf(samples []Sample) (p parts) {
 	return p
 }
 
-const mostNamed = 3 // of many places that fail
+const mostNamed = 3 // places named in a message
 
-// listed names the first of many.
+// listed joins the first few of all, and the number of the others.
 func listed(all []string) string {
 	if more := len(all) - mostNamed; more > 0 {
 		all = append(slices.Clone(all[:mostNamed]), fmt.Sprintf("and %d more", more))
@@ -52,7 +52,7 @@ func listed(all []string) string {
 	return strings.Join(all, "; ")
 }
 
-// explain knows the pages and what the latest reading of each came to.
+// explain reports the failures of the latest reading of each page.
 func (d *Direct) explain(_ context.Context, samples []Sample) (u api.Unread) {
 	has := partsOf(samples)
 	var failing []string
@@ -72,14 +72,14 @@ func (d *Direct) explain(_ context.Context, samples []Sample) (u api.Unread) {
 	if further == len(d.pages) && !has.frontend {
 		u.Frontend = "cluster.metrics_urls excludes the metrics page of the target (" + NoTarget + ")"
 	}
-	why := func(whose string) string {
+	why := func(wanted string) string {
 		switch {
 		case further == 0:
 			return "cluster.metrics_urls names no page"
 		case len(failing) > 0:
 			return "pages in cluster.metrics_urls fail: " + listed(failing)
 		}
-		return "no page in cluster.metrics_urls is " + whose
+		return "no page in cluster.metrics_urls is " + wanted
 	}
 	if !has.workers {
 		u.Workers = "the workers' metrics are not read; " + why("a worker's")
@@ -90,8 +90,8 @@ func (d *Direct) explain(_ context.Context, samples []Sample) (u api.Unread) {
 	return u
 }
 
-// explain asks the server for the targets whose scrape fails. Those of a job that has
-// given samples come first: the others may have nothing to do with this cluster.
+// explain asks the server for the targets whose scrape fails. Targets of a job that
+// has samples come first, since the others may belong to another cluster.
 func (p *Prometheus) explain(ctx context.Context, samples []Sample) (u api.Unread) {
 	has := partsOf(samples)
 	if has == (parts{true, true, true}) {
@@ -119,23 +119,23 @@ func (p *Prometheus) explain(ctx context.Context, samples []Sample) (u api.Unrea
 	return p.unread(has, "does not scrape", gpus, others)
 }
 
-// unread words what is missing. Where nothing fails, what is not there is not scraped.
+// unread words the reasons. Where no scrape fails, a missing part is not scraped.
 func (p *Prometheus) unread(has parts, verb string, gpus, others []string) (u api.Unread) {
-	say := func(part string, failing []string) string {
+	reason := func(part string, failing []string) string {
 		if len(failing) == 0 {
-			return fmt.Sprintf("Prometheus %s %s%s", verb, part, p.where())
+			return fmt.Sprintf("Prometheus %s %s%s", verb, part, p.scopeText())
 		}
-		return fmt.Sprintf("Prometheus has no metrics of %s%s, and a scrape of its own fails: %s", part, p.where(),
+		return fmt.Sprintf("Prometheus has no metrics of %s%s, and a scrape of its own fails: %s", part, p.scopeText(),
 			listed(failing))
 	}
 	if !has.frontend {
-		u.Frontend = say("a Dynamo frontend", others)
+		u.Frontend = reason("a Dynamo frontend", others)
 	}
 	if !has.workers {
-		u.Workers = say("the workers", others)
+		u.Workers = reason("the workers", others)
 	}
 	if !has.gpus {
-		u.GPUs = say("a DCGM exporter", gpus)
+		u.GPUs = reason("a DCGM exporter", gpus)
 	}
 	return u
 }
@@ -150,10 +150,10 @@ func boolOrder(a, b bool) int {
 	return 1
 }
 
-// scrapeTarget is one that a Prometheus server does not get an answer from.
+// scrapeTarget is a target whose scrape fails.
 type scrapeTarget struct {
 	job, instance model.LabelValue
-	reason        string // empty: the server does not tell
+	reason        string // "" where the server does not report it
 }
 
 func (t scrapeTarget) String() string {
@@ -164,22 +164,22 @@ func (t scrapeTarget) String() string {
 	return text
 }
 
-// isGPU tells a DCGM exporter by its usual name or port, as one that does not answer
-// has nothing else.
+// isGPU recognizes a DCGM exporter by its usual name or port, since a failing target
+// has no metrics.
 func (t scrapeTarget) isGPU() bool {
 	name := strings.ToLower(string(t.job + " " + t.instance))
 	return strings.Contains(name, "dcgm") || strings.HasSuffix(name, ":9400")
 }
 
-// targets is what a server last said of its scrapes.
+// targets is the last known state of a server's scrapes.
 type targets struct {
 	at      time.Time
-	known   bool // it has targets, and their health
+	known   bool // the server reports the health of its targets
 	failing []scrapeTarget
 }
 
-// targetsEvery is how often a server is asked for its failing scrapes while parts of
-// the cluster are missing.
+// targetsEvery is the interval between requests for the failing scrapes, while parts
+// of the cluster are missing.
 const targetsEvery = 10 * time.Second
 
 func (p *Prometheus) failingTargets(ctx context.Context) targets {
@@ -193,10 +193,10 @@ func (p *Prometheus) failingTargets(ctx context.Context) targets {
 	return found
 }
 
-// upQuery gives the failing targets, and one sample without labels where any target
-// has its health told at all. A DCGM exporter lies in a namespace of its own.
-func upQuery(within Within) string {
-	own := strings.TrimPrefix(within.matchers(""), ",")
+// upQuery selects the failing targets, and one sample without labels where the server
+// has the health of any target. A DCGM exporter is often in another namespace.
+func upQuery(scope Scope) string {
+	own := strings.TrimPrefix(scope.matchers(""), ",")
 	if own == "" {
 		return "up == 0 or count(up)"
 	}
@@ -205,11 +205,11 @@ func upQuery(within Within) string {
 
 func (p *Prometheus) askTargets(ctx context.Context) targets {
 	found := targets{at: time.Now()}
-	told, err := p.query(ctx, upQuery(p.within))
+	response, err := p.query(ctx, upQuery(p.scope))
 	if err != nil {
 		return found
 	}
-	for _, r := range told.Data.Result {
+	for _, r := range response.Data.Result {
 		var labels model.LabelSet
 		if json.Unmarshal(r.Metric, &labels) != nil {
 			continue
@@ -229,10 +229,10 @@ func (p *Prometheus) askTargets(ctx context.Context) targets {
 	return found
 }
 
-// addReasons asks why the scrapes fail. Servers that only speak the query API do not
-// tell, which leaves the reasons empty.
+// addReasons sets the reasons of failing scrapes. They stay empty for a server that
+// has only the query API.
 func (p *Prometheus) addReasons(ctx context.Context, failing []scrapeTarget) {
-	var told struct {
+	var response struct {
 		Data struct {
 			Active []struct {
 				Labels model.LabelSet `json:"labels"`
@@ -241,11 +241,11 @@ func (p *Prometheus) addReasons(ctx context.Context, failing []scrapeTarget) {
 		} `json:"data"`
 	}
 	body, status, err := p.get(ctx, "targets", url.Values{"state": {"active"}})
-	if err != nil || status != http.StatusOK || json.Unmarshal(body, &told) != nil {
+	if err != nil || status != http.StatusOK || json.Unmarshal(body, &response) != nil {
 		return
 	}
 	for i, t := range failing {
-		for _, a := range told.Data.Active {
+		for _, a := range response.Data.Active {
 			if a.Labels[model.JobLabel] == t.job && a.Labels[model.InstanceLabel] == t.instance {
 				failing[i].reason = shorten(a.Error)
 			}
@@ -253,8 +253,8 @@ func (p *Prometheus) addReasons(ctx context.Context, failing []scrapeTarget) {
 	}
 }
 
-// shorten leaves the address out of a scrape's error, since it stands before it, and
-// the local port, which is another one each time.
+// shorten removes the address from a scrape's error, since the message names it
+// already, and the local port, which changes each time.
 func shorten(reason string) string {
 	if i := strings.LastIndex(reason, ": connect: "); i >= 0 {
 		return reason[i+len(": connect: "):]

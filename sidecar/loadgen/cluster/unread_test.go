@@ -18,14 +18,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// prometheusWith is a server that has scraped some targets, and whose scrape of others
-// fails, with the reasons that it gives for that; nil: it does not say.
+// prometheusWith is a server that has scraped some targets and fails to scrape others.
+// With nil reasons it does not report why.
 type prometheusWith struct {
 	scraped
 	failing []model.LabelSet
-	healthy bool // it tells the health of its targets at all
+	healthy bool // the server reports the health of its targets
 	reasons map[string]string
-	queries int // for the targets
+	queries int // number of queries for the targets
 }
 
 func (p *prometheusWith) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -61,15 +61,15 @@ func labels(job, instance string) model.LabelSet {
 	return model.LabelSet{"job": model.LabelValue(job), "instance": model.LabelValue(instance)}
 }
 
-// What Prometheus has nothing of, it does not scrape, or its scrape fails; only what it
-// has scraped can be silent itself.
+// A part without samples is not scraped, or its scrape fails.
 func TestUnreadThroughPrometheus(t *testing.T) {
 	frontend := scraped{{labels("dynamo", "frontend:8000"), fixture(t, "frontend-kv.prom")}}
 	all := append(frontend, scraped{
 		{labels("dynamo", "worker:8081"), fixture(t, "worker-trtllm.prom")},
 		{labels("gpus", "node:9400"), "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"},
 	}...)
-	here, failing := prometheusWith{scraped: frontend, healthy: true}, prometheusWith{scraped: frontend, healthy: true}
+	frontendOnly := prometheusWith{scraped: frontend, healthy: true}
+	failing := frontendOnly
 	failing.failing = []model.LabelSet{
 		labels("another", "b:1"), labels("another", "c:1"), labels("another", "d:1"),
 		labels("dynamo", "worker:8081"), labels("dcgm-exporter", "node:80"),
@@ -85,16 +85,16 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 		server          prometheusWith
 	}{
 		{"all", "", prometheusWith{scraped: all, healthy: true}},
-		{"not scraped", "", here},
-		{"not in the namespace", "booth", here},
-		{"health not told", "", prometheusWith{scraped: frontend}},
+		{"not scraped", "", frontendOnly},
+		{"not in the namespace", "booth", frontendOnly},
+		{"health not reported", "", prometheusWith{scraped: frontend}},
 		{"the scrape fails", "", failing},
-		{"reasons not told", "", prometheusWith{
+		{"reasons not reported", "", prometheusWith{
 			scraped: all[1:], healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")},
 		}},
 	} {
 		server := httptest.NewServer(&row.server)
-		source, err := NewPrometheus(server.URL, Within{Namespace: row.namespace}, server.Client())
+		source, err := NewPrometheus(server.URL, Scope{Namespace: row.namespace}, server.Client())
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		require.NoError(t, err)
@@ -102,13 +102,13 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 		require.Equal(t, unread, source.explain(t.Context(), samples))
 		require.LessOrEqual(t, row.server.queries, 1, "not asked for its targets with every reading")
 		server.Close()
-		say(&text, row.name, unread)
+		writeUnread(&text, row.name, unread)
 	}
 	golden(t, "unread-through-prometheus.golden", text.String())
 }
 
-// say writes why parts of a cluster are not read.
-func say(text *strings.Builder, name string, unread api.Unread) {
+// writeUnread writes the reasons why parts of a cluster are not read.
+func writeUnread(text *strings.Builder, name string, unread api.Unread) {
 	fmt.Fprintln(text, name)
 	for i, why := range []string{unread.Frontend, unread.Workers, unread.GPUs} {
 		if why != "" {
@@ -117,30 +117,32 @@ func say(text *strings.Builder, name string, unread api.Unread) {
 	}
 }
 
-// A Prometheus that answers and has nothing is not one that is gone.
-func TestPrometheusHasNothing(t *testing.T) {
-	server := httptest.NewServer(&prometheusWith{healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")}})
+// A Prometheus that answers without metrics differs from one that does not answer.
+func TestPrometheusWithoutMetrics(t *testing.T) {
+	server := httptest.NewServer(&prometheusWith{healthy: true,
+		failing: []model.LabelSet{labels("dynamo", "frontend:8000")}})
 	defer server.Close()
-	source, err := NewPrometheus(server.URL, Within{}, server.Client())
+	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)
 	w := NewWatcher(source, slog.New(slog.DiscardHandler))
 	require.Zero(t, w.read(t.Context(), history{}))
 	c := w.Current()
 	require.False(t, c.Available)
 	require.Contains(t, c.Problem, "it has scraped no metrics of Dynamo")
-	require.Equal(t, "Prometheus has no metrics of the workers, and a scrape of its own fails: frontend:8000 (job dynamo)", c.Unread.Workers)
+	require.Equal(t, "Prometheus has no metrics of the workers, and a scrape of its own fails: frontend:8000 (job dynamo)",
+		c.Unread.Workers)
 	server.Close()
 	require.Zero(t, w.read(t.Context(), history{}))
 	require.Empty(t, w.Current().Unread, "now it is gone")
 }
 
 func TestUpQuery(t *testing.T) {
-	require.Equal(t, "up == 0 or count(up)", upQuery(Within{}))
-	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, upQuery(Within{Namespace: `a"b`}))
+	require.Equal(t, "up == 0 or count(up)", upQuery(Scope{}))
+	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`,
+		upQuery(Scope{Namespace: `a"b`}))
 }
 
-// Where the pages are read directly, the configuration names those of the workers, or
-// it does not.
+// For pages that are read directly, the reason is in cluster.metrics_urls.
 func TestUnreadDirectly(t *testing.T) {
 	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-vllm.prom")
 	dcgm := "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"
@@ -160,13 +162,13 @@ func TestUnreadDirectly(t *testing.T) {
 		require.NoError(t, err)
 		samples, _ := direct.Fetch(t.Context())
 		require.NotEmpty(t, samples)
-		say(&text, row.name, Chosen(func() Source { return direct }).explain(t.Context(), samples))
+		writeUnread(&text, row.name, SelectedSource(func() Source { return direct }).explain(t.Context(), samples))
 	}
 	golden(t, "unread-directly.golden", text.String())
 }
 
-// The watcher carries the reason to the screens, and into the problem that it logs.
-func TestWatcherSaysWhatIsUnread(t *testing.T) {
+// The watcher shows the reason in the cluster and in the problem that it logs.
+func TestWatcherReportsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, slog.New(slog.NewTextHandler(&text, nil)))
@@ -177,22 +179,24 @@ func TestWatcherSaysWhatIsUnread(t *testing.T) {
 	})
 }
 
-// A KV router predicts the hit rate of each request that it starts; the others count
+// A KV router predicts the hit rate of each request that it starts. The others count
 // requests and predict nothing, as scrapes of a real Dynamo show.
-func TestRouterTellsItsMode(t *testing.T) {
+func TestRoutesByKV(t *testing.T) {
 	kv, roundRobin := fixture(t, "frontend-kv.prom"), fixture(t, "frontend-round-robin.prom")
-	told := func(pages ...string) *bool {
+	routesByKV := func(pages ...string) *bool {
 		var scenes []scene
 		for _, page := range pages {
 			scenes = append(scenes, scene{"frontend:8000": page})
 		}
 		return watched(t, api.SpeculationOff, scenes...).RoutesByKV
 	}
-	require.Equal(t, new(true), told(atRest(kv), kv))
-	require.Equal(t, new(false), told(atRest(roundRobin), roundRobin))
-	require.Nil(t, told(kv, kv), "nothing was routed")
-	require.Nil(t, told(atRest(roundRobin), strings.ReplaceAll(roundRobin, "} 120\n", "} 9\n")), "too few requests to say that none was predicted")
-	require.Nil(t, told(fixture(t, "worker-vllm.prom"), fixture(t, "worker-vllm.prom")), "no router")
-	mixed := watched(t, api.SpeculationOff, scene{"a:8000": atRest(kv), "b:8000": atRest(roundRobin)}, scene{"a:8000": kv, "b:8000": roundRobin})
+	require.Equal(t, new(true), routesByKV(atRest(kv), kv))
+	require.Equal(t, new(false), routesByKV(atRest(roundRobin), roundRobin))
+	require.Nil(t, routesByKV(kv, kv), "nothing was routed")
+	require.Nil(t, routesByKV(atRest(roundRobin), strings.ReplaceAll(roundRobin, "} 120\n", "} 9\n")),
+		"too few requests to conclude that none was predicted")
+	require.Nil(t, routesByKV(fixture(t, "worker-vllm.prom"), fixture(t, "worker-vllm.prom")), "no router")
+	mixed := watched(t, api.SpeculationOff, scene{"a:8000": atRest(kv), "b:8000": atRest(roundRobin)},
+		scene{"a:8000": kv, "b:8000": roundRobin})
 	require.Nil(t, mixed.RoutesByKV, "two routers")
 }

@@ -19,13 +19,12 @@ const (
 	firstPause = 500 * time.Millisecond // after a failed reading, doubled by each further one
 	lastPause  = 2 * time.Second
 
-	// A reading of many samples is made every other second, so that its work stays
-	// below a twentieth of a core with 2,000 workers.
+	// manySamples is the size from which readings are made every other second, to
+	// stay below 5 % of a core with 2,000 workers.
 	manySamples = 10_000
 
-	// lostAfter is the age at which a reading is no longer the present. One
-	// reading that fails slowly is bridged, and with a snapshot a second no
-	// screen shows an old number for 5 s.
+	// lostAfter is the age at which a reading is stale. It bridges one reading that
+	// fails slowly, and with a snapshot a second no screen shows an old number for 5 s.
 	lostAfter = 4 * time.Second
 )
 
@@ -35,20 +34,20 @@ type Watcher struct {
 	log         *slog.Logger
 	speculation atomic.Value // api.Speculation
 	latest      atomic.Pointer[latest]
-	counted     map[string][2]float64 // of all readings; see [api.KV]
+	counted     map[string][2]float64 // sums of all readings; see [api.KV]
 	engines     api.EngineTotals
 }
 
-// latest is the last successful reading, and what went wrong since.
+// latest is the last successful reading, and the failure since.
 type latest struct {
 	cluster api.Cluster
-	read    time.Time // of the cluster; at first, when the watcher was made
-	ever    bool      // there is a cluster
+	read    time.Time // when the cluster was read; at first, when the watcher was made
+	ever    bool      // a reading has succeeded
 	problem string
-	unread  api.Unread // where a source answers that it has nothing
+	unread  api.Unread // set where a source answers without metrics
 }
 
-// logged is what the log last said.
+// logged is the state that the log reported last.
 type logged struct {
 	available bool
 	problem   string
@@ -62,15 +61,15 @@ func NewWatcher(source Source, log *slog.Logger) *Watcher {
 	return w
 }
 
-// SetSpeculation tells which speculation is configured, from the next reading
-// on. Only with it can the watcher know that a model without speculation
-// counters yields one token a step. It is safe for concurrent use.
+// SetSpeculation sets the configured speculation, from the next reading on. Without
+// speculation counters, it determines whether a step yields one token. It is safe
+// for concurrent use.
 func (w *Watcher) SetSpeculation(s api.Speculation) { w.speculation.Store(s) }
 
-// Current is the state of the cluster as of the last reading, with its age. When
-// no reading has succeeded for 4 s it is unavailable and holds no numbers, only
-// the reason. It is safe for concurrent use; what its pointers point to is shared
-// and must not be written.
+// Current returns the state of the cluster as of the last reading, with its age. If
+// no reading has succeeded for 4 s it is unavailable and holds only the reason. It
+// is safe for concurrent use; the values behind its pointers are shared and
+// read-only.
 func (w *Watcher) Current() api.Cluster {
 	l := w.latest.Load()
 	age := time.Since(l.read)
@@ -84,7 +83,7 @@ func (w *Watcher) Current() api.Cluster {
 }
 
 // Run reads once a second until ctx ends, and after a failure with growing
-// pauses of at most 2 s. It is called once.
+// pauses of at most 2 s. It must be called only once.
 func (w *Watcher) Run(ctx context.Context) {
 	var (
 		h     = history{}
@@ -115,7 +114,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// read makes one reading and tells how many samples it gave.
+// read makes one reading and returns its number of samples.
 func (w *Watcher) read(ctx context.Context, h history) int {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -129,12 +128,12 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 		w.fail(err, unread)
 		return 0
 	}
-	c := summarise(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
+	c := summarize(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
 	if e, ok := w.source.(explainer); ok {
 		c.Unread = e.explain(inTime, samples)
 	}
 	if ctx.Err() != nil {
-		return 0 // and c is not the whole
+		return 0 // c may be incomplete
 	}
 	c.KV.Counted = w.count(c.KV.Counted)
 	c.Engines = w.total(*c.Engines)
@@ -148,11 +147,11 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	return len(samples)
 }
 
-// count adds what one reading found to the counters of all, and gives a copy of these.
+// count adds the counts of one reading to the sums of all, and returns a copy of the sums.
 func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
-	for by, n := range found {
-		before := w.counted[by]
-		w.counted[by] = [2]float64{before[0] + n[0], before[1] + n[1]}
+	for source, n := range found {
+		before := w.counted[source]
+		w.counted[source] = [2]float64{before[0] + n[0], before[1] + n[1]}
 	}
 	all := maps.Clone(w.counted)
 	if all[endsReported][0] == 0 {
@@ -162,27 +161,31 @@ func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
 	return all
 }
 
-// total adds what one reading found to the totals of all, and gives a copy of these.
+// total adds the totals of one reading to those of all, and returns a copy.
 func (w *Watcher) total(found api.EngineTotals) *api.EngineTotals {
 	t := &w.engines
-	t.Drafts, t.Drafted, t.Accepted = t.Drafts+found.Drafts, t.Drafted+found.Drafted, t.Accepted+found.Accepted
-	for _, g := range []struct{ to, more *api.GaugeTotal }{
-		{&t.Acceptance, &found.Acceptance}, {&t.TokensPerStep, &found.TokensPerStep}, {&t.GPUMemory, &found.GPUMemory},
-	} {
-		g.to.Sum += g.more.Sum
-		g.to.Readings += g.more.Readings
-	}
+	t.Drafts += found.Drafts
+	t.Drafted += found.Drafted
+	t.Accepted += found.Accepted
+	addGauge(&t.Acceptance, found.Acceptance)
+	addGauge(&t.TokensPerStep, found.TokensPerStep)
+	addGauge(&t.GPUMemory, found.GPUMemory)
 	return new(*t)
 }
 
-// fail keeps the last cluster, for Current to show while it is young.
+func addGauge(total *api.GaugeTotal, more api.GaugeTotal) {
+	total.Sum += more.Sum
+	total.Readings += more.Readings
+}
+
+// fail keeps the last cluster, which Current shows until it is stale.
 func (w *Watcher) fail(err error, unread api.Unread) {
 	l := *w.latest.Load()
 	l.problem, l.unread = oneLine(err), unread
 	w.latest.Store(&l)
 }
 
-// oneLine names the first of many problems.
+// oneLine joins the first few lines of an error.
 func oneLine(err error) string {
 	const most = 8
 	lines := strings.Split(err.Error(), "\n")
@@ -192,8 +195,8 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// announce logs a change of what Current says, and nothing where it says the
-// same. Why a lost source goes on failing is in Current, not in the log.
+// announce logs a change of Current, and returns the state that was logged last.
+// While a source is lost, further changes of the reason appear in Current only.
 func (w *Watcher) announce(ctx context.Context, before logged) logged {
 	if ctx.Err() != nil {
 		return before

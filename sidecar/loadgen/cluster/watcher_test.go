@@ -22,20 +22,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// patient is a transport whose behaviour changes while a watcher uses it.
-type patient struct {
+// fakeTransport is a transport whose behavior can change while a watcher uses it.
+type fakeTransport struct {
 	mu sync.Mutex
 	do func(*http.Request) (*http.Response, error)
 }
 
-func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *fakeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	do := p.do
 	p.mu.Unlock()
 	return do(req)
 }
 
-func (p *patient) becomes(do func(*http.Request) (*http.Response, error)) {
+func (p *fakeTransport) use(do func(*http.Request) (*http.Response, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.do = do
@@ -48,7 +48,7 @@ func silent(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// watch runs a watcher over a direct source inside a bubble of virtual time.
+// watch runs a watcher on a direct source inside a bubble of virtual time.
 func watch(t *testing.T, transport http.RoundTripper, log *slog.Logger, further ...string) *Watcher {
 	t.Helper()
 	direct, err := NewDirect("http://frontend:8000", further, &http.Client{Transport: transport})
@@ -64,13 +64,13 @@ func watch(t *testing.T, transport http.RoundTripper, log *slog.Logger, further 
 	return w
 }
 
-// after lets virtual time pass and the watcher settle.
+// after advances virtual time by d and waits until the watcher is idle.
 func after(d time.Duration) {
 	wait.Advance(d)
 	synctest.Wait()
 }
 
-func TestLossAndReturn(t *testing.T) {
+func TestSourceLostAndRecovered(t *testing.T) {
 	up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
 	losses := map[string]func(*http.Request) (*http.Response, error){
 		"refused":                refused,
@@ -82,14 +82,14 @@ func TestLossAndReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var text bytes.Buffer
-				source := &patient{do: up.RoundTrip}
+				source := &fakeTransport{do: up.RoundTrip}
 				w := watch(t, source, slog.New(slog.NewTextHandler(&text, nil)))
 				after(10*time.Second + 100*time.Millisecond)
 				require.True(t, w.Current().Available)
 				require.Equal(t, "direct", w.Current().Source)
 				require.Less(t, w.Current().UpdatedSecond, 1.0)
 
-				source.becomes(loss)
+				source.use(loss)
 				after(5 * time.Second)
 				c := w.Current()
 				require.False(t, c.Available, "5 s after the loss")
@@ -100,26 +100,26 @@ func TestLossAndReturn(t *testing.T) {
 				require.GreaterOrEqual(t, c.UpdatedSecond, 4.0)
 
 				after(10 * time.Minute)
-				source.becomes(up.RoundTrip)
+				source.use(up.RoundTrip)
 				after(lastPause + readTimeout)
 				require.True(t, w.Current().Available, "back by itself")
 				require.NotNil(t, w.Current().Queued)
-				require.Equal(t, 3, strings.Count(text.String(), "\n"), "the log tells changes only:\n%s", &text)
+				require.Equal(t, 3, strings.Count(text.String(), "\n"), "the log has one line for each change:\n%s", &text)
 			})
 		})
 	}
 }
 
-// One slow answer must not make a screen flicker.
-func TestAShortHiccupIsBridged(t *testing.T) {
+// One slow answer does not make the cluster unavailable.
+func TestSlowReadingIsBridged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
-		source := &patient{do: up.RoundTrip}
+		source := &fakeTransport{do: up.RoundTrip}
 		w := watch(t, source, discard)
 		after(3*time.Second + 100*time.Millisecond)
-		source.becomes(silent)
+		source.use(silent)
 		after(time.Second)
-		source.becomes(up.RoundTrip)
+		source.use(up.RoundTrip)
 		for range 50 {
 			after(100 * time.Millisecond)
 			require.True(t, w.Current().Available)
@@ -127,12 +127,12 @@ func TestAShortHiccupIsBridged(t *testing.T) {
 	})
 }
 
-// Before the first reading the reason is shown, and logged once; the pauses between attempts grow.
-func TestBeforeTheFirstReading(t *testing.T) {
+// Before the first reading the reason is shown and logged once, and the pauses between attempts grow.
+func TestRetriesBeforeFirstReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		var begun []time.Time
-		w := watch(t, &patient{do: func(*http.Request) (*http.Response, error) {
+		w := watch(t, &fakeTransport{do: func(*http.Request) (*http.Response, error) {
 			begun = append(begun, time.Now())
 			return nil, errors.New("connection refused")
 		}}, slog.New(slog.NewTextHandler(&text, nil)))
@@ -148,17 +148,17 @@ func TestBeforeTheFirstReading(t *testing.T) {
 	})
 }
 
-// A dead worker: the others and the frontend are shown, and it is named.
-func TestAReadingWithGaps(t *testing.T) {
+// If a worker does not answer, the problem names it, and the frontend and the other workers are shown.
+func TestReadingWithGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := map[string]func(*http.Request) (*http.Response, error){
 			"refused": refused, "silent": silent,
 		}
-		for name, dead := range rows {
+		for name, unreachable := range rows {
 			up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
-			source := &patient{do: func(req *http.Request) (*http.Response, error) {
+			source := &fakeTransport{do: func(req *http.Request) (*http.Response, error) {
 				if req.URL.Host == "two:1" {
-					return dead(req)
+					return unreachable(req)
 				}
 				return up.RoundTrip(req)
 			}}
@@ -166,7 +166,8 @@ func TestAReadingWithGaps(t *testing.T) {
 			after(2 * time.Second)
 			for range 40 {
 				after(250 * time.Millisecond)
-				require.LessOrEqual(t, w.Current().UpdatedSecond, pageTimeout.Seconds(), "a dead worker hardly slows the reading")
+				require.LessOrEqual(t, w.Current().UpdatedSecond, pageTimeout.Seconds(),
+					"a worker that hangs delays the reading by at most pageTimeout")
 			}
 			c := w.Current()
 			require.True(t, c.Available, name)
@@ -177,7 +178,7 @@ func TestAReadingWithGaps(t *testing.T) {
 	})
 }
 
-// The configured speculation may change with a mode.
+// A mode change may change the configured speculation.
 func TestSetSpeculation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, discard)
@@ -189,8 +190,8 @@ func TestSetSpeculation(t *testing.T) {
 	})
 }
 
-// A reader may change the list of workers that it got.
-func TestCurrentIsACopy(t *testing.T) {
+// A caller may modify the list of workers.
+func TestCurrentReturnsACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
 		w := watch(t, up, discard, "http://one:1")
@@ -200,8 +201,7 @@ func TestCurrentIsACopy(t *testing.T) {
 	})
 }
 
-// What is much work is done every other second.
-func TestManySamplesAreReadLessOften(t *testing.T) {
+func TestManySamplesAreReadEveryOtherSecond(t *testing.T) {
 	for n, every := range map[int]time.Duration{10: time.Second, manySamples + 1: 2 * time.Second} {
 		page := &strings.Builder{}
 		for i := range n {
@@ -210,7 +210,7 @@ func TestManySamplesAreReadLessOften(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var reads atomic.Int64
 			pages := scene{"frontend:8000": page.String()}
-			w := watch(t, &patient{do: func(req *http.Request) (*http.Response, error) {
+			w := watch(t, &fakeTransport{do: func(req *http.Request) (*http.Response, error) {
 				reads.Add(1)
 				return pages.RoundTrip(req)
 			}}, slog.New(slog.DiscardHandler))
@@ -221,20 +221,21 @@ func TestManySamplesAreReadLessOften(t *testing.T) {
 	}
 }
 
-// The totals of engines and GPUs reach beyond the window: gauges by their mean over the readings, counters over a
+// The totals of engines and GPUs extend beyond the window: gauges as a mean over the readings, counters across a
 // restart.
 func TestEngineTotals(t *testing.T) {
 	page := func(length, rate float64, memory int) scene {
-		return scene{"frontend:8000": fmt.Sprintf("sglang:num_running_reqs 1\nsglang:spec_accept_length %g\nsglang:spec_accept_rate %g\n"+
+		return scene{"frontend:8000": fmt.Sprintf("sglang:num_running_reqs 1\nsglang:spec_accept_length "+
+			"%g\nsglang:spec_accept_rate %g\n"+
 			"DCGM_FI_DEV_FB_USED{gpu=\"0\"} %d\nDCGM_FI_DEV_FB_USED{gpu=\"1\"} %[3]d\n", length, rate, memory)}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &patient{do: page(2, .5, 1000).RoundTrip}
+		p := &fakeTransport{do: page(2, .5, 1000).RoundTrip}
 		w := watch(t, p, slog.New(slog.DiscardHandler))
 		after(500 * time.Millisecond)
 		before := w.Current().Engines
 		after(90 * time.Second)
-		p.becomes(page(3, .8, 1600).RoundTrip)
+		p.use(page(3, .8, 1600).RoundTrip)
 		after(90 * time.Second)
 		use := w.Current().Engines.Since(*before)
 		near(t, .65, use.AcceptanceRate, "")
@@ -243,27 +244,30 @@ func TestEngineTotals(t *testing.T) {
 	})
 }
 
-// What counters have grown by is kept beyond the window, and over a restart. A frontend that no engine reports cached
-// tokens to has no hits, and not none.
+// The growth of counters is kept beyond the window and across a restart. A frontend without reports of cached tokens
+// has
+// no count of hits, instead of a count of zero.
 func TestCountedHits(t *testing.T) {
 	page := func(cached, ends, input int) scene {
-		return scene{"frontend:8000": fmt.Sprintf("dynamo_frontend_cached_tokens_sum %d\ndynamo_frontend_cached_tokens_count %d\n"+
+		return scene{"frontend:8000": fmt.Sprintf("dynamo_frontend_cached_tokens_sum "+
+			"%d\ndynamo_frontend_cached_tokens_count %d\n"+
 			"dynamo_frontend_input_sequence_tokens_sum %d\n", cached, ends, input)}
 	}
 	for name, row := range map[string]struct {
 		then []scene
 		want map[string][2]float64
 	}{
-		"beyond the window":  {[]scene{page(400, 11, 1400), page(700, 12, 1900)}, map[string][2]float64{"frontend": {600, 900}}},
+		"beyond the window": {[]scene{page(400, 11, 1400), page(700, 12, 1900)},
+			map[string][2]float64{"frontend": {600, 900}}},
 		"a restart":          {[]scene{page(400, 11, 1400), page(30, 1, 50)}, map[string][2]float64{"frontend": {330, 450}}},
 		"no end is reported": {[]scene{page(100, 10, 1400), page(100, 10, 1900)}, map[string][2]float64{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &patient{do: page(100, 10, 1000).RoundTrip}
+			p := &fakeTransport{do: page(100, 10, 1000).RoundTrip}
 			w := watch(t, p, slog.New(slog.DiscardHandler))
 			after(2 * time.Second)
 			for _, s := range row.then {
-				p.becomes(s.RoundTrip)
+				p.use(s.RoundTrip)
 				after(2 * window)
 			}
 			got := w.Current().KV.Counted

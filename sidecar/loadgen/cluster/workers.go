@@ -12,45 +12,45 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// worker is one engine, and the samples that speak of it.
+// worker is one engine with its samples.
 type worker struct {
 	id       string // decimal, "" for an engine that is no Dynamo instance
-	instance string // the host and port of its metrics
+	instance string // the host and port of its metrics page
 	pod      string
 	reading
 	gpus []gpu
 }
 
-// roster finds the worker that a sample speaks of, by what a sample may name.
+// roster finds the worker that a sample belongs to.
 type roster struct {
 	workers    []*worker
 	byIdentity map[identity]*worker
 	byInstance map[string][]*worker
 	byPod      map[string][]*worker
-	otherGPUs  []api.HostGPUs // of which nothing tells their worker
-	byOrder    []string       // hosts whose GPUs were dealt out in their order
+	otherGPUs  []api.HostGPUs // GPUs without a known worker
+	byOrder    []string       // hosts whose GPUs were assigned by index
 }
 
-// identity tells workers apart: by their id, or by their instance where they have none.
+// identity distinguishes workers: by their id, or by their instance where they have none.
 type identity struct{ id, instance string }
 
 // newRoster finds the workers of a reading: Dynamo instances by the series of
 // their generate endpoint, then engines without Dynamo, one at each scrape target.
-// Only where no worker's own metrics were read, the frontend's list of them is taken.
+// The frontend's list of workers is used only where no worker's own metrics exist.
 func newRoster(ctx context.Context, r reading) *roster {
 	ro := &roster{byIdentity: map[identity]*worker{}, byInstance: map[string][]*worker{}, byPod: map[string][]*worker{}}
-	for _, s := range slices.Concat(r.of(workerInflight), r.of(workerRequests)) {
+	for _, s := range slices.Concat(r.samples(workerInflight), r.samples(workerRequests)) {
 		ro.enlist(workerID(s), s)
 	}
 	for _, m := range []metric{running, waiting, cacheUse} {
-		for _, s := range r.of(m) {
+		for _, s := range r.samples(m) {
 			if engineOf(s.Name) != "" && len(ro.at(s)) == 0 {
 				ro.enlist("", s)
 			}
 		}
 	}
 	if len(ro.workers) == 0 {
-		for _, s := range r.of(frontendWorkers) {
+		for _, s := range r.samples(frontendWorkers) {
 			ro.enlist(workerID(s), Sample{})
 		}
 	}
@@ -73,7 +73,7 @@ func (ro *roster) enlist(id string, s Sample) {
 	ro.byPod[w.pod] = append(ro.byPod[w.pod], w)
 }
 
-// assign gives each worker its samples, until ctx ends.
+// assign distributes the samples among the workers, until ctx ends.
 func (ro *roster) assign(ctx context.Context, r reading) {
 	for _, samples := range r {
 		for _, s := range samples {
@@ -88,9 +88,9 @@ func (ro *roster) assign(ctx context.Context, r reading) {
 	ro.assignGPUs(gpus(r))
 }
 
-// owner is the worker whose own metric a sample is, nil where it is nobody's or
-// not decidable. The frontend writes dynamo_component series under an id of its
-// own, which is no worker's.
+// owner returns the worker that wrote a sample; nil where there is none or where it
+// cannot be determined. The frontend writes dynamo_component series under an id of
+// its own, which is no worker's.
 func (ro *roster) owner(s Sample) *worker {
 	id := ""
 	if strings.HasPrefix(s.Name, "dynamo_component_") {
@@ -104,11 +104,12 @@ func (ro *roster) owner(s Sample) *worker {
 	return ro.byIdentity[identity{id: id}]
 }
 
-// at gives the workers behind the target that a sample was scraped from. An
-// engine's metrics name no worker, but come from the worker's own port, or, in
-// Kubernetes, at least from its pod.
+// at returns the workers behind the target that a sample was scraped from. An
+// engine's metrics name no worker, but come from the worker's own port or, in
+// Kubernetes, from its pod.
 func (ro *roster) at(s Sample) []*worker {
-	found, pod := ro.byInstance[string(s.Labels[model.InstanceLabel])], string(s.Labels["pod"])
+	found := ro.byInstance[string(s.Labels[model.InstanceLabel])]
+	pod := string(s.Labels["pod"])
 	if len(found) == 0 && pod != "" {
 		found = ro.byPod[pod]
 	}
@@ -122,13 +123,13 @@ func only(workers []*worker) *worker {
 	return workers[0]
 }
 
-// workerID gives the id in a sample's worker_id label as a decimal string, ""
+// workerID returns the id in a sample's worker_id label as a decimal string, ""
 // where it has none. The metric decides on the base: dynamo_component series are
 // written by a process about itself, in hexadecimal without a prefix;
 // dynamo_frontend series are written by the frontend about its workers, in
 // decimal. The digits cannot decide, since a hexadecimal id may lack letters. A
-// value that is no 64-bit hexadecimal number (decimal ids have up to 20 digits)
-// is kept as it is.
+// value that is no 64-bit hexadecimal number (decimal ids have up to 20 digits) is
+// returned unchanged.
 func workerID(s Sample) string {
 	if s.key != 0 {
 		return s.worker
@@ -144,7 +145,7 @@ func workerID(s Sample) string {
 	return strconv.FormatUint(id, 10)
 }
 
-// list gives the workers as the API shows them, by name.
+// list returns the workers as in the API, sorted by name.
 func (ro *roster) list() []api.Worker {
 	list := make([]api.Worker, 0, len(ro.workers))
 	for _, w := range ro.workers {
@@ -178,7 +179,7 @@ func (w *worker) describe() api.Worker {
 	}
 }
 
-// notReported names the figures that the worker's pages have no metric for.
+// notReported lists the API fields of the figures that the worker's pages have no metric for.
 func (w *worker) notReported() (fields []string) {
 	for _, figure := range []struct {
 		field string
@@ -198,7 +199,7 @@ func (w *worker) notReported() (fields []string) {
 	return fields
 }
 
-// name is that of the pod or the address. A worker whose own metrics are not read yet has the end of its id.
+// name returns the pod or the address. A worker whose own metrics are missing is named by the end of its id.
 func (w *worker) name() string {
 	const tail = 6
 	if name := cmp.Or(w.pod, w.instance); name != "" {
@@ -207,13 +208,13 @@ func (w *worker) name() string {
 	return "worker " + w.id[max(0, len(w.id)-tail):]
 }
 
-// inflight is what Dynamo counts, or else the requests that the engine computes.
+// inflight returns Dynamo's count, or else the requests that the engine computes.
 func (w *worker) inflight() *float64 { return cmp.Or(w.sum(workerInflight), w.sum(running)) }
 
-// hitRatio is over the window by the engine's counters. Its gauge, which is of another time, serves where it has none.
+// hitRatio is the ratio over the window by the engine's counters, or else the engine's gauge, whose period differs.
 func (w *worker) hitRatio() *float64 {
 	if w.countsHits() {
-		return share(w.ratio(prefixHits, prefixQueries))
+		return asRatio(w.ratio(prefixHits, prefixQueries))
 	}
 	return w.mean(engineHitRate)
 }

@@ -33,19 +33,20 @@ func TestWorkerID(t *testing.T) {
 	}
 }
 
-// ofPods is a cluster in Kubernetes: the engine's metrics come from another port of the worker's pod, the GPUs from
-// the exporter of its node, which names their pods in a label.
-func ofPods(t *testing.T, label string, exporter model.LabelSet) api.Cluster {
+// clusterOfPods returns a cluster in Kubernetes: the engine's metrics come from another port of the worker's pod, the
+// GPUs from the exporter of its node, which names their pods in a label.
+func clusterOfPods(t *testing.T, label string, exporter model.LabelSet) api.Cluster {
 	t.Helper()
 	worker := func(pod, port string) model.LabelSet {
-		return model.LabelSet{"pod": model.LabelValue(pod), "instance": model.LabelValue(pod + ":" + port), "namespace": "dynamo-workload"}
+		return model.LabelSet{"pod": model.LabelValue(pod), "instance": model.LabelValue(pod + ":" + port),
+			"namespace": "dynamo-workload"}
 	}
 	const dcgm = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 73
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 1024
 DCGM_FI_DEV_FB_FREE{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 3072
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="G1",Hostname="n1",modelName="NVIDIA H200",%[1]s="someone-else"} 99
 `
-	return summarise(t.Context(), query(t, "", scraped{
+	return summarize(t.Context(), query(t, "", scraped{
 		{worker("worker-0", "9090"), workerPage("a", 4)},
 		{worker("worker-0", "8081"), "vllm:num_requests_waiting 2\n"},
 		{worker("worker-1", "9090"), workerPage("b", 5)},

@@ -11,44 +11,46 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// once leaves out of a reading what it holds a second time: the pages of a process that another page shows too, and
-// the series of the ranks and priorities of one scheduler. The notes name pages whose workers cannot be told apart.
-func once(samples []Sample) (kept []Sample, notes []string) {
+// dedupe removes what a reading holds twice: the pages of a process that another page shows too, and the series of the
+// further ranks and priorities of one scheduler. The notes name pages whose workers cannot be separated.
+func dedupe(samples []Sample) (kept []Sample, notes []string) {
 	pages := pagesOf(samples)
-	copies, notes := copiesOf(pages)
-	kept = slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return ofWorker(s) && copies[pageOf(s)] })
+	copies, notes := findCopies(pages)
+	kept = slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool {
+		return isWorkerSample(s) && copies[pageOf(s)]
+	})
 	return onePerScheduler(kept), notes
 }
 
-// pageID names a metrics page: its address, and the scrape job through which a Prometheus reads it.
+// pageID identifies a metrics page: its address, and the Prometheus job that scrapes it.
 type pageID struct{ instance, job model.LabelValue }
 
 func pageOf(s Sample) pageID { return pageID{s.Labels[model.InstanceLabel], s.Labels[model.JobLabel]} }
 
-// shownProcess is what a metrics page says of the process behind it.
+// shownProcess describes the process behind a metrics page, as far as the page shows it.
 type shownProcess struct {
 	pageID
 	own, several bool // as in Sample
-	strays       bool
-	workers      map[string]bool // ids, of Dynamo
-	engine       map[string]bool // the engine's own labels: model, data parallel rank and the like
+	unlisted     bool
+	workers      map[string]bool // ids of Dynamo instances
+	engine       map[string]bool // the engine's labels: model, data parallel rank and others
 	models       map[string]bool
-	start        float64 // 0: not reported
-	created      float64 // of its counters, 0: not reported; two processes hardly share it
+	start        float64 // of the process; 0: not reported
+	created      float64 // of its counters; 0: not reported. Two processes hardly share it.
 	tokens       float64 // prompt tokens so far
-	counts       bool    // it reports them
-	leads        bool    // it has the first rank of a scheduler
-	ranks        bool    // it has ranks, and no data parallel rank
+	countsTokens bool    // the page reports prompt tokens
+	hasFirstRank bool    // the page has the first rank of a scheduler
+	ranks        bool    // the page has ranks, and no data parallel rank
 }
 
-// ofWorker says whether a sample belongs to the worker behind a page.
-func ofWorker(s Sample) bool {
+// isWorkerSample reports whether a sample belongs to the worker behind a page.
+func isWorkerSample(s Sample) bool {
 	return engineOf(s.Name) != "" ||
 		workerID(s) != "" && slices.ContainsFunc([]metric{workerInflight, workerRequests, cacheUse},
 			func(m metric) bool { return slices.Contains(m, s.Name) })
 }
 
-// pagesOf gives the pages with workers, those first that are no target's own.
+// pagesOf returns the pages with workers. The target's own page is last.
 func pagesOf(samples []Sample) []*shownProcess {
 	found := map[pageID]*shownProcess{}
 	var pages []*shownProcess
@@ -58,7 +60,7 @@ func pagesOf(samples []Sample) []*shownProcess {
 			starts[pageOf(s)] = s.Value
 			continue
 		}
-		if !ofWorker(s) || isSecondEndpoint(s) {
+		if !isWorkerSample(s) || isSecondEndpoint(s) {
 			continue
 		}
 		p := found[pageOf(s)]
@@ -83,7 +85,9 @@ func pagesOf(samples []Sample) []*shownProcess {
 }
 
 func (p *shownProcess) add(s Sample) {
-	p.own, p.several, p.strays = p.own || s.own, p.several || s.several, p.strays || s.strays
+	p.own = p.own || s.own
+	p.several = p.several || s.several
+	p.unlisted = p.unlisted || s.unlisted
 	if id := workerID(s); id != "" {
 		p.workers[id] = true
 	}
@@ -91,9 +95,10 @@ func (p *shownProcess) add(s Sample) {
 	case slices.Contains(countersCreate, s.Name):
 		p.created = max(p.created, s.Value)
 	case slices.Contains(prefixQueries, s.Name):
-		p.tokens, p.counts = p.tokens+s.Value, true
+		p.tokens += s.Value
+		p.countsTokens = true
 	}
-	if !slices.Contains(running, s.Name) { // one metric says enough of an engine's labels
+	if !slices.Contains(running, s.Name) { // the labels of one metric suffice
 		return
 	}
 	labels := []string{engineOf(s.Name)}
@@ -103,71 +108,78 @@ func (p *shownProcess) add(s Sample) {
 	p.engine[strings.Join(labels, "\x00")] = true
 	p.models[string(s.Labels["model_name"])] = true
 	rank := rankOf(s)
-	p.leads = p.leads || strings.Trim(rank, "0/") == ""
+	p.hasFirstRank = p.hasFirstRank || strings.Trim(rank, "0/") == ""
 	p.ranks = rank != "" && s.Labels["dp_rank"] == ""
 }
 
-// copiesOf gives the pages that show what another one shows. A page that has shown several processes in turn is a
-// router's, and is left out; where some worker that it shows has no page of its own, a note says so.
-func copiesOf(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
+// findCopies returns the pages that repeat another page. A page that has shown several processes in turn is a router's
+// and counts as a copy. Where a worker on it has no page of its own, a note says so.
+func findCopies(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
 	copies = map[pageID]bool{}
 	byKey := map[string][]*shownProcess{}
 	leaders := map[string]bool{}
 	for _, p := range pages {
-		if p.strays {
+		if p.unlisted {
 			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; "+
 				"name the page of each worker in cluster.metrics_urls", p.instance))
 		}
 		keys := p.keys()
-		if p.several || slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.shows) }) {
+		known := slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.sameProcess) })
+		if p.several || known {
 			copies[p.pageID] = true
 			continue
 		}
-		if !p.own { // which is last
-			keys = append(keys, p.looks())
+		if !p.own { // the target's own page comes last, so its key is not needed
+			keys = append(keys, p.labelKey())
 		}
 		for _, k := range keys {
 			byKey[k] = append(byKey[k], p)
 		}
-		if p.leads {
+		if p.hasFirstRank {
 			maps.Copy(leaders, p.models)
 		}
 	}
-	// The further nodes of an engine that spans several have pages with the higher ranks of the first node's scheduler.
+	// An engine that spans several nodes has pages on the further nodes with the higher ranks of the first node's
+	// scheduler.
 	for _, p := range pages {
-		if p.ranks && !p.leads && slices.ContainsFunc(slices.Collect(maps.Keys(p.models)),
-			func(m string) bool { return leaders[m] }) {
-			copies[p.pageID] = true
+		if !p.ranks || p.hasFirstRank {
+			continue
+		}
+		for model := range p.models {
+			if leaders[model] {
+				copies[p.pageID] = true
+			}
 		}
 	}
 	return copies, notes
 }
 
-// keys are the ways in which another page may show the same process.
+// keys returns the keys under which another page may show the same process.
 func (p *shownProcess) keys() (keys []string) {
 	switch {
 	case len(p.workers) > 0:
-		return []string{"workers " + text(p.workers)}
+		return []string{"workers " + joinSet(p.workers)}
 	case p.start+p.created > 0:
 		keys = append(keys, "process "+strconv.FormatFloat(p.start, 'g', -1, 64)+" "+
-			strconv.FormatFloat(p.created, 'g', -1, 64)+p.looks())
+			strconv.FormatFloat(p.created, 'g', -1, 64)+p.labelKey())
 	case p.own:
-		keys = append(keys, p.looks())
+		keys = append(keys, p.labelKey())
 	}
-	return append(keys, "address "+string(p.instance)+p.looks())
+	return append(keys, "address "+string(p.instance)+p.labelKey())
 }
 
-// looks are the engine's labels, by which pages that do not say more may be of one process.
-func (p *shownProcess) looks() string { return "engine " + text(p.engine) }
+// labelKey is the engine's labels. Pages that report no more than those may belong to one process.
+func (p *shownProcess) labelKey() string { return "engine " + joinSet(p.engine) }
 
-func text(set map[string]bool) string {
+func joinSet(set map[string]bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), "\x01")
 }
 
-// shows says whether a page that may show the same process does. Processes that a script starts together can begin in
-// the same moment, but do not count the same. The target's own page is another one's copy sooner than not.
-func (p *shownProcess) shows(other *shownProcess) bool {
-	const moment = 0.05 // of all tokens, between two pages that are read at the same time
+// sameProcess reports whether two pages with a common key show the same process. Processes that a script starts
+// together
+// may begin at the same moment, but their counts differ. The target's own page is assumed to be a copy.
+func (p *shownProcess) sameProcess(other *shownProcess) bool {
+	const moment = 0.05 // share of all tokens that two pages read at the same time may differ by
 	most := max(p.tokens, other.tokens)
 	switch {
 	case len(p.workers) > 0, p.created > 0, p.instance == other.instance:
@@ -177,12 +189,12 @@ func (p *shownProcess) shows(other *shownProcess) bool {
 	case p.own:
 		return most-min(p.tokens, other.tokens) <= moment*most
 	}
-	return p.tokens == other.tokens && (most > 0 || !p.counts)
+	return p.tokens == other.tokens && (most > 0 || !p.countsTokens)
 }
 
-// onePerScheduler keeps one series of each scheduler: engines that divide a model among processes write each series
-// once a rank of tensor, pipeline or expert parallelism, and all of them tell the same. A data parallel rank is a
-// scheduler of its own. Where a series without a priority stands beside those with one, it is their sum.
+// onePerScheduler keeps one series of each scheduler. Engines that divide a model among processes write each series
+// once for every rank of tensor, pipeline or expert parallelism, with the same value. A data parallel rank is a
+// scheduler of its own. A series without a priority beside some with one is their sum.
 func onePerScheduler(samples []Sample) []Sample {
 	type choice struct {
 		rank string
@@ -215,7 +227,7 @@ func onePerScheduler(samples []Sample) []Sample {
 	})
 }
 
-// schedulerOf gives the series that a sample is a part of, its rank, and whether it counts all priorities.
+// schedulerOf returns the key of the scheduler's series, the sample's rank, and whether it counts all priorities.
 func (s Sample) schedulerOf() (key seriesKey, rank string, sum bool) {
 	if s.scheduler != 0 {
 		return s.scheduler, s.rank, s.Labels["priority"] == ""
@@ -229,13 +241,13 @@ func (s Sample) schedulerOf() (key seriesKey, rank string, sum bool) {
 	return keyOf(Sample{Name: s.Name, Labels: rest}), rankOf(s), s.Labels["priority"] == ""
 }
 
-// isRank tells the labels of processes that work on the same requests.
+// isRank reports whether a label is the rank of a process that works on the same requests as the others.
 func isRank(name model.LabelName) bool {
 	return (name == "rank" || strings.HasSuffix(string(name), "_rank")) &&
 		!slices.Contains([]model.LabelName{"dp_rank", "attn_dp_rank", "data_parallel_rank"}, name)
 }
 
-// rankOf gives the values of a sample's ranks, by the labels' names; "" where it has none.
+// rankOf returns the values of a sample's ranks in the order of the labels' names; "" where it has none.
 func rankOf(s Sample) string {
 	var names []model.LabelName
 	for name, value := range s.Labels {
