@@ -22,38 +22,38 @@ var (
 	}
 )
 
-// Severity says what a finding means for a switch.
+// Severity is the effect of a finding on a switch.
 type Severity string
 
-// The severities: a switch is not hindered, may be, or will be.
+// The severities: a switch is not affected, may fail, or will fail.
 const (
 	Good    Severity = "ok"
 	Warning Severity = "warning"
 	Problem Severity = "problem"
 )
 
-// Finding is one thing that Check looked at.
+// Finding is one result of Check.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Found    string   `json:"found"`        // what was found
-	Do       string   `json:"do,omitempty"` // what to do about it; empty where nothing is
+	Do       string   `json:"do,omitempty"` // the remedy; empty where none is needed
 }
 
-// Check says before anything starts whether the mode can be switched: the graph, its mode and
-// variants, the rights, the GPUs that a roll-out needs. It changes nothing.
+// Check reports whether the mode can be switched: the graph, its mode and variants, the
+// rights, and the GPUs that a roll-out needs. It changes nothing.
 func (d *Driver) Check(ctx context.Context) []Finding {
 	_, all, _ := d.Look(ctx)
 	return append(all, d.Rights(ctx)...)
 }
 
-// Look is Check but for the rights, which are those of whoever asks. It tells what the graph needs,
-// too. Why the graph cannot be read is the error, and a finding.
+// Look is Check without the rights, which depend on the caller's credentials. It also
+// returns what the graph needs. A graph that cannot be read is both an error and a finding.
 func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	g, err := d.graph(ctx)
 	if err != nil {
 		f := Finding{Problem, err.Error(), ""}
 		switch {
-		case errors.As(err, new(*gone)):
+		case errors.As(err, new(*notFoundError)):
 			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get " +
 				"dynamographdeployments -A"
 		case apierrors.IsForbidden(err):
@@ -63,9 +63,9 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 		}
 		return Needs{}, []Finding{f}, err
 	}
-	known := d.devices(ctx, g)
+	known := d.readClaims(ctx, g)
 	needs := g.needs(known)
-	all := []Finding{d.found(g, known), d.foundMode(g)}
+	all := []Finding{d.checkGraph(g, known), d.checkMode(g)}
 	if g.workerPods() == 0 {
 		all = append(all, Finding{
 			Problem, fmt.Sprintf("no component of %s is a worker with replicas: none has the type worker, prefill, decode or "+
@@ -80,17 +80,17 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 		})
 	}
 	if len(d.opts.Variants) > 0 {
-		all = append(all, d.foundVariant(g))
+		all = append(all, d.checkVariant(g))
 	}
 	for _, c := range g.Spec.Components {
 		if c.isWorker() && !d.opts.FrontendAlone {
-			all = append(all, d.room(ctx, c, known))
+			all = append(all, d.checkSurge(ctx, c, known))
 		}
 	}
 	return needs, all, nil
 }
 
-func (d *Driver) found(g *graph, known devices) Finding {
+func (d *Driver) checkGraph(g *graph, known devices) Finding {
 	var parts []string
 	for _, c := range g.Spec.Components {
 		part := fmt.Sprintf("%d × %s", c.count(), c.Name)
@@ -105,30 +105,31 @@ func (d *Driver) found(g *graph, known devices) Finding {
 	}
 	f := Finding{Good, fmt.Sprintf("DynamoGraphDeployment %s: %s", g.id(), strings.Join(parts, ", ")), ""}
 	if !g.Status.ready(g.Generation) {
-		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(),
-			"wait until it is, or find out why: kubectl describe dynamographdeployment "+g.Name
+		f.Severity = Warning
+		f.Found += "; not ready: " + g.Status.why()
+		f.Do = "wait until it is, or find out why: kubectl describe dynamographdeployment " + g.Name
 	}
 	return f
 }
 
-func (d *Driver) foundMode(g *graph) Finding {
-	switch at := g.fixed(); {
+func (d *Driver) checkMode(g *graph) Finding {
+	switch argument := g.fixed(); {
 	case g.picker() != "":
 		return Finding{
 			Problem, fmt.Sprintf("the router is %s, not the frontend: the mode cannot be switched by patching the frontend",
 				g.picker()),
 			"set mode.driver to manual, and mode.mode to what the endpoint picker does",
 		}
-	case at != "":
-		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at,
+	case argument != "":
+		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, argument,
 			routerMode), "remove the argument"}
 	case g.modeIsOwn():
-		by := "spec.restart"
-		if g.version == earlier {
-			by = "a variable of all components"
+		mechanism := "spec.restart"
+		if g.version == v1alpha1 {
+			mechanism = "a variable of all components"
 		}
 		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by %s",
-			g.mode().Name(), by), ""}
+			g.mode().Name(), mechanism), ""}
 	}
 	if _, i := valueOf(g.Spec.Env, routerMode); i >= 0 {
 		return Finding{Good, fmt.Sprintf("mode %s, in %s; a switch restarts frontend and workers with it",
@@ -138,7 +139,7 @@ func (d *Driver) foundMode(g *graph) Finding {
 		g.mode().Name()), ""}
 }
 
-func (d *Driver) foundVariant(g *graph) Finding {
+func (d *Driver) checkVariant(g *graph) Finding {
 	if s, ok := d.runs(g); ok {
 		return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
 	}
@@ -148,9 +149,9 @@ func (d *Driver) foundVariant(g *graph) Finding {
 	}
 }
 
-// Rights asks for each right that the driver uses, with the credentials that it has.
+// Rights checks each permission that the driver uses, with its own credentials.
 func (d *Driver) Rights(ctx context.Context) []Finding {
-	name, _ := d.find(ctx) // where it is not known, the rights on all of them are asked for
+	name, _ := d.find(ctx) // an unknown name asks for the rights on all graphs
 	var missing []Finding
 	ask := func(group, resource, name string, verbs ...string) {
 		for _, verb := range verbs {
@@ -198,8 +199,8 @@ func (d *Driver) may(ctx context.Context, group, resource, name, verb string) (b
 	return allowed, nil
 }
 
-// room says whether a roll-out of a component finds the GPUs that it needs beside those in use.
-func (d *Driver) room(ctx context.Context, c component, known devices) Finding {
+// checkSurge reports whether a roll-out of a component finds the GPUs that it needs beside those in use.
+func (d *Driver) checkSurge(ctx context.Context, c component, known devices) Finding {
 	annotations := c.PodTemplate.Annotations
 	if annotations[strategyAnnotation] == "Recreate" {
 		return Finding{
@@ -231,8 +232,8 @@ func (d *Driver) room(ctx context.Context, c component, known devices) Finding {
 	return Finding{Good, fmt.Sprintf("%s; %d are free", text, free), ""}
 }
 
-// surgeOf reads how many pods a roll-out may add: a number, or a percentage of all, which a
-// Deployment rounds up and takes to be 25 % where nothing is said.
+// surgeOf parses the number of pods that a roll-out may add: a number, or a percentage of
+// all. A Deployment rounds the percentage up; its default is 25 %.
 func surgeOf(text string, all int) int {
 	percent, isPercent := strings.CutSuffix(cmp.Or(text, "25%"), "%")
 	n, err := strconv.Atoi(percent)

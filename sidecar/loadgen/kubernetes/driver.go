@@ -31,33 +31,33 @@ var (
 )
 
 const (
-	lookEvery   = 500 * time.Millisecond // while a switch goes on
+	pollEvery   = 500 * time.Millisecond // during a switch
 	callTimeout = 10 * time.Second       // of one call of the API server
-	// brokenFor is how long a pod may say that it cannot start before it is believed: what
-	// a registry or a peer lacks for a moment comes by itself.
+	// brokenFor is how long a pod may report that it cannot start. A registry or a peer that
+	// fails for a moment recovers within that time.
 	brokenFor = 20 * time.Second
-	// stuckFor is how long a way back may make no progress before it is given another
-	// generation, which frees what waits for pods of the one before.
+	// stuckFor is how long a roll-back may make no progress before another generation is
+	// requested, which releases a wait for pods of the previous one.
 	stuckFor = 30 * time.Second
-	// lookAgain is how long pods are taken to be as they were while the object says nothing new.
-	lookAgain = 10 * time.Second
-	attempts  = 5 // of a patch, while others write the same object
+	// cacheFor is how long the mode of the pods is reused while the object does not change.
+	cacheFor = 10 * time.Second
+	attempts = 5 // of a patch, while others write the same object
 )
 
-// Options say which graph, and how it is switched.
+// Options select the graph and configure its switches.
 type Options struct {
-	// Namespace and Name are the graph's; without a name, Selector (of labels) must find
-	// exactly one in the namespace, or else Target names it.
+	// Namespace and Name are the graph's. Without a name, Selector (of labels) must match
+	// exactly one graph in the namespace, or else Target must name its service.
 	Namespace, Name, Selector string
 	Target                    string // address of the frontend, with or without /v1
-	// FrontendAlone leaves the workers as they are, with warm caches.
+	// FrontendAlone leaves the workers running, with warm caches.
 	FrontendAlone bool
-	Timeout       time.Duration // of a switch, and of the way back
+	Timeout       time.Duration // of a switch, and of its roll-back
 	Modes         []api.ModeState
 	Variants      map[api.Speculation]Variant // of the workers; may be empty
 	By            string                      // names this load generator in the object, as host:port
 
-	// Instances asks the frontend for the ids of the workers that it knows.
+	// Instances returns the ids of the workers that the frontend lists; nil skips that check.
 	Instances func(ctx context.Context) ([]string, error)
 	Log       *slog.Logger
 }
@@ -66,35 +66,34 @@ type Options struct {
 type Driver struct {
 	opts   Options
 	client dynamic.Interface
-	ctx    context.Context // of the process: its end leaves a switch as it is, for the next start
+	ctx    context.Context // of the process; a switch is not undone after its end, since the next process resumes it
 
 	mu    sync.Mutex
-	name  string // once it is known
-	known found  // what Current found last
+	name  string // empty until it was found
+	known found  // the last result of Current
 
-	features []api.Feature // of the object as it was read last
+	features []api.Feature // of the object at the last reading
 }
 
-// found is the mode that a version of the object was found in.
+// found is the mode of one version of the object.
 type found struct {
 	version string
 	at      time.Time
 	mode    api.ModeState
 }
 
-// New makes the driver; ctx is that of the process. It calls nothing yet.
+// New makes the driver; ctx is that of the process. It makes no call.
 func New(ctx context.Context, client dynamic.Interface, opts Options) *Driver {
 	return &Driver{opts: opts, client: client, ctx: ctx, name: opts.Name}
 }
 
-// Name is kubernetes.
+// Name returns "kubernetes".
 func (d *Driver) Name() string { return "kubernetes" }
 
-// Instance is empty: the router decides.
+// Instance returns "": the router chooses the instance.
 func (d *Driver) Instance() string { return "" }
 
-// Offers are the configured modes, each with every variant of the workers where there are
-// some.
+// Offers lists the configured modes, each with every variant of the workers.
 func (d *Driver) Offers() []api.ModeState {
 	if len(d.opts.Variants) == 0 {
 		return slices.Clone(d.opts.Modes)
@@ -110,9 +109,9 @@ func (d *Driver) Offers() []api.ModeState {
 	return offers
 }
 
-// Current reads the mode that the frontend's pods run in, which is that of the object once it
-// is rolled out. While pods of two modes serve, it is unknown. An error says that it cannot be
-// known at the moment, as in the middle of a noted switch; it wraps an [api.FieldError] where
+// Current returns the mode that the frontend's pods run in, which equals that of the object
+// after the roll-out. It is unknown while pods of two modes serve. An error means that the
+// mode is unavailable at the moment, as during a switch; it wraps an [api.FieldError] where
 // another configuration is needed.
 func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	g, err := d.graph(ctx)
@@ -125,17 +124,17 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	d.mu.Lock()
 	known := d.known
 	d.mu.Unlock()
-	if known.version == g.ResourceVersion && time.Since(known.at) < lookAgain {
+	if known.version == g.ResourceVersion && time.Since(known.at) < cacheFor {
 		return known.mode, nil
 	}
-	if err := d.routes(g); err != nil {
+	if err := d.checkRouter(g); err != nil {
 		return api.ModeState{}, err
 	}
 	all, err := d.pods(ctx, g)
 	if err != nil {
 		return api.ModeState{}, err
 	}
-	serving, ok := g.serves(all)
+	serving, ok := g.servingMode(all)
 	if !ok {
 		return api.ModeState{}, fmt.Errorf("%s has no frontend pod at the moment", g.id())
 	}
@@ -147,8 +146,8 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	return mode, nil
 }
 
-// Author names who changed the graph last, as the API server recorded it; "" where it is not
-// known.
+// Author returns the last client that changed the graph, as recorded by the API server; ""
+// where it is unknown.
 func (d *Driver) Author(ctx context.Context) string {
 	g, err := d.graph(ctx)
 	if err != nil {
@@ -157,8 +156,8 @@ func (d *Driver) Author(ctx context.Context) string {
 	return g.author()
 }
 
-// Unfinished gives the switch that this load generator had begun when it was ended; ok is
-// false where there is none.
+// Unfinished returns the switch that an earlier process of this load generator began and did
+// not finish; ok is false where there is none.
 func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok bool) {
 	g, err := d.graph(ctx)
 	if err != nil {
@@ -168,13 +167,13 @@ func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok boo
 	return n.From, n.To, noted && n.By == d.opts.By
 }
 
-// Switch brings the graph to a mode and waits until the cluster is in it, as the package says.
-// One that an earlier process of this load generator began goes on from where it is. A switch
-// that fails, is cancelled or takes longer than Options.Timeout is undone before Switch
-// returns, and that is watched in the same way; not so where somebody else has changed the
-// graph meanwhile, where it is gone, or where the process ends. A mode that is not offered, or
-// that the object does not let be set, gives an [api.FieldError], another one's switch an
-// [api.ErrConflict].
+// Switch changes the graph to a mode and waits until the cluster is in it, as the package
+// describes. A switch that an earlier process of this load generator began is resumed. A
+// switch that fails, is canceled or exceeds Options.Timeout is undone before Switch returns,
+// and the roll-back is awaited in the same way. It is not undone where another client has
+// changed or deleted the graph, or where the process ends. A mode that is not offered, or that
+// the object does not allow, gives an [api.FieldError]; a switch of another load generator
+// gives an [api.ErrConflict].
 func (d *Driver) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
@@ -188,26 +187,26 @@ func (d *Driver) Switch(
 	err = d.await(ctx, &w, func(message string) { report("switching", message) })
 	switch {
 	case err == nil:
-		d.forget(w)
+		d.clearNote(w)
 		return !d.opts.FrontendAlone || from.Speculation != to.Speculation, nil
-	case d.ctx.Err() != nil: // the next process goes on
+	case d.ctx.Err() != nil: // the next process resumes the switch
 		return false, err
-	case errors.As(err, new(*overtaken)), w.note.Back:
-		d.forget(w)
+	case errors.As(err, new(*superseded)), w.note.Back:
+		d.clearNote(w)
 		return false, err
 	}
 	if w.note.From.Mode == api.ModeUnknown {
-		d.forget(w)
+		d.clearNote(w)
 		return false, fmt.Errorf("%w; the previous mode is unknown to KV Booth, so this one was left in place", err)
 	}
-	if back := d.back(w.note, err, report); back != nil {
-		d.opts.Log.Warn("the graph could not be switched back", "to", w.note.From.Name(), "error", back)
-		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, w.note.From.Name(), back)
+	if rollBackErr := d.rollBack(w.note, err, report); rollBackErr != nil {
+		d.opts.Log.Warn("the graph could not be switched back", "to", w.note.From.Name(), "error", rollBackErr)
+		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, w.note.From.Name(), rollBackErr)
 	}
 	return false, fmt.Errorf("%w; it was switched back to %s", err, w.note.From.Name())
 }
 
-// begin patches the object, or finds that an earlier process has.
+// begin patches the object, or resumes the switch of an earlier process.
 func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (wanted,
 	error,
 ) {
@@ -221,20 +220,20 @@ func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(
 		return wanted{mode: to, variant: d.variant(to.Speculation), restart: n.Restart, note: n}, nil
 	}
 	report("switching", fmt.Sprintf("asking Kubernetes for %s in %s", to.Name(), g.id()))
-	if from.Mode == api.ModeUnknown { // to whoever asks; the way back is to what the object says
+	if from.Mode == api.ModeUnknown { // unknown to the caller; a roll-back restores the object's mode
 		from = d.modeOf(g)
 	}
 	w := wanted{mode: to, variant: d.variant(to.Speculation), note: d.note(from, to)}
-	return w, d.put(ctx, &w)
+	return w, d.apply(ctx, &w)
 }
 
 func (d *Driver) note(from, to api.ModeState) note {
 	return note{By: d.opts.By, From: from, To: to, Deadline: time.Now().Add(d.opts.Timeout).UTC()}
 }
 
-// put patches the object to what is wanted. It tries again where others have written it
-// meanwhile, unless they have begun a switch.
-func (d *Driver) put(ctx context.Context, w *wanted) error {
+// apply patches the object to what is wanted. It retries where others have written the
+// object, unless they have begun a switch.
+func (d *Driver) apply(ctx context.Context, w *wanted) error {
 	for try := 0; ; try++ {
 		g, err := d.graph(ctx)
 		if err != nil {
@@ -244,23 +243,24 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait until it ends", api.ErrConflict, n.By,
 				g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
 		}
-		if err := d.routes(g); err != nil {
+		if err := d.checkRouter(g); err != nil {
 			return err
 		}
-		if at := g.fixed(); at != "" && g.mode() != w.mode.Mode {
+		if argument := g.fixed(); argument != "" && g.mode() != w.mode.Mode {
 			return &api.FieldError{
 				Field: "mode.driver", Value: d.Name(),
 				Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(),
-					routerFlag, at, routerMode),
+					routerFlag, argument, routerMode),
 			}
 		}
-		w.restart = d.restart(g, *w)
+		w.restart = d.restartID(g, *w)
 		if w.note.Restart = w.restart; w.restart != "" {
 			all, err := d.pods(ctx, g)
 			if err != nil {
 				return err
 			}
-			w.old, w.note.Newest = uids(all), newest(all)
+			w.old = uids(all)
+			w.note.Newest = newest(all)
 		}
 		err = d.patch(ctx, g, g.patch(*w, d.opts.FrontendAlone))
 		if err == nil || try == attempts-1 || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
@@ -269,8 +269,8 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 	}
 }
 
-// routes refuses a graph whose frontend does not choose the workers.
-func (d *Driver) routes(g *graph) error {
+// checkRouter gives an error for a graph whose frontend does not choose the workers.
+func (d *Driver) checkRouter(g *graph) error {
 	if g.picker() == "" {
 		return nil
 	}
@@ -280,10 +280,10 @@ func (d *Driver) routes(g *graph) error {
 	}
 }
 
-// restart is the id of the restart that the workers need beside a patch; "" where the patch
-// makes them begin anew by itself, or where they shall not. The operator takes an id that it
-// has seen for no restart, so each is new.
-func (d *Driver) restart(g *graph, w wanted) string {
+// restartID returns a new id for the restart that the workers need beside a patch. It is ""
+// where the patch restarts them, or where they must keep running. The operator ignores an id
+// that it has seen, so each is new.
+func (d *Driver) restartID(g *graph, w wanted) string {
 	changes := g.mode() != w.mode.Mode
 	switch {
 	case d.opts.FrontendAlone, changes && !g.modeIsOwn():
@@ -294,25 +294,25 @@ func (d *Driver) restart(g *graph, w wanted) string {
 	return "kvbooth-" + rand.Text()[:10]
 }
 
-// back undoes a switch: it asks for the mode before, and waits for it.
-func (d *Driver) back(n note, cause error, report func(phase, message string)) error {
-	say := func(message string) { report("rolling_back", message) }
-	say(fmt.Sprintf("switching back to %s: %s", n.From.Name(), cause))
+// rollBack undoes a switch: it requests the previous mode and waits for it.
+func (d *Driver) rollBack(n note, cause error, report func(phase, message string)) error {
+	progress := func(message string) { report("rolling_back", message) }
+	progress(fmt.Sprintf("switching back to %s: %s", n.From.Name(), cause))
 	w := wanted{mode: n.From, variant: d.variant(n.From.Speculation), note: d.note(n.To, n.From)}
 	w.note.Back = true
-	if err := d.put(d.ctx, &w); err != nil {
+	if err := d.apply(d.ctx, &w); err != nil {
 		return err
 	}
-	err := d.await(d.ctx, &w, say)
+	err := d.await(d.ctx, &w, progress)
 	if d.ctx.Err() == nil {
-		d.forget(w)
+		d.clearNote(w)
 	}
 	return err
 }
 
-// forget removes the note of a switch that has ended. A note that stays is nobody's after its
-// deadline.
-func (d *Driver) forget(w wanted) {
+// clearNote removes the note of a switch that has ended. A note that remains is ignored after
+// its deadline.
+func (d *Driver) clearNote(w wanted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), callTimeout)
 	defer cancel()
 	g, err := d.graph(ctx)
@@ -327,7 +327,7 @@ func (d *Driver) forget(w wanted) {
 	}
 }
 
-// variant is that of a speculation; nil without variants.
+// variant returns the variant of a speculation; nil without variants.
 func (d *Driver) variant(s api.Speculation) *Variant {
 	if v, ok := d.opts.Variants[s]; ok {
 		return &v
@@ -335,8 +335,8 @@ func (d *Driver) variant(s api.Speculation) *Variant {
 	return nil
 }
 
-// modeOf is the mode of the object, with the variant that the workers run as: without
-// variants, the speculation is the configured one.
+// modeOf returns the mode of the object, with the speculation of the variant that the workers
+// run. Without variants, the speculation is the configured one.
 func (d *Driver) modeOf(g *graph) api.ModeState {
 	m := api.ModeState{Mode: g.mode(), Speculation: api.SpeculationNotRecorded}
 	if len(d.opts.Modes) > 0 && len(d.opts.Variants) == 0 {
@@ -348,11 +348,11 @@ func (d *Driver) modeOf(g *graph) api.ModeState {
 	return m
 }
 
-// runs is the variant that the workers run as; ok is false where it is none of them.
+// runs returns the speculation of the variant that the workers run; ok is false where none matches.
 func (d *Driver) runs(g *graph) (s api.Speculation, ok bool) {
 	for s, v := range d.opts.Variants {
 		if slices.ContainsFunc(g.Spec.Components, func(c component) bool {
-			return c.isWorker() && c.main() >= 0 && v.is(c.PodTemplate.Spec.Containers[c.main()])
+			return c.isWorker() && c.main() >= 0 && v.matches(c.PodTemplate.Spec.Containers[c.main()])
 		}) {
 			return s, true
 		}
@@ -393,7 +393,7 @@ func inVersions[T any](call func(schema.GroupVersionResource) (T, error)) (found
 	return found, err
 }
 
-// patch applies a JSON Patch to a graph, in the version that it was read in.
+// patch applies a JSON Patch to a graph, in the version in which it was read.
 func (d *Driver) patch(ctx context.Context, g *graph, ops []operation) error {
 	text, err := json.Marshal(ops)
 	if err != nil {
@@ -408,24 +408,24 @@ func (d *Driver) patch(ctx context.Context, g *graph, ops []operation) error {
 	return nil
 }
 
-// explain says what to do about an error of the API server.
+// explain adds the remedy to an error of the API server.
 func (d *Driver) explain(err error, verb, name string) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the load generator may not %s DynamoGraphDeployment %s/%s; add this rule to its Role: %s: %w",
 			verb, d.opts.Namespace, name, ruleFor(verb, name), err)
 	case apierrors.IsNotFound(err):
-		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found: %w", d.opts.Namespace, name, err)}
+		return &notFoundError{fmt.Errorf("DynamoGraphDeployment %s/%s not found: %w", d.opts.Namespace, name, err)}
 	}
-	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
+	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a proper name
 }
 
-// gone is an object that is not there.
-type gone struct{ error }
+// notFoundError reports an object that does not exist.
+type notFoundError struct{ error }
 
-func (g *gone) Unwrap() error { return g.error }
+func (g *notFoundError) Unwrap() error { return g.error }
 
-// names lists modes.
+// names joins the names of modes.
 func names(modes []api.ModeState) string {
 	all := make([]string, len(modes))
 	for i, m := range modes {

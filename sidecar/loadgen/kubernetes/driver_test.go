@@ -28,10 +28,11 @@ var (
 	rr = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
 )
 
-// driver makes a driver on a replay, whose frontend lists the workers that are ready.
+// driver makes a driver on a replay. Its frontend lists the ready workers.
 func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	opts := Options{
-		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{kv, rr}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
+		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{kv,
+			rr}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
 		Instances: func(context.Context) ([]string, error) {
 			r.mu.Lock()
 			f, _ := r.now()
@@ -46,12 +47,12 @@ func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	return New(ctx, r.client(), opts)
 }
 
-// heard collects what a switch says, each message once.
-type heard []string
+// reportRecorder collects the reports of a switch.
+type reportRecorder []string
 
-func (h *heard) report(phase, message string) { *h = append(*h, phase+": "+message) }
+func (h *reportRecorder) report(phase, message string) { *h = append(*h, phase+": "+message) }
 
-func (h heard) has(t *testing.T, words ...string) {
+func (h reportRecorder) has(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !slices.ContainsFunc(h, func(m string) bool { return strings.Contains(m, w) }) {
@@ -60,12 +61,12 @@ func (h heard) has(t *testing.T, words ...string) {
 	}
 }
 
-// TestSwitchFollowsTheOperator replays what the operator wrote after a patch: a switch is done when it has written
-// its last word, and not before, whatever the status says in between.
+// TestSwitchFollowsTheOperator replays recorded statuses of the operator: a switch is done after the operator's
+// last change and not before, whatever the status is in between.
 func TestSwitchFollowsTheOperator(t *testing.T) {
 	tests := []struct {
 		name, timeline, where string
-		alone                 bool // the frontend: the workers stay warm
+		frontendAlone         bool // the workers stay warm
 		from                  api.ModeState
 		says                  []string
 	}{
@@ -93,49 +94,50 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				spelled := map[api.Mode]string{rr.Mode: "round-robin", kv.Mode: "kv"}[tt.from.Mode]
 				object := booth
 				where, isEarlier := strings.CutPrefix(tt.where, "earlier ")
 				if isEarlier {
-					object = earlierBooth
+					object = boothV1alpha1
 				}
-				r := newReplay(t, object(where, spelled), tt.timeline)
-				d := r.driver(t.Context(), func(o *Options) { o.FrontendAlone = tt.alone })
-				var said heard
-				cold, err := d.Switch(t.Context(), tt.from, kv, said.report)
-				if err != nil || cold == tt.alone {
-					t.Fatalf("cold %v, error %v\n%s", cold, err, strings.Join(said, "\n"))
+				r := newReplay(t, object(where, spellings[tt.from.Mode]), tt.timeline)
+				d := r.driver(t.Context(), func(o *Options) { o.FrontendAlone = tt.frontendAlone })
+				var reports reportRecorder
+				cold, err := d.Switch(t.Context(), tt.from, kv, reports.report)
+				if err != nil || cold == tt.frontendAlone {
+					t.Fatalf("switch failed or its cold is wrong: cold %v, error %v\n%s", cold, err, strings.Join(reports, "\n"))
 				}
 				if !r.settled() {
 					f, _ := r.now()
-					t.Errorf("done %.2f s after the patch, while the operator had more to write: %+v", time.Since(r.patched).Seconds(), f)
+					t.Errorf("switch done %.2f s after the patch, before the operator's last change: %+v",
+						time.Since(r.patched).Seconds(), f)
 				}
-				said.has(t, tt.says...)
+				reports.has(t, tt.says...)
 				if guard := r.patches[0][0]; guard.Op != "test" || guard.Path != "/metadata/generation" {
-					t.Errorf("the patch is not guarded against what others write: %+v", guard)
+					t.Errorf("the patch does not begin with a test of the generation: %+v", guard)
 				}
 				if _, noted := r.object.GetAnnotations()[switching]; noted {
-					t.Error("the note stayed")
+					t.Error("the note of the switch was not removed")
 				}
 				if m, err := d.Current(t.Context()); m != kv || err != nil {
-					t.Errorf("current %v, %v", m, err)
+					t.Errorf("Current: %v, %v, want %v", m, err, kv)
 				}
 			})
 		})
 	}
 }
 
-// TestSpelling keeps the spelling that the object has.
+// TestSpelling requires the spelling of the object.
 func TestSpelling(t *testing.T) {
 	r := newReplay(t, booth("graph", "round_robin"))
 	g, err := readGraph(r.object)
 	if err != nil || g.mode() != api.ModeRoundRobin || g.spell(api.ModeLeastLoaded) != "least_loaded" {
-		t.Errorf("%v, %q, %v", g.mode(), g.spell(api.ModeLeastLoaded), err)
+		t.Errorf("mode %v, spelling %q, error %v; want round_robin, least_loaded", g.mode(), g.spell(api.ModeLeastLoaded),
+			err)
 	}
 }
 
-// least is a mode that only others set here.
-func least(r *replay) {
+// setLeastLoaded sets a mode as another client.
+func setLeastLoaded(r *replay) {
 	next := r.object.DeepCopy()
 	env := []any{map[string]any{"name": routerMode, "value": "least-loaded"}}
 	_ = unstructured.SetNestedSlice(next.Object, env, "spec", "env")
@@ -146,9 +148,9 @@ func least(r *replay) {
 	r.become(next)
 }
 
-// failing is a switch that does not succeed. Where nothing else is said, it is from round-robin to kv.
+// failing describes a switch that does not succeed, by default from round-robin to kv.
 type failing struct {
-	where, mode string // of the object at first: in the graph, round-robin
+	where, mode string // of the object at first; by default in the graph, round-robin
 	files       []string
 	change      func(*Options)
 	disturb     func(r *replay, cancel func())
@@ -158,12 +160,12 @@ type failing struct {
 	leaves      api.Mode
 }
 
-// TestFailedSwitchIsUndone covers every end of a switch that does not succeed. A switch is undone, and the way back
-// is watched like the way there, except where the graph was changed by others.
+// TestFailedSwitchIsUndone covers each failure of a switch. A switch is undone, and the roll-back is awaited in the
+// same way, except where another client has changed the graph.
 func TestFailedSwitchIsUndone(t *testing.T) {
 	unknown := api.ModeState{Mode: api.ModeUnknown}
 	canceled := func(_ *replay, cancel func()) { time.AfterFunc(3*time.Second, cancel) }
-	broken := func(files ...string) failing { // an image that is not there
+	broken := func(files ...string) failing { // the image does not exist
 		off, draft := api.SpeculationOff, api.SpeculationDraft
 		return failing{
 			mode: "kv", files: files,
@@ -193,12 +195,12 @@ func TestFailedSwitchIsUndone(t *testing.T) {
 			files: []string{"w7", "w11"}, disturb: canceled, from: unknown, to: kv,
 			fails: []string{"context canceled"}, most: time.Minute, leaves: api.ModeRoundRobin,
 		},
-		"canceled, no way back": {
+		"canceled, no roll-back": {
 			mode: "random", files: []string{"w7", "w11"}, disturb: canceled, from: unknown, to: kv,
 			fails: []string{"context canceled", "unknown to KV Booth"}, most: 4 * time.Second, leaves: api.ModeKV,
 		},
 		"pitfall 8, a GitOps tool takes the field back": {
-			files: []string{"w7"}, disturb: func(r *replay, _ func()) { r.later(3*time.Second, func() { least(r) }) },
+			files: []string{"w7"}, disturb: func(r *replay, _ func()) { r.later(3*time.Second, func() { setLeastLoaded(r) }) },
 			fails: []string{"argocd-controller set DYN_ROUTER_MODE to least-loaded"},
 			most:  5 * time.Second, leaves: api.ModeLeastLoaded,
 		},
@@ -227,38 +229,38 @@ func (f failing) test(t *testing.T) {
 		f.disturb(r, cancel)
 	}
 	d := r.driver(t.Context(), f.change)
-	var said heard
+	var reports reportRecorder
 	began := time.Now()
-	_, err := d.Switch(ctx, f.from, f.to, said.report)
+	_, err := d.Switch(ctx, f.from, f.to, reports.report)
 	for _, words := range f.fails {
 		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("error %v, want %q\n%s", err, words, strings.Join(said, "\n"))
+			t.Errorf("error %v, want %q\n%s", err, words, strings.Join(reports, "\n"))
 		}
 	}
-	said.has(t, f.says...)
+	reports.has(t, f.says...)
 	if took := time.Since(began); took < f.least || took > f.most {
-		t.Errorf("it took %v", took)
+		t.Errorf("the switch took %v, want %v to %v", took, f.least, f.most)
 	}
 	if g, err := readGraph(r.object); err != nil || g.mode() != f.leaves {
-		t.Errorf("the object is in %v, error %v", g.mode(), err)
+		t.Errorf("the object is in %v, error %v, want %v", g.mode(), err, f.leaves)
 	}
 	if f.change != nil {
 		if !r.settled() {
-			t.Error("the way back ended while the operator had more to write")
+			t.Error("the roll-back ended before the operator's last change")
 		}
 		if m, err := d.Current(t.Context()); m != f.from || err != nil {
-			t.Errorf("current %v, %v", m, err)
+			t.Errorf("Current: %v, %v, want %v", m, err, f.from)
 		}
 	}
-	if by := d.Author(t.Context()); f.leaves == api.ModeLeastLoaded && by != "argocd-controller" {
-		t.Errorf("author %q", by)
+	if author := d.Author(t.Context()); f.leaves == api.ModeLeastLoaded && author != "argocd-controller" {
+		t.Errorf("Author: %q, want argocd-controller", author)
 	}
 	if ids := r.restarts(); f.least > 0 && (len(ids) != 2 || ids[0] == ids[1]) {
 		t.Errorf("pitfall 7, an old id undoes a restart: %v", ids)
 	}
 }
 
-// restarts are the ids of the restarts that were asked for.
+// restarts returns the ids of the requested restarts.
 func (r *replay) restarts() (ids []string) {
 	for _, ops := range r.patches {
 		for _, op := range ops {
@@ -270,7 +272,7 @@ func (r *replay) restarts() (ids []string) {
 	return ids
 }
 
-// TestErrorsOfTheAPIServer names the rule that is missing, or says that the object is gone, also in mid-switch.
+// TestErrorsOfTheAPIServer requires an error with the missing rule, or one for a deleted object, also during a switch.
 func TestErrorsOfTheAPIServer(t *testing.T) {
 	resource := schema.GroupResource{Group: Graphs.Group, Resource: Graphs.Resource}
 	const get, patch = "get dynamographdeployments", "patch dynamographdeployments"
@@ -289,7 +291,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		{"no get", get, forbidden, 0, rule("get"), 0},
 		{"no patch", patch, forbidden, 0, rule("patch"), 0},
 		{"deleted", get, missing, 0, "DynamoGraphDeployment default/booth not found", 0},
-		{"deleted in mid-switch", get, missing, 3 * time.Second, "DynamoGraphDeployment default/booth not found", 1},
+		{"deleted during the switch", get, missing, 3 * time.Second, "DynamoGraphDeployment default/booth not found", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -298,66 +300,66 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 				r.later(tt.after, func() { r.deny[tt.call] = tt.err })
 				synctest.Wait()
 				began := time.Now()
-				_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&heard{}).report)
+				_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&reportRecorder{}).report)
 				if err == nil || !strings.Contains(err.Error(), tt.says) || len(r.patches) != tt.patches {
-					t.Errorf("%d patches, error %v", len(r.patches), err)
+					t.Errorf("%d patches, error %v; want %d and %q", len(r.patches), err, tt.patches, tt.says)
 				}
 				if took := time.Since(began); took > tt.after+2*time.Second {
-					t.Errorf("it took %v", took)
+					t.Errorf("the switch took %v, want at most 2 s after the error", took)
 				}
 			})
 		})
 	}
 }
 
-// TestKilledInMidSwitch goes on with what an earlier process began, be it of new environments
-// or of a restart.
-func TestKilledInMidSwitch(t *testing.T) {
+// TestResumeAfterKill covers a switch with new environments and one with a restart.
+func TestResumeAfterKill(t *testing.T) {
 	for where, timeline := range map[string]string{"graph": "w7", "frontend": "w3"} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReplay(t, booth(where, "round-robin"), timeline)
 			process, kill := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second, kill)
-			_, err := r.driver(process, nil).Switch(process, rr, kv, (&heard{}).report)
+			_, err := r.driver(process, nil).Switch(process, rr, kv, (&reportRecorder{}).report)
 			if err == nil || len(r.patches) != 1 {
-				t.Fatalf("error %v after %d patches", err, len(r.patches))
+				t.Fatalf("killed switch: error %v, %d patches; want an error and 1", err, len(r.patches))
 			}
 			next := r.driver(t.Context(), nil)
 			from, to, ok := next.Unfinished(t.Context())
 			if !ok || from != rr || to != kv {
-				t.Fatalf("unfinished: %v to %v, %v", from, to, ok)
+				t.Fatalf("Unfinished: %v to %v, %v; want %v to %v", from, to, ok, rr, kv)
 			}
 			if _, err := next.Current(t.Context()); err == nil {
-				t.Error("the mode was told in mid-switch")
+				t.Error("Current returned a mode during a switch")
 			}
-			var said heard
-			cold, err := next.Switch(t.Context(), from, to, said.report)
+			var reports reportRecorder
+			cold, err := next.Switch(t.Context(), from, to, reports.report)
 			if err != nil || !cold || !r.settled() || len(r.patches) != 2 {
-				t.Errorf("cold %v, error %v, patches %d", cold, err, len(r.patches))
+				t.Errorf("resumed switch: cold %v, error %v, %d patches; want cold and 2", cold, err, len(r.patches))
 			}
-			said.has(t, "resuming the switch")
+			reports.has(t, "resuming the switch")
 		})
 	}
 }
 
-// TestTwoLoadGenerators lets the second wait, and takes over what the first left behind.
-func TestTwoLoadGenerators(t *testing.T) {
+// TestSecondLoadGeneratorConflicts also requires that the second may switch after the first one's deadline.
+func TestSecondLoadGeneratorConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, booth("graph", "round-robin"), "w7")
 		first := r.driver(t.Context(), nil)
 		w := wanted{mode: kv, note: first.note(rr, kv)}
-		require.NoError(t, first.put(t.Context(), &w))
+		require.NoError(t, first.apply(t.Context(), &w))
 		second := r.driver(t.Context(), func(o *Options) { o.By = "booth-1:8088" })
-		_, err := second.Switch(t.Context(), kv, rr, (&heard{}).report)
-		if !errors.Is(err, api.ErrConflict) || !strings.Contains(err.Error(), "booth-0:8088 switches default/booth to KV-aware") {
-			t.Errorf("error %v", err)
+		_, err := second.Switch(t.Context(), kv, rr, (&reportRecorder{}).report)
+		if !errors.Is(err, api.ErrConflict) ||
+			!strings.Contains(err.Error(), "booth-0:8088 switches default/booth to KV-aware") {
+			t.Errorf("error %v, want a conflict that names the first", err)
 		}
 		wait.Advance(2*time.Minute + time.Second)
-		assert.NoError(t, second.put(t.Context(), &wanted{mode: rr, note: second.note(kv, rr)}))
+		assert.NoError(t, second.apply(t.Context(), &wanted{mode: rr, note: second.note(kv, rr)}))
 	})
 }
 
-// TestArgumentFixesTheMode refuses to write a variable that would not count.
+// TestArgumentFixesTheMode requires an error where an argument overrides the variable.
 func TestArgumentFixesTheMode(t *testing.T) {
 	o := booth("graph", "round-robin")
 	components, _, _ := unstructured.NestedSlice(o.Object, "spec", "components")
@@ -366,17 +368,18 @@ func TestArgumentFixesTheMode(t *testing.T) {
 	_ = unstructured.SetNestedSlice(o.Object, components, "spec", "components")
 	r := newReplay(t, o, "w7")
 	var field *api.FieldError
-	_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&heard{}).report)
+	_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&reportRecorder{}).report)
 	if !errors.As(err, &field) || field.Field != "mode.driver" || !strings.Contains(field.Allowed, "--router-mode") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want one of mode.driver with the argument", err)
 	}
-	if f := r.driver(t.Context(), nil).Check(t.Context()); !slices.ContainsFunc(f, func(f Finding) bool { return f.Severity == Problem && f.Do == "remove the argument" }) {
-		t.Errorf("check: %+v", f)
+	if f := r.driver(t.Context(), nil).Check(t.Context()); !slices.ContainsFunc(f,
+		func(f Finding) bool { return f.Severity == Problem && f.Do == "remove the argument" }) {
+		t.Errorf("Check has no finding about the argument: %+v", f)
 	}
 }
 
-// TestFind finds the graph by its name, its labels, or the address of its frontend.
-func TestFind(t *testing.T) {
+// TestFindGraph covers its name, its labels, and the address of its frontend.
+func TestFindGraph(t *testing.T) {
 	r := newReplay(t, booth("graph", "kv"))
 	tests := []struct {
 		opts Options
@@ -389,10 +392,13 @@ func TestFind(t *testing.T) {
 		{Options{Target: "http://dynamo.example.org"}, "mode.kubernetes.name is required"},
 	}
 	for _, tt := range tests {
-		d := r.driver(t.Context(), func(o *Options) { o.Name, o.Selector, o.Target = tt.opts.Name, tt.opts.Selector, tt.opts.Target })
+		d := r.driver(t.Context(), func(o *Options) {
+			o.Name, o.Selector, o.Target = tt.opts.Name, tt.opts.Selector,
+				tt.opts.Target
+		})
 		name, err := d.find(t.Context())
 		if got := name + strings.Split(errorText(err), ":")[0]; got != tt.want {
-			t.Errorf("%+v: %q, %v", tt.opts, name, err)
+			t.Errorf("%+v: %q, %v, want %q", tt.opts, name, err, tt.want)
 		}
 	}
 }
@@ -404,11 +410,11 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestServes reads the mode from the frontend's pods, of which two modes are none.
-func TestServes(t *testing.T) {
-	was, is := booth("graph", "round-robin"), booth("graph", "kv")
-	frontend := func(of *unstructured.Unstructured, id string, isReady, isEnding bool) unstructured.Unstructured {
-		p := pod(t, of, "Frontend", id, isReady)
+// TestServingMode reads the mode from the frontend's pods. It is unknown where they have two.
+func TestServingMode(t *testing.T) {
+	before, after := booth("graph", "round-robin"), booth("graph", "kv")
+	frontend := func(object *unstructured.Unstructured, id string, isReady, isEnding bool) unstructured.Unstructured {
+		p := pod(t, object, "Frontend", id, isReady)
 		if isEnding {
 			p.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 		}
@@ -419,18 +425,21 @@ func TestServes(t *testing.T) {
 		pods []unstructured.Unstructured
 		want api.Mode
 	}{
-		{"one", []unstructured.Unstructured{frontend(was, "a", true, false)}, api.ModeRoundRobin},
-		{"the new one starts", []unstructured.Unstructured{frontend(was, "a", true, false), frontend(is, "b", false, false)}, api.ModeRoundRobin},
-		{"pitfall 6, both serve", []unstructured.Unstructured{frontend(was, "a", true, false), frontend(is, "b", true, false)}, api.ModeUnknown},
-		{"the old one ends", []unstructured.Unstructured{frontend(was, "a", true, true), frontend(is, "b", true, false)}, api.ModeKV},
+		{"one", []unstructured.Unstructured{frontend(before, "a", true, false)}, api.ModeRoundRobin},
+		{"the new one starts", []unstructured.Unstructured{frontend(before, "a", true, false),
+			frontend(after, "b", false, false)}, api.ModeRoundRobin},
+		{"pitfall 6, both serve", []unstructured.Unstructured{frontend(before, "a", true, false),
+			frontend(after, "b", true, false)}, api.ModeUnknown},
+		{"the old one ends", []unstructured.Unstructured{frontend(before, "a", true, true),
+			frontend(after, "b", true, false)}, api.ModeKV},
 		{"none", nil, ""},
 	}
 	for _, tt := range tests {
-		g, err := readGraph(is)
+		g, err := readGraph(after)
 		require.NoError(t, err)
 		all, err := ReadAll[corev1.Pod](&unstructured.UnstructuredList{Items: tt.pods})
 		require.NoError(t, err)
-		if got, ok := g.serves(all); got != tt.want || ok != (tt.want != "") {
+		if got, ok := g.servingMode(all); got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s: %v, %v, want %v", tt.name, got, ok, tt.want)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Features are what the object told last of what the deployment uses; nil before it was read. What an object does not
-// tell is left out.
+// Features returns what the object showed last of the features that the deployment uses; nil before the first reading.
+// A feature that the object does not determine is left out.
 func (d *Driver) Features() []api.Feature {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.features
 }
 
-// features are those that the components' types, arguments and variables, and the annotations, show.
+// features reads them from the components' types, arguments and variables, and from the annotations.
 func (g *graph) features() []api.Feature {
 	all := []api.Feature{g.planner()}
 	disaggregated, known := g.disaggregated()
@@ -28,10 +28,10 @@ func (g *graph) features() []api.Feature {
 		name     string
 		signs    []string // in arguments
 		env      string   // beginning of a variable
-		standard bool     // workers without a sign may use it, too
+		standard bool     // workers without a sign may also use it
 	}{
 		{api.FeatureKVBM, []string{"kvbm", "dynamoconnector"}, "DYN_KVBM_", false},
-		{api.FeatureNIXL, []string{"nixl"}, "", split || g.version == earlier},
+		{api.FeatureNIXL, []string{"nixl"}, "", split || g.version == v1alpha1},
 	} {
 		if f, ok := g.transfers(transfer.name, transfer.signs, transfer.env, transfer.standard); ok {
 			all = append(all, f)
@@ -40,7 +40,7 @@ func (g *graph) features() []api.Feature {
 	return append(all, g.scheduling()...)
 }
 
-// scheduling is what the object's annotations ask for. Without one, it is the operator's default.
+// scheduling reads the annotations. Without an annotation the operator's default applies, which is unknown.
 func (g *graph) scheduling() (all []api.Feature) {
 	if value := g.Annotations[groveAnnotation]; value != "" {
 		has := fmt.Sprintf("the annotation %s: %s", groveAnnotation, value)
@@ -52,7 +52,7 @@ func (g *graph) scheduling() (all []api.Feature) {
 	return all
 }
 
-// feature makes one of a sentence about the object.
+// feature makes a feature whose evidence is that the object has something.
 func (g *graph) feature(name string, inUse bool, has string) api.Feature {
 	return api.Feature{Name: name, InUse: inUse, Evidence: fmt.Sprintf("DynamoGraphDeployment %s has %s.", g.id(), has)}
 }
@@ -66,7 +66,7 @@ func (g *graph) planner() api.Feature {
 	return g.feature(api.FeaturePlanner, false, "no component of type planner")
 }
 
-// disaggregated is known of a graph with workers.
+// disaggregated reports whether workers are split by role. It is known for a graph with workers.
 func (g *graph) disaggregated() (f api.Feature, known bool) {
 	for _, c := range g.Spec.Components {
 		if !c.isWorker() {
@@ -86,8 +86,8 @@ func (g *graph) disaggregated() (f api.Feature, known bool) {
 	return g.feature(api.FeatureDisaggregated, false, "no workers for prefill or decode alone"), known
 }
 
-// transfers looks for signs of a library that moves blocks. It is not known where there are no workers, where their
-// arguments are in a file, or where standard says that they may use it without a sign.
+// transfers looks for signs of a library that moves blocks. The result is unknown where there are no workers, where
+// their arguments are in a file, or where standard is set and no worker has a sign.
 func (g *graph) transfers(name string, signs []string, env string, standard bool) (f api.Feature, known bool) {
 	workers := 0
 	for _, c := range g.Spec.Components {
@@ -102,8 +102,8 @@ func (g *graph) transfers(name string, signs []string, env string, standard bool
 			}
 		}
 		for _, v := range slices.Concat(g.Spec.Env, c.PodTemplate.Spec.Containers[c.main()].Env) {
-			of := env != "" && strings.HasPrefix(v.Name, env)
-			if of || v.Name == "DYN_CONNECTOR" && slices.Contains(signs, strings.ToLower(strings.TrimSpace(v.Value))) {
+			prefixed := env != "" && strings.HasPrefix(v.Name, env)
+			if prefixed || v.Name == "DYN_CONNECTOR" && slices.Contains(signs, strings.ToLower(strings.TrimSpace(v.Value))) {
 				return g.feature(name, true, "the variable "+v.Name+" of the component "+c.Name), true
 			}
 		}
@@ -112,7 +112,7 @@ func (g *graph) transfers(name string, signs []string, env string, standard bool
 	return g.feature(name, false, "no argument and no variable for it"), workers > 0 && !standard
 }
 
-// arguments are the words of the main container, in small letters and with a blank between a flag and its value.
+// arguments returns the words of the main container in lower case, with a blank between a flag and its value.
 func (c component) arguments() string {
 	i := c.main()
 	if i < 0 {

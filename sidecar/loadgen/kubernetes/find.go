@@ -18,8 +18,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Connect gives a client of the API server, and the namespace to look in where none is given,
-// by the credentials of [Credentials]. It calls nothing. What cannot be read gives an
+// Connect returns a client of the API server, by the credentials of [Credentials], and the
+// namespace to use where none is given. It makes no call. An invalid kubeconfig gives an
 // [api.FieldError].
 func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, string, error) {
 	config, namespace, err := Credentials(kubeconfig, contextName, namespace)
@@ -33,9 +33,10 @@ func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, stri
 	return client, namespace, nil
 }
 
-// Credentials are those of a kubeconfig (a path, and a context in it, "" for its own), or
-// without one, those of the pod that it runs in, or else those that kubectl would take, with
-// their namespace where none is given. What cannot be read gives an [api.FieldError].
+// Credentials returns the credentials of a kubeconfig (a path, and a context in it, "" for
+// its current context). Without a kubeconfig it uses those of the pod, or else kubectl's.
+// Their namespace is used where none is given. An invalid kubeconfig gives an
+// [api.FieldError].
 func Credentials(kubeconfig, contextName, namespace string) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -53,12 +54,12 @@ func Credentials(kubeconfig, contextName, namespace string) (*rest.Config, strin
 		}
 	}
 	config.UserAgent = "kvbooth"
-	config.QPS, config.Burst = 20, 40 // a look is two calls, twice a second
+	config.QPS, config.Burst = 20, 40 // a check makes two calls, twice a second
 	return config, namespace, nil
 }
 
-// find gives the name of the graph: the one that is configured, that the labels find, or that
-// the target's address names.
+// find returns the name of the graph: the configured one, the match of the selector, or the
+// name in the target's address.
 func (d *Driver) find(ctx context.Context) (string, error) {
 	d.mu.Lock()
 	name := d.name
@@ -105,8 +106,8 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// GraphOf is the graph whose frontend an address is the service of: NAME-frontend, alone or
-// with its namespace behind it; "" where it is none.
+// GraphOf returns the graph whose frontend's service is the host of an address: NAME-frontend,
+// alone or followed by its namespace. It returns "" for another host.
 func GraphOf(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || net.ParseIP(u.Hostname()) != nil {
@@ -120,7 +121,7 @@ func GraphOf(target string) string {
 	return name
 }
 
-// ruleFor is the rule of a Role that a call lacks.
+// ruleFor returns the rule of a Role that allows a call.
 func ruleFor(verb, name string) string {
 	rule := fmt.Sprintf("{apiGroups: [%s], resources: [%s], verbs: [%s]", Graphs.Group, Graphs.Resource, verb)
 	if name != "" {
@@ -131,7 +132,7 @@ func ruleFor(verb, name string) string {
 
 const podRule = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 
-// explainPods says what to do where pods cannot be listed.
+// explainPods adds the remedy to an error of listing pods.
 func (d *Driver) explainPods(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the load generator may not list pods in namespace %s; add this rule to its Role: %s: %w",

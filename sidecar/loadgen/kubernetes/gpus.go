@@ -17,9 +17,9 @@ import (
 
 // gpus is a number of GPUs.
 type gpus struct {
-	kind    string // a resource such as nvidia.com/gpu, or the driver of a device class; "" for none, or several
+	kind    string // a resource such as nvidia.com/gpu, or the driver of a device class; "" for none or several
 	count   int64
-	unknown string // why the number is not known; "" where it is
+	unknown string // why the number is unknown; "" where it is known
 }
 
 func (g gpus) plus(more gpus) gpus {
@@ -34,16 +34,16 @@ func (g gpus) plus(more gpus) gpus {
 	return g
 }
 
-// migClass is the device class of instances of a GPU in MIG mode, which have the driver of the whole ones.
+// migClass is the device class of instances of a GPU in MIG mode. Their driver is that of whole GPUs.
 const migClass = "mig.nvidia.com"
 
-// gpuDrivers are the drivers that give out GPUs by dynamic resource allocation. Their device classes have their names.
+// gpuDrivers are the drivers that allocate GPUs dynamically. Their device classes have the same names.
 var gpuDrivers = []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"}
 
-// classResource begins the resource that stands for one device of a class.
+// classResource is the prefix of the resource that stands for one device of a class.
 const classResource = "deviceclass.resource.kubernetes.io/"
 
-// isGPU says whether a resource is a GPU, or a part of one that pods get as one.
+// isGPU reports whether a resource is a GPU, or a part of one that pods use as a GPU.
 func isGPU(name corev1.ResourceName) bool {
 	class, ofClass := strings.CutPrefix(string(name), classResource)
 	return slices.Contains([]corev1.ResourceName{
@@ -53,7 +53,7 @@ func isGPU(name corev1.ResourceName) bool {
 
 func isGPUClass(class string) bool { return class == migClass || slices.Contains(gpuDrivers, class) }
 
-// gpusIn is what the containers of a pod take as resources.
+// gpusIn sums the GPUs that the containers of a pod request as resources.
 func gpusIn(p corev1.PodSpec) (sum gpus) {
 	for _, c := range p.Containers {
 		taken := c.Resources.Requests.DeepCopy()
@@ -72,11 +72,11 @@ func gpusIn(p corev1.PodSpec) (sum gpus) {
 	return sum
 }
 
-// devices are the GPUs that claims ask for, by name: templates, of which each pod gets a claim of its own, and claims
-// that pods share.
+// devices holds the GPUs of claims by name: of templates, from which each pod gets its own claim, and of claims that
+// pods share.
 type devices struct{ templates, claims map[string]gpus }
 
-// ofPod is what a pod takes alone.
+// ofPod sums the GPUs of one pod, without shared claims.
 func (d devices) ofPod(p corev1.PodSpec) gpus {
 	sum := gpusIn(p)
 	for _, c := range p.ResourceClaims {
@@ -87,7 +87,7 @@ func (d devices) ofPod(p corev1.PodSpec) gpus {
 	return sum
 }
 
-// shared is what a pod has together with others, by the claims' names.
+// shared returns the GPUs that a pod shares with others, by the name of the claim.
 func (d devices) shared(p corev1.PodSpec) map[string]gpus {
 	all := map[string]gpus{}
 	for _, c := range p.ResourceClaims {
@@ -103,10 +103,10 @@ type deviceRequest struct {
 	DeviceClassName string `json:"deviceClassName"`
 	AllocationMode  string `json:"allocationMode"`
 	Count           int64  `json:"count"`
-	AdminAccess     bool   `json:"adminAccess"` // to watch devices that others use
+	AdminAccess     bool   `json:"adminAccess"` // to monitor devices that others use
 }
 
-// claimSpec is what a claim asks for.
+// claimSpec lists the requests of a claim.
 type claimSpec struct {
 	Devices struct {
 		Requests []struct {
@@ -117,24 +117,24 @@ type claimSpec struct {
 	} `json:"devices"`
 }
 
-// devices reads what the claims of a graph ask for.
-func (d *Driver) devices(ctx context.Context, g *graph) devices {
+// readClaims reads the claims of a graph.
+func (d *Driver) readClaims(ctx context.Context, g *graph) devices {
 	all := devices{map[string]gpus{}, map[string]gpus{}}
 	for _, c := range g.Spec.Components {
 		for _, claim := range c.PodTemplate.Spec.ResourceClaims {
 			switch {
 			case claim.ResourceClaimTemplateName != nil:
-				d.claimed(ctx, g.Namespace, "resourceclaimtemplates", *claim.ResourceClaimTemplateName, all.templates)
+				d.readClaim(ctx, g.Namespace, "resourceclaimtemplates", *claim.ResourceClaimTemplateName, all.templates)
 			case claim.ResourceClaimName != nil:
-				d.claimed(ctx, g.Namespace, "resourceclaims", *claim.ResourceClaimName, all.claims)
+				d.readClaim(ctx, g.Namespace, "resourceclaims", *claim.ResourceClaimName, all.claims)
 			}
 		}
 	}
 	return all
 }
 
-// claimed reads one claim or template into known.
-func (d *Driver) claimed(ctx context.Context, namespace, resource, name string, known map[string]gpus) {
+// readClaim reads one claim or template into known.
+func (d *Driver) readClaim(ctx context.Context, namespace, resource, name string, known map[string]gpus) {
 	if _, done := known[name]; done {
 		return
 	}
@@ -166,9 +166,9 @@ func (d *Driver) claimed(ctx context.Context, namespace, resource, name string, 
 		if r.Exactly != nil {
 			options = []deviceRequest{*r.Exactly}
 		}
-		each := d.requested(ctx, options[0])
-		for _, other := range options[1:] {
-			if of := d.requested(ctx, other); of.count != each.count {
+		each := d.gpusOf(ctx, options[0])
+		for _, option := range options[1:] {
+			if other := d.gpusOf(ctx, option); other.count != each.count {
 				each = gpus{unknown: fmt.Sprintf("%s %s leaves the number to the scheduler", strings.TrimSuffix(resource, "s"),
 					name)}
 			}
@@ -178,8 +178,8 @@ func (d *Driver) claimed(ctx context.Context, namespace, resource, name string, 
 	known[name] = sum
 }
 
-// requested is the GPUs of one request.
-func (d *Driver) requested(ctx context.Context, r deviceRequest) gpus {
+// gpusOf returns the GPUs of one request.
+func (d *Driver) gpusOf(ctx context.Context, r deviceRequest) gpus {
 	kind, err := d.driverOf(ctx, r.DeviceClassName)
 	switch {
 	case err != nil:
@@ -193,7 +193,7 @@ func (d *Driver) requested(ctx context.Context, r deviceRequest) gpus {
 	return gpus{kind: kind, count: max(1, r.Count)}
 }
 
-// driverOf is the driver of GPUs that a device class selects, "" where it selects other devices.
+// driverOf returns the driver of the GPUs that a device class selects, "" where it selects other devices.
 func (d *Driver) driverOf(ctx context.Context, class string) (string, error) {
 	if isGPUClass(class) {
 		return class, nil
@@ -215,7 +215,7 @@ func (d *Driver) driverOf(ctx context.Context, class string) (string, error) {
 	return "", err
 }
 
-// allocationVersions are those of the API of dynamic resource allocation, the latest first.
+// allocationVersions are the versions of the API of dynamic resource allocation, the latest first.
 var allocationVersions = []string{"v1", "v1beta2", "v1beta1"}
 
 // allocation calls the API of dynamic resource allocation in the latest version that the cluster serves.
@@ -234,24 +234,24 @@ func (d *Driver) allocation(
 	return nil, err
 }
 
-// FreeGPUs counts the GPUs of a kind, "" for any, in nodes that have at least as many free as one pod takes, 1 or more.
+// FreeGPUs counts the free GPUs of a kind, "" for any, in multiples of each per node; each is at least 1.
 func (d *Driver) FreeGPUs(ctx context.Context, kind string, each int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	machines, err := d.client.Resource(nodes).List(ctx, metav1.ListOptions{})
+	nodeList, err := d.client.Resource(nodes).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
-	present, err := ReadAll[corev1.Node](machines)
+	present, err := ReadAll[corev1.Node](nodeList)
 	if err != nil {
 		return 0, err
 	}
-	list, err := d.client.Resource(pods).List(ctx,
+	podList, err := d.client.Resource(pods).List(ctx,
 		metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
 	if err != nil {
 		return 0, err
 	}
-	running, err := ReadAll[corev1.Pod](list)
+	running, err := ReadAll[corev1.Pod](podList)
 	if err != nil {
 		return 0, err
 	}
@@ -286,8 +286,8 @@ func (d *Driver) FreeGPUs(ctx context.Context, kind string, each int64) (int64, 
 	return sum, nil
 }
 
-// slice is a part of the devices that a driver of dynamic resource allocation has on a node.
-type slice struct {
+// resourceSlice lists a part of a driver's devices on a node.
+type resourceSlice struct {
 	Spec struct {
 		Driver   string `json:"driver"`
 		NodeName string `json:"nodeName"`
@@ -311,7 +311,7 @@ type attributes map[string]struct {
 	String string `json:"string"`
 }
 
-// kind is that of a device of a driver.
+// kind returns the kind of a driver's device.
 func (d device) kind(driver string) string {
 	if cmp.Or(d.Attributes["type"].String, d.Basic.Attributes["type"].String) == "mig" {
 		return migClass
@@ -319,47 +319,47 @@ func (d device) kind(driver string) string {
 	return driver
 }
 
-// allocated is the devices that a claim has.
-type allocated struct {
+// allocatedClaim lists the devices that a claim holds.
+type allocatedClaim struct {
 	Status struct {
 		Allocation struct {
 			Devices struct {
-				Results []place `json:"results"`
+				Results []deviceID `json:"results"`
 			} `json:"devices"`
 		} `json:"allocation"`
 	} `json:"status"`
 }
 
-// place is where a device is.
-type place struct {
+// deviceID identifies a device.
+type deviceID struct {
 	Driver string `json:"driver"`
 	Pool   string `json:"pool"`
 	Device string `json:"device"`
 }
 
-// addFreeDevices adds the devices of a kind, "" for any GPU, that no claim has, to the nodes that are in free.
+// addFreeDevices adds the unclaimed devices of a kind, "" for any GPU, to the nodes in free.
 func (d *Driver) addFreeDevices(ctx context.Context, kind string, free map[string]int64) error {
-	slices, err := readDevices[slice](ctx, d, "resourceslices")
+	slices, err := readDevices[resourceSlice](ctx, d, "resourceslices")
 	if err != nil {
 		return err
 	}
-	claims, err := readDevices[allocated](ctx, d, "resourceclaims")
+	claims, err := readDevices[allocatedClaim](ctx, d, "resourceclaims")
 	if err != nil {
 		return err
 	}
-	taken := map[place]bool{}
+	taken := map[deviceID]bool{}
 	for _, c := range claims {
-		for _, at := range c.Status.Allocation.Devices.Results {
-			taken[at] = true
+		for _, id := range c.Status.Allocation.Devices.Results {
+			taken[id] = true
 		}
 	}
-	latest := map[place]int64{}
+	latest := map[deviceID]int64{}
 	for _, s := range slices {
-		pool := place{Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name}
+		pool := deviceID{Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name}
 		latest[pool] = max(latest[pool], s.Spec.Pool.Generation)
 	}
 	for _, s := range slices {
-		pool := place{Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name}
+		pool := deviceID{Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name}
 		_, schedulable := free[s.Spec.NodeName]
 		if !schedulable || s.Spec.Pool.Generation < latest[pool] || !isGPUClass(s.Spec.Driver) {
 			continue

@@ -9,41 +9,40 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Needs is what a graph asks of its cluster.
+// Needs lists what a graph requires of its cluster.
 type Needs struct {
 	Namespace, Name string
-	Pods            int   // of all components
-	GPUs            int64 // of all of them
-	Each            int64 // of the pod with the most
-	// of the GPUs: a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
-	Kind    string
-	Unknown string // why the number of GPUs is not known; "" where it is
-	Claims  []string
-	Secrets []string // in the environment, as files, or to pull the images with
+	Pods            int    // of all components
+	GPUs            int64  // of all pods
+	Each            int64  // of the pod with the most
+	Kind            string // a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
+	Unknown         string // why the number of GPUs is unknown; "" where it is known
+	Claims          []string
+	Secrets         []string // used in the environment, as files, or to pull images
 
 	devices devices
 }
 
-// needs is what the graph asks for, each name once, in the order of the alphabet. Devices are what its claims ask for.
+// needs lists the requirements of the graph, each name once and sorted. known holds the GPUs of its claims.
 func (g *graph) needs(known devices) Needs {
-	n := Needs{Namespace: g.Namespace, Name: g.Name, Pods: g.all(), devices: known}
+	n := Needs{Namespace: g.Namespace, Name: g.Name, Pods: g.podCount(), devices: known}
 	n.addEnv(g.Spec.Env)
 	var sum gpus
 	shared := map[string]bool{}
 	for _, c := range g.Spec.Components {
 		each := known.ofPod(c.PodTemplate.Spec)
-		of := each
+		withShared := each
 		for range c.pods() {
 			sum = sum.plus(each)
 		}
 		for name, claim := range known.shared(c.PodTemplate.Spec) {
-			of = of.plus(claim)
+			withShared = withShared.plus(claim)
 			if !shared[name] {
 				sum = sum.plus(claim)
 			}
 			shared[name] = true
 		}
-		n.Each = max(n.Each, of.count)
+		n.Each = max(n.Each, withShared.count)
 		n.addPod(c.PodTemplate.Spec)
 	}
 	n.GPUs, n.Kind, n.Unknown = sum.count, sum.kind, sum.unknown
@@ -85,7 +84,7 @@ func NeedsOf(u *unstructured.Unstructured) (Needs, error) {
 	return Needs{}, nil
 }
 
-// Held is how many GPUs pods of the graph have: those that have a node, and have not ended.
+// Held returns the number of GPUs that the pods of the graph use: pods with a node that have not ended.
 func (n Needs) Held(pods []corev1.Pod) int64 {
 	var sum gpus
 	shared := map[string]bool{}
@@ -105,7 +104,7 @@ func (n Needs) Held(pods []corev1.Pod) int64 {
 	return sum.count
 }
 
-// Lacks says how many GPUs a pod needs where the scheduler's message says that it finds none, else "".
+// Lacks describes the GPUs that a pod needs, where the scheduler's message reports that it finds none; else "".
 func (n Needs) Lacks(p corev1.Pod, message string) string {
 	each := n.devices.ofPod(p.Spec)
 	for _, claim := range n.devices.shared(p.Spec) {
@@ -165,5 +164,5 @@ func (n *Needs) addEnv(env []corev1.EnvVar) {
 
 func isOptional(o *bool) bool { return o != nil && *o }
 
-// PodsOf is how the pods of a graph are found: a selector of labels.
-func PodsOf(name string) string { return ofGraph + "=" + name }
+// PodsOf returns the label selector of a graph's pods.
+func PodsOf(name string) string { return graphLabel + "=" + name }

@@ -18,12 +18,12 @@ import (
 )
 
 var (
-	// Graphs are the deployments that the driver switches, in the latest version that it reads.
+	// Graphs is the resource that the driver switches, in the latest version that it reads.
 	Graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
-	// earlier is the version of Graphs that operators before 1.2 serve, such as that of Dynamo 0.9.
-	earlier = schema.GroupVersionResource{Group: Graphs.Group, Version: "v1alpha1", Resource: Graphs.Resource}
-	// Versions are those of Graphs that the driver reads and patches, the latest first.
-	Versions = []schema.GroupVersionResource{Graphs, earlier}
+	// v1alpha1 is the version of Graphs in operators before 1.2, such as that of Dynamo 0.9.
+	v1alpha1 = schema.GroupVersionResource{Group: Graphs.Group, Version: "v1alpha1", Resource: Graphs.Resource}
+	// Versions lists the versions of Graphs that the driver reads and patches, the latest first.
+	Versions = []schema.GroupVersionResource{Graphs, v1alpha1}
 
 	pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
@@ -32,17 +32,17 @@ var (
 const GraphKind = "DynamoGraphDeployment"
 
 const (
-	// routerMode is the variable that Dynamo's frontend takes its routing mode from.
+	// routerMode is the variable with the routing mode of Dynamo's frontend.
 	routerMode = "DYN_ROUTER_MODE"
-	// routerFlag is the argument that counts more than the variable.
+	// routerFlag is the argument that overrides the variable.
 	routerFlag = "--router-mode"
-	// ofGraph is the label by which the pods of a graph are found.
-	ofGraph = "nvidia.com/dynamo-graph-deployment-name"
-	// switching is the annotation that tells of a switch under way, see [note].
+	// graphLabel is the label of the pods of a graph.
+	graphLabel = "nvidia.com/dynamo-graph-deployment-name"
+	// switching is the annotation of a switch in progress, see [note].
 	switching = "kvbooth.io/switch"
-	// nonceVariable gets a new value where only another generation frees a roll-out.
+	// nonceVariable gets a new value to start another generation.
 	nonceVariable = "KVBOOTH_ROLLOUT"
-	// mainContainer is the container of a component that its process runs in.
+	// mainContainer is the container in which a component's process runs.
 	mainContainer = "main"
 
 	groveAnnotation       = "nvidia.com/enable-grove"
@@ -52,7 +52,7 @@ const (
 	unavailableAnnotation = "nvidia.com/deployment-rolling-update-max-unavailable"
 )
 
-// graph is what is read of a DynamoGraphDeployment.
+// graph is the part of a DynamoGraphDeployment that the driver reads.
 type graph struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -61,7 +61,7 @@ type graph struct {
 	} `json:"spec"`
 	Status status `json:"status"`
 
-	version schema.GroupVersionResource // in which it was read, and is patched
+	version schema.GroupVersionResource // of the object as it was read; patches use it too
 }
 
 type component struct {
@@ -72,7 +72,7 @@ type component struct {
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 
 	path string        // of the main container in the object
-	env  []environment // of its own; of two with a variable the first counts, and new variables go into the last
+	env  []environment // its variables; the first list with a name overrides, new ones go into the last
 }
 
 type multinode struct {
@@ -100,8 +100,8 @@ type status struct {
 
 func readGraph(u *unstructured.Unstructured) (*graph, error) {
 	read := readLatest
-	if u.GroupVersionKind().Version == earlier.Version {
-		read = readEarlier
+	if u.GroupVersionKind().Version == v1alpha1.Version {
+		read = readV1alpha1
 	}
 	g, err := read(u)
 	if err != nil {
@@ -126,15 +126,15 @@ func readLatest(u *unstructured.Unstructured) (*graph, error) {
 	return g, err
 }
 
-func readEarlier(u *unstructured.Unstructured) (*graph, error) {
-	var e earlierGraph
+func readV1alpha1(u *unstructured.Unstructured) (*graph, error) {
+	var e graphV1alpha1
 	if err := convert(u, &e); err != nil {
 		return nil, err
 	}
 	return e.graph()
 }
 
-// ReadAll gives the objects of a list as what they are. An error names the one that cannot be read.
+// ReadAll converts the objects of a list to T. The error names the first object that is invalid.
 func ReadAll[T any](list *unstructured.UnstructuredList) ([]T, error) {
 	all := make([]T, len(list.Items))
 	for i := range list.Items {
@@ -146,7 +146,7 @@ func ReadAll[T any](list *unstructured.UnstructuredList) ([]T, error) {
 	return all, nil
 }
 
-// convert goes by way of JSON, since fields of other versions may have other types.
+// convert converts by way of JSON, since fields of other versions may have other types.
 func convert(u *unstructured.Unstructured, into any) error {
 	text, err := u.MarshalJSON()
 	if err != nil {
@@ -155,10 +155,10 @@ func convert(u *unstructured.Unstructured, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// id is namespace and name.
+// id returns namespace and name.
 func (g *graph) id() string { return g.Namespace + "/" + g.Name }
 
-// frontend is the component that routes, with its place; the place is -1 where there is none.
+// frontend returns the component that routes, and its index, -1 where there is none.
 func (g *graph) frontend() (component, int) {
 	i := slices.IndexFunc(g.Spec.Components, func(c component) bool { return strings.EqualFold(c.Type, "frontend") })
 	if i < 0 {
@@ -167,9 +167,8 @@ func (g *graph) frontend() (component, int) {
 	return g.Spec.Components[i], i
 }
 
-// picker describes the endpoint picker that chooses the worker of each request in the place of a frontend, "" where a
-// frontend chooses: a component of that type, or one outside of the graph, whose choice frontends in the mode direct
-// follow.
+// picker describes the endpoint picker that chooses the worker of each request instead of a frontend, "" where a
+// frontend chooses. It is a component of that type, or runs outside the graph; then the frontends' mode is direct.
 func (g *graph) picker() string {
 	for _, c := range g.Spec.Components {
 		if strings.EqualFold(c.Type, "epp") {
@@ -193,12 +192,12 @@ func (g *graph) picker() string {
 	return ""
 }
 
-// isRouter says whether a component passes requests on.
+// isRouter reports whether a component passes requests on.
 func (c component) isRouter() bool {
 	return slices.Contains([]string{"frontend", "epp"}, strings.ToLower(c.Type))
 }
 
-// isWorker says whether a component serves the model. A component of another type does if it takes GPUs.
+// isWorker reports whether a component serves the model. A component of another type counts if it uses GPUs.
 func (c component) isWorker() bool {
 	switch strings.ToLower(c.Type) {
 	case "worker", "prefill", "decode", "main":
@@ -209,7 +208,7 @@ func (c component) isWorker() bool {
 	return gpusIn(c.PodTemplate.Spec).count > 0 || len(c.PodTemplate.Spec.ResourceClaims) > 0
 }
 
-// count is how many replicas a component has.
+// count returns the number of replicas.
 func (c component) count() int {
 	if c.Replicas == nil {
 		return 1
@@ -217,13 +216,13 @@ func (c component) count() int {
 	return *c.Replicas
 }
 
-// nodes is how many pods a replica has, each on a node of its own.
+// nodes returns the number of pods of a replica, each on its own node.
 func (c component) nodes() int { return max(1, c.Multinode.NodeCount) }
 
-// pods is how many pods a component has.
+// pods returns the number of pods of a component.
 func (c component) pods() int { return c.count() * c.nodes() }
 
-// workers is how many replicas serve the model. Each registers once with the frontend, however many nodes it spans.
+// workers counts the replicas that serve the model. A replica registers once with the frontend, on any number of nodes.
 func (g *graph) workers() (n int) {
 	for _, c := range g.Spec.Components {
 		if c.isWorker() {
@@ -233,7 +232,7 @@ func (g *graph) workers() (n int) {
 	return n
 }
 
-// workerPods is how many pods serve the model.
+// workerPods counts the pods that serve the model.
 func (g *graph) workerPods() (n int) {
 	for _, c := range g.Spec.Components {
 		if c.isWorker() {
@@ -243,16 +242,16 @@ func (g *graph) workerPods() (n int) {
 	return n
 }
 
-// all is how many pods the graph has.
-func (g *graph) all() (n int) {
+// podCount counts the pods of the graph.
+func (g *graph) podCount() (n int) {
 	for _, c := range g.Spec.Components {
 		n += c.pods()
 	}
 	return n
 }
 
-// main is the place of the container that a component's process runs in, -1 where there is
-// none.
+// main returns the index of the container in which a component's process runs, -1 where there
+// is none.
 func (c component) main() int {
 	return mainOf(c.PodTemplate.Spec.Containers)
 }
@@ -265,7 +264,7 @@ func mainOf(containers []corev1.Container) int {
 	return i
 }
 
-// valueOf gives a variable and its place, -1 where it is not there.
+// valueOf returns a variable and its index, -1 where it is missing.
 func valueOf(env []corev1.EnvVar, name string) (string, int) {
 	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 {
@@ -274,8 +273,8 @@ func valueOf(env []corev1.EnvVar, name string) (string, int) {
 	return env[i].Value, i
 }
 
-// own is the frontend's own environment.
-func (g *graph) own() []corev1.EnvVar {
+// frontendEnv returns the frontend's own environment.
+func (g *graph) frontendEnv() []corev1.EnvVar {
 	f, _ := g.frontend()
 	if i := f.main(); i >= 0 {
 		return f.PodTemplate.Spec.Containers[i].Env
@@ -283,7 +282,7 @@ func (g *graph) own() []corev1.EnvVar {
 	return nil
 }
 
-// fixed is the routing mode that an argument of the frontend fixes, "" where none does.
+// fixed returns the routing mode in the frontend's arguments, "" where they set none.
 func (g *graph) fixed() string {
 	f, _ := g.frontend()
 	if i := f.main(); i >= 0 {
@@ -292,7 +291,7 @@ func (g *graph) fixed() string {
 	return ""
 }
 
-// flagOf is the routing mode in the arguments of a container, "" where there is none.
+// flagOf returns the routing mode in the arguments of a container, "" where there is none.
 func flagOf(c corev1.Container) string {
 	words := strings.Fields(strings.Join(slices.Concat(c.Command, c.Args), " "))
 	for i, w := range words {
@@ -306,15 +305,15 @@ func flagOf(c corev1.Container) string {
 	return ""
 }
 
-// mode is the routing mode that the object asks for: an argument of the frontend counts more
-// than its own environment, that more than the graph's, and without any Dynamo deals requests
-// out in turn. What an endpoint picker does is unknown.
+// mode returns the routing mode that the object sets. An argument of the frontend overrides
+// its environment, which overrides the graph's. Dynamo's default is round-robin. The mode of
+// an endpoint picker is unknown.
 func (g *graph) mode() api.Mode {
 	if g.picker() != "" {
 		return api.ModeUnknown
 	}
 	text := g.fixed()
-	for _, env := range [][]corev1.EnvVar{g.own(), g.Spec.Env} {
+	for _, env := range [][]corev1.EnvVar{g.frontendEnv(), g.Spec.Env} {
 		if value, i := valueOf(env, routerMode); text == "" && i >= 0 {
 			text = value
 		}
@@ -322,13 +321,13 @@ func (g *graph) mode() api.Mode {
 	return modeOf(cmp.Or(text, spellings[api.ModeRoundRobin]))
 }
 
-// spellings are Dynamo's names of the routing modes.
+// spellings maps the routing modes to Dynamo's names.
 var spellings = map[api.Mode]string{
 	api.ModeKV: "kv", api.ModeRoundRobin: "round-robin", api.ModeLeastLoaded: "least-loaded",
 }
 
-// modeOf reads Dynamo's name of a mode, of any of its versions: some have an underscore for the
-// hyphen. Modes that the booth does not know are unknown.
+// modeOf parses Dynamo's name of a mode. Some versions have an underscore for the hyphen. A
+// mode without a spelling is unknown.
 func modeOf(text string) api.Mode {
 	text = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "_", "-")
 	for mode, spelling := range spellings {
@@ -339,9 +338,9 @@ func modeOf(text string) api.Mode {
 	return api.ModeUnknown
 }
 
-// spell writes a mode as the object does: a graph that has an underscore keeps it.
+// spell returns the name of a mode in the object's spelling: a graph with an underscore keeps it.
 func (g *graph) spell(m api.Mode) string {
-	for _, env := range [][]corev1.EnvVar{g.own(), g.Spec.Env} {
+	for _, env := range [][]corev1.EnvVar{g.frontendEnv(), g.Spec.Env} {
 		if value, i := valueOf(env, routerMode); i >= 0 && strings.Contains(value, "_") {
 			return strings.ReplaceAll(spellings[m], "-", "_")
 		}
@@ -349,7 +348,7 @@ func (g *graph) spell(m api.Mode) string {
 	return spellings[m]
 }
 
-// ready says whether the operator finds all well, at a generation or after it.
+// ready reports whether the operator finds the object ready, at a generation or a later one.
 func (s status) ready(generation int64) bool {
 	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" })
 	return s.ObservedGeneration >= generation && s.State == "successful" &&
@@ -358,7 +357,7 @@ func (s status) ready(generation int64) bool {
 		!slices.Contains([]string{"Pending", "InProgress"}, s.RollingUpdate.Phase)
 }
 
-// why is what the operator says of a graph that is not ready.
+// why returns the operator's message about a graph that is not ready.
 func (s status) why() string {
 	for _, c := range s.Conditions {
 		if c.Type == "Ready" && c.Status != metav1.ConditionTrue {
@@ -368,8 +367,8 @@ func (s status) why() string {
 	return ""
 }
 
-// author names who changed the specification last, as the API server recorded it; "" where it
-// did not.
+// author returns the last client that changed the specification, as recorded by the API
+// server; "" where it is unknown.
 func (g *graph) author() string {
 	var last metav1.ManagedFieldsEntry
 	for _, e := range g.ManagedFields {
@@ -381,19 +380,19 @@ func (g *graph) author() string {
 	return last.Manager
 }
 
-// note is the annotation of a switch under way.
+// note is the annotation of a switch in progress.
 type note struct {
 	By      string        `json:"by"`   // the load generator, as host:port
-	From    api.ModeState `json:"from"` // what the graph goes back to
+	From    api.ModeState `json:"from"` // restored by a roll-back
 	To      api.ModeState `json:"to"`
-	Restart string        `json:"restart,omitempty"` // id of the restart that was asked for
-	// Newest is when the newest pod before the restart was created, by the API server's clock.
+	Restart string        `json:"restart,omitempty"` // id of the requested restart
+	// Newest is the creation time of the newest pod before the restart, by the API server's clock.
 	Newest   time.Time `json:"newest,omitzero"`
 	Deadline time.Time `json:"deadline"`
-	Back     bool      `json:"back,omitempty"` // it is the way back of one that failed
+	Back     bool      `json:"back,omitempty"` // the switch is a roll-back
 }
 
-// note is the switch that the object tells of; ok is false where it tells of none.
+// note returns the switch in the annotation; ok is false where there is none.
 func (g *graph) note() (n note, ok bool) {
 	text, found := g.Annotations[switching]
 	return n, found && json.Unmarshal([]byte(text), &n) == nil

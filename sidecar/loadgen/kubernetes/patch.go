@@ -12,22 +12,22 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// operation is one of a JSON Patch (RFC 6902).
+// operation is an operation of a JSON Patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// Variant is how the workers run with a speculation: what it names replaces that of the main
-// container of every component of type worker; what is empty stays.
+// Variant configures the workers for a speculation. Its fields replace those of the main
+// container of every component of type worker; empty fields change nothing.
 type Variant struct {
 	Image string          `json:"image,omitempty"`
 	Args  []string        `json:"args,omitempty"`
 	Env   []corev1.EnvVar `json:"env,omitempty"`
 }
 
-// Names are what a variant sets, as text: two with the same can take each other's place.
+// Names lists what a variant sets. Variants with equal names can replace each other.
 func (v Variant) Names() string {
 	var all []string
 	if v.Image != "" {
@@ -43,8 +43,8 @@ func (v Variant) Names() string {
 	return strings.Join(all, ", ")
 }
 
-// is says whether a container runs a variant.
-func (v Variant) is(c corev1.Container) bool {
+// matches reports whether a container runs a variant.
+func (v Variant) matches(c corev1.Container) bool {
 	if v.Image != "" && v.Image != c.Image || v.Args != nil && !slices.Equal(v.Args, c.Args) {
 		return false
 	}
@@ -56,21 +56,21 @@ func (v Variant) is(c corev1.Container) bool {
 	return true
 }
 
-// wanted is what a switch brings a graph to.
+// wanted is the state that a switch brings a graph to.
 type wanted struct {
 	mode    api.ModeState
 	variant *Variant // nil where the driver has none
-	restart string   // id of the restart to ask for; ""  where none is needed
-	nonce   string   // another generation and nothing else
+	restart string   // id of the restart to request; "" where none is needed
+	nonce   string   // requests another generation without other changes
 	note    note
-	// old are the pods that a restart replaces; nil where a process before this one asked for
-	// it, of which the note tells when the newest was created.
+	// old holds the pods that a restart replaces. It is nil where an earlier process requested
+	// the restart; then note.Newest separates old pods from new ones.
 	old map[types.UID]bool
 }
 
-// patch gives the operations that bring the graph to what is wanted. Each place is tested
-// before it is written, and the generation first of all: what somebody else has changed
-// meanwhile makes the whole fail.
+// patch returns the operations that bring the graph to the wanted state. The generation and
+// each place are tested before the change, so that the patch fails after a change by another
+// client.
 func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 	ops := []operation{{Op: "test", Path: "/metadata/generation", Value: g.Generation}}
 	ops = append(ops, g.annotate(w.note)...)
@@ -87,7 +87,7 @@ func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 	switch {
 	case w.nonce != "":
 		ops = append(ops, g.shared().set(nonceVariable, w.nonce)...)
-	case w.restart != "" && g.version == earlier: // where a restart cannot be asked for
+	case w.restart != "" && g.version == v1alpha1: // v1alpha1 has no field for a restart
 		ops = append(ops, g.shared().set(nonceVariable, w.restart)...)
 	case w.restart != "":
 		ops = append(ops, operation{
@@ -98,34 +98,34 @@ func (g *graph) patch(w wanted, frontendAlone bool) []operation {
 	return ops
 }
 
-// shared is the environment of all components.
+// shared returns the environment of all components.
 func (g *graph) shared() environment {
-	if g.version == earlier {
+	if g.version == v1alpha1 {
 		return environment{"/spec/envs", g.Spec.Env}
 	}
 	return environment{"/spec/env", g.Spec.Env}
 }
 
-// setMode writes the mode where it stands, and where it stands nowhere, into the graph's
-// environment, which makes the workers begin anew, too. Where the frontend alone shall, it
-// goes into the frontend's own.
+// setMode writes the mode where it is set already. Otherwise it writes the graph's
+// environment, which also restarts the workers, or with frontendAlone the frontend's own.
 func (g *graph) setMode(value string, frontendAlone bool) []operation {
 	if !frontendAlone && !g.modeIsOwn() {
 		return g.shared().set(routerMode, value)
 	}
 	f, i := g.frontend()
-	return append(g.isThere(i), f.place(routerMode).set(routerMode, value)...)
+	return append(g.testComponent(i), f.environmentOf(routerMode).set(routerMode, value)...)
 }
 
-// modeIsOwn says whether the mode stands in the frontend's own environment, which counts more
-// than the graph's.
+// modeIsOwn reports whether the mode is set in the frontend's own environment, which
+// overrides the graph's.
 func (g *graph) modeIsOwn() bool {
-	_, i := valueOf(g.own(), routerMode)
+	_, i := valueOf(g.frontendEnv(), routerMode)
 	return i >= 0
 }
 
 func (g *graph) setVariant(i int, v Variant) []operation {
-	c, ops := g.Spec.Components[i], g.isThere(i)
+	c := g.Spec.Components[i]
+	ops := g.testComponent(i)
 	c.env = slices.Clone(c.env)
 	container := c.PodTemplate.Spec.Containers[c.main()]
 	if v.Image != "" && v.Image != container.Image {
@@ -138,9 +138,9 @@ func (g *graph) setVariant(i int, v Variant) []operation {
 		if value, i := valueOf(container.Env, e.Name); i >= 0 && value == e.Value {
 			continue
 		}
-		of := c.place(e.Name)
-		ops = append(ops, of.set(e.Name, e.Value)...)
-		if _, i := valueOf(of.all, e.Name); i < 0 {
+		env := c.environmentOf(e.Name)
+		ops = append(ops, env.set(e.Name, e.Value)...)
+		if _, i := valueOf(env.all, e.Name); i < 0 {
 			last := &c.env[len(c.env)-1]
 			last.all = append(slices.Clone(last.all), e)
 		}
@@ -148,11 +148,11 @@ func (g *graph) setVariant(i int, v Variant) []operation {
 	return ops
 }
 
-// isThere tests that a component and its main container are where they were read. Those of v1alpha1 have no place that
-// could change.
-func (g *graph) isThere(i int) []operation {
+// testComponent tests that a component and its main container have the index at which they were read. In v1alpha1 they
+// have none.
+func (g *graph) testComponent(i int) []operation {
 	c := g.Spec.Components[i]
-	if g.version == earlier {
+	if g.version == v1alpha1 {
 		return nil
 	}
 	return []operation{
@@ -161,8 +161,8 @@ func (g *graph) isThere(i int) []operation {
 	}
 }
 
-// place is the environment of a component that has a variable, and the one for new variables where none has it.
-func (c component) place(name string) environment {
+// environmentOf returns the environment of a component that has a variable, or the one for new variables.
+func (c component) environmentOf(name string) environment {
 	for _, e := range c.env {
 		if _, i := valueOf(e.all, name); i >= 0 {
 			return e
@@ -171,15 +171,15 @@ func (c component) place(name string) environment {
 	return c.env[len(c.env)-1]
 }
 
-// set sets a variable.
+// set returns the operations that set a variable.
 func (e environment) set(name, value string) []operation {
 	_, i := valueOf(e.all, name)
 	switch {
 	case i >= 0:
-		at := fmt.Sprintf("%s/%d", e.path, i)
+		path := fmt.Sprintf("%s/%d", e.path, i)
 		return []operation{
-			{Op: "test", Path: at + "/name", Value: name},
-			{Op: "replace", Path: at, Value: corev1.EnvVar{Name: name, Value: value}},
+			{Op: "test", Path: path + "/name", Value: name},
+			{Op: "replace", Path: path, Value: corev1.EnvVar{Name: name, Value: value}},
 		}
 	case len(e.all) == 0:
 		return []operation{{Op: "add", Path: e.path, Value: []corev1.EnvVar{{Name: name, Value: value}}}}
@@ -189,9 +189,9 @@ func (e environment) set(name, value string) []operation {
 
 var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(switching, "/", "~1")
 
-// annotate writes the note. The one that is replaced is tested.
+// annotate writes the note. A note that it replaces is tested.
 func (g *graph) annotate(n note) []operation {
-	text, _ := json.Marshal(n) // texts, times and numbers
+	text, _ := json.Marshal(n) // cannot fail: texts, times and numbers
 	if len(g.Annotations) == 0 {
 		return []operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{switching: string(text)}}}
 	}
@@ -202,7 +202,7 @@ func (g *graph) annotate(n note) []operation {
 	return ops
 }
 
-// unannotate removes the note, if it is still that one.
+// unannotate removes the note, unless it has changed.
 func (g *graph) unannotate() []operation {
 	return []operation{
 		{Op: "test", Path: annotationPath, Value: g.Annotations[switching]},

@@ -26,7 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// frame is a status as the operator wrote it once.
+// frame is a recorded status of the operator.
 type frame struct {
 	at         float64
 	Gen        int64             `json:"gen"`
@@ -38,7 +38,7 @@ type frame struct {
 	Components map[string]string `json:"comp"`
 }
 
-// count gives replicas, updated and ready ones of a component.
+// count returns the replicas of a component: all, updated and ready.
 func (f frame) count(component string) (all, updated, ready int) {
 	for _, word := range strings.Fields(f.Components[component]) {
 		name, value, _ := strings.Cut(word, "=")
@@ -55,11 +55,11 @@ func (f frame) count(component string) (all, updated, ready int) {
 	return all, updated, ready
 }
 
-// timeline is what the operator wrote, generation after generation; the first is the one that
-// stood before the first patch.
+// timeline holds the operator's statuses by generation. The first generation is that before the
+// first patch.
 type timeline [][]frame
 
-// read reads timelines, of which each goes on where the one before ends.
+// read reads timelines. Each continues the previous one.
 func read(t *testing.T, names ...string) timeline {
 	t.Helper()
 	var all timeline
@@ -70,7 +70,7 @@ func read(t *testing.T, names ...string) timeline {
 			at, object, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			var f frame
 			if json.Unmarshal([]byte(object), &f) != nil {
-				t.Fatalf("%s: %s", name, lines.Text())
+				t.Fatalf("%s has an invalid line: %s", name, lines.Text())
 			}
 			f.at, _ = strconv.ParseFloat(at, 64)
 			switch last := len(all) - 1; {
@@ -84,24 +84,25 @@ func read(t *testing.T, names ...string) timeline {
 	return all
 }
 
-// replay is an API server whose one graph and its pods are as a timeline tells, each patch of
-// the specification being followed by what the operator wrote after the timeline's next one.
-// Its calls may come from any goroutine.
+// replay is an API server with one graph and its pods, whose status follows a timeline. Each
+// patch of the specification starts the next generation of the timeline. It is safe for
+// concurrent use.
 type replay struct {
-	mu       sync.Mutex // of all that follows
-	t        *testing.T
-	timeline timeline
-	object   *unstructured.Unstructured // its specification
-	before   *unstructured.Unstructured // of the generation before
-	patched  time.Time
-	earlier  time.Time // when the generation before was patched
-	part     int       // of the timeline
-	patches  [][]operation
-	deny     map[string]error // by verb and resource
+	mu            sync.Mutex // guards all fields below
+	t             *testing.T
+	timeline      timeline
+	object        *unstructured.Unstructured // without status
+	before        *unstructured.Unstructured // of the previous generation
+	patched       time.Time
+	previousPatch time.Time // when the previous generation was patched
+	part          int       // index in the timeline
+	patches       [][]operation
+	deny          map[string]error // by verb and resource
 }
 
 func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string) *replay {
-	r := &replay{t: t, object: object, before: object, earlier: time.Now().Add(-2 * time.Hour), patched: time.Now().Add(-time.Hour), deny: map[string]error{}}
+	r := &replay{t: t, object: object, before: object, previousPatch: time.Now().Add(-2 * time.Hour),
+		patched: time.Now().Add(-time.Hour), deny: map[string]error{}}
 	if len(names) > 0 {
 		r.timeline = read(t, names...)
 		object.SetGeneration(r.timeline[0][0].Gen)
@@ -109,13 +110,14 @@ func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string)
 	return r
 }
 
-// client is a client of it, with further objects that it has.
+// client returns a client of the replay, with further objects.
 func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{
-		Graphs: "DynamoGraphDeploymentList", earlier: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
+		Graphs: "DynamoGraphDeploymentList", v1alpha1: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
 	}
 	for _, version := range allocationVersions {
-		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList", "resourceclaims": "ResourceClaimList"} {
+		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList",
+			"resourceclaims": "ResourceClaimList"} {
 			kinds[schema.GroupVersionResource{Group: "resource.k8s.io", Version: version, Resource: resource}] = kind
 		}
 	}
@@ -145,7 +147,7 @@ func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 	return c
 }
 
-// patch applies a JSON Patch as the API server does.
+// patch applies a JSON Patch like the API server.
 func (r *replay) patch(text []byte) (runtime.Object, error) {
 	var ops []operation
 	require.NoError(r.t, json.Unmarshal(text, &ops))
@@ -154,7 +156,8 @@ func (r *replay) patch(text []byte) (runtime.Object, error) {
 	was, _ := r.object.MarshalJSON()
 	is, err := p.Apply(was)
 	if err != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: Graphs.Group, Kind: "DynamoGraphDeployment"}, r.object.GetName(), nil)
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: Graphs.Group, Kind: "DynamoGraphDeployment"},
+			r.object.GetName(), nil)
 	}
 	r.patches = append(r.patches, ops)
 	next := &unstructured.Unstructured{}
@@ -163,17 +166,17 @@ func (r *replay) patch(text []byte) (runtime.Object, error) {
 	return r.graph(), nil
 }
 
-// become takes a specification; one that differs is another generation.
+// become replaces the object. A new specification is another generation.
 func (r *replay) become(next *unstructured.Unstructured) {
 	if fmt.Sprint(next.Object["spec"]) != fmt.Sprint(r.object.Object["spec"]) {
 		next.SetGeneration(r.object.GetGeneration() + 1)
-		r.before, r.earlier, r.patched = r.object, r.patched, time.Now()
+		r.before, r.previousPatch, r.patched = r.object, r.patched, time.Now()
 		r.part++
 	}
 	r.object = next
 }
 
-// now is the frame in force, and that of before the last patch.
+// now returns the frame in force, and the last one before the last patch.
 func (r *replay) now() (now, before frame) {
 	part := min(r.part, len(r.timeline)-1)
 	frames := r.timeline[part]
@@ -189,7 +192,7 @@ func (r *replay) now() (now, before frame) {
 	return now, before
 }
 
-// later changes it after some time, as others do.
+// later calls change after d, as another client.
 func (r *replay) later(d time.Duration, change func()) {
 	time.AfterFunc(d, func() {
 		r.mu.Lock()
@@ -198,21 +201,21 @@ func (r *replay) later(d time.Duration, change func()) {
 	})
 }
 
-// settled says whether the operator has no more to write.
+// settled reports whether the operator has made its last change.
 func (r *replay) settled() bool {
 	part := min(r.part, len(r.timeline)-1)
 	frames := r.timeline[part]
 	return time.Since(r.patched).Seconds() >= frames[len(frames)-1].at-frames[0].at
 }
 
-// graph is the object with the status of the moment.
+// graph returns the object with its current status.
 func (r *replay) graph() *unstructured.Unstructured {
 	o := r.object.DeepCopy()
 	if r.timeline == nil {
 		return o
 	}
 	f, before := r.now()
-	at := func(generation any) int64 { // in the generations of the object
+	at := func(generation any) int64 { // converts the timeline's generation to the object's
 		n, _ := generation.(float64)
 		return o.GetGeneration() + int64(n) - f.Gen
 	}
@@ -222,17 +225,19 @@ func (r *replay) graph() *unstructured.Unstructured {
 	}
 	var conditions []any
 	for _, c := range f.Conditions {
-		conditions = append(conditions, map[string]any{"type": c[0], "status": c[1], "reason": c[2], "message": c[3], "observedGeneration": at(c[4])})
+		conditions = append(conditions, map[string]any{"type": c[0], "status": c[1], "reason": c[2], "message": c[3],
+			"observedGeneration": at(c[4])})
 	}
 	status["conditions"] = conditions
 	if f.Restart != nil {
 		id := f.Restart["observedID"]
-		if asked, _, _ := unstructured.NestedString(o.Object, "spec", "restart", "id"); before.Restart == nil || before.Restart["observedID"] != id {
+		if asked, _, _ := unstructured.NestedString(o.Object, "spec", "restart", "id"); before.Restart == nil ||
+			before.Restart["observedID"] != id {
 			id = asked
 		}
 		status["restart"] = map[string]any{"observedID": id, "phase": f.Restart["phase"]}
 	}
-	if o.GroupVersionKind().Version == earlier.Version { // whose status has neither
+	if o.GroupVersionKind().Version == v1alpha1.Version { // its status has neither
 		delete(status, "observedGeneration")
 		delete(status, "restart")
 	}
@@ -241,8 +246,8 @@ func (r *replay) graph() *unstructured.Unstructured {
 	return o
 }
 
-// pods are those that the components' counts tell of: updated ones as the object is now, others
-// as it was before; of those that are ready the old ones come first.
+// pods returns the pods by the components' counts: updated ones of the object as it is now, others
+// of the previous generation. Old pods are ready first.
 func (r *replay) pods() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	if r.timeline == nil {
@@ -252,7 +257,7 @@ func (r *replay) pods() *unstructured.UnstructuredList {
 	for _, name := range []string{"Frontend", "TRTLLMWorker"} {
 		all, updated, ready := f.count(name)
 		for i := range max(all, updated) {
-			from, created, id := r.before, r.earlier, fmt.Sprintf("%d-%d", r.part-1, i)
+			from, created, id := r.before, r.previousPatch, fmt.Sprintf("%d-%d", r.part-1, i)
 			if i >= all-updated {
 				from, created, id = r.object, r.patched, fmt.Sprintf("%d-%d", r.part, i-max(0, all-updated))
 			}
@@ -264,10 +269,10 @@ func (r *replay) pods() *unstructured.UnstructuredList {
 	return list
 }
 
-// pod makes a pod of a component. One with an image that is called broken says so.
-func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady bool) unstructured.Unstructured {
+// pod makes a pod of a component. An image named broken does not start.
+func pod(t *testing.T, object *unstructured.Unstructured, name, id string, isReady bool) unstructured.Unstructured {
 	t.Helper()
-	g, err := readGraph(of)
+	g, err := readGraph(object)
 	require.NoError(t, err)
 	c := g.Spec.Components[slices.IndexFunc(g.Spec.Components, func(c component) bool { return c.Name == name })]
 	container := c.PodTemplate.Spec.Containers[c.main()]
@@ -275,7 +280,7 @@ func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady b
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "booth-" + strings.ToLower(name) + "-" + id, UID: types.UID(name + id), Namespace: g.Namespace,
-			Labels: map[string]string{ofGraph: g.Name, ofComponent: name},
+			Labels: map[string]string{graphLabel: g.Name, componentLabel: name},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "main", Image: container.Image, Env: slices.Concat(g.Spec.Env, container.Env), Args: container.Args,
@@ -291,12 +296,12 @@ func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady b
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: waiting}}}
 	}
 	p.Status.Conditions = []corev1.PodCondition{ready}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p)
 	require.NoError(t, err)
-	return unstructured.Unstructured{Object: object}
+	return unstructured.Unstructured{Object: content}
 }
 
-// booth is the graph of the timelines; where says whose environment the mode stands in: the
+// booth returns the graph of the timelines. where selects the environment with the mode: the
 // graph's, or the frontend's.
 func booth(where, mode string) *unstructured.Unstructured {
 	own, shared := []any{}, []any{}
@@ -308,25 +313,28 @@ func booth(where, mode string) *unstructured.Unstructured {
 		own = append(own, entry)
 	}
 	template := func(env []any, args ...any) map[string]any {
-		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "runtime:1.6.1", "env": env, "args": args}}}}
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main",
+			"image": "runtime:1.6.1", "env": env, "args": args}}}}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
-		"metadata": map[string]any{"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"}, "generation": int64(1), "resourceVersion": "1"},
+		"metadata": map[string]any{"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"},
+			"generation": int64(1), "resourceVersion": "1"},
 		"spec": map[string]any{
 			"env": shared,
 			"components": []any{
 				map[string]any{"name": "Frontend", "type": "frontend", "replicas": int64(1), "podTemplate": template(own)},
-				map[string]any{"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3), "podTemplate": template([]any{}, "--model-path", "llama")},
+				map[string]any{"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3),
+					"podTemplate": template([]any{}, "--model-path", "llama")},
 			},
 		},
 	}}
 }
 
-// earlierBooth is the same graph in v1alpha1. The mode stands in the environment of the graph, of the frontend or of
-// the frontend's container.
-func earlierBooth(where, mode string) *unstructured.Unstructured {
-	of := func(place string) []any {
+// boothV1alpha1 returns the same graph in v1alpha1, with the mode in the environment of the graph, of the frontend or
+// of the frontend's container.
+func boothV1alpha1(where, mode string) *unstructured.Unstructured {
+	envOf := func(place string) []any {
 		if where != place {
 			return []any{}
 		}
@@ -336,12 +344,12 @@ func earlierBooth(where, mode string) *unstructured.Unstructured {
 		return map[string]any{"mainContainer": map[string]any{"image": "runtime:0.9.0", "env": env, "args": args}}
 	}
 	o := booth(where, mode)
-	o.SetAPIVersion(earlier.GroupVersion().String())
+	o.SetAPIVersion(v1alpha1.GroupVersion().String())
 	o.Object["spec"] = map[string]any{
-		"envs": of("graph"),
+		"envs": envOf("graph"),
 		"services": map[string]any{
 			"Frontend": map[string]any{
-				"componentType": "frontend", "replicas": int64(1), "envs": of("frontend"), "extraPodSpec": container(of("container")),
+				"componentType": "frontend", "replicas": int64(1), "envs": envOf("frontend"), "extraPodSpec": container(envOf("container")),
 			},
 			"TRTLLMWorker": map[string]any{
 				"componentType": "worker", "replicas": int64(3), "resources": map[string]any{"limits": map[string]any{"gpu": "1"}},

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// earlierGraph is a DynamoGraphDeployment as v1alpha1 has it, the one version of operators before 1.2: components are
-// the values of a map, and the main container and its resources stand beside the pod.
-type earlierGraph struct {
+// graphV1alpha1 is a DynamoGraphDeployment in v1alpha1, the only version of operators before 1.2. Components are the
+// values of a map, and the main container and its resources are fields of the component.
+type graphV1alpha1 struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Envs     []corev1.EnvVar    `json:"envs"`
@@ -45,14 +45,14 @@ type service struct {
 	ExtraPodSpec     json.RawMessage   `json:"extraPodSpec"`
 }
 
-// resourceItem is requests or limits of v1alpha1, as far as they are GPUs.
+// resourceItem is the part of v1alpha1's requests or limits that concerns GPUs.
 type resourceItem struct {
 	GPU     string            `json:"gpu"`
 	GPUType string            `json:"gpuType"`
 	Custom  map[string]string `json:"custom"`
 }
 
-// list gives the resources by their names. Quantities that cannot be read are left out.
+// list returns the resources by name. Invalid quantities are left out.
 func (r resourceItem) list() corev1.ResourceList {
 	amounts := maps.Clone(r.Custom)
 	if r.GPU != "" {
@@ -70,11 +70,11 @@ func (r resourceItem) list() corev1.ResourceList {
 	return all
 }
 
-// graph gives it in the form of [Graphs], with the paths of its own version.
-func (e earlierGraph) graph() (*graph, error) {
-	g := &graph{ObjectMeta: e.ObjectMeta, Status: e.Status, version: earlier}
+// graph converts to the form of [Graphs], with the paths of v1alpha1.
+func (e graphV1alpha1) graph() (*graph, error) {
+	g := &graph{ObjectMeta: e.ObjectMeta, Status: e.Status, version: v1alpha1}
 	g.Spec.Env = e.Spec.Envs
-	if g.Status.ObservedGeneration == 0 { // operators of that time do not report it; the pods tell what is in force
+	if g.Status.ObservedGeneration == 0 { // operators before 1.2 do not report it; the pods show what is in force
 		g.Status.ObservedGeneration = g.Generation
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Spec.Services)) {
@@ -87,7 +87,7 @@ func (e earlierGraph) graph() (*graph, error) {
 	return g, nil
 }
 
-// component gives a service in the form of [Graphs].
+// component converts a service to the form of [Graphs].
 func (s service) component(name string) (component, error) {
 	c := component{Name: name, Type: s.ComponentType, Replicas: s.Replicas, Multinode: s.Multinode}
 	if sub := strings.ToLower(s.SubComponentType); sub == "prefill" || sub == "decode" {
@@ -106,10 +106,10 @@ func (s service) component(name string) (component, error) {
 	if extra.MainContainer != nil {
 		main = *extra.MainContainer
 	}
-	at := "/spec/services/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-	c.path = at + "/extraPodSpec/mainContainer"
-	// The main container's own variables count more than the service's; new ones go to the service's.
-	c.env = []environment{{c.path + "/env", main.Env}, {at + "/envs", s.Envs}}
+	path := "/spec/services/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	c.path = path + "/extraPodSpec/mainContainer"
+	// The main container's variables override the service's. New ones are added to the service's.
+	c.env = []environment{{c.path + "/env", main.Env}, {path + "/envs", s.Envs}}
 	main.Name = mainContainer
 	for _, v := range s.Envs {
 		if _, i := valueOf(main.Env, v.Name); i < 0 {
