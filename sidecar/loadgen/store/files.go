@@ -14,7 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// What is the matter with a database that is left as it is.
+// Reasons why a database is not used or not written any more.
 var (
 	errDamaged = errors.New("the database is damaged")
 	errForeign = errors.New("it is no database of this program")
@@ -23,7 +23,7 @@ var (
 	errTaken   = errors.New("another process has taken the data directory")
 )
 
-// Advice says what to do about an error of [Open], or of a write.
+// Advice returns the remedy for an error of [Open] or of a write.
 func Advice(err error) string {
 	code := codeOf(err)
 	switch {
@@ -45,20 +45,20 @@ func Advice(err error) string {
 	return "free space on the disk or make it writable"
 }
 
-// files watches over the files of a store. SQLite notices none of this: it writes to a file that has no name any
-// more, and into one that another program has overwritten.
+// files monitors the files of a store. SQLite does not detect these faults: it writes to a file that was removed, and
+// to a file that another program has overwritten.
 type files struct {
 	mu      sync.Mutex             // held while the database file is examined or changed
 	known   map[string]fs.FileInfo // by path
-	stamp   fs.FileInfo            // of the database file after its last checkpoint; only a checkpoint changes it
-	damage  error                  // found in the file; nothing is written to it any more
-	pending int                    // bytes in the log, roughly, that no checkpoint has moved
+	stamp   fs.FileInfo            // the database file after its last checkpoint; only a checkpoint changes it
+	damage  error                  // the damage found in the file, which stops all writes
+	pending int                    // estimated bytes in the log since the last checkpoint
 }
 
-// databaseFiles are the database and what SQLite keeps beside it.
+// databaseFiles lists the database and SQLite's files beside it.
 func (s *Store) databaseFiles() []string { return []string{s.path, s.path + "-wal", s.path + "-shm"} }
 
-// watch begins with the files as they are now.
+// watch records the present state of the files.
 func (s *Store) watch() (err error) {
 	s.files.known = map[string]fs.FileInfo{}
 	for _, path := range append(s.databaseFiles(), s.lock.Path()) {
@@ -70,7 +70,8 @@ func (s *Store) watch() (err error) {
 	return nil
 }
 
-// intact says why nothing may be written now. A file that was put back can be written again, a damaged one cannot.
+// intact returns the reason why the store must not write now. A file that was put back can be used again, a damaged one
+// cannot.
 func (s *Store) intact(ctx context.Context) error {
 	s.files.mu.Lock()
 	defer s.files.mu.Unlock()
@@ -102,9 +103,10 @@ func (s *Store) intactLocked(ctx context.Context) error {
 	return nil
 }
 
-// examine reads the whole file after another program has changed it, which may be a program that means well.
+// examine checks the whole file after another program has changed it. The change may be harmless.
 func (s *Store) examine(ctx context.Context) error {
-	if _, err := s.write.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil { // reads nothing from before
+	// PRAGMA shrink_memory drops the cache, so that the check reads the file.
+	if _, err := s.write.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil {
 		return err
 	}
 	if err := quickCheck(ctx, s.write); err != nil {
@@ -119,10 +121,10 @@ func (s *Store) examine(ctx context.Context) error {
 	return nil
 }
 
-// checkedAtStart is how large a file may be to be read as a whole at each start.
+// checkedAtStart is the size up to which a file is checked as a whole at each start.
 const checkedAtStart = 64 << 20
 
-// quickCheck gives an errDamaged with the first fault of a database.
+// quickCheck gives errDamaged with the first fault of a database.
 func quickCheck(ctx context.Context, db *sql.DB) error {
 	found, err := query(ctx, db, "checking the database", func(rows *sql.Rows) (text string, err error) {
 		return text, rows.Scan(&text)
@@ -143,16 +145,16 @@ func damaged(err error) bool {
 	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
-// codeOf is the primary code of an error of SQLite, 0 for any other.
+// codeOf returns the primary code of an SQLite error, 0 for any other error.
 func codeOf(err error) int {
-	var refused *sqlite.Error
-	if !errors.As(err, &refused) {
+	var sqliteErr *sqlite.Error
+	if !errors.As(err, &sqliteErr) {
 		return 0
 	}
-	return refused.Code() & 0xff // the low byte is the primary code
+	return sqliteErr.Code() & 0xff // the low byte is the primary code
 }
 
-// change commits what f does, or none of it; bytes is roughly what that adds to the file.
+// change runs f in a transaction. bytes estimates what it adds to the file.
 func (s *Store) change(ctx context.Context, bytes int, f func(*sql.Tx) error) error {
 	if err := s.intact(ctx); err != nil {
 		return err
@@ -169,10 +171,10 @@ func (s *Store) change(ctx context.Context, bytes int, f func(*sql.Tx) error) er
 	return err
 }
 
-// perRecord is what a record adds to the log beside its texts, roughly.
+// perRecord estimates the bytes that a record adds to the log beside its texts.
 const perRecord = 4096
 
-// checkpoint moves what was committed from the log to the database file, where there is so much of it.
+// checkpoint moves the log into the database file if at least so many bytes are pending.
 func (s *Store) checkpoint(ctx context.Context, least int) error {
 	s.files.mu.Lock()
 	defer s.files.mu.Unlock()
@@ -187,15 +189,15 @@ func (s *Store) checkpoint(ctx context.Context, least int) error {
 	if err == nil {
 		s.files.pending = 0
 	}
-	now, failed := os.Stat(s.path) // a checkpoint that fails has written, too
+	now, failed := os.Stat(s.path) // a failed checkpoint may have written, too
 	if failed == nil {
 		s.files.stamp = now
 	}
 	return err
 }
 
-// pin gives a connection that has read. While it is open, SQLite does not write the log into the database and remove it
-// when the other connections are closed: it stays open until the process ends where the files are to stay as they are.
+// pin returns a connection that has read. While it is open, SQLite does not move the log into the database and remove
+// it when the other connections are closed. To keep the files as they are, it stays open until the process ends.
 func pin(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err == nil {
@@ -204,18 +206,18 @@ func pin(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	return c, err
 }
 
-// The disk. A database that has filled it can neither delete nor move its log into the file, so that a reserve is
-// kept for that. Its size, and how much of the disk stays free beside it, follow the size of the disk.
+// A full disk stops deletions and checkpoints as well, so that a reserve is kept for them. The size of the reserve,
+// and the free space beside it, depend on the size of the disk.
 const (
 	minReserve = 1 << 20
 	maxReserve = 4 << 20
 )
 
-// disk is what there is of the disk that the store is on.
+// disk describes the disk of the store.
 type disk struct {
-	free, size int64 // 0: not known
-	reserve    int64 // that is to be kept
-	held       bool
+	free, size int64 // 0: unknown
+	reserve    int64 // bytes to keep in reserve
+	held       bool  // the reserve exists
 }
 
 func (s *Store) reservePath() string { return filepath.Join(filepath.Dir(s.path), "kvbooth.reserve") }
@@ -228,7 +230,7 @@ func (s *Store) disk() (d disk) {
 	return d
 }
 
-// short is how many bytes are missing until the reserve can be kept and as much again is free; 0 or less: none.
+// short returns the bytes missing for the reserve and as much free space again; none if 0 or less.
 func (d disk) short() int64 {
 	if d.size == 0 {
 		return 0
@@ -240,16 +242,16 @@ func (d disk) short() int64 {
 	return need - d.free
 }
 
-// filledBy says whether a database of so many bytes is a good part of what fills the disk. Where others have filled
-// it, to delete conversations would not help for long.
+// filledBy reports whether a database of so many bytes is a considerable part of the disk. Otherwise other files fill
+// the disk, and deleting conversations would not help for long.
 func (d disk) filledBy(bytes int64) bool { return bytes >= d.size/4 }
 
-// release gives the reserve back to the disk, and says whether there was one.
+// release deletes the reserve and reports whether there was one.
 func (s *Store) release() bool {
 	return os.Remove(s.reservePath()) == nil
 }
 
-// keepReserve makes the reserve where there is room for it.
+// keepReserve makes the reserve if there is room for it.
 func (s *Store) keepReserve(d disk) {
 	if d.held || d.size == 0 || d.short() > 0 {
 		return
@@ -257,7 +259,7 @@ func (s *Store) keepReserve(d disk) {
 	zeros := make([]byte, 1<<20)
 	file, err := os.OpenFile(s.reservePath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil {
-		_ = file.Chmod(0o600) // whatever the umask is
+		_ = file.Chmod(0o600) // regardless of the umask
 	}
 	for n := int64(0); err == nil && n < d.reserve; n += int64(len(zeros)) {
 		_, err = file.Write(zeros[:min(int64(len(zeros)), d.reserve-n)])
@@ -265,12 +267,12 @@ func (s *Store) keepReserve(d disk) {
 	if file != nil {
 		err = joinErrors(err, file.Close())
 	}
-	if err != nil { // no reserve is better than half of one
+	if err != nil { // an incomplete reserve is removed
 		_ = os.Remove(s.reservePath())
 	}
 }
 
-// inspect reads the header of a database file before anything is written to it. A file without a byte is a new one.
+// inspect checks the header of a database file before the first write. An empty file is a new one.
 func inspect(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -292,8 +294,8 @@ func inspect(path string) error {
 	return nil
 }
 
-// inspectTables reads a database before anything is written to it, and leaves it as it is where it is damaged, or that
-// of another program or of a newer version.
+// inspectTables checks the tables before the first write. It gives an error for a database that is damaged, or of
+// another program or a newer version.
 func inspectTables(ctx context.Context, path string) error {
 	db, err := openDB(path, 2, "query_only(1)")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// overwrite puts bytes into a file, at an offset.
+// overwrite writes text into a file at an offset.
 func overwrite(t *testing.T, path string, at int64, text string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -27,7 +27,7 @@ func overwrite(t *testing.T, path string, at int64, text string) {
 	require.NoError(t, file.Close())
 }
 
-// sums of a database and its log tell whether either has changed.
+// sums returns checksums of a database and its log.
 func sums(t *testing.T, path string) (sums [2]string) {
 	t.Helper()
 	for i, path := range []string{path, path + "-wal"} {
@@ -35,16 +35,15 @@ func sums(t *testing.T, path string) (sums [2]string) {
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		if err == nil && (i == 0 || len(text) > 0) { // a log without a byte is none
+		if err == nil && (i == 0 || len(text) > 0) { // an empty log counts as none
 			sums[i] = fmt.Sprintf("%d bytes %x", len(text), sha256.Sum256(text))
 		}
 	}
 	return sums
 }
 
-// With a file that is not a whole database of this version nothing starts, it stays as it is, and the error says what
-// to do.
-func TestOpenLeavesOtherFilesAsTheyAre(t *testing.T) {
+// A file that is not a complete database of this version is left unchanged, and the error names the remedy.
+func TestOpenLeavesOtherFilesUnchanged(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(t *testing.T, path string)
@@ -85,7 +84,7 @@ func TestOpenLeavesOtherFilesAsTheyAre(t *testing.T) {
 			require.NoError(t, s.Close())
 			c.change(t, s.path)
 			before := sums(t, s.path)
-			for range 2 { // the second time shows that the lock was released
+			for range 2 { // the second call shows that the first released the lock
 				_, err := Open(t.Context(), Options{Dir: dir})
 				require.ErrorContains(t, err, c.want)
 				assert.ErrorContains(t, err, s.path)
@@ -96,7 +95,7 @@ func TestOpenLeavesOtherFilesAsTheyAre(t *testing.T) {
 	}
 }
 
-// otherProgram is another program that uses a database.
+// otherProgram runs statements on a database as another program.
 func otherProgram(t *testing.T, path, statements string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE, 0o600)
@@ -109,13 +108,14 @@ func otherProgram(t *testing.T, path, statements string) {
 	require.NoError(t, db.Close())
 }
 
-// What happens to the files while they are in use is reported, turns count as lost and changes are refused. Nothing
-// is written to what is there then, also not when the store is closed.
-func TestFilesThatChangeWhileInUse(t *testing.T) {
+// Changes to the files while they are in use are reported, turns count as lost and changes are refused. The files are
+// not
+// written any more, not even by Close.
+func TestFilesChangedWhileInUse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(t *testing.T, path string)
-		want   string // empty: it does no harm
+		want   string // empty: the change is harmless
 	}{
 		{"removed", func(t *testing.T, path string) {
 			require.NoError(t, os.Remove(path))
@@ -150,7 +150,8 @@ func TestFilesThatChangeWhileInUse(t *testing.T) {
 		{"cut", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 3*4096)) }, "damaged"},
 		{"emptied", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, "damaged"},
 		{"changed by a program that means well", func(t *testing.T, path string) {
-			otherProgram(t, path, "INSERT INTO events (time, lane, kind, by, text) VALUES (1, '', '', '', ''); PRAGMA wal_checkpoint")
+			otherProgram(t, path,
+				"INSERT INTO events (time, lane, kind, by, text) VALUES (1, '', '', '', ''); PRAGMA wal_checkpoint")
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -185,7 +186,7 @@ func TestFilesThatChangeWhileInUse(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsPutBackIsUsed(t *testing.T) {
+func TestRestoredFileIsUsedAgain(t *testing.T) {
 	s := openTest(t, Options{}, quick())
 	require.NoError(t, os.Rename(s.path, s.path+".away"))
 	s.SaveTurn(turn("c", 1))
@@ -195,7 +196,7 @@ func TestAFileThatIsPutBackIsUsed(t *testing.T) {
 	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true, StoredTurns: 1}, s.Status())
 }
 
-// smallDisk gives a store a disk of so many bytes, of which others use some.
+// smallDisk simulates a disk of so many bytes, some of which other files use.
 func smallDisk(l *limits, bytes int64, others *atomic.Int64) {
 	l.space = func(dir string) (free, size int64) {
 		free = bytes - others.Load()
@@ -209,11 +210,11 @@ func smallDisk(l *limits, bytes int64, others *atomic.Int64) {
 	}
 }
 
-// A database removes its oldest conversations before it fills the disk, gives their room back, and says what it keeps.
-func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
+// A database removes its oldest conversations before it fills the disk, returns their space, and reports what it keeps.
+func TestPruneBeforeDatabaseFillsDisk(t *testing.T) {
 	const bytes = 10 << 20
 	l := still()
-	var others, least atomic.Int64 // the writer asks for space at any time
+	var others, least atomic.Int64 // atomic, since the writer reads them
 	least.Store(bytes)
 	smallDisk(&l, bytes, &others)
 	inner := l.space
@@ -224,7 +225,7 @@ func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
 	}
 	s := openTest(t, Options{}, l)
 	const n = 900
-	for i := range n { // of some 20 kB each
+	for i := range n { // each has about 20 kB
 		c := conversation(i)
 		c.Status = api.ConversationCompleted
 		s.SaveConversation(c)
@@ -246,8 +247,8 @@ func TestADiskThatTheDatabaseWouldFill(t *testing.T) {
 	assert.FileExists(t, s.reservePath())
 }
 
-// Where others fill the disk, nothing is removed, and the reserve is what the store goes on with.
-func TestADiskThatOthersFill(t *testing.T) {
+// Where other files fill the disk, nothing is removed, and the store continues in the space of the reserve.
+func TestReserveUsedWhenOtherFilesFillDisk(t *testing.T) {
 	l := still()
 	var others atomic.Int64
 	smallDisk(&l, 100<<20, &others)
@@ -256,19 +257,19 @@ func TestADiskThatOthersFill(t *testing.T) {
 	assert.FileExists(t, s.reservePath())
 	fill(t, s, 10, 1000)
 	others.Store(99 << 20)
-	assert.False(t, s.look())
+	assert.False(t, s.maintain())
 	assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 10)
 	assert.Empty(t, s.Status().Notice)
 	require.NoError(t, s.Close())
 	s = openTest(t, Options{Dir: dir}, l)
 	assert.NoFileExists(t, s.reservePath(), "SQLite needs room to open")
 	others.Store(0)
-	s.look()
+	s.maintain()
 	assert.FileExists(t, s.reservePath())
 }
 
-// While the process runs, a clock that jumps removes nothing before its time, and the oldest first.
-func TestRetentionWhileTheClockJumps(t *testing.T) {
+// While the process runs, a jump of the clock removes nothing too early, and the oldest are removed first.
+func TestRetentionAfterClockJump(t *testing.T) {
 	now := time.Now()
 	s := openTest(t, Options{MaxAge: 24 * time.Hour, MaxConversations: 2, Now: func() time.Time { return now }}, still())
 	began := now
@@ -295,9 +296,9 @@ func TestRetentionWhileTheClockJumps(t *testing.T) {
 	assert.Equal(t, map[string]bool{"c00001": true, "c00002": true}, kept(), "an hour back")
 }
 
-// A lock may hold within one machine alone. Another machine takes the directory only where the first gives no sign of
-// life, and the first, which may have been suspended, then writes nothing more.
-func TestADirectoryThatTwoMachinesUse(t *testing.T) {
+// A lock may hold within one machine only. Another machine takes the directory after the first one's claim has expired,
+// and the first one, which may have been suspended, then stops writing.
+func TestClaimAcrossMachines(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	elsewhere := holder{PID: 7, Owner: "10.0.0.2:8088", Machine: "elsewhere", Claim: "theirs"}
 	l := quick()
@@ -312,7 +313,7 @@ func TestADirectoryThatTwoMachinesUse(t *testing.T) {
 	require.NoError(t, err, "a process that has ended is not waited for")
 
 	require.NoError(t, os.Remove(holderPath(dir)))
-	s = openTest(t, Options{Dir: dir}, still()) // gives no sign of life, as while it is suspended
+	s = openTest(t, Options{Dir: dir}, still()) // does not touch its claim, as while suspended
 	_, err = takeClaim(ctx, dir, elsewhere, time.Millisecond)
 	require.NoError(t, err)
 	_, err = s.SaveEvent(ctx, api.Event{})
@@ -322,8 +323,7 @@ func TestADirectoryThatTwoMachinesUse(t *testing.T) {
 	assert.Equal(t, elsewhere, readHolder(holderPath(dir)), "the other one's claim stays")
 }
 
-// Discard leaves what was there before, and nothing else.
-func TestDiscard(t *testing.T) {
+func TestDiscardRemovesOnlyWhatOpenMade(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range []struct{ dir, left string }{{"a/b/c", root}, {"", root}} {
 		s := openTest(t, Options{Dir: filepath.Join(root, c.dir)}, defaultLimits)
@@ -341,8 +341,8 @@ func TestDiscard(t *testing.T) {
 	assert.Len(t, turns(t, s, api.DefaultLane, 0), 1)
 }
 
-// A turn that is handed over again, as by a member after a kill, is stored and counted once.
-func TestStoredTurnsCountOnce(t *testing.T) {
+// A turn that is saved again, as by a member after a kill, is stored and counted once.
+func TestRepeatedTurnCountsOnce(t *testing.T) {
 	s := openTest(t, Options{}, quick())
 	again := turn("c", 1)
 	again.AssistantMessage = "Once more."

@@ -19,8 +19,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// childDir makes the test binary a process of its own that writes into the
-// directory until it is killed.
+// childDir is the variable that makes the test binary write into a directory until it is killed.
 const childDir = "KVBOOTH_STORE_TEST_DIR"
 
 func TestMain(m *testing.M) {
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // child reports each turn on standard output once it is committed.
 func child(dir string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // should its parent die
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // in case the parent exits
 	defer cancel()
 	s, err := Open(ctx, Options{Dir: dir, Owner: "http://127.0.0.1:18088"})
 	if err != nil {
@@ -47,7 +46,7 @@ func child(dir string) {
 		s.SaveTurn(turn(c.ID, 1))
 		if err := s.Flush(ctx); err != nil {
 			fmt.Println(err)
-			os.Exit(1) // nobody killed it
+			os.Exit(1) // the parent has not killed it in time
 		}
 		fmt.Println(c.ID)
 	}
@@ -71,7 +70,7 @@ func startChild(t *testing.T, dir string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, lines
 }
 
-func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
+func TestCommittedRecordsSurviveKill9(t *testing.T) {
 	dir := t.TempDir()
 	cmd, lines := startChild(t, dir)
 
@@ -113,15 +112,15 @@ func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
 	assert.GreaterOrEqual(t, last, int64(len(reported)))
 }
 
-// The lock names whom it can. Who only asks makes no file, and does not keep the directory from the next one.
-func TestLocked(t *testing.T) {
+// Locked names the holder if it can be read. It creates no file, and leaves the lock free.
+func TestLockedNamesHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, Locked(dir))
 	require.NoDirExists(t, dir)
 	for owner, want := range map[string]string{"127.0.0.1:18088": " at 127.0.0.1:18088:", "": ":"} {
 		s := openTest(t, Options{Dir: dir, Owner: owner}, defaultLimits)
 		assert.ErrorContains(t, Locked(dir), fmt.Sprintf("in use by process %d%s", os.Getpid(), want))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "lock.json"), []byte("{"), 0o600)) // as while it is being written
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "lock.json"), []byte("{"), 0o600)) // as during a write
 		_, err := Open(t.Context(), Options{Dir: dir})
 		assert.ErrorContains(t, err, "in use by another process:")
 		require.NoError(t, s.Close())

@@ -14,35 +14,35 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockedError says that another process uses the data directory.
+// LockedError reports that another process uses the data directory.
 type LockedError struct {
 	Path  string // of the data directory
-	Owner string // that process's address; empty if it could not be read
-	PID   int    // its process id; 0 if it could not be read
+	Owner string // address of that process; empty if it could not be read
+	PID   int    // process id; 0 if it could not be read
 }
 
-// Error names the first process and says what to do.
+// Error names the other process and the remedy.
 func (e *LockedError) Error() string {
-	who := "another process"
+	holder := "another process"
 	if e.PID != 0 {
-		who = fmt.Sprintf("process %d", e.PID)
+		holder = fmt.Sprintf("process %d", e.PID)
 	}
 	if e.Owner != "" {
-		who += " at " + e.Owner
+		holder += " at " + e.Owner
 	}
-	return fmt.Sprintf("the data directory %s is in use by %s: stop it, or choose another directory", e.Path, who)
+	return fmt.Sprintf("the data directory %s is in use by %s: stop it, or choose another directory", e.Path, holder)
 }
 
-// holder is what a process that holds the lock tells of itself, in a file of
-// its own: where locks are mandatory, the locked file cannot be read.
+// holder describes the process that holds the lock. It has its own file, since a
+// locked file cannot be read where locks are mandatory.
 type holder struct {
 	PID     int    `json:"pid"`
 	Owner   string `json:"owner"`
-	Machine string `json:"machine,omitempty"` // differs where the lock may not reach
-	Claim   string `json:"claim,omitempty"`   // of this one opening; empty once it is closed
+	Machine string `json:"machine,omitempty"` // differs where the lock may not apply
+	Claim   string `json:"claim,omitempty"`   // id of this opening; empty after closing
 }
 
-// takeLock locks the directory and writes who holds it. Both files stay when
+// takeLock locks the directory and writes its holder. Both files remain when
 // the lock is released: removing them would race with the next process.
 func takeLock(ctx context.Context, dir, owner string, beat time.Duration) (*flock.Flock, *claim, error) {
 	lock := newLock(dir)
@@ -60,10 +60,10 @@ func takeLock(ctx context.Context, dir, owner string, beat time.Duration) (*floc
 	return lock, c, nil
 }
 
-// claim is the second lock on a directory, for network file systems, on which the first may hold within one machine
-// alone. Whoever has the directory touches lock.json once a beat. A process of another machine takes the directory
-// only after it saw no touch for some beats; a process that was suspended meanwhile finds the claim of the other in
-// lock.json, and writes nothing more. Clocks are compared nowhere.
+// claim is a second lock on a directory. On a network file system the first one may hold within one machine only. The
+// holder touches lock.json once every beat. A process on another machine takes the directory after several beats
+// without a touch. The first process, which may have been suspended meanwhile, then finds the other claim in lock.json
+// and stops writing. No clocks are compared.
 type claim struct {
 	path string
 	holder
@@ -73,7 +73,7 @@ type claim struct {
 	touched time.Time
 }
 
-// beats is how many of them may be missed.
+// beats is the number of missed touches after which a claim has expired.
 const beats = 5
 
 func takeClaim(ctx context.Context, dir string, by holder, beat time.Duration) (*claim, error) {
@@ -96,7 +96,8 @@ func takeClaim(ctx context.Context, dir string, by holder, beat time.Duration) (
 	return c, nil
 }
 
-// touches is when a file was last touched. It is opened, since only then do network file systems ask their server.
+// touches returns the time of a file's last touch. The file is opened, since network file systems ask their server
+// then.
 func touches(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -110,7 +111,7 @@ func touches(path string) string {
 	return info.ModTime().String()
 }
 
-// check says whether another process has taken the directory, and touches the file when that is due.
+// check gives errTaken if another process has taken the directory, and touches the file once every beat.
 func (c *claim) check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,36 +120,37 @@ func (c *claim) check() error {
 	}
 	if now := time.Now(); now.Sub(c.touched) >= c.beat {
 		c.touched = now
-		_ = os.Chtimes(c.path, now, now) // where that fails, the first lock is all there is
+		_ = os.Chtimes(c.path, now, now) // after a failure only the first lock protects
 	}
 	return nil
 }
 
-// release leaves lock.json for the next process of any machine.
+// release marks lock.json as free for processes on any machine.
 func (c *claim) release() {
 	if c.check() == nil {
-		_ = writeHolder(c.path, holder{PID: c.PID, Owner: c.Owner}) // at worst the next process waits for some beats
+		// after a failure the next process waits for the claim to expire
+		_ = writeHolder(c.path, holder{PID: c.PID, Owner: c.Owner})
 	}
 }
 
-// machine tells machines apart: by their boot where the system has an id of it, else by their name.
+// machine identifies the machine, by the id of its boot where the system has one, else by its name.
 func machine() string {
 	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		return strings.TrimSpace(string(id))
 	}
-	name, _ := os.Hostname() // without one, locks are all there is
+	name, _ := os.Hostname() // without a name only the first lock protects
 	return name
 }
 
-// Locked gives the [*LockedError] that [Open] would give now, nil where it would
-// give none. It makes no file.
+// Locked returns the [*LockedError] that [Open] would give now, nil where it would
+// give none. It creates no file.
 func Locked(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil
 	}
 	if _, err := os.Stat(holderPath(dir)); err != nil {
-		return nil // nobody has ever had it
+		return nil // the directory has never been used
 	}
 	lock := newLock(dir)
 	defer lock.Close()
@@ -177,10 +179,10 @@ func writeHolder(path string, by holder) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// readHolder gives what it can read: the file may be just being written.
+// readHolder returns the readable part of the file, which may be incomplete during a write.
 func readHolder(path string) (by holder) {
 	if text, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(text, &by) // an unreadable holder is named "another process"
+		_ = json.Unmarshal(text, &by) // the error names an unreadable holder "another process"
 	}
 	return by
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only its owner may read and write the store, whatever the umask and the mode of
-// the directory are, and also where the files were there before.
+// Only the owner can read and write the store, regardless of the umask and the mode of
+// the directory, also for existing files.
 func TestFilesArePrivate(t *testing.T) {
 	for _, umask := range []int{0, 0o777} {
 		dir := t.TempDir()

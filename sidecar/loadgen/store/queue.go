@@ -7,27 +7,27 @@ import (
 	"sync"
 )
 
-// record is something to be written, or the mark of a caller who waits.
+// record is a record to write, or the marker of a waiting [Store.Flush].
 type record struct {
 	write func(context.Context, *sql.Tx) error
 	turn  bool
 	bytes int           // of a turn's texts
-	known *bool         // of a turn: whether it was stored before; set by write
-	done  chan struct{} // of a mark: closed when all before it is written or lost
+	known *bool         // for a turn, set by write: it was stored before
+	done  chan struct{} // for a marker, closed when all earlier records are written or lost
 }
 
-// bounds are how much may wait. Conversations and steps are small and
-// few, and a conversation whose end is lost would look active until the next
-// start, so they have a bound of their own, which turns do not use up.
+// bounds limit the queued records. Conversations and steps are small and few, and
+// a conversation whose end is lost would look active until the next start, so they
+// have their own bound, which turns do not use up.
 type bounds struct {
 	turns, bytes, others int
 }
 
-// queue holds records in the order of their arrival. It never makes a caller wait.
+// queue holds records in the order of their arrival. It never blocks a caller.
 type queue struct {
 	limit   bounds
-	arrived chan struct{} // holds one word that there is something
-	urgent  chan struct{} // holds one word that somebody waits for it
+	arrived chan struct{} // has a token while there may be records
+	urgent  chan struct{} // has a token while a caller may wait for them
 
 	mu      sync.Mutex
 	records []record
@@ -39,12 +39,13 @@ func newQueue(limit bounds) *queue {
 	return &queue{limit: limit, arrived: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
 }
 
-// push adds a record, or says that it is full or closed.
+// push adds a record. It returns false if the queue is full or closed.
 func (q *queue) push(r record) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next := q.held.with(r, 1)
-	if q.closed || r.done == nil && (next.turns > q.limit.turns || next.bytes > q.limit.bytes || next.others > q.limit.others) {
+	if q.closed || r.done == nil && (next.turns > q.limit.turns || next.bytes > q.limit.bytes ||
+		next.others > q.limit.others) {
 		return false
 	}
 	q.held = next
@@ -56,7 +57,7 @@ func (q *queue) push(r record) bool {
 	return true
 }
 
-// with gives b after sign records like r.
+// with returns b after adding sign records like r.
 func (b bounds) with(r record, sign int) bounds {
 	switch {
 	case r.turn:
@@ -68,7 +69,7 @@ func (b bounds) with(r record, sign int) bounds {
 	return b
 }
 
-// first gives up to n records without taking them out, of no more than so many bytes if it is more than one.
+// first returns up to n records without removing them. More than one record fits within bytes.
 func (q *queue) first(n, bytes int) []record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +83,7 @@ func (q *queue) first(n, bytes int) []record {
 	return slices.Clone(q.records[:n])
 }
 
-// drop takes out the first n records and tells those who wait for them.
+// drop removes the first n records and wakes the callers that wait for them.
 func (q *queue) drop(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +102,7 @@ func (q *queue) waitingTurns() int {
 	return q.held.turns
 }
 
-// close refuses all further records; those inside stay.
+// close makes push fail. Queued records stay.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

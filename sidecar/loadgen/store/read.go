@@ -18,20 +18,20 @@ const (
 	maxLimit             = 1000
 )
 
-// How a conversation failed is in its last turn.
+// The error class of a conversation is that of its last turn.
 const conversationColumns = `id, lane, number, topic, starter, status, turns_planned, turns_done, started, ended,
 	CASE status WHEN 'error' THEN coalesce((SELECT json_extract(data, '$.error_class') FROM turns
 		WHERE conversation = conversations.id ORDER BY number DESC LIMIT 1), '') ELSE '' END`
 
-// What a list has of a conversation's turns, as JSON of a []api.ConversationTurn.
+// figuresColumn selects the turns of a conversation in a list, as JSON of a []api.ConversationTurn.
 const figuresColumn = `(SELECT json_group_array(json_object('ttft', data ->> 'ttft', 'worker', data ->> 'worker',
 	'prompt_tokens', data ->> 'prompt_tokens', 'cached_tokens', data ->> 'cached_tokens') ORDER BY number)
 	FROM turns WHERE conversation = conversations.id)`
 
-// Conversations lists conversations, newest first. The topic is searched for
-// anywhere in a conversation's topic, regardless of case. The limit is 1 to
-// 1,000. A limit, status or cursor that cannot be gives an [api.FieldError]; the
-// error is an [api.ErrUnavailable] if the file cannot be read.
+// Conversations lists conversations, newest first. The topic matches anywhere in
+// a conversation's topic, regardless of case. The limit is 1 to 1,000, 0 means 50.
+// An invalid limit, status or cursor gives an [api.FieldError]; a failure to read
+// the file gives an [api.ErrUnavailable].
 func (s *Store) Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error) {
 	none := api.ConversationList{}
 	limit, err := checkLimit(q.Limit, defaultConversations)
@@ -42,9 +42,10 @@ func (s *Store) Conversations(ctx context.Context, q api.ConversationQuery) (api
 	if err != nil {
 		return none, err
 	}
-	// one more than asked for tells whether there is a next page
+	// one row beyond the limit shows whether there is a next page
 	found, err := query(ctx, s.read, "listing conversations", scanRow,
-		"SELECT "+conversationColumns+", "+figuresColumn+" FROM conversations WHERE "+where+" ORDER BY started DESC, id DESC LIMIT ?",
+		"SELECT "+conversationColumns+", "+figuresColumn+" FROM conversations WHERE "+where+
+			" ORDER BY started DESC, id DESC LIMIT ?",
 		append(args, limit+1)...)
 	if err != nil {
 		return none, err
@@ -57,12 +58,13 @@ func (s *Store) Conversations(ctx context.Context, q api.ConversationQuery) (api
 	return list, nil
 }
 
-// conditions turns a query into SQL. A condition that selects all is left out,
+// conditions turns a query into SQL. A condition that selects all rows is left out,
 // so that the index of the others is used.
 func conditions(q api.ConversationQuery) (where string, args []any, err error) {
 	var parts []string
 	add := func(part string, values ...any) {
-		parts, args = append(parts, part), append(args, values...)
+		parts = append(parts, part)
+		args = append(args, values...)
 	}
 	if q.Status != "" {
 		if err := api.OneOf("status", q.Status, api.ConversationStatuses); err != nil {
@@ -89,7 +91,7 @@ func conditions(q api.ConversationQuery) (where string, args []any, err error) {
 	return strings.Join(parts, " AND "), args, nil
 }
 
-// A cursor names the last conversation of a page, opaquely.
+// cursorAfter encodes the last conversation of a page.
 func cursorAfter(c api.Conversation) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d:%s", c.Started.UnixNano(), c.ID))
 }
@@ -102,22 +104,24 @@ func parseCursor(cursor string) (started int64, id string, err error) {
 		started, err = strconv.ParseInt(number, 10, 64)
 	}
 	if err != nil || id == "" {
-		return 0, "", &api.FieldError{Field: "cursor", Value: strconv.Quote(cursor), Allowed: "the next_cursor of an earlier answer, unchanged"}
+		return 0, "", &api.FieldError{Field: "cursor", Value: strconv.Quote(cursor),
+			Allowed: "the next_cursor of an earlier answer, unchanged"}
 	}
 	return started, id, nil
 }
 
-func checkLimit(limit, normally int) (int, error) {
+func checkLimit(limit, fallback int) (int, error) {
 	if limit == 0 {
-		return normally, nil
+		return fallback, nil
 	}
 	if limit < 0 || limit > maxLimit {
-		return 0, &api.FieldError{Field: "limit", Value: strconv.Itoa(limit), Allowed: fmt.Sprintf("a whole number from 1 to %d", maxLimit)}
+		return 0, &api.FieldError{Field: "limit", Value: strconv.Itoa(limit),
+			Allowed: fmt.Sprintf("a whole number from 1 to %d", maxLimit)}
 	}
 	return limit, nil
 }
 
-// Conversation gives one conversation with its stored turns and their messages,
+// Conversation returns one conversation with its stored turns and their messages,
 // in order. The error is an [api.ErrNotFound] or [api.ErrUnavailable].
 func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, error) {
 	found, err := query(ctx, s.read, "reading a conversation", scanDetail,
@@ -149,11 +153,12 @@ func scanRow(rows *sql.Rows) (c api.Conversation, err error) {
 
 func scanDetail(rows *sql.Rows) (api.Conversation, error) { return scanConversation(rows) }
 
-// scanConversation scans the columns of a conversation, and those behind them into more.
+// scanConversation scans the columns of a conversation, and further columns into more.
 func scanConversation(rows *sql.Rows, more ...any) (c api.Conversation, err error) {
 	var started, ended sql.NullInt64
 	err = rows.Scan(append([]any{
-		&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended, &c.ErrorClass,
+		&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended,
+		&c.ErrorClass,
 	}, more...)...)
 	if err == nil {
 		c.Started, c.Ended = *timeAt(started), timeAt(ended)
@@ -172,8 +177,8 @@ func scanWholeTurn(rows *sql.Rows) (t api.Turn, err error) {
 }
 
 // Events lists the newest events, newest first: those of a lane and those that
-// concern all lanes, or all for the empty lane. The limit is 1 to 1,000, 0 means
-// 100, another gives an [api.FieldError]. The slice is never nil.
+// concern all lanes, or all for the empty lane. The limit is 1 to 1,000; 0 means
+// 100; another value gives an [api.FieldError]. The slice is never nil.
 func (s *Store) Events(ctx context.Context, lane string, limit int) ([]api.Event, error) {
 	limit, err := checkLimit(limit, defaultEvents)
 	if err != nil {
@@ -202,8 +207,8 @@ func (s *Store) Steps(ctx context.Context, lane string) ([]api.StepRecord, error
 	}, "SELECT data, ended FROM steps WHERE lane = ? ORDER BY id", lane)
 }
 
-// MaxStep is the highest step id that a lane has used, 0 if none: the next step
-// after a restart is the one after it.
+// MaxStep returns the highest step id that a lane has used, 0 if none. The next
+// step after a restart follows it.
 func (s *Store) MaxStep(ctx context.Context, lane string) (int64, error) {
 	found, err := query(ctx, s.read, "reading the last step", func(rows *sql.Rows) (id int64, err error) {
 		return id, rows.Scan(&id)
@@ -215,8 +220,9 @@ func (s *Store) MaxStep(ctx context.Context, lane string) (int64, error) {
 	return found[0], nil
 }
 
-// query reads all rows of a statement. The slice is never nil without an error.
-func query[T any](ctx context.Context, db *sql.DB, doing string, scan func(*sql.Rows) (T, error), text string, args ...any) ([]T, error) {
+// query reads all rows of a statement. The slice is not nil unless there is an error.
+func query[T any](ctx context.Context, db *sql.DB, doing string, scan func(*sql.Rows) (T, error), text string,
+	args ...any) ([]T, error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable(doing, err)

@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Bounds of the removal: a transaction removes little, so that the writer is soon
-// back at its queue.
+// Bounds of a removal. A transaction removes little, so that the writer soon
+// returns to its queue.
 const (
 	pruneBatch  = 250    // conversations
-	vacuumBatch = 2_000  // pages given back to the disk
-	spare       = 500    // free pages that the file keeps at least, for what is written next; twice that at most
-	nearlyFull  = 10     // of these batches, a part of one in so many where the disk is nearly full
-	keepEvents  = 10_000 // the newest
-	keepSteps   = 10_000
+	vacuumBatch = 2_000  // pages returned to the disk
+	spare       = 500    // free pages kept in the file for the next writes, at least; twice that at most
+	nearlyFull  = 10     // divides the batches on a disk that is nearly full
+	keepEvents  = 10_000 // newest events kept
+	keepSteps   = 10_000 // newest steps kept
 )
 
-// rewritten is how many bytes of a file are rewritten at the start at most.
+// rewritten is the size in bytes up to which a file is rewritten at the start.
 const rewritten = 32 << 20
 
-// MinBytes is the least [Options.MaxBytes] that is a limit.
+// MinBytes is the smallest valid [Options.MaxBytes] other than 0.
 const MinBytes = 16 << 20
 
-// prune removes a bounded part of what is too old or too much, and says whether
-// there may be more of it. A failure is not serious: the next look tries again.
+// prune removes a bounded batch of what exceeds the limits, and reports whether
+// there may be more. A failure is logged, and the next call retries.
 func (s *Store) prune() (more bool) {
 	more, err := s.pruneOnce(context.Background())
 	if err != nil {
@@ -61,7 +61,8 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		if err := execute(ctx, tx, "DELETE FROM turns WHERE conversation IN (SELECT value FROM json_each(?))", string(list)); err != nil {
+		if err := execute(ctx, tx, "DELETE FROM turns WHERE conversation IN (SELECT value FROM json_each(?))",
+			string(list)); err != nil {
 			return err
 		}
 		return execute(ctx, tx, "DELETE FROM conversations WHERE id IN (SELECT value FROM json_each(?))", string(list))
@@ -69,13 +70,13 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.tell(now, len(due))
+	s.reportRemoval(now, len(due))
 	vacuumed, err := s.vacuum(ctx, now)
 	return len(due) > 0 || vacuumed, err
 }
 
-// tell reports conversations that were removed for want of space on the disk, once it begins and once it is over.
-func (s *Store) tell(now size, removed int) {
+// reportRemoval reports conversations that were removed for lack of disk space, at the first removal and at the end.
+func (s *Store) reportRemoval(now size, removed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -89,20 +90,21 @@ func (s *Store) tell(now size, removed int) {
 			"free space on it, or lower store.max_bytes", s.removed, now.conversations-removed)
 	case s.removed > 0 && now.disk.held && now.disk.short() < -4*now.disk.reserve:
 		s.opts.Log.Info("there is room on the disk again", "path", s.path, "removed", s.removed, "kept", now.conversations)
-		s.removed, s.notice = 0, ""
+		s.removed = 0
+		s.notice = ""
 	}
 }
 
-// size is what there is in the file.
+// size describes the contents of the file.
 type size struct {
 	conversations     int
-	pages, free, page int64 // free ones among all of them; bytes of one
-	shrinks           bool  // the file can give free pages back
+	pages, free, page int64 // all pages, free pages, and the bytes of a page
+	shrinks           bool  // the file can return free pages to the disk
 	disk              disk
 }
 
-// missing is how many bytes the database has to give back to a disk that it has filled, beyond those that are free in
-// the file; 0 or less: none.
+// missing returns the bytes that the database has to return to a disk that it has filled, beyond the free bytes in
+// the file; none if 0 or less.
 func (n size) missing() int64 {
 	if !n.shrinks || !n.disk.filledBy(n.pages*n.page) {
 		return 0
@@ -121,8 +123,8 @@ func measure(ctx context.Context, db *sql.DB) (size, error) {
 	return found[0], nil
 }
 
-// excess is how many conversations there are beyond the limits. Those in bytes are
-// taken to be of average size; there is at least one.
+// excess returns the number of conversations beyond the limits. For a limit in bytes
+// it assumes conversations of average size, and at least one.
 func (s *Store) excess(n size) int {
 	excess := 0
 	if s.opts.MaxConversations > 0 {
@@ -138,7 +140,7 @@ func (s *Store) excess(n size) int {
 	return excess
 }
 
-// vacuum gives free pages back to the disk, but for a few.
+// vacuum returns free pages to the disk, except for a few.
 func (s *Store) vacuum(ctx context.Context, n size) (some bool, err error) {
 	pages := min(n.free-spare, vacuumBatch)
 	switch {
@@ -147,8 +149,8 @@ func (s *Store) vacuum(ctx context.Context, n size) (some bool, err error) {
 	case !n.shrinks || n.free <= 2*spare:
 		return false, nil
 	}
-	// A statement that gives a row for each page has to be read to its end. Only
-	// with the checkpoint does the file become shorter.
+	// The statement gives a row for each page and must be read to its end. The
+	// checkpoint then shortens the file.
 	_, err = query(ctx, s.write, "shrinking the store", func(*sql.Rows) (none struct{}, err error) { return none, nil },
 		fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
 	if err != nil {
@@ -160,33 +162,34 @@ func (s *Store) vacuum(ctx context.Context, n size) (some bool, err error) {
 	return true, s.checkpoint(ctx, 0)
 }
 
-// makeShrinkable rewrites a file of an earlier version, which could not give
-// pages back. While much is in use that would take long: the file then keeps
-// its size, and what is removed makes room inside it.
+// makeShrinkable rewrites a file of an earlier version, which could not return
+// pages. For a large file that would take long: it keeps its size, and removed
+// records free space inside it.
 func (s *Store) makeShrinkable(ctx context.Context) error {
 	n, err := measure(ctx, s.write)
 	if err != nil || n.shrinks {
 		return err
 	}
 	if used := (n.pages - n.free) * n.page; used > rewritten {
-		s.opts.Log.Info("the database was made by an earlier version: its file does not shrink, but deleted records free space in it",
+		s.opts.Log.Info("the database was made by an earlier version: its file does not shrink, but deleted records free "+
+			"space in it",
 			"path", s.path, "bytes", n.pages*n.page, "used", used, "rewritten_at_a_start_below", rewritten)
 		return nil
 	}
-	// What auto_vacuum was set to takes effect now.
+	// VACUUM applies the setting of auto_vacuum.
 	if _, err := s.write.ExecContext(ctx, "VACUUM; PRAGMA wal_checkpoint"); err != nil {
 		s.opts.Log.Warn("the database file cannot be rewritten, so it does not shrink", "path", s.path, "error", err)
 	}
 	return nil
 }
 
-// ended is a conversation that may be removed.
+// ended is a conversation that can be removed.
 type ended struct {
 	id      string
 	started int64
 }
 
-// due gives the oldest conversations that are beyond a limit, active ones never.
+// due returns the oldest ended conversations that exceed a limit.
 func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
 	batch := pruneBatch
 	if now.missing() > 0 {
@@ -196,7 +199,7 @@ func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
 	if s.opts.MaxAge > 0 {
 		before = s.now().Add(-s.opts.MaxAge).UnixNano()
 	}
-	// In the order in which they were stored: a clock that was set back makes the newest look old.
+	// By the order of storing: after a clock was set back the newest have the earliest times.
 	return query(ctx, s.read, "looking for old conversations", func(rows *sql.Rows) (c ended, err error) {
 		return c, rows.Scan(&c.id, &c.started)
 	}, `SELECT id, started FROM conversations WHERE rowid IN (
@@ -205,24 +208,27 @@ func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
 		max(0, min(s.excess(now), batch)), before, batch)
 }
 
-// now is what ages count from. While the process runs, a clock that is set forward makes nothing older, and one that
-// is set back makes it younger: too much is kept for a while, and nothing is removed before its time.
+// now returns the time from which ages count. While the process runs, a clock that is set forward has no effect, and
+// one
+// that is set back makes records younger: nothing is removed too early.
 func (s *Store) now() time.Time {
-	now, steady := s.opts.Now(), s.opened.Round(0).Add(time.Since(s.opened))
+	now := s.opts.Now()
+	steady := s.opened.Round(0).Add(time.Since(s.opened))
 	if steady.Before(now) {
 		return steady
 	}
 	return now
 }
 
-// pruneRest removes old events and steps, and, among the oldest turns, those
-// whose conversation was lost with a full disk and that ended before the
-// conversations just removed.
+// pruneRest removes old events and steps. Among the oldest turns it removes those
+// whose conversation was lost with a full disk, if they ended before the
+// conversations that were just removed.
 func pruneRest(ctx context.Context, tx *sql.Tx, removed []ended) error {
 	if err := execute(ctx, tx, "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", keepEvents); err != nil {
 		return err
 	}
-	if err := execute(ctx, tx, "DELETE FROM steps WHERE ended IS NOT NULL AND seq <= (SELECT max(seq) FROM steps) - ?", keepSteps); err != nil {
+	if err := execute(ctx, tx, "DELETE FROM steps WHERE ended IS NOT NULL AND seq <= (SELECT max(seq) FROM steps) - ?",
+		keepSteps); err != nil {
 		return err
 	}
 	if len(removed) == 0 {

@@ -15,10 +15,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ErrClosed is the error of waiting for a store that is closed.
+// ErrClosed reports a wait for a store that is closed.
 var ErrClosed = errors.New("the store is closed")
 
-// What is written for every turn. Each is prepared once, since SQLite takes longer to parse it than to run it.
+// Statements that run for every turn. Each is prepared once, since SQLite takes longer to parse than to run it.
 const (
 	insertConversation = `INSERT INTO conversations
 		(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
@@ -32,7 +32,7 @@ const (
 		ON CONFLICT (conversation, number) DO NOTHING`
 )
 
-// prepare prepares the statements that are used for every turn.
+// prepare prepares the statements that run for every turn.
 func (s *Store) prepare(ctx context.Context) error {
 	s.prepared = map[string]*sql.Stmt{}
 	for _, query := range []string{upsertConversation, insertNewConversation, insertTurn} {
@@ -52,20 +52,19 @@ func (s *Store) executePrepared(ctx context.Context, tx *sql.Tx, query string, a
 	return statement.ExecContext(ctx, args...)
 }
 
-// SaveConversation hands over the present state of a conversation; the newest
-// state of an id is kept. Its turns are handed over by themselves. It never waits.
+// SaveConversation queues the present state of a conversation. The newest state
+// of an id is kept. Turns are saved separately. It never blocks.
 func (s *Store) SaveConversation(c api.Conversation) {
 	s.saveConversation(c, upsertConversation)
 }
 
-// SaveNewConversation hands over a conversation unless it is known, whatever state it is in. It
-// never waits.
+// SaveNewConversation queues a conversation that is stored unless its id is known. It never blocks.
 func (s *Store) SaveNewConversation(c api.Conversation) {
 	s.saveConversation(c, insertNewConversation)
 }
 
 func (s *Store) saveConversation(c api.Conversation, query string) {
-	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
+	s.enqueue(record{write: func(ctx context.Context, tx *sql.Tx) error {
 		_, err := s.executePrepared(ctx, tx, query,
 			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
 			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
@@ -73,9 +72,9 @@ func (s *Store) saveConversation(c api.Conversation, query string) {
 	}})
 }
 
-// SaveTurn hands over an ended turn. The caller no longer changes what its
-// pointers lead to. It never waits; a turn that finds the queue full, or that
-// the disk never takes, is counted by [Store.LostTurns].
+// SaveTurn queues an ended turn. The caller must not change the values behind its
+// pointers afterwards. It never blocks. [Store.LostTurns] counts turns that find
+// the queue full or that cannot be written.
 func (s *Store) SaveTurn(t api.Turn) {
 	user, assistant := t.UserMessage, t.AssistantMessage
 	t.UserMessage, t.AssistantMessage = "", ""
@@ -94,18 +93,18 @@ func (s *Store) SaveTurn(t api.Turn) {
 		if *r.known = added == 0; err != nil || !*r.known {
 			return err
 		}
-		return execute(ctx, tx, `UPDATE turns SET lane = ?, step = ?, ended = ?, data = ?, user_message = ?, assistant_message = ?
-			WHERE conversation = ? AND number = ?`, values...)
+		return execute(ctx, tx, `UPDATE turns SET lane = ?, step = ?, ended = ?, data = ?,
+			user_message = ?, assistant_message = ? WHERE conversation = ? AND number = ?`, values...)
 	}
-	s.hand(r)
+	s.enqueue(r)
 }
 
-// SaveStep hands over the present state of a step; the newest state of a lane's
-// id is kept. It never waits.
+// SaveStep queues the present state of a step. The newest state of a lane's id is
+// kept. It never blocks.
 func (s *Store) SaveStep(r api.StepRecord) {
 	ended := r.Ended
-	r.Ended = nil // lives in its column, which recovery fills
-	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
+	r.Ended = nil // stored in a column, which recovery fills in
+	s.enqueue(record{write: func(ctx context.Context, tx *sql.Tx) error {
 		data, err := encode(r)
 		if err != nil {
 			return err
@@ -116,8 +115,8 @@ func (s *Store) SaveStep(r api.StepRecord) {
 	}})
 }
 
-// hand puts a record into the queue or counts it as lost.
-func (s *Store) hand(r record) {
+// enqueue adds a record to the queue or counts it as lost.
+func (s *Store) enqueue(r record) {
 	if s.queue.push(r) {
 		return
 	}
@@ -129,8 +128,8 @@ func (s *Store) hand(r record) {
 	}
 }
 
-// Flush waits until everything handed in before is committed or counted as
-// lost. The error is that of ctx, or [ErrClosed].
+// Flush blocks until all records saved before are committed or counted as lost.
+// The error is that of ctx, or [ErrClosed].
 func (s *Store) Flush(ctx context.Context) error {
 	mark := record{done: make(chan struct{})}
 	if !s.queue.push(mark) {
@@ -144,7 +143,7 @@ func (s *Store) Flush(ctx context.Context) error {
 	}
 }
 
-// SaveEvent commits an event and gives it back with its id. The error is an
+// SaveEvent commits an event and returns it with its id. The error is an
 // [api.ErrUnavailable] if the disk refuses it, or that of ctx.
 func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
 	err := s.change(ctx, len(e.Text), func(tx *sql.Tx) error {
@@ -158,20 +157,21 @@ func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
 	return e, unavailable("storing an event", err)
 }
 
-// Kinds of documents. There is one document of settings, without a name.
+// Kinds of documents. There is one document of settings, with an empty name.
 const (
 	settingsKind = "settings"
 	baselineKind = "baseline"
 	sweepKind    = "sweep"
-	secondsKind  = "sweep_seconds" // of a span, by the sweep's id, a slash, and its place
+	secondsKind  = "sweep_seconds" // of a span; the name is the sweep's id, a slash and the span's index
 )
 
-// SaveSweep commits a sweep, as JSON, together with the seconds of the span that has
-// just ended, if there are any; place is that span's. Errors are those of [Store.SaveEvent].
+// SaveSweep commits a sweep, as JSON. If seconds is not empty, it also commits the
+// seconds of the ended span at index place. Errors are those of [Store.SaveEvent].
 func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error {
 	err := s.change(ctx, len(data)+len(seconds), func(tx *sql.Tx) error {
 		if len(seconds) > 0 {
-			if err := execute(ctx, tx, upsertDocument, secondsKind, fmt.Sprintf("%s/%06d", id, place), string(seconds)); err != nil {
+			if err := execute(ctx, tx, upsertDocument, secondsKind, fmt.Sprintf("%s/%06d", id, place),
+				string(seconds)); err != nil {
 				return err
 			}
 		}
@@ -180,23 +180,24 @@ func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int
 	return unavailable("storing a "+sweepKind, err)
 }
 
-// Sweeps gives all saved sweeps as JSON, by id.
+// Sweeps returns all saved sweeps as JSON, by id.
 func (s *Store) Sweeps(ctx context.Context) ([]json.RawMessage, error) {
 	return readDocuments[json.RawMessage](ctx, s.read, sweepKind)
 }
 
-// SweepSeconds gives the seconds of a sweep's spans, as JSON, by their places.
+// SweepSeconds returns the seconds of a sweep's spans, as JSON, by their index.
 func (s *Store) SweepSeconds(ctx context.Context, id string) ([]json.RawMessage, error) {
 	return query(ctx, s.read, "reading the seconds of a sweep", func(rows *sql.Rows) (v json.RawMessage, err error) {
 		return v, rows.Scan((*[]byte)(&v))
 	}, "SELECT data FROM documents WHERE kind = ? AND name >= ? AND name < ? ORDER BY name", secondsKind, id+"/", id+"0")
 }
 
-// DeleteSweep deletes a sweep with the seconds of its spans. Its turns stay. Errors are
+// DeleteSweep deletes a sweep with the seconds of its spans. Turns are kept. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) DeleteSweep(ctx context.Context, id string) error {
 	err := s.change(ctx, 0, func(tx *sql.Tx) error {
-		err := execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name >= ? AND name < ?", secondsKind, id+"/", id+"0")
+		err := execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name >= ? AND name < ?", secondsKind, id+"/",
+			id+"0")
 		if err == nil {
 			err = execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name = ?", sweepKind, id)
 		}
@@ -210,7 +211,7 @@ func (s *Store) SaveSettings(ctx context.Context, v api.Settings) error {
 	return s.saveDocument(ctx, settingsKind, "", v)
 }
 
-// Settings gives the settings that were saved last; false if none were.
+// Settings returns the settings that were saved last; false if none were.
 func (s *Store) Settings(ctx context.Context) (api.Settings, bool, error) {
 	list, err := readDocuments[api.Settings](ctx, s.read, settingsKind)
 	if err != nil || len(list) == 0 {
@@ -219,7 +220,7 @@ func (s *Store) Settings(ctx context.Context) (api.Settings, bool, error) {
 	return list[0], true, nil
 }
 
-// SaveBaseline commits a baseline in place of the one with its name. Errors are
+// SaveBaseline commits a baseline and replaces the one with its name. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) SaveBaseline(ctx context.Context, b api.Baseline) error {
 	return s.saveDocument(ctx, baselineKind, b.Name, b)
@@ -234,7 +235,7 @@ func (s *Store) DeleteBaseline(ctx context.Context, name string) error {
 	return unavailable("deleting a "+baselineKind, err)
 }
 
-// Baselines gives all saved baselines by name; the slice is never nil.
+// Baselines returns all saved baselines by name; the slice is never nil.
 func (s *Store) Baselines(ctx context.Context) ([]api.Baseline, error) {
 	return readDocuments[api.Baseline](ctx, s.read, baselineKind)
 }
@@ -262,7 +263,7 @@ func readDocuments[T any](ctx context.Context, db *sql.DB, kind string) ([]T, er
 	}, "SELECT data FROM documents WHERE kind = ? ORDER BY name", kind)
 }
 
-// encode gives JSON as text, so that SQLite's own functions can read it.
+// encode returns JSON as text, so that SQLite's functions can read it.
 func encode(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -271,7 +272,7 @@ func encode(v any) (string, error) {
 	return string(data), nil
 }
 
-// nanos is a time as a column has it: NULL for none.
+// nanos converts a time to the value of a column, NULL for nil.
 func nanos(t *time.Time) *int64 {
 	if t == nil {
 		return nil
@@ -289,8 +290,8 @@ func timeAt(n sql.NullInt64) *time.Time {
 	return &t
 }
 
-// ReadBaselines gives the baselines that a directory's store keeps, by name, whether or not a
-// process has the directory. It changes nothing there; where there is no store, there are none.
+// ReadBaselines returns the baselines in a directory's store, by name, also while a
+// process uses the directory. It changes nothing. Without a store there are none.
 func ReadBaselines(ctx context.Context, dir string) ([]api.Baseline, error) {
 	path, err := filepath.Abs(filepath.Join(dir, "kvbooth.db"))
 	if err != nil {

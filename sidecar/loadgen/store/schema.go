@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// migrations lead from one version of the schema (PRAGMA user_version) to the
-// next. They are never changed, only added to. Times are nanoseconds since 1970
-// in UTC; data columns are the JSON of the type in package api, so that a new
-// field of a turn needs no migration.
+// migrations bring the schema from one version (PRAGMA user_version) to the next.
+// They are only added to, never changed. Times are nanoseconds since 1970 in UTC.
+// Data columns are the JSON of the type in package api, so that a new field of a
+// turn needs no migration.
 var migrations = []string{
 	`CREATE TABLE conversations (
 		id            TEXT PRIMARY KEY,
@@ -86,14 +86,14 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// endSteps takes the turn of a step that was stored last for the one that ended
-// last: to compare them all takes seconds where there are a million.
+// endSteps ends a step with its turn that was stored last. Comparing the end times
+// of all turns would take seconds for a million.
 const endSteps = `UPDATE steps SET
 	ended = coalesce((SELECT ended FROM turns WHERE lane = steps.lane AND step = steps.id ORDER BY seq DESC LIMIT 1), started)
 	WHERE ended IS NULL`
 
-// recoverFromKill ends what the last process left under way, when it was killed: its
-// conversations did not survive it, and its steps ended with their last turn.
+// recoverFromKill ends the conversations and steps that a killed process left active:
+// conversations as cancelled, steps with their last turn.
 func recoverFromKill(ctx context.Context, db *sql.DB) error {
 	return inTransaction(ctx, db, func(tx *sql.Tx) error {
 		err := execute(ctx, tx, `UPDATE conversations SET status = 'cancelled',
@@ -108,13 +108,14 @@ func recoverFromKill(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// openDB opens a pool of at most n connections to a file that is there.
+// openDB opens a pool of at most n connections to an existing file.
 func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // a drive letter
+		slashed = "/" + slashed // the path begins with a drive letter
 	}
-	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"}, "mode": {"rw"}}
+	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"},
+		"mode": {"rw"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err
@@ -124,13 +125,13 @@ func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// inTransaction commits what f does, or none of it.
+// inTransaction commits the changes of f, or none if it fails.
 func inTransaction(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	if err := f(tx); err != nil {
 		return err
 	}

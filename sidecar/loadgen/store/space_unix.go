@@ -4,8 +4,8 @@ package store
 
 import "syscall"
 
-// space gives the free bytes of a directory's file system for this user, and all of its bytes. Both are 0 where they
-// are not known.
+// space returns the free bytes of a directory's file system for this user, and its size. Both are 0 where they are
+// unknown.
 func space(dir string) (free, size int64) {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {

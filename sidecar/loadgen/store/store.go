@@ -19,23 +19,25 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Options say where the store is and how much it keeps.
+// Options configure the place of a store and how much it keeps.
 type Options struct {
-	Dir              string           // is made if it does not exist
-	Owner            string           // this process's address, for the message to a second process
-	MaxConversations int              // beyond it the oldest ended ones are removed; 0: no limit
-	MaxAge           time.Duration    // of an ended conversation since its start; 0: no limit
-	MaxBytes         int64            // of the database file, its log aside, beyond which the oldest ended conversations are removed; 0: no limit, else at least MinBytes
-	Log              *slog.Logger     // nil: no log
-	Now              func() time.Time // what age counts from; nil: time.Now
+	Dir              string        // created if it does not exist
+	Owner            string        // address of this process, for the error of a second process
+	MaxConversations int           // the oldest ended ones beyond it are removed; 0: no limit
+	MaxAge           time.Duration // of an ended conversation, since its start; 0: no limit
+	// MaxBytes limits the database file without its log. Beyond it the oldest ended conversations are removed. 0 means
+	// no limit; otherwise it is at least MinBytes.
+	MaxBytes int64
+	Log      *slog.Logger     // nil disables the log
+	Now      func() time.Time // the clock for ages; nil means time.Now
 }
 
-// limits are what tests make smaller.
+// limits are constants that tests lower.
 type limits struct {
-	gather             time.Duration // from the first arrival to the commit of a batch
+	gather             time.Duration // from the first record's arrival to the commit of a batch
 	batch              int           // records in one transaction
 	retryMin, retryMax time.Duration // pauses after a failed commit
-	prune              time.Duration // between two looks at what is too old or too much
+	prune              time.Duration // between two checks of the files and the limits
 	queue              bounds
 	beat               time.Duration // between two touches of lock.json
 	space              func(dir string) (free, size int64)
@@ -60,12 +62,12 @@ type Store struct {
 	made   made
 	opened time.Time
 	write  *sql.DB // one connection: SQLite has one writer
-	// prepared are statements of that connection, by their text; closing it closes them.
+	// prepared holds statements of write by their text. Closing write closes them.
 	prepared map[string]*sql.Stmt
 	read     *sql.DB
-	pin      *sql.Conn // of read
+	pin      *sql.Conn // a connection of read, see pin
 
-	paging  chan struct{} // holds a word while a page of turns is read
+	paging  chan struct{} // holds a token while a page of turns is read
 	queue   *queue
 	lost    atomic.Int64
 	stored  atomic.Int64
@@ -75,16 +77,16 @@ type Store struct {
 	close   func() error
 
 	mu      sync.Mutex
-	problem string // why the last commit failed; empty: it did not
-	notice  string // what was removed for want of space
-	removed int    // conversations, for that
+	problem string // why the last commit failed; empty after a success
+	notice  string // describes removals for lack of space
+	removed int    // conversations removed for lack of space
 }
 
-// Open locks the directory, opens the store in it, brings its schema up to
-// date, marks conversations that a killed process left active as cancelled, and
-// starts the writer. ctx bounds the opening alone; [Store.Close] ends the rest.
-// If another process has the directory the error is a [*LockedError], and an
-// [api.FieldError] if an option is impossible.
+// Open locks the directory, opens the store in it, migrates its schema, marks
+// conversations that a killed process left active as cancelled, and starts the
+// writer. ctx bounds the opening only; [Store.Close] ends the writer. If another
+// process uses the directory the error is a [*LockedError], and an [api.FieldError]
+// if an option is invalid.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	return open(ctx, opts, defaultLimits)
 }
@@ -119,19 +121,21 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	return s, nil
 }
 
-// complete checks the options and fills in what was left out.
+// complete checks the options and sets defaults.
 func (o *Options) complete() error {
 	if o.Dir == "" {
 		return &api.FieldError{Field: "data_dir", Value: `""`, Allowed: "a directory"}
 	}
 	if o.MaxConversations < 0 {
-		return &api.FieldError{Field: "max_conversations", Value: fmt.Sprint(o.MaxConversations), Allowed: "a whole number from 0 (no limit)"}
+		return &api.FieldError{Field: "max_conversations", Value: fmt.Sprint(o.MaxConversations),
+			Allowed: "a whole number from 0 (no limit)"}
 	}
 	if o.MaxAge < 0 {
 		return &api.FieldError{Field: "max_age", Value: o.MaxAge.String(), Allowed: "a duration from 0 (no limit)"}
 	}
 	if o.MaxBytes != 0 && o.MaxBytes < MinBytes {
-		return &api.FieldError{Field: "max_bytes", Value: fmt.Sprint(o.MaxBytes), Allowed: fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes)}
+		return &api.FieldError{Field: "max_bytes", Value: fmt.Sprint(o.MaxBytes),
+			Allowed: fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes)}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -150,13 +154,14 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 		return err
 	}
 	if s.disk().short() > 0 {
-		s.release() // SQLite needs some room to open a database
+		s.release() // SQLite needs free space to open a database
 	}
 	if err := inspectTables(ctx, s.path); err != nil {
 		return err
 	}
-	// auto_vacuum counts where the file is still empty; checkpoints are the writer's
-	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)",
+	// auto_vacuum takes effect while the file is empty; the writer makes the checkpoints
+	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)",
+		"synchronous(FULL)",
 		"journal_size_limit(16777216)", "wal_autocheckpoint(0)")
 	if err != nil {
 		return err
@@ -182,11 +187,11 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	return s.watch()
 }
 
-// readers is how many connections read at once.
+// readers is the number of connections that read concurrently.
 const readers = 4
 
-// openReaders opens all connections now: to one that is opened later, a file that was emptied meanwhile is a new
-// database, whose log it removes.
+// openReaders opens all connections at the start. A connection opened later would take a file that was emptied
+// meanwhile for a new database, and remove its log.
 func (s *Store) openReaders(ctx context.Context) (err error) {
 	if s.pin, err = pin(ctx, s.read); err != nil {
 		return err
@@ -199,15 +204,15 @@ func (s *Store) openReaders(ctx context.Context) (err error) {
 	}
 	for _, c := range all {
 		if c != nil {
-			err = joinErrors(err, c.Close()) // into the pool
+			err = joinErrors(err, c.Close()) // returns it to the pool
 		}
 	}
 	return err
 }
 
-// keepPrivate leaves the files of the store to their owner alone, whatever the
-// directory's mode and the umask say. SQLite gives its own files beside the
-// database the mode of that.
+// keepPrivate makes the files of the store accessible to their owner only,
+// regardless of the directory's mode and the umask. SQLite gives its files beside
+// the database the same mode.
 func (s *Store) keepPrivate() error {
 	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -215,7 +220,7 @@ func (s *Store) keepPrivate() error {
 	}
 	_ = file.Close() // nothing was written
 	for _, path := range append(s.databaseFiles(), s.lock.Path(), holderPath(filepath.Dir(s.path))) {
-		// Where there are no such modes, or another user owns the file, it can serve.
+		// Without such modes, or with another owner, the file can still be used.
 		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.opts.Log.Warn("the store may be readable by other users", "error", err)
 		}
@@ -223,9 +228,9 @@ func (s *Store) keepPrivate() error {
 	return nil
 }
 
-// Close commits what was handed in, or counts it as lost after one last
-// attempt, ends the writer and releases the directory. Records handed in
-// afterwards are lost. Later calls give the first one's error.
+// Close commits the queued records, or counts them as lost after one last attempt,
+// ends the writer and releases the directory. Records saved afterwards are lost.
+// Later calls return the first call's error.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) shutDown() error {
@@ -237,15 +242,15 @@ func (s *Store) shutDown() error {
 		err = errors.New(problem)
 	}
 	if s.intact(context.Background()) != nil {
-		s.pin = nil // stays open
+		s.pin = nil // the connection stays open
 	}
 	return joinErrors(err, s.closeFile())
 }
 
-// made is what [Open] had to make: the outermost directory of its path that was missing, and whether there was no
-// database before.
+// made records what [Open] created: the outermost missing directory of its path, and whether there was no database
+// before.
 type made struct {
-	root string // empty: all were there
+	root string // empty: the directory existed
 	file bool
 }
 
@@ -260,8 +265,8 @@ func missing(dir string) (m made) {
 	}
 }
 
-// Discard closes the store, and removes the database and the directories that [Open] made, where it made them. It is
-// for a start that is refused after all.
+// Discard closes the store, and removes the database and the directories if [Open] created them. It serves a start that
+// fails later.
 func (s *Store) Discard() error {
 	err := s.Close()
 	if !s.made.file {
@@ -269,7 +274,7 @@ func (s *Store) Discard() error {
 	}
 	dir := filepath.Dir(s.path)
 	for _, path := range append(s.databaseFiles(), s.reservePath(), s.lock.Path(), holderPath(dir)) {
-		_ = os.Remove(path) // what cannot be removed stays
+		_ = os.Remove(path) // a file that cannot be removed stays
 	}
 	for ; s.made.root != ""; dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil || dir == s.made.root {
@@ -279,8 +284,8 @@ func (s *Store) Discard() error {
 	return err
 }
 
-// closeFile closes the connections that are open, the reading ones first so
-// that the writing one leaves no log behind, and releases the directory.
+// closeFile closes the open connections and releases the directory. Readers are
+// closed first, so that closing the writer removes the log.
 func (s *Store) closeFile() error {
 	var err error
 	if s.pin != nil {
@@ -295,7 +300,7 @@ func (s *Store) closeFile() error {
 	return joinErrors(err, s.lock.Close())
 }
 
-// Status says whether finished turns reach the disk.
+// Status reports whether ended turns reach the disk.
 func (s *Store) Status() api.StoreStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,10 +310,10 @@ func (s *Store) Status() api.StoreStatus {
 	}
 }
 
-// LostTurns counts the finished turns that could not be stored since [Open].
+// LostTurns returns the number of ended turns that could not be stored since [Open].
 func (s *Store) LostTurns() int64 { return s.lost.Load() }
 
-// unavailable is the error of a call that the file refused.
+// unavailable wraps an error of the file in [api.ErrUnavailable], and leaves an error of a context.
 func unavailable(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -319,7 +324,7 @@ func unavailable(doing string, err error) error {
 	return fmt.Errorf("%w: %s: %w", api.ErrUnavailable, doing, err)
 }
 
-// joinErrors is [errors.Join] that leaves a single error as it is.
+// joinErrors is [errors.Join], except that it returns a single error unchanged.
 func joinErrors(a, b error) error {
 	switch {
 	case a == nil:

@@ -27,14 +27,14 @@ var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func ptr[T any](v T) *T { return &v }
 
-// quick has the limits of the real one and shorter pauses.
+// quick returns the default limits with shorter pauses.
 func quick() limits {
 	q := defaultLimits
 	q.gather, q.retryMin, q.retryMax, q.prune = time.Millisecond, time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
 	return q
 }
 
-// still has the limits of the real one, and removes nothing by itself.
+// still returns the default limits without maintenance.
 func still() limits {
 	q := defaultLimits
 	q.prune = time.Hour
@@ -66,7 +66,8 @@ func conversation(i int) api.Conversation {
 
 func turn(conversation string, number int) api.Turn {
 	return api.Turn{
-		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprintf("%s-%d", conversation, number),
+		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprintf("%s-%d", conversation,
+			number),
 		Step: 1, Concurrency: 4, Mode: api.ModeKV, Speculation: api.SpeculationOff, Counted: true, Status: api.TurnOK,
 		Started: t0, Ended: t0.Add(30 * time.Second), TTFT: ptr(0.25), TPOT: ptr(0.025), PromptTokens: ptr(3600),
 		UserMessage: "Why?", AssistantMessage: "Because.",
@@ -81,7 +82,7 @@ func turns(t *testing.T, s *Store, lane string, step int64) []api.Turn {
 	return list
 }
 
-func TestEverythingComesBackAfterAReopening(t *testing.T) {
+func TestReopenReturnsEverything(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a dir?with%20odd #characters")
 	ctx := t.Context()
 	s, err := Open(ctx, Options{Dir: dir})
@@ -94,17 +95,19 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	s.SaveTurn(turn(c.ID, 1))
 	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, ptr(t0.Add(time.Minute))
 	s.SaveConversation(c)
-	s.SaveNewConversation(conversation(1)) // it is known
+	s.SaveNewConversation(conversation(1)) // its id is known
 	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
 	s.SaveStep(step)
 	step.Settled, step.Ended = ptr(t0.Add(time.Second)), ptr(t0.Add(time.Minute))
 	s.SaveStep(step)
-	event, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada", Text: "started"})
+	event, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada",
+		Text: "started"})
 	require.NoError(t, err)
 	settings := api.Settings{SLO: api.SLO{TTFT: 0.6, TPOT: 0.06}, Title: "Booth"}
 	require.NoError(t, s.SaveSettings(ctx, api.Settings{Title: "earlier"}))
 	require.NoError(t, s.SaveSettings(ctx, settings))
-	table := api.Baseline{Name: api.ThisTarget, Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}}}
+	table := api.Baseline{Name: api.ThisTarget,
+		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}}}
 	require.NoError(t, s.SaveBaseline(ctx, table))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "a second time does nothing")
@@ -140,7 +143,7 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	assert.Empty(t, tables)
 }
 
-func TestAnEmptyStore(t *testing.T) {
+func TestReadEmptyStore(t *testing.T) {
 	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	list, err := s.Conversations(ctx, api.ConversationQuery{})
 	require.NoError(t, err)
@@ -168,7 +171,7 @@ func TestCommitsAreDurable(t *testing.T) {
 	assert.Equal(t, 2, synchronous, "FULL")
 }
 
-func TestOpenRefusesImpossibleOptions(t *testing.T) {
+func TestOpenRefusesInvalidOptions(t *testing.T) {
 	for field, opts := range map[string]Options{
 		"data_dir":          {},
 		"max_conversations": {Dir: t.TempDir(), MaxConversations: -1},
@@ -186,8 +189,8 @@ func TestOpenRefusesImpossibleOptions(t *testing.T) {
 	assert.ErrorContains(t, err, file)
 }
 
-// A commit follows the arrival by no more than 200 ms, and not at once either:
-// what arrives together is committed together. The clock is the bubble's.
+// A commit follows the arrival within 200 ms, but not at once: records that arrive
+// together are committed together. The clock is the bubble's.
 func TestBatchesAreCommittedWithin200ms(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,22 +206,22 @@ func TestBatchesAreCommittedWithin200ms(t *testing.T) {
 	})
 }
 
-func TestAfterCloseWhatIsHandedInIsLost(t *testing.T) {
+func TestRecordsAfterCloseAreLost(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	s.SaveTurn(turn("c", 1))
 	require.NoError(t, s.Close())
 	assert.Zero(t, s.LostTurns(), "closing commits first")
 	s.SaveTurn(turn("c", 2))
-	s.SaveConversation(conversation(1)) // is no turn
+	s.SaveConversation(conversation(1)) // not counted, since it is no turn
 	assert.EqualValues(t, 1, s.LostTurns())
 	assert.ErrorIs(t, s.Flush(t.Context()), ErrClosed)
 	_, err := s.SaveEvent(t.Context(), api.Event{})
 	assert.ErrorIs(t, err, api.ErrUnavailable)
 }
 
-func TestAFailingDiskIsSurvived(t *testing.T) {
+func TestFailingDiskRetries(t *testing.T) {
 	for _, c := range []struct{ name, fail, heal string }{
-		{"full", "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000"}, // 1 means its present size
+		{"full", "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000"}, // 1 limits the file to its present size
 		{"read-only", "PRAGMA query_only = 1", "PRAGMA query_only = 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -233,7 +236,7 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 			const sent = 80
 			for i := range sent {
 				full := turn("during", i)
-				full.AssistantMessage = strings.Repeat("long ", 2000) // what is free in the file does not do
+				full.AssistantMessage = strings.Repeat("long ", 2000) // exceeds the free pages of the file
 				s.SaveTurn(full)
 			}
 			wait.Eventually(t, "the status says so", func() (any, bool) { return s.Status(), !s.Status().OK })
@@ -244,7 +247,7 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 			assert.ErrorIs(t, s.Flush(short), context.DeadlineExceeded)
 			cancel()
 			_, err = s.SaveEvent(ctx, api.Event{Text: strings.Repeat("long ", 10_000)})
-			assert.ErrorIs(t, err, api.ErrUnavailable, "what must be committed is refused instead")
+			assert.ErrorIs(t, err, api.ErrUnavailable, "a change that must be committed is refused")
 
 			_, err = s.write.Exec(c.heal)
 			require.NoError(t, err)
@@ -255,7 +258,7 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 	}
 }
 
-func TestClosingOnAFailingDiskCountsTheRestAsLost(t *testing.T) {
+func TestCloseOnFailingDiskCountsLostTurns(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	_, err := s.write.Exec("PRAGMA query_only = 1")
 	require.NoError(t, err)
@@ -265,7 +268,7 @@ func TestClosingOnAFailingDiskCountsTheRestAsLost(t *testing.T) {
 	assert.EqualValues(t, 2, s.LostTurns())
 }
 
-func TestARecordThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
+func TestInvalidRecordDoesNotBlockOthers(t *testing.T) {
 	s := openTest(t, Options{}, quick())
 	broken := turn("c", 1)
 	broken.TTFT = ptr(math.NaN()) // has no JSON form
@@ -291,7 +294,7 @@ func TestQueueBounds(t *testing.T) {
 	assert.Len(t, q.first(10, 1<<30), 3)
 }
 
-func TestAConversationTellsHowItFailed(t *testing.T) {
+func TestConversationHasErrorClassOfLastTurn(t *testing.T) {
 	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	failed, unstored, retired := conversation(3), conversation(2), conversation(1)
 	failed.Status, unstored.Status, retired.Status = api.ConversationError, api.ConversationError, api.ConversationRetired
@@ -300,7 +303,7 @@ func TestAConversationTellsHowItFailed(t *testing.T) {
 	s.SaveTurn(turn(failed.ID, 1))
 	s.SaveTurn(last)
 	odd := turn(retired.ID, 1)
-	odd.ErrorClass = api.ErrorTimeout // of no account where the conversation did not fail
+	odd.ErrorClass = api.ErrorTimeout // ignored, since the conversation did not fail
 	s.SaveTurn(odd)
 	for _, c := range []api.Conversation{failed, unstored, retired} {
 		s.SaveConversation(c)
@@ -318,10 +321,10 @@ func TestAConversationTellsHowItFailed(t *testing.T) {
 	assert.Equal(t, api.ErrorStall, one.ErrorClass)
 }
 
-func TestPagingThroughTenThousandConversations(t *testing.T) {
+func TestPageThroughTenThousandConversations(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	const n = 10_000
-	// three of each second, which the id tells apart; every second one is completed, every fifth of the twin
+	// three start in each second, distinguished by their id; every second one is completed, every fifth is of the twin
 	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < 9999)
 		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started)
 		SELECT printf('c%05d', i), iif(i%5, 'main', 'twin'), i, iif(i%2, 'GPU', 'Über'), iif(i%2, 'gpu', 'über'), '',
@@ -366,8 +369,8 @@ func pageThrough(t *testing.T, s *Store, q api.ConversationQuery) []string {
 	}
 }
 
-// A page costs the same wherever it begins: each is one search in an index, which sorts as well.
-func TestPagesAreSearchedFor(t *testing.T) {
+// A page costs the same at any position: it is one search in an index that is in the right order.
+func TestPageQueriesUseIndexes(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	for _, q := range []api.ConversationQuery{
 		{},
@@ -406,7 +409,7 @@ func explain(t *testing.T, s *Store, text string, args ...any) string {
 	return plan.String()
 }
 
-func TestBadQueriesNameTheirField(t *testing.T) {
+func TestInvalidQueryNamesField(t *testing.T) {
 	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	list := func(q api.ConversationQuery) error { _, err := s.Conversations(ctx, q); return err }
 	_, eventsErr := s.Events(ctx, "", 1001)
@@ -431,7 +434,7 @@ func TestBadQueriesNameTheirField(t *testing.T) {
 
 func TestEventsAndStepsPerLane(t *testing.T) {
 	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
-	for _, lane := range []string{"main", "twin", "", "main"} { // settings concern all lanes
+	for _, lane := range []string{"main", "twin", "", "main"} { // an event of settings concerns all lanes
 		_, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: lane, Kind: api.EventStep, Text: lane})
 		require.NoError(t, err)
 	}
@@ -508,24 +511,26 @@ func TestTurnsCSV(t *testing.T) {
 	require.NoError(t, s.TurnsCSVFrom(t.Context(), &later, map[string]int64{api.DefaultLane: 2}))
 	assert.Equal(t, 1+n/2, strings.Count(later.String(), "\r\n"), "the header, and the turns of step 2")
 	steps := map[int64]int{}
-	require.NoError(t, s.TurnsFrom(t.Context(), api.DefaultLane, 2, func(one *api.Turn) error { steps[one.Step]++; return nil }))
+	require.NoError(t, s.TurnsFrom(t.Context(), api.DefaultLane, 2,
+		func(one *api.Turn) error { steps[one.Step]++; return nil }))
 	assert.Equal(t, map[int64]int{2: n / 2}, steps)
 	enough := errors.New("enough")
 	assert.ErrorIs(t, s.TurnsFrom(t.Context(), api.DefaultLane, 1, func(*api.Turn) error { return enough }), enough)
 }
 
-// writer is what is written to.
+// writer is an io.Writer from a function.
 type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// An export ends with its reader, within the page that is being read.
-func TestTurnsCSVEndsWithItsReader(t *testing.T) {
+// An export ends within a page after its reader fails or its context ends.
+func TestTurnsCSVEndsWithReader(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	fill(t, s, 10*page/5, 1)
 	gone := errors.New("gone")
 	written := 0
-	assert.ErrorIs(t, s.TurnsCSV(t.Context(), writer(func([]byte) (int, error) { written++; return 0, gone }), "main", 1), gone)
+	assert.ErrorIs(t, s.TurnsCSV(t.Context(), writer(func([]byte) (int, error) { written++; return 0, gone }), "main", 1),
+		gone)
 	assert.Equal(t, 1, written)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -535,12 +540,12 @@ func TestTurnsCSVEndsWithItsReader(t *testing.T) {
 	assert.NotErrorIs(t, err, api.ErrUnavailable)
 	assert.Equal(t, 1, written)
 
-	s.paging <- struct{}{} // as while another page is read
+	s.paging <- struct{}{} // as while another page is being read
 	assert.ErrorIs(t, s.TurnsCSV(ctx, io.Discard, "main", 0), context.Canceled)
 	<-s.paging
 }
 
-// pruned removes until there is no more to remove.
+// pruned calls prune until it has nothing to remove.
 func pruned(t *testing.T, s *Store) {
 	t.Helper()
 	for s.prune() {
@@ -548,7 +553,7 @@ func pruned(t *testing.T, s *Store) {
 	}
 }
 
-func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
+func TestRetentionByCountKeepsNewestAndActive(t *testing.T) {
 	s := openTest(t, Options{MaxConversations: 100}, still())
 	orphan := turn("lost", 1) // its conversation never reached the disk
 	s.SaveTurn(orphan)
@@ -571,7 +576,7 @@ func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
 	assert.Len(t, turns(t, s, api.DefaultLane, 0), 100, "their turns went along, and the orphan")
 }
 
-// The store removes by itself what has become too old.
+// The store removes old conversations without a call.
 func TestRetentionByAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -595,7 +600,7 @@ func TestRetentionByAge(t *testing.T) {
 func TestRetentionByBytes(t *testing.T) {
 	s := openTest(t, Options{MaxBytes: MinBytes}, still())
 	const n = 400
-	fill(t, s, n, 8000) // some 24 MB
+	fill(t, s, n, 8000) // about 24 MB
 	pruned(t, s)
 	now, err := measure(t.Context(), s.read)
 	require.NoError(t, err)
@@ -608,8 +613,8 @@ func TestRetentionByBytes(t *testing.T) {
 	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
 }
 
-// fill puts ended conversations into the store, with five turns each of its only step, whose answers have the size.
-// Of each conversation the id, number and times are its own.
+// fill stores ended conversations with five turns each in one step. The answers have the given size. Conversations
+// differ in id, number and times.
 func fill(t *testing.T, s *Store, conversations, answer int) {
 	t.Helper()
 	data, err := encode(turn("main-1", 1))
@@ -633,9 +638,9 @@ func fileSize(t *testing.T, s *Store) int64 {
 	return info.Size()
 }
 
-// The file of an earlier version is rewritten, so that it can shrink, but not
-// while that takes long.
-func TestAFileOfAnEarlierVersionLearnsToShrink(t *testing.T) {
+// The file of an earlier version is rewritten, so that it can shrink, unless that would
+// take long.
+func TestFileOfEarlierVersionBecomesShrinkable(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), nil, 0o600))
 	old, err := openDB(filepath.Join(dir, "kvbooth.db"), 1, "journal_mode(WAL)")
@@ -656,9 +661,8 @@ func TestAFileOfAnEarlierVersionLearnsToShrink(t *testing.T) {
 	}
 }
 
-// A process that was killed in a step of a million turns is not to make the next
-// one compare them all.
-func TestAStepEndedWithTheTurnThatWasStoredLast(t *testing.T) {
+// Recovery ends a step with its turn that was stored last, without comparing all turns.
+func TestRecoveryEndsStepWithLastStoredTurn(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	s.SaveStep(api.StepRecord{Lane: api.DefaultLane, ID: 1, Started: t0})
@@ -689,7 +693,7 @@ func TestOldEventsAndStepsAreRemoved(t *testing.T) {
 	assert.Equal(t, 10_001, steps, "the one that still runs is kept")
 }
 
-func TestReadingWhileWriting(t *testing.T) {
+func TestReadWhileWriting(t *testing.T) {
 	s := openTest(t, Options{MaxConversations: 50}, quick())
 	ctx := t.Context()
 	const writers, each = 4, 50
@@ -711,7 +715,7 @@ func TestReadingWhileWriting(t *testing.T) {
 				list, err := s.Conversations(ctx, api.ConversationQuery{Limit: 20})
 				assert.NoError(t, err)
 				for _, c := range list.Conversations {
-					if _, err := s.Conversation(ctx, c.ID); !errors.Is(err, api.ErrNotFound) { // removed meanwhile
+					if _, err := s.Conversation(ctx, c.ID); !errors.Is(err, api.ErrNotFound) { // it may have been removed
 						assert.NoError(t, err)
 					}
 				}
@@ -723,7 +727,7 @@ func TestReadingWhileWriting(t *testing.T) {
 	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true, StoredTurns: writers * each}, s.Status())
 }
 
-func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
+func TestEndedContextIsNotUnavailable(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -734,8 +738,8 @@ func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Baselines are read beside a process that has the directory, and nothing is made where there
-// is no store.
+// ReadBaselines works beside a process that uses the directory, and creates nothing without
+// a store.
 func TestReadBaselines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -753,7 +757,8 @@ func TestReadBaselines(t *testing.T) {
 		require.Equal(t, []api.Baseline{b}, all)
 		require.NoError(t, s.Close())
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), []byte("no database, and long enough to be read as one"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"),
+		[]byte("no database, and long enough to be read as one"), 0o600))
 	_, err = ReadBaselines(t.Context(), dir)
 	require.Error(t, err)
 }

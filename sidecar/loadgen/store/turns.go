@@ -17,30 +17,32 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// page is how many turns are read at once. Between pages nothing is held open,
+// page is the number of turns read at once. No transaction is open between pages,
 // so that a slow reader of a long file does not keep the log from being reset.
 const page = 500
 
-// Both search in the index turns_by_step: a page costs the same wherever in a step
-// it begins.
+// Both statements search the index turns_by_step: a page costs the same at any
+// position in a step.
 const (
 	selectPage     = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? ORDER BY seq LIMIT ?"
 	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step > ? ORDER BY step LIMIT 1"
 )
 
 // eachTurn calls add with every stored turn of a lane's step, without its
-// messages, in the order of storing; step 0 means all steps, ascending. The turn
-// is add's only until it returns. After each page of turns it calls send, while
-// it holds nothing of the file. An error of either ends it and comes back.
-func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+// messages, in the order of storing. Step 0 means all steps, ascending. The turn
+// is valid until add returns. After each page of turns eachTurn calls send,
+// without a lock on the file. It stops at the first error and returns it.
+func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
+	send func() error) error {
 	if step != 0 {
 		return s.eachTurnOf(ctx, lane, step, add, send)
 	}
 	return s.eachTurnFrom(ctx, lane, 0, add, send)
 }
 
-// eachTurnFrom is eachTurn of the steps from one on, ascending.
-func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+// eachTurnFrom is eachTurn for all steps from one on, ascending.
+func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
+	send func() error) error {
 	for last := step - 1; ; {
 		next, err := query(ctx, s.read, "looking for the next step", scanNumber, selectNextStep, lane, last)
 		if err != nil || len(next) == 0 {
@@ -53,7 +55,8 @@ func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add f
 	}
 }
 
-func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
+	send func() error) error {
 	for last := int64(0); ; {
 		n, err := s.pageOfTurns(ctx, lane, step, &last, add)
 		if err != nil {
@@ -65,10 +68,11 @@ func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add fun
 	}
 }
 
-// pageOfTurns gives add the turns of a step that were stored after the last one,
-// and says how many they are. Pages are read one at a time, however many readers
-// there are, so that these do not take all processors from what measures.
-func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *int64, add func(*api.Turn) error) (n int, err error) {
+// pageOfTurns calls add with the turns of a step that were stored after last, and
+// returns their number. Only one page is read at a time, so that many readers
+// leave processors for the measurement.
+func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *int64,
+	add func(*api.Turn) error) (n int, err error) {
 	select {
 	case s.paging <- struct{}{}:
 		defer func() { <-s.paging }()
@@ -77,7 +81,7 @@ func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	// A page is soon read; watching over ctx meanwhile would cost a tenth more.
+	// Reading a page is short; checking ctx meanwhile would cost a tenth more.
 	rows, err := s.read.QueryContext(context.WithoutCancel(ctx), selectPage, lane, step, *last, page)
 	if err != nil {
 		return 0, unavailable("reading turns", err)
@@ -103,10 +107,11 @@ func scanNumber(rows *sql.Rows) (n int64, err error) {
 	return n, rows.Scan(&n)
 }
 
-// checkStep says whether a lane ever had the step.
+// checkStep gives [api.ErrNotFound] for a step that the lane never had.
 func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	if step < 0 {
-		return &api.FieldError{Field: "step", Value: strconv.FormatInt(step, 10), Allowed: "a whole number from 1, or 0 for all steps"}
+		return &api.FieldError{Field: "step", Value: strconv.FormatInt(step, 10),
+			Allowed: "a whole number from 1, or 0 for all steps"}
 	}
 	found, err := query(ctx, s.read, "looking for a step", func(rows *sql.Rows) (yes bool, err error) {
 		return yes, rows.Scan(&yes)
@@ -119,15 +124,15 @@ func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 }
 
 // TurnsFrom calls add with every stored turn of a lane's steps from one on, without its
-// messages, by ascending step and in the order of storing. The turn is add's only until
-// it returns; an error of its ends the reading and comes back. Other errors are those of
-// the file and of ctx.
+// messages, by ascending step and in the order of storing. The turn is valid until add
+// returns. An error of add ends the reading and is returned; other errors are those of the
+// file and of ctx.
 func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error {
 	return s.eachTurnFrom(ctx, lane, step, add, func() error { return nil })
 }
 
-// TurnsCSVFrom is [Store.TurnsCSV] of the steps of lanes from one on each, lane by lane in the order
-// of their names. Where there is none, it writes the header alone.
+// TurnsCSVFrom is [Store.TurnsCSV] for several lanes, in the order of their names. steps has the first step
+// of each. Without turns it writes only the header.
 func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]int64) error {
 	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
 		for _, lane := range slices.Sorted(maps.Keys(steps)) {
@@ -139,11 +144,11 @@ func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]
 	})
 }
 
-// TurnsCSV writes the turns of a lane's step as RFC 4180 has it, with a header, in
-// the order of storing and without their messages; step 0 means all steps,
-// ascending. A step that never was gives [api.ErrNotFound], a negative one an
-// [api.FieldError]; nothing has been written then. Other errors are those of the
-// file, of w and of ctx, with which it ends.
+// TurnsCSV writes the turns of a lane's step in the format of RFC 4180, with a header,
+// in the order of storing and without their messages. Step 0 means all steps,
+// ascending. An unknown step gives [api.ErrNotFound], a negative one an
+// [api.FieldError], both before anything is written. Other errors are those of the
+// file, of w and of ctx, and end the writing.
 func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
 	if step != 0 { // before the header
 		if err := s.checkStep(ctx, lane, step); err != nil {
@@ -181,11 +186,11 @@ func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() erro
 	if err := each(add, send); err != nil {
 		return err
 	}
-	return send() // the header, where no step has a turn
+	return send() // writes the header where no step has a turn
 }
 
-// turnColumns are the columns of the raw data. Times are RFC 3339 in UTC, an
-// empty field is not known.
+// turnColumns are the columns of the raw data. Times are RFC 3339 in UTC. An
+// empty field is unknown.
 var turnColumns = []struct {
 	name string
 	text func(*api.Turn) string
@@ -223,9 +228,9 @@ var turnColumns = []struct {
 	{"counts_in", countsIn},
 }
 
-// countsIn says which figures have the turn: all latencies; of an answer without text, the rates
-// alone; of one that was cut short, the TTFT of the span of a trial, sweep or search that its step
-// is, and nothing else; the error rate; or none.
+// countsIn returns which figures include the turn: all latencies; only the rates, for an answer
+// without text; only the TTFT of the span that its step is, for an answer that was cut short; the
+// error rate; or none.
 func countsIn(t *api.Turn) string {
 	switch {
 	case t.Status == api.TurnOK && t.TTFT == nil:

@@ -11,14 +11,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// run is the writer: it commits what arrives and removes what is too old,
-// until the store closes.
+// run is the writer. It commits records and removes what exceeds the limits, until
+// the store closes.
 func (s *Store) run() {
 	defer close(s.stopped)
-	look := time.NewTimer(s.limits.prune)
-	defer look.Stop()
+	maintenance := time.NewTimer(s.limits.prune)
+	defer maintenance.Stop()
 	for {
-		if s.isClosing() { // a look would clear the problem of the last attempt
+		if s.isClosing() { // maintain would clear the problem of the last attempt
 			s.drain()
 			return
 		}
@@ -26,19 +26,19 @@ func (s *Store) run() {
 		case <-s.queue.arrived:
 			s.pause(s.limits.gather, s.queue.urgent)
 			s.drain()
-		case <-look.C:
+		case <-maintenance.C:
 			began := time.Now()
-			if s.look() {
-				look.Reset(time.Since(began) / 2) // a third of the time is the others'
+			if s.maintain() {
+				maintenance.Reset(time.Since(began) / 2) // leaves a third of the time to other records
 			} else {
-				look.Reset(s.limits.prune)
+				maintenance.Reset(s.limits.prune)
 			}
 		case <-s.closing:
 		}
 	}
 }
 
-// pause waits, but no longer than until it is woken or the store closes.
+// pause blocks for d, or until wake receives or the store closes.
 func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -49,12 +49,13 @@ func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// drain commits batches until the queue is empty. A batch that fails is tried
-// again, since most failures are a disk that is full for a while. Once the store
-// is closing it has one attempt, then the rest is lost.
+// drain commits batches until the queue is empty. A batch that fails is retried,
+// since most failures are temporary, such as a full disk. While the store is closing
+// there is one attempt, after which the records are lost.
 func (s *Store) drain() {
 	pause := s.limits.retryMin
-	most := int(s.disk().reserve / 4) // of a batch, and of the log before it is moved: on a full disk, the reserve has to do
+	// A batch, and the log before a checkpoint, must fit into the reserve of a full disk.
+	most := int(s.disk().reserve / 4)
 	for {
 		last := s.isClosing()
 		batch := s.queue.first(s.limits.batch, most)
@@ -67,7 +68,7 @@ func (s *Store) drain() {
 		}
 		s.report(err)
 		if err == nil {
-			_ = s.checkpoint(context.Background(), most) // the next one tries again
+			_ = s.checkpoint(context.Background(), most) // the next checkpoint retries
 			for s.disk().short() > 0 && s.prune() {
 			}
 		}
@@ -94,10 +95,10 @@ func (s *Store) isClosing() bool {
 	}
 }
 
-// commit writes a batch in one transaction. A record that can never be written
-// is left out and counted, so that it does not hold up the others.
+// commit writes a batch in one transaction. A record that can never be written is
+// counted as lost, so that it does not block the others.
 func (s *Store) commit(batch []record) error {
-	ctx := context.Background() // a batch that has begun is finished, even when closing
+	ctx := context.Background() // a batch is completed even while the store is closing
 	var refused, stored, bytes int
 	for _, r := range batch {
 		bytes += r.bytes + perRecord
@@ -108,7 +109,7 @@ func (s *Store) commit(batch []record) error {
 				continue
 			}
 			err := r.write(ctx, tx)
-			if err != nil && !hopeless(err) {
+			if err != nil && !isPermanent(err) {
 				return err
 			}
 			if err != nil {
@@ -129,39 +130,39 @@ func (s *Store) commit(batch []record) error {
 	return err
 }
 
-// full says that the disk is.
+// full reports whether an error means a full disk.
 func full(err error) bool { return codeOf(err) == sqlite3.SQLITE_FULL }
 
-// look holds the files against what they were, moves the log, removes what is too old or too much, and keeps the
-// reserve. It says whether there may be more to remove.
-func (s *Store) look() (more bool) {
+// maintain checks the files, moves the log, removes what exceeds the limits, and keeps the reserve. It reports whether
+// there may be more to remove.
+func (s *Store) maintain() (more bool) {
 	err := s.intact(context.Background())
 	s.report(err)
 	if err != nil {
 		return false
 	}
-	_ = s.checkpoint(context.Background(), 0) // the next look tries again
+	_ = s.checkpoint(context.Background(), 0) // the next call retries
 	more = s.prune()
 	s.keepReserve(s.disk())
 	return more
 }
 
-// makeRoom releases the reserve of a full disk and removes conversations until there is some room. It says whether it
-// is worth trying again.
+// makeRoom deletes the reserve of a full disk and removes conversations until there is free space. It reports whether a
+// retry may succeed.
 func (s *Store) makeRoom() bool {
-	some := s.release()
+	freed := s.release()
 	_ = s.checkpoint(context.Background(), 0)
 	for s.prune() {
-		some = true
+		freed = true
 	}
-	return some
+	return freed
 }
 
-// errEncoding marks a record that has no JSON form.
+// errEncoding reports a record that has no JSON form.
 var errEncoding = errors.New("the record cannot be encoded")
 
-// hopeless says that the record is at fault, not the disk.
-func hopeless(err error) bool {
+// isPermanent reports whether the record causes the error, rather than the disk.
+func isPermanent(err error) bool {
 	switch codeOf(err) {
 	case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
 		return true
@@ -183,7 +184,7 @@ func (s *Store) abandon() {
 	s.queue.drop(len(rest))
 }
 
-// report keeps the outcome of a commit for the status, and logs when it changes.
+// report stores the result of a commit for the status, and logs when it changes.
 func (s *Store) report(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
