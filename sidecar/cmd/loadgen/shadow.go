@@ -171,7 +171,7 @@ func (s *shadowing) merge(spans map[uint64]*presence) {
 		ends[at] = spans[id].to
 		s.merged[id] = uint64(at) + 1
 	}
-	s.options.Workers = shadow.MadeUp(len(ends))
+	s.options.Workers = shadow.SyntheticWorkers(len(ends))
 }
 
 // open reads the files from their beginning.
@@ -208,7 +208,7 @@ func (s *shadowing) settings(first *trace.Record) error {
 	s.own = s.conf.Workers == 0
 	switch {
 	case !s.own:
-		o.Workers = shadow.MadeUp(s.conf.Workers)
+		o.Workers = shadow.SyntheticWorkers(s.conf.Workers)
 	case first.Worker == 0:
 		return api.Require("workers", "the number of workers (--workers), since the trace does not include it")
 	}
@@ -293,7 +293,7 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 	var points []shadow.Options
 	point := func(workers, blocks int) {
 		p := o
-		p.Workers, p.Capacity = shadow.MadeUp(max(workers, 1)), max(blocks, 1)
+		p.Workers, p.Capacity = shadow.SyntheticWorkers(max(workers, 1)), max(blocks, 1)
 		points = append(points, p)
 	}
 	w, c := len(o.Workers), o.Capacity

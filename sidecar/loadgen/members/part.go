@@ -33,7 +33,7 @@ type part struct {
 	instance  atomic.Int64 // counts the turns that were pinned, from the first number on
 
 	marks    lane.Marks
-	notes    live.Notes
+	notes    live.Recorder
 	followed lane.Followed
 
 	probes func() int64 // that the sender has sent so far
@@ -161,7 +161,7 @@ func (p *part) ConversationStarted(c *workload.Conversation) {
 // ConversationEnded notes how it ended.
 func (p *part) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
 	p.note(c, status, done, new(time.Now()))
-	p.notes.Over(c.ID)
+	p.notes.EndConversation(c.ID)
 }
 
 func (p *part) note(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {

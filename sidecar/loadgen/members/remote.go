@@ -347,7 +347,7 @@ func (w *writer) look(ctx context.Context) (ended bool) {
 	if w.instances != nil {
 		o.Instances = w.instances()
 	}
-	o.Shadow = w.heard.Shadow().Cut()
+	o.Shadow = w.heard.Shadow().BlockSpec()
 	if o.End != goesOn && w.allOver() {
 		return true
 	}
@@ -475,7 +475,7 @@ func (w *writer) note(now time.Time, present []*member) {
 	w.listing.Unlock()
 	for _, id := range lost {
 		w.expireHolder(id, now)
-		w.heard.Shadow().Gone(id)
+		w.heard.Shadow().Disconnect(id)
 	}
 	if changed {
 		w.tellActive()
@@ -749,9 +749,9 @@ func (r *reader) take(got *report) {
 	if !holds {
 		return
 	}
-	r.heard.Shadow().Hear(got.Member, got.Shadow, ahead, within)
+	r.heard.Shadow().Receive(got.Member, got.Shadow, ahead, within)
 	if got.Last {
-		r.heard.Shadow().Gone(got.Member)
+		r.heard.Shadow().Disconnect(got.Member)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestShadowOfALostMember(t *testing.T) {
 		cluster := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.), Workers: []api.Worker{{ID: "11"}, {ID: "22"}}}
 		l := live.New(live.Options{
 			Lane: "main", Log: log(t), Cluster: func() api.Cluster { return cluster }, State: func() api.State { return api.State{Mode: api.ModeKV} },
-			Tells: func() (ids, workers bool) { return true, true },
+			Capabilities: func() (ids, workers bool) { return true, true },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -31,13 +31,13 @@ func TestShadowOfALostMember(t *testing.T) {
 		wg.Go(func() { l.Run(ctx) })
 		synctest.Wait()
 		tell := func(member string) {
-			var n live.Notes
-			n.Use(l.Cut())
+			var n live.Recorder
+			n.Use(l.BlockSpec())
 			turn := n.Follow(live.Sent{ID: member, Conversation: member, Concurrency: 2})
 			turn.Routed(make([]uint32, 100))
 			turn.FirstToken(11)
 			wait.Advance(time.Second)
-			l.Hear(member, n.Take(), 0, 0)
+			l.Receive(member, n.Take(), 0, 0)
 		}
 		tell("lost")
 		w := &writer{remote: &remote{
@@ -59,8 +59,8 @@ func TestShadowOfALostMember(t *testing.T) {
 // What there is to tell for the shadow is divided with its report, in order, and the last piece
 // says that it is.
 func TestHalvesOfTheShadow(t *testing.T) {
-	var n live.Notes
-	n.Use(&live.Cut{Serial: 1, Tokens: 32, IDs: true})
+	var n live.Recorder
+	n.Use(&live.BlockSpec{Serial: 1, Tokens: 32, IDs: true})
 	for k := range 50 {
 		n.Follow(live.Sent{ID: "r", Conversation: fmt.Sprint(k)}).Routed(make([]uint32, 100))
 	}

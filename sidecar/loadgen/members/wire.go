@@ -67,7 +67,7 @@ type order struct {
 	// Instances are what turns are pinned to, one after the other; empty: nothing.
 	Instances []string `json:"instances,omitempty"`
 	// Shadow is how prompts are cut for the lane's shadow; nil: it follows nothing.
-	Shadow *live.Cut `json:"shadow,omitempty"`
+	Shadow *live.BlockSpec `json:"shadow,omitempty"`
 }
 
 // TargetOptions are the server under load. Its key, headers and client certificate are not in it:
@@ -123,7 +123,7 @@ type report struct {
 	Conversations []api.Conversation            `json:"conversations,omitempty"` // that began, got on or ended
 	Underway      workload.Underway             `json:"underway"`
 	Waited        map[api.Limiter]time.Duration `json:"waited,omitempty"` // since the run began
-	Shadow        *live.Told                    `json:"shadow,omitempty"`
+	Shadow        *live.Report                  `json:"shadow,omitempty"`
 	Last          bool                          `json:"last,omitempty"` // the part is over
 }
 
@@ -138,7 +138,7 @@ func (r report) halves() (first, second report) {
 	first, second = r, r
 	first.Turns, second.Turns = r.Turns[:turns], r.Turns[turns:]
 	first.Conversations, second.Conversations = r.Conversations[:conversations], r.Conversations[conversations:]
-	first.Shadow, second.Shadow = r.Shadow.Halves()
+	first.Shadow, second.Shadow = r.Shadow.Split()
 	first.Last, second.Tokens, second.Probes = false, 0, 0
 	return first, second
 }

@@ -7,54 +7,54 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Decision is why a request went to its worker, as far as the account tells: the costs of
-// the candidates in the actual world, by the router's formula.
+// Decision compares the candidates for a request in the actual world: their costs by the
+// router's formula, and the router's real choice.
 type Decision struct {
 	At           time.Duration
 	ID           string // of the request
 	Conversation uint64
 	PromptTokens int
-	Candidates   []sim.Candidate // as the workers at that time
-	Chosen       int             // of Candidates, with the lowest cost: the first of them
-	Actual       int             // of Candidates: the router's real choice
-	Margin       float64         // by which the second lowest cost is higher
+	Candidates   []sim.Candidate // in the order of the workers at that time
+	Chosen       int             // index of the first candidate with the lowest cost
+	Actual       int             // index of the router's real choice
+	Margin       float64         // second lowest cost minus the lowest
 	Tied         bool            // the margin is 0
 
-	// Clear says that the margin is larger than what requests that began, got their first
-	// token or ended within the skew can have moved. It is decided one skew later; Settled
-	// says whether that is over.
+	// Clear reports that the margin is larger than the possible effect of requests that began,
+	// got their first token or ended within the skew. It is decided one skew later, which
+	// Settled reports.
 	Clear, Settled bool
 
 	serial uint64
 }
 
-// Agrees says whether the router's choice has the lowest cost.
+// Agrees reports whether the router's choice has the lowest cost.
 func (d *Decision) Agrees() bool {
 	return d.Candidates[d.Actual].Cost <= d.Candidates[d.Chosen].Cost
 }
 
 // Choices is the choice account.
 type Choices struct {
-	Turns     int // the latest ones, back to the thousandth clear one
+	Turns     int // the latest turns, back to the thousandth clear one
 	Agreed    int // of Turns: the router's choice had the lowest cost
-	Tied      int // of Turns: several workers had it
+	Tied      int // of Turns: several workers had the lowest cost
 	Clear     int // of Turns, at most 1,000
 	ClearOnes int // of Clear: agreed
 }
 
-// Agreement is the share of the clear turns in which our choice is the router's; 0 of none.
+// Agreement returns the share of the clear turns in which the model's choice is the router's; 0 without any.
 func (c Choices) Agreement() float64 { return ratio(int64(c.ClearOnes), int64(c.Clear)) }
 
-// Coverage is the share of turns that are clear.
+// Coverage returns the share of turns that are clear.
 func (c Choices) Coverage() float64 { return ratio(int64(c.Clear), int64(c.Turns)) }
 
 const (
 	keptDecisions = 1000
-	keptOutcomes  = 8192 // among which a thousand clear ones are looked for
+	keptOutcomes  = 8192 // searched for a thousand clear ones
 	mostClear     = 1000
 )
 
-// choices keeps the decisions of the actual world.
+// choices holds the decisions in the actual world.
 type choices struct {
 	skew      time.Duration
 	decisions ring[*Decision]
@@ -63,7 +63,7 @@ type choices struct {
 	outcomes  ring[outcome]
 }
 
-// outcome is what remains of a decision.
+// outcome is the result of a settled decision.
 type outcome struct{ agreed, tied, clear bool }
 
 // move is a change of a worker's costs.
@@ -74,17 +74,18 @@ type move struct {
 	amount float64
 }
 
-// decide weighs the workers for a request that the actual world does not have yet.
+// decide records the candidates of a request before it enters the actual world.
 func (c *choices) decide(w *world, f *Flight) {
 	d := &Decision{
 		At: f.at, ID: f.ID, Conversation: f.Conversation, PromptTokens: f.PromptTokens,
-		Candidates: slices.Clone(w.weigh(&f.query)), Actual: w.shadow.indexOf(f.Worker, true), serial: f.serial,
+		Candidates: slices.Clone(w.candidateCosts(&f.query)), Actual: w.shadow.indexOf(f.Worker, true), serial: f.serial,
 	}
 	second := -1
 	for i, candidate := range d.Candidates {
 		switch {
 		case candidate.Cost < d.Candidates[d.Chosen].Cost:
-			d.Chosen, second = i, d.Chosen
+			second = d.Chosen
+			d.Chosen = i
 		case i > 0 && (second < 0 || candidate.Cost < d.Candidates[second].Cost):
 			second = i
 		}
@@ -95,19 +96,20 @@ func (c *choices) decide(w *world, f *Flight) {
 	c.unsettled = append(c.unsettled, d)
 }
 
-// moved notes that a flight has moved a worker's costs.
+// moved records that a flight has changed a worker's costs.
 func (c *choices) moved(at time.Duration, serial uint64, worker sim.WorkerID, amount float64) {
 	if amount > 0 {
 		c.moves = append(c.moves, move{at, serial, worker, amount})
 	}
 }
 
-// settle decides which of the decisions that are a skew old were clear.
+// settle decides whether decisions older than the skew were clear.
 func (c *choices) settle(now time.Duration) {
 	n := 0
 	for ; n < len(c.unsettled) && c.unsettled[n].At+c.skew < now; n++ {
 		d := c.unsettled[n]
-		d.Clear, d.Settled = c.isClear(d), true
+		d.Clear = c.isClear(d)
+		d.Settled = true
 		c.outcomes.add(outcome{d.Agrees(), d.Tied, d.Clear}, keptOutcomes)
 	}
 	c.unsettled = slices.Delete(c.unsettled, 0, n)
@@ -122,7 +124,7 @@ func (c *choices) settle(now time.Duration) {
 	c.moves = slices.Delete(c.moves, 0, old)
 }
 
-// isClear says whether no other worker can have had the lowest cost.
+// isClear reports whether no other worker can have had the lowest cost.
 func (c *choices) isClear(d *Decision) bool {
 	moved := make([]float64, len(d.Candidates))
 	for _, m := range c.moves {
@@ -143,17 +145,17 @@ func (c *choices) isClear(d *Decision) bool {
 	return true
 }
 
-// clear forgets what was decided among other workers.
+// clear drops decisions made with another set of workers.
 func (c *choices) clear() { *c = choices{skew: c.skew} }
 
 func (c *choices) figures() (f Choices) {
 	for i := range c.outcomes.all {
 		o := c.outcomes.latest(i)
 		f.Turns++
-		f.Agreed += one(o.agreed)
-		f.Tied += one(o.tied)
-		f.Clear += one(o.clear)
-		f.ClearOnes += one(o.clear && o.agreed)
+		f.Agreed += count(o.agreed)
+		f.Tied += count(o.tied)
+		f.Clear += count(o.clear)
+		f.ClearOnes += count(o.clear && o.agreed)
 		if f.Clear == mostClear {
 			break
 		}
@@ -161,25 +163,25 @@ func (c *choices) figures() (f Choices) {
 	return f
 }
 
-func one(is bool) int {
-	if is {
+func count(ok bool) int {
+	if ok {
 		return 1
 	}
 	return 0
 }
 
-// Decisions are the last thousand of requests whose worker is known, the oldest first. They
-// are shared: Clear and Settled of the latest ones may still change with the next call of the Shadow, so
-// that whoever lets others read them copies them first.
+// Decisions returns the last thousand decisions, the oldest first. They are shared: Clear and
+// Settled of the latest ones may change with the next call of the Shadow, so callers that
+// publish them must copy them first.
 func (s *Shadow) Decisions() []*Decision {
 	r := &s.choices.decisions
 	return slices.Concat(r.all[r.next:], r.all[:r.next])
 }
 
-// ring keeps the latest of something.
+// ring keeps the latest values.
 type ring[T any] struct {
 	all  []T
-	next int // the oldest, once it is full
+	next int // index of the oldest value, once the ring is full
 }
 
 func (r *ring[T]) add(v T, most int) {
@@ -191,7 +193,7 @@ func (r *ring[T]) add(v T, most int) {
 	r.next = (r.next + 1) % most
 }
 
-// latest is the one that was added as the i-th before the last, from 0.
+// latest returns the value added i-th from the end, from 0.
 func (r *ring[T]) latest(i int) T {
 	n := len(r.all)
 	return r.all[((r.next-1-i)%n+n)%n]

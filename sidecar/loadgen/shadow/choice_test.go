@@ -10,9 +10,9 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// The costs behind a choice, by hand: worker 11 holds six of the prompt's ten blocks, has another
-// request of three blocks and 35 tokens to prefill, and five of its own blocks are in no cache yet.
-func TestCostsByHand(t *testing.T) {
+// Worker 11 holds six of the prompt's ten blocks, has another request of three blocks and 35 tokens to
+// prefill, and five of its own blocks are in no cache yet.
+func TestCandidateCosts(t *testing.T) {
 	s := start(t)
 	turn(s, 0, Request{Blocks: path(1, 0, 6), PromptTokens: 65, Worker: 11})
 	s.Begin(time.Minute, Request{Blocks: path(9, 0, 3), PromptTokens: 35, Worker: 11})
@@ -53,7 +53,7 @@ func TestClearChoices(t *testing.T) {
 	}
 }
 
-// A worker that goes takes its cache with it, and one that comes is empty.
+// The cache of a worker that goes is lost, and a new worker starts with an empty cache.
 func TestWorkersComeAndGo(t *testing.T) {
 	s := start(t)
 	r := Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 3, Worker: 22}
@@ -70,11 +70,12 @@ func TestWorkersComeAndGo(t *testing.T) {
 	turn(s, 5*time.Minute, r)
 	figures := s.Figures(6 * time.Minute)
 	assert.EqualValues(t, 5, figures.Policies[0].Total.Requests)
-	assert.EqualValues(t, 200, figures.Policies[0].Total.HitTokens, "of the second turn, which had found it, and of the last")
+	assert.EqualValues(t, 200, figures.Policies[0].Total.HitTokens,
+		"of the second turn, which had found it, and of the last")
 	assert.Equal(t, 3, figures.Workers)
 }
 
-// A capacity that becomes known later evicts what is too much.
+// A capacity that becomes known later evicts the excess blocks.
 func TestCapacityBecomesKnown(t *testing.T) {
 	s := start(t, func(o *Options) { o.Capacity = 0 })
 	blocks, known := s.Capacity()
@@ -90,7 +91,7 @@ func TestCapacityBecomesKnown(t *testing.T) {
 	assert.EqualValues(t, 1, f.Policies[0].Total.Crowded, "eleven blocks have no room in four")
 }
 
-// The window holds what is not older than a minute.
+// The window holds the last minute.
 func TestWindow(t *testing.T) {
 	s := start(t)
 	for i := range 10 {

@@ -1,27 +1,26 @@
-// Package shadow keeps, beside traffic that one router has dealt out, what other routers
-// would have found in the caches of the same workers: hits, tokens to prefill, and how
-// evenly requests are spread. It claims nothing about latency: under another router the
-// answers would have come at other times, and so would the requests after them.
+// Package shadow computes, beside the traffic of one router, what other routers would have
+// found in the caches of the same workers: hits, tokens to prefill, and how evenly requests
+// are spread. It makes no claim about latency: under another router the answers would have
+// come at other times, and so would the requests after them.
 //
 // # The account
 //
-// A [Shadow] is told of requests in the order of time: [Shadow.Begin] when one reaches the
-// router, [Shadow.First] at its first token, [Shadow.End]. For each [Policy] it keeps a
-// world of its own: which worker got which request, what each worker's cache holds, what
-// is in progress there. In all worlds a request takes as long as it really took.
+// A [Shadow] receives the events of requests in the order of time: [Shadow.Begin] when a
+// request reaches the router, [Shadow.First] at its first token, and [Shadow.End]. For each
+// [Policy] it keeps a world: which worker got which request, what each worker's cache holds,
+// and what is in progress. In all worlds a request takes as long as it really took.
 //
-// The caches are those of the simulated cluster's workers ([sim.Prefixes]): full blocks
-// only, found from the prompt's beginning on; the last token of a prompt is always computed;
-// a prompt's blocks can be found by others from its first token on; what a request in
-// progress uses stays; what nobody uses goes, the least recently used first and of one
-// request the last block first. Where a cache has no room for a request, an engine would
-// let it wait: here its hits are counted at once, and [Totals.Crowded] tells how many
-// such requests there were.
+// The caches are those of the simulated cluster's workers ([sim.Prefixes]). They hold full
+// blocks only, found from the beginning of the prompt. The last token of a prompt is always
+// computed. Other requests find a prompt's blocks from its first token on. Blocks of requests
+// in progress stay; unused blocks are evicted, the least recently used first and the last
+// block of a request first. Where a cache has no room for a request, an engine would make it
+// wait; here its hits are counted at once, and [Totals.Crowded] counts such requests.
 //
-// One world is the actual one: the router's real choices on the same caches. What its
-// hits miss of those that were measured is the cache account's error ([Account]), and
-// Dynamo's costs in that world, held against what the router really chose, are the choice
-// account ([Choices]). Both stand beside every figure.
+// One world is the actual one: the router's real choices on the same caches. The difference
+// between its hits and the measured ones is the cache account's error ([Account]). Dynamo's
+// costs in that world, compared with the router's real choices, are the choice account
+// ([Choices]). Both accompany every figure.
 //
-// Nothing here reads a clock or does I/O. A Shadow is not safe for concurrent use.
+// The package reads no clock and does no I/O. A Shadow is not safe for concurrent use.
 package shadow

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Totals are one policy's sums. Requests count at their first token; failed ones without one
-// count nowhere.
+// Totals are one policy's sums. Requests count at their first token; a request that fails
+// before it does not count.
 type Totals struct {
 	Requests     int64
 	PromptTokens int64
-	HitTokens    int64         // of those, in the cache of the worker that the policy chose
-	LateTokens   int64         // the same as of the first token; see [Figures].Late
-	Crowded      int64         // requests for which that cache had no room: an engine would have let them wait
-	Time         time.Duration // that the spread has been watched
+	HitTokens    int64         // of PromptTokens, in the cache of the worker that the policy chose
+	LateTokens   int64         // hits as of the first token; see [Figures].Late
+	Crowded      int64         // requests for which that cache had no room; an engine would have made them wait
+	Time         time.Duration // over which the spread was observed
 
-	spread float64 // times seconds
+	spread float64 // integral over time in seconds
 }
 
-// HitRatio is the share of the prompts that was in the caches, from 0 to 1; 0 of nothing.
+// HitRatio returns the share of the prompts that was in the caches, from 0 to 1; 0 without any.
 func (t Totals) HitRatio() float64 { return ratio(t.HitTokens, t.PromptTokens) }
 
-// PrefillTokens are those of the prompts that had to be computed.
+// PrefillTokens returns the prompt tokens that had to be computed.
 func (t Totals) PrefillTokens() int64 { return t.PromptTokens - t.HitTokens }
 
-// Spread is how many more requests the worker with the most in progress had than the one with
-// the fewest, averaged over time. Of [Best], which has one cache, it means nothing.
+// Spread returns the difference of requests in progress between the busiest and the idlest
+// worker, averaged over time. It has no meaning for [Best], which has one cache.
 func (t Totals) Spread() float64 {
 	if t.Time <= 0 {
 		return 0
@@ -35,21 +35,22 @@ func (t Totals) Spread() float64 {
 
 func (t Totals) minus(o Totals) Totals {
 	return Totals{
-		Requests: t.Requests - o.Requests, PromptTokens: t.PromptTokens - o.PromptTokens, HitTokens: t.HitTokens - o.HitTokens, LateTokens: t.LateTokens - o.LateTokens,
+		Requests: t.Requests - o.Requests, PromptTokens: t.PromptTokens - o.PromptTokens,
+		HitTokens: t.HitTokens - o.HitTokens, LateTokens: t.LateTokens - o.LateTokens,
 		Crowded: t.Crowded - o.Crowded, Time: t.Time - o.Time, spread: t.spread - o.spread,
 	}
 }
 
-// Account is the cache account: the hits of the actual world against those that were measured, of
+// Account is the cache account: the hits of the actual world against the measured ones, of
 // the requests whose worker and hits are both known.
 type Account struct {
 	Requests       int64
 	PromptTokens   int64
-	MeasuredTokens int64 // found in the cache, as the worker said
-	HitTokens      int64 // as the actual world has them
-	LateTokens     int64 // the same as of the first token; see [Figures].Late
+	MeasuredTokens int64 // found in the cache, as reported by the worker
+	HitTokens      int64 // found in the actual world
+	LateTokens     int64 // hits as of the first token; see [Figures].Late
 
-	off, offLate int64 // the requests' deviations from what was measured, without their signs
+	off, offLate int64 // sums of the absolute deviations from the measured hits
 }
 
 func (a *Account) add(prompt, measured, hit, late int) {
@@ -62,22 +63,23 @@ func (a *Account) add(prompt, measured, hit, late int) {
 	a.offLate += int64(max(late-measured, measured-late))
 }
 
-// MeasuredRatio is the measured hit rate, from 0 to 1.
+// MeasuredRatio returns the measured hit rate, from 0 to 1.
 func (a Account) MeasuredRatio() float64 { return ratio(a.MeasuredTokens, a.PromptTokens) }
 
-// Error is how far the modelled hit rate is from the measured one, from 0 to 1, without a sign.
+// Error returns the absolute difference of the modelled and the measured hit rate, from 0 to 1.
 func (a Account) Error() float64 {
 	return math.Abs(ratio(a.HitTokens-a.MeasuredTokens, a.PromptTokens))
 }
 
 func (a Account) minus(o Account) Account {
 	return Account{
-		Requests: a.Requests - o.Requests, PromptTokens: a.PromptTokens - o.PromptTokens, MeasuredTokens: a.MeasuredTokens - o.MeasuredTokens,
-		HitTokens: a.HitTokens - o.HitTokens, LateTokens: a.LateTokens - o.LateTokens, off: a.off - o.off, offLate: a.offLate - o.offLate,
+		Requests: a.Requests - o.Requests, PromptTokens: a.PromptTokens - o.PromptTokens,
+		MeasuredTokens: a.MeasuredTokens - o.MeasuredTokens, HitTokens: a.HitTokens - o.HitTokens,
+		LateTokens: a.LateTokens - o.LateTokens, off: a.off - o.off, offLate: a.offLate - o.offLate,
 	}
 }
 
-// read is the account with the hits of either moment.
+// read returns the account with the hits of either moment.
 func (a Account) read(late bool) Account {
 	if late {
 		a.HitTokens = a.LateTokens
@@ -85,9 +87,8 @@ func (a Account) read(late bool) Account {
 	return a
 }
 
-// deviation is by how much the requests' hits are off on average, from 0 to 1. Unlike in the
-// error, what is too much of one does not make up for what is too little of another: so
-// it tells hypotheses apart.
+// deviation returns the mean deviation of the requests' hits, from 0 to 1. Unlike in Error,
+// deviations of opposite sign do not cancel, so that it distinguishes hypotheses.
 func (a Account) deviation(late bool) float64 {
 	if late {
 		return ratio(a.offLate, a.PromptTokens)
@@ -95,10 +96,10 @@ func (a Account) deviation(late bool) float64 {
 	return ratio(a.off, a.PromptTokens)
 }
 
-// least is the deviation of the reading that is nearer to what was measured.
+// least returns the deviation of the moment that agrees better with the measurement.
 func (a Account) least() float64 { return min(a.deviation(false), a.deviation(true)) }
 
-// read is the sums with the hits of either moment.
+// read returns the sums with the hits of either moment.
 func (t Totals) read(late bool) Totals {
 	if late {
 		t.HitTokens = t.LateTokens
@@ -120,34 +121,35 @@ type PolicyFigures struct {
 	Window Totals // of the last [Window]
 }
 
-// Figures are all there is to show at a moment.
+// Figures are all figures of a shadow at one moment.
 type Figures struct {
 	At       time.Duration
-	Since    time.Duration   // that the totals count: when the reuse of answers was last thought of otherwise, or 0
+	Since    time.Duration   // start of the totals: the last change of the inferred reuse of answers, or 0
 	Policies []PolicyFigures // the actual one first, then in the order of the options
 	Account  Account
-	Counted  Account // since Since, as the totals
+	Counted  Account // since Since, like the totals
 	Recent   Account // of the last [Window]
 	Choices  Choices
 
 	Workers       int
 	Capacity      int // blocks of one worker's cache
 	CapacityKnown bool
-	AnswersFound  bool // blocks of answers are taken to be found again
-	AnswersSure   bool // by enough requests, or as the options say
+	AnswersFound  bool // blocks of answers are assumed to be found again
+	AnswersSure   bool // AnswersFound was inferred from enough requests, or set by the options
 
-	// Late says at what moment a request counts what its worker's cache holds: when it
-	// reaches the router, or at its first token, when blocks count, too, that other requests prefilled
-	// meanwhile or in the same iteration. Some engines share these (vLLM, Dynamo's mock
-	// workers), others do not; it is inferred from the measured hits, as the reuse of answers is.
-	// The figures' HitTokens are those of the moment that holds.
+	// Late is the moment at which a request's hits count: false when it reaches the router, true
+	// at its first token, when blocks count as well that other requests prefilled in between or
+	// in the same iteration. Some engines share those (vLLM, Dynamo's mock workers), others do
+	// not. Late is inferred from the measured hits, like the reuse of answers. HitTokens are
+	// those of this moment.
 	Late bool
 }
 
-// Figures are those at a moment, which is the present one afterwards.
+// Figures returns the figures at a moment, and advances the shadow to it.
 func (s *Shadow) Figures(at time.Duration) Figures {
-	s.pass(at)
-	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers), Late: s.late}
+	s.advance(at)
+	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers),
+		Late: s.late}
 	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)
@@ -176,24 +178,24 @@ func (w *world) figures(now time.Duration, before *mark) PolicyFigures {
 	return f
 }
 
-// history is what the totals were at the seconds of the last window.
+// history holds the totals at the seconds of the last window.
 type history struct {
 	marks  []mark // a ring
 	next   int
-	second int64 // of the latest one
+	second int64 // of the latest mark
 }
 
-// mark is the totals at the end of a second.
+// mark holds the totals at the end of a second.
 type mark struct {
 	at      time.Duration
-	totals  []Totals // as the worlds; nil before the first second
+	totals  []Totals // in the order of the worlds; nil before the first second
 	account Account
 }
 
 const marks = int(Window/time.Second) + 1
 
-// pass keeps the totals where a second has ended.
-func (h *history) pass(s *Shadow, now time.Duration) {
+// advance records the totals when a second has ended.
+func (h *history) advance(s *Shadow, now time.Duration) {
 	second := int64(now / time.Second)
 	if second == h.second && h.marks != nil {
 		return
@@ -201,7 +203,7 @@ func (h *history) pass(s *Shadow, now time.Duration) {
 	if h.marks == nil {
 		h.marks = make([]mark, marks)
 	}
-	// Where many seconds have passed without anything, the latest is enough.
+	// After many seconds without events, one mark is enough.
 	h.second = second
 	m := &h.marks[h.next]
 	h.next = (h.next + 1) % marks
@@ -214,7 +216,7 @@ func (h *history) pass(s *Shadow, now time.Duration) {
 	m.account = s.account
 }
 
-// before is the latest moment that is a window ago, or the beginning.
+// before returns the latest mark that is at least a window old, or a zero mark.
 func (h *history) before(now time.Duration) *mark {
 	found := &mark{}
 	for i := range h.marks {

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a shadow keeps is bounded by the caches, not by the requests: once caches and decisions are full, four times as
-// many requests leave no more memory in use. Nothing is kept of a conversation after its last turn.
+// The memory of a shadow is bounded by the caches, not by the requests: once caches and decisions are full, four times
+// as
+// many requests use no more memory. No data of a conversation is kept after its last turn.
 func TestMemoryIsBounded(t *testing.T) {
 	s := start(t, func(o *Options) { o.Capacity, o.Answers = 400, AnswersInferred })
 	var flights []*Flight

@@ -4,30 +4,30 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Kind is a way to choose a worker.
+// Kind is a method of choosing a worker.
 type Kind string
 
-// The kinds of policies. Each has the default policy of its name.
+// The kinds of policies. Each has a default policy of the same name.
 const (
-	RoundRobin  Kind = "round_robin"  // one worker after the other
-	Random      Kind = "random"       // any, with equal chances
-	LeastLoaded Kind = "least_loaded" // the one with the fewest requests in progress
-	Sticky      Kind = "sticky"       // all turns of a conversation on the worker of the first, which is dealt out in turn
+	RoundRobin  Kind = "round_robin"  // the workers in rotation
+	Random      Kind = "random"       // any worker, with equal probability
+	LeastLoaded Kind = "least_loaded" // the worker with the fewest requests in progress
+	Sticky      Kind = "sticky"       // the worker of the conversation's first turn, which is chosen in rotation
 	OpeningHash Kind = "opening_hash" // by a consistent hash of the prompt's first tokens
 	KV          Kind = "kv"           // Dynamo's KV router
-	Best        Kind = "best"         // one cache of all workers' size, as if each worker held what any of them holds
-	Actual      Kind = "actual"       // what the router really chose
+	Best        Kind = "best"         // one cache of all workers' size, as if each worker had the blocks of all
+	Actual      Kind = "actual"       // the router's real choice
 )
 
-// Policy is a router that might have been.
+// Policy is a routing policy to compare.
 type Policy struct {
-	Name  string // of the series and the row: unique
+	Name  string // of the series and the row; unique
 	Kind  Kind
-	Costs sim.Costs // of KV; its BlockTokens are those of the [Options]
+	Costs sim.Costs // of KV; BlockTokens come from the [Options]
 }
 
-// DefaultPolicies are one of each kind, and Dynamo's router with other weights and
-// temperatures, and with the blocks of answers counted.
+// DefaultPolicies returns one policy of each kind, and Dynamo's router with other weights and
+// temperatures, and with answer blocks counted.
 func DefaultPolicies() []Policy {
 	kv := func(name string, change func(*sim.Costs)) Policy {
 		c := DefaultCosts()
@@ -49,13 +49,13 @@ func DefaultPolicies() []Policy {
 	}
 }
 
-// DefaultCosts are those of Dynamo's KV router as it comes. BlockTokens is left open.
+// DefaultCosts returns the defaults of Dynamo's KV router, without BlockTokens.
 func DefaultCosts() sim.Costs {
 	return sim.Costs{RouterSwitches: sim.DefaultRouterSwitches(), OverlapWeight: 1}
 }
 
-// choose is the number of the worker that a request goes to, among those of the world; −1
-// where the world does not know.
+// choose returns the index of the worker that a request goes to; −1 where the world does not
+// determine it.
 func (w *world) choose(q *query) int {
 	switch w.policy.Kind {
 	case Actual:
@@ -65,7 +65,7 @@ func (w *world) choose(q *query) int {
 	case Random:
 		return w.rng.IntN(len(w.slots))
 	case LeastLoaded:
-		return sim.LeastLoaded(w.loads(), w.rng)
+		return sim.LeastLoaded(w.requestCounts(), w.rng)
 	case Sticky:
 		if q.Conversation == 0 {
 			return w.next()
@@ -79,19 +79,19 @@ func (w *world) choose(q *query) int {
 	case OpeningHash:
 		return w.shadow.hashed(q.opening)
 	case KV:
-		return w.costs.Choose(w.weigh(q), w.rng)
+		return w.costs.Choose(w.candidateCosts(q), w.rng)
 	}
 	return 0 // Best has one cache
 }
 
-// next is the worker whose turn it is.
+// next returns the next worker in rotation.
 func (w *world) next() int {
 	w.turn++
 	return (w.turn - 1) % len(w.slots)
 }
 
-// loads are the workers as least-loaded sees them.
-func (w *world) loads() []sim.Candidate {
+// requestCounts returns the workers as candidates for the least-loaded choice.
+func (w *world) requestCounts() []sim.Candidate {
 	w.candidates = w.candidates[:0]
 	for _, s := range w.slots {
 		w.candidates = append(w.candidates, sim.Candidate{Requests: s.load.Requests})
@@ -99,8 +99,8 @@ func (w *world) loads() []sim.Candidate {
 	return w.candidates
 }
 
-// weigh gives the workers' costs for a request, valid until the next call.
-func (w *world) weigh(q *query) []sim.Candidate {
+// candidateCosts returns the workers' costs for a request, valid until the next call.
+func (w *world) candidateCosts(q *query) []sim.Candidate {
 	idlest := w.slots[0].load.PrefillTokens
 	for _, s := range w.slots {
 		idlest = min(idlest, s.load.PrefillTokens)
@@ -110,7 +110,7 @@ func (w *world) weigh(q *query) []sim.Candidate {
 		load := s.load
 		load.Blocks = s.active.Blocks()
 		if w.costs.TrackOutputBlocks {
-			load.Blocks += s.answered(q.at, w.shadow.pace.mean, w.costs.BlockTokens)
+			load.Blocks += s.answerBlocks(q.at, w.shadow.pace.mean, w.costs.BlockTokens)
 		}
 		c := w.costs.Candidate(load, q.PromptTokens, s.prefixes.Held(q.prompt), s.active.Shared(q.prompt), idlest)
 		c.Worker = w.shadow.workers[i]
@@ -119,7 +119,7 @@ func (w *world) weigh(q *query) []sim.Candidate {
 	return w.candidates
 }
 
-// hashed is the worker with the highest hash of itself and a key: when workers come or
+// hashed returns the worker with the highest hash of itself and a key. When workers come or
 // go, only their own keys move (rendezvous hashing, Thaler and Ravishankar, 1998).
 func (s *Shadow) hashed(key uint64) int {
 	best, highest := 0, uint64(0)

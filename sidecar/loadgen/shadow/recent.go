@@ -1,12 +1,12 @@
 package shadow
 
-// recent is a map of bounded size that forgets what was set longest ago, roughly.
+// recent is a map of bounded size that drops the values set longest ago, approximately.
 type recent[V any] struct {
 	most     int
 	new, old map[uint64]V
 }
 
-// newRecent remembers at least so many values, and at most twice as many.
+// newRecent returns a map that keeps at least the most recent values, and at most twice as many.
 func newRecent[V any](most int) recent[V] { return recent[V]{most: most, new: map[uint64]V{}} }
 
 func (r *recent[V]) get(key uint64) (V, bool) {
@@ -29,8 +29,8 @@ func (r *recent[V]) delete(key uint64) {
 	delete(r.old, key)
 }
 
-// mean is a mean that follows what it is a mean of: each value weighs as much as
-// those of the last hundred together, until there are so many.
+// mean is a moving mean: a new value has a weight of 1 in 100, or the equal weight
+// while there are fewer values.
 type mean struct {
 	mean float64
 	n    int

@@ -16,14 +16,14 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// Service is how long requests are taken to be in progress where a trace does not say it.
+// Service holds assumed durations for traces without times.
 type Service struct {
 	FirstToken time.Duration // from the request to its first token
 	PerToken   time.Duration // from then on, for each token of the answer
 }
 
-// Times are those of a request's first token and end after its arrival: the trace's own where it has
-// them.
+// Times returns the times of a request's first token and end after its arrival: the trace's own
+// where it has them.
 func (s Service) Times(r *trace.Record) (first, ended time.Duration) {
 	first, ended = r.FirstToken, r.Ended
 	if first < 0 {
@@ -37,20 +37,22 @@ func (s Service) Times(r *trace.Record) (first, ended time.Duration) {
 	return first, ended
 }
 
-// DefaultService is a guess: half a second, and 25 ms a token.
+// DefaultService is an assumption: half a second to the first token, and 25 ms a token.
 var DefaultService = Service{FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond}
 
-// Source is a trace: a [trace.Reader] is one.
+// Source is a trace, such as a [trace.Reader].
 type Source interface {
-	// Next is the next request in the order of time; io.EOF after the last one.
+	// Next returns the next request in the order of time, and io.EOF after the last.
 	Next() (*trace.Record, error)
 }
 
-// Replay tells shadows of all requests of a trace, each of the options giving one, and returns their
-// figures at the end. It uses all cores. Requests without a conversation get one: see
-// [Threads]. heard, if not nil, hears now and then how many requests have been read. An error is the
-// source's, the context's, or an *[api.FieldError] of the options.
-func Replay(ctx context.Context, source Source, service Service, options []Options, heard func(requests int64)) ([]Figures, error) {
+// Replay replays a trace to one shadow for each of options, and returns their figures at the end.
+// It uses all cores. Requests without a conversation are assigned one, see [Threads]. progress, if
+// not nil, receives the number of requests read so far, every 10,000 and at the end. An error is
+// the source's, the context's, or an *[api.FieldError] of the options.
+func Replay(
+	ctx context.Context, source Source, service Service, options []Options, progress func(requests int64),
+) ([]Figures, error) {
 	lanes, err := newLanes(options, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
@@ -59,7 +61,7 @@ func Replay(ctx context.Context, source Source, service Service, options []Optio
 	for _, l := range lanes {
 		wg.Go(l.run)
 	}
-	p := producer{service: service, lanes: lanes, threads: NewThreads(), heard: heard}
+	p := producer{service: service, lanes: lanes, threads: NewThreads(), progress: progress}
 	err = p.run(ctx, source)
 	for _, l := range lanes {
 		close(l.batches)
@@ -71,7 +73,7 @@ func Replay(ctx context.Context, source Source, service Service, options []Optio
 	return p.figures(options), nil
 }
 
-// lane is one goroutine's share of the policies.
+// lane is the share of the policies that one goroutine computes.
 type lane struct {
 	batches chan []step
 	jobs    []*job
@@ -81,19 +83,19 @@ type lane struct {
 // job is one shadow of a lane, with one of the policies of its options.
 type job struct {
 	shadow  *Shadow
-	setting int  // of the options
-	first   bool // of the setting: the one with the actual world
+	setting int  // index of the options
+	first   bool // the first job of the setting, which has the actual world
 	flights []*Flight
 }
 
-// step is something that happens to a request.
+// step is an event of a request.
 type step struct {
 	at      time.Duration
 	kind    eventKind
 	request *request
 }
 
-// request is one of a trace. Its place is used again by later ones once it has ended.
+// request is a request of a trace. Its place is reused after its end.
 type request struct {
 	*trace.Record
 	conversation uint64
@@ -101,8 +103,8 @@ type request struct {
 	answers      bool // it has a first token
 }
 
-// newLanes deals the policies of all options out, so that all lanes have about as much to do. Each
-// policy is a job of its own: the caches of one are small enough for the processor's, those of all are not.
+// newLanes distributes the policies of all options over n lanes of similar weight. Each policy is a
+// separate job: the caches of one policy fit into the processor's caches, those of all do not.
 func newLanes(options []Options, n int) ([]*lane, error) {
 	lanes := make([]*lane, n)
 	for i := range lanes {
@@ -114,8 +116,8 @@ func newLanes(options []Options, n int) ([]*lane, error) {
 			if len(o.Policies) > 0 {
 				alone.Policies = o.Policies[i : i+1]
 			}
-			// Whether answers are found again is inferred from the actual world.
-			alone.blind = i > 0 && o.Answers != AnswersInferred
+			// The reuse of answers is inferred in the actual world.
+			alone.noActual = i > 0 && o.Answers != AnswersInferred
 			s, err := New(alone)
 			if err != nil {
 				return nil, err
@@ -130,7 +132,7 @@ func newLanes(options []Options, n int) ([]*lane, error) {
 	return lanes, nil
 }
 
-// weight is about what a policy costs.
+// weight is the approximate cost of a policy.
 func (p Policy) weight(workers int) int {
 	if p.Kind == KV {
 		return 10 + 3*workers
@@ -142,13 +144,13 @@ func (l *lane) run() {
 	for batch := range l.batches {
 		for _, j := range l.jobs {
 			for i := range batch {
-				j.take(&batch[i])
+				j.apply(&batch[i])
 			}
 		}
 	}
 }
 
-func (j *job) take(s *step) {
+func (j *job) apply(s *step) {
 	q := s.request
 	switch s.kind {
 	case beginning:
@@ -156,7 +158,8 @@ func (j *job) take(s *step) {
 			j.flights = append(j.flights, nil)
 		}
 		j.flights[q.place] = j.shadow.Begin(s.at, Request{
-			ID: q.ID, Blocks: q.Blocks, PromptTokens: q.PromptTokens, Conversation: q.conversation, Worker: sim.WorkerID(q.Worker),
+			ID: q.ID, Blocks: q.Blocks, PromptTokens: q.PromptTokens, Conversation: q.conversation,
+			Worker: sim.WorkerID(q.Worker),
 		})
 	case firstToken:
 		j.shadow.First(s.at, j.flights[q.place])
@@ -165,24 +168,24 @@ func (j *job) take(s *step) {
 	}
 }
 
-// producer makes steps of requests, in the order of time.
+// producer turns requests into steps in the order of time.
 type producer struct {
-	service Service
-	lanes   []*lane
-	threads *Threads
-	heard   func(int64)
+	service  Service
+	lanes    []*lane
+	threads  *Threads
+	progress func(int64)
 
-	ahead    steps // first tokens and ends to come
+	ahead    steps // future first tokens and ends
 	batch    []step
 	requests int64
 	end      time.Duration
-	places   []int // free ones
+	places   []int // free places
 	taken    int
 }
 
 const (
-	batchSteps = 4096
-	hearEvery  = 10_000
+	batchSteps    = 4096
+	progressEvery = 10_000
 )
 
 func (p *producer) run(ctx context.Context, source Source) error {
@@ -194,22 +197,22 @@ func (p *producer) run(ctx context.Context, source Source) error {
 		if err != nil {
 			return err
 		}
-		if err := p.pass(ctx, record.At); err != nil {
+		if err := p.advance(ctx, record.At); err != nil {
 			return err
 		}
 		p.begin(record)
 	}
-	if err := p.pass(ctx, math.MaxInt64); err != nil {
+	if err := p.advance(ctx, math.MaxInt64); err != nil {
 		return err
 	}
-	if p.heard != nil {
-		p.heard(p.requests)
+	if p.progress != nil {
+		p.progress(p.requests)
 	}
 	return p.send(ctx)
 }
 
-// pass gives on what happens up to a moment.
-func (p *producer) pass(ctx context.Context, until time.Duration) error {
+// advance emits the steps up to a moment.
+func (p *producer) advance(ctx context.Context, until time.Duration) error {
 	for {
 		if len(p.batch) >= batchSteps {
 			if err := p.send(ctx); err != nil {
@@ -222,18 +225,19 @@ func (p *producer) pass(ctx context.Context, until time.Duration) error {
 		if s := heap.Pop(&p.ahead).(step); s.kind == beginning {
 			p.begin(s.request.Record)
 		} else {
-			p.give(s)
+			p.emit(s)
 		}
 	}
 }
 
 func (p *producer) begin(r *trace.Record) {
-	if p.requests++; p.heard != nil && p.requests%hearEvery == 0 {
-		p.heard(p.requests)
+	p.requests++
+	if p.progress != nil && p.requests%progressEvery == 0 {
+		p.progress(p.requests)
 	}
 	q := &request{Record: r, answers: r.Ended < 0 || r.OutputTokens > 0, conversation: r.Session}
 	if q.conversation == 0 {
-		q.conversation = p.threads.Of(r.Blocks[:min(len(r.Blocks), r.PromptTokens/r.BlockTokens)])
+		q.conversation = p.threads.Conversation(r.Blocks[:min(len(r.Blocks), r.PromptTokens/r.BlockTokens)])
 	}
 	if n := len(p.places); n > 0 {
 		q.place = p.places[n-1]
@@ -243,7 +247,7 @@ func (p *producer) begin(r *trace.Record) {
 		p.taken++
 	}
 	first, ended := p.service.Times(r)
-	p.give(step{r.At, beginning, q})
+	p.emit(step{r.At, beginning, q})
 	if q.answers {
 		heap.Push(&p.ahead, step{r.At + first, firstToken, q})
 	}
@@ -254,7 +258,7 @@ func (p *producer) begin(r *trace.Record) {
 	}
 }
 
-func (p *producer) give(s step) {
+func (p *producer) emit(s step) {
 	p.batch = append(p.batch, s)
 	p.end = s.at
 	if s.kind == ending {
@@ -274,7 +278,7 @@ func (p *producer) send(ctx context.Context) error {
 	return nil
 }
 
-// figures are those of the options, whose policies were dealt out.
+// figures collects the figures of each options' policies from all lanes.
 func (p *producer) figures(options []Options) []Figures {
 	all := make([]Figures, len(options))
 	found := map[int]map[string]PolicyFigures{}
@@ -301,13 +305,13 @@ func (p *producer) figures(options []Options) []Figures {
 	return all
 }
 
-// steps are a heap, the earliest first.
+// steps is a heap, the earliest step first.
 type steps []step
 
 // Len, Less, Swap, Push and Pop implement [heap.Interface].
 func (h steps) Len() int { return len(h) }
 
-// Less is the order of time; of one moment, first tokens before ends, and then as the requests came.
+// Less orders by time, then first tokens before ends, then by the requests' order.
 func (h steps) Less(i, j int) bool {
 	a, b := &h[i], &h[j]
 	if a.at != b.at {
@@ -316,13 +320,13 @@ func (h steps) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.request.Line, b.request.Line)) < 0
 }
 
-// Swap swaps two.
+// Swap exchanges two steps.
 func (h steps) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push adds one.
+// Push appends a step.
 func (h *steps) Push(x any) { *h = append(*h, x.(step)) }
 
-// Pop takes the last one.
+// Pop removes the last step.
 func (h *steps) Pop() any {
 	last := (*h)[len(*h)-1]
 	(*h)[len(*h)-1] = step{}
@@ -330,8 +334,8 @@ func (h *steps) Pop() any {
 	return last
 }
 
-// MadeUp are the ids of so many workers that no trace names.
-func MadeUp(workers int) []sim.WorkerID {
+// SyntheticWorkers returns ids for workers that a trace does not name.
+func SyntheticWorkers(workers int) []sim.WorkerID {
 	ids := make([]sim.WorkerID, workers)
 	for i := range ids {
 		ids[i] = sim.WorkerID(i + 1)
@@ -339,20 +343,20 @@ func MadeUp(workers int) []sim.WorkerID {
 	return ids
 }
 
-// Threads infers which requests belong to one conversation: the first one whose prompt begins with all
-// full blocks of an earlier request's prompt, and goes on, is the next turn of it. Where several go on from
-// there, as from a prompt that is nothing but a common opening, the others begin conversations of their
-// own. It remembers about the latest million requests.
+// Threads infers which requests belong to one conversation. The first request whose prompt begins with
+// all full blocks of an earlier request's prompt, and continues, is the next turn of its conversation.
+// Further requests that continue the same prompt, such as a common opening, begin new conversations. It
+// remembers about a million recent requests.
 type Threads struct {
 	ends recent[uint64] // by the last full block of a prompt
 	last uint64
 }
 
-// NewThreads knows of no request.
+// NewThreads returns Threads without requests.
 func NewThreads() *Threads { return &Threads{ends: newRecent[uint64](1 << 19)} }
 
-// Of is the conversation of the next request, by the full blocks of its prompt; 0 without any.
-func (t *Threads) Of(prompt []uint64) uint64 {
+// Conversation returns the conversation of the next request, by the full blocks of its prompt; 0 without any.
+func (t *Threads) Conversation(prompt []uint64) uint64 {
 	if len(prompt) == 0 {
 		return 0
 	}

@@ -63,7 +63,7 @@ func TestReplayInParallel(t *testing.T) {
 	var text bytes.Buffer
 	writeMooncake(t, &text, requests)
 	o := DefaultOptions(512)
-	o.Workers, o.Capacity, o.Answers = MadeUp(4), 4000, AnswersFound
+	o.Workers, o.Capacity, o.Answers = SyntheticWorkers(4), 4000, AnswersFound
 	several := replayed(t, text.String(), o)
 	require.Len(t, several.Policies, 1+len(o.Policies))
 	rates := map[string]float64{}
@@ -83,12 +83,12 @@ func TestReplayInParallel(t *testing.T) {
 	}
 }
 
-// A turn of a session that follows another comes its delay after the assumed end of that.
+// A turn of a session starts its delay after the assumed end of the previous turn.
 func TestReplayOfSessions(t *testing.T) {
 	text, err := os.ReadFile("../../trace/testdata/multiturn.jsonl")
 	require.NoError(t, err)
 	o := DefaultOptions(512)
-	o.Workers, o.Capacity, o.Answers = MadeUp(2), 100, AnswersFound
+	o.Workers, o.Capacity, o.Answers = SyntheticWorkers(2), 100, AnswersFound
 	f := replayed(t, string(text), o)
 	answer := DefaultService.FirstToken + 100*DefaultService.PerToken
 	assert.Equal(t, 3*answer+2*1500*time.Millisecond, f.At)
@@ -110,17 +110,17 @@ func TestReplayOfDynamo(t *testing.T) {
 	assert.EqualValues(t, 6, f.Policies[0].Total.Requests)
 }
 
-// A turn that goes on from an earlier prompt belongs to its conversation.
+// A turn that continues an earlier prompt belongs to its conversation.
 func TestThreads(t *testing.T) {
 	threads := NewThreads()
-	a := threads.Of([]uint64{1, 2})
-	b := threads.Of([]uint64{1, 3})
+	a := threads.Conversation([]uint64{1, 2})
+	b := threads.Conversation([]uint64{1, 3})
 	assert.NotEqual(t, a, b)
-	assert.Equal(t, a, threads.Of([]uint64{1, 2, 4, 5}))
-	assert.Equal(t, a, threads.Of([]uint64{1, 2, 4, 5}), "the same prompt again")
-	assert.NotEqual(t, a, threads.Of([]uint64{1, 2, 9}), "another one that goes on from the first turn")
-	assert.Equal(t, b, threads.Of([]uint64{1, 3, 6}))
-	assert.Zero(t, threads.Of(nil))
+	assert.Equal(t, a, threads.Conversation([]uint64{1, 2, 4, 5}))
+	assert.Equal(t, a, threads.Conversation([]uint64{1, 2, 4, 5}), "the same prompt again")
+	assert.NotEqual(t, a, threads.Conversation([]uint64{1, 2, 9}), "another one that goes on from the first turn")
+	assert.Equal(t, b, threads.Conversation([]uint64{1, 3, 6}))
+	assert.Zero(t, threads.Conversation(nil))
 }
 
 // A canceled context ends a replay.
@@ -128,7 +128,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o := DefaultOptions(512)
-	o.Workers = MadeUp(2)
+	o.Workers = SyntheticWorkers(2)
 	r, err := trace.NewReader(strings.NewReader(""), trace.Options{})
 	require.NoError(t, err)
 	_, err = Replay(ctx, endless{r}, DefaultService, []Options{o}, nil)
@@ -151,7 +151,7 @@ func BenchmarkMooncake(b *testing.B) {
 		r, err := trace.NewReader(bytes.NewReader(text.Bytes()), trace.Options{})
 		require.NoError(b, err)
 		o := DefaultOptions(512)
-		o.Workers, o.Capacity, o.Answers = MadeUp(8), 4096, AnswersFound
+		o.Workers, o.Capacity, o.Answers = SyntheticWorkers(8), 4096, AnswersFound
 		_, err = Replay(b.Context(), r, DefaultService, []Options{o}, nil)
 		require.NoError(b, err)
 	}

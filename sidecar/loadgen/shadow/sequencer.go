@@ -8,40 +8,40 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Sequencer gives live traffic to a [Shadow]: its events come from many goroutines, a little out of
-// order, and which worker has a request is known only later, from its first chunk. So a Sequencer
-// holds events back until it knows the workers of all requests that began before them, and
-// gives them on in the order of time. It lags by the longest wait for a first token, up to a
-// patience after which a request's worker is taken as unknown.
+// Sequencer passes live traffic to a [Shadow]. Live events come from many goroutines, slightly out
+// of order, and the worker of a request is known only from its first chunk. A Sequencer holds
+// events back until the workers of all earlier requests are known, and passes them on in the order
+// of time. It lags by the longest wait for a first token. After a timeout the worker of a request
+// counts as unknown.
 //
 // A Sequencer is not safe for concurrent use.
 type Sequencer struct {
-	shadow   *Shadow
-	patience time.Duration
-	began    time.Time // time 0 of the shadow; zero before the first event
-	events   events
-	serial   uint64
+	shadow  *Shadow
+	timeout time.Duration
+	began   time.Time // time 0 of the shadow; zero before the first event
+	events  events
+	serial  uint64
 }
 
-// disorder is by how much events may come later than others that were after them.
-const disorder = 250 * time.Millisecond
+// maxDisorder is the longest time by which an event may be late.
+const maxDisorder = 250 * time.Millisecond
 
-// NewSequencer is for a shadow without requests.
-func NewSequencer(s *Shadow, patience time.Duration) *Sequencer {
-	return &Sequencer{shadow: s, patience: patience}
+// NewSequencer makes a sequencer for a shadow without requests. timeout bounds the wait for a worker.
+func NewSequencer(s *Shadow, timeout time.Duration) *Sequencer {
+	return &Sequencer{shadow: s, timeout: timeout}
 }
 
 // Entry is a request in a [Sequencer].
 type Entry struct {
 	request Request
-	flight  *Flight // once it has been given on
-	decided bool    // its worker is known, or never will be
+	flight  *Flight // set after Begin was passed on
+	decided bool    // the worker is known, or stays unknown
 	output  int
 	cached  int
 }
 
-// Begin is a request that is about to be sent. Its Worker is 0 where the request does not name
-// one.
+// Begin adds a request that is about to be sent. Its Worker is 0 where the request is not
+// pinned.
 func (q *Sequencer) Begin(at time.Time, r Request) *Entry {
 	if q.began.IsZero() {
 		q.began = at
@@ -51,17 +51,18 @@ func (q *Sequencer) Begin(at time.Time, r Request) *Entry {
 	return e
 }
 
-// First is a request's first token, with its worker; 0 if the server does not say.
+// First adds a request's first token, with its worker, 0 if the server does not report it.
 func (q *Sequencer) First(at time.Time, e *Entry, worker sim.WorkerID) {
 	q.decide(e, worker)
 	q.push(at, firstToken, e)
 }
 
-// End is a request's end: see [Shadow.End]. A request that has failed is not to be held
-// against anything: give −1 as its cachedTokens.
+// End adds a request's end: see [Shadow.End]. For a failed request, cachedTokens must be −1, so
+// that it is left out of the account.
 func (q *Sequencer) End(at time.Time, e *Entry, outputTokens, cachedTokens int) {
 	q.decide(e, 0)
-	e.output, e.cached = outputTokens, cachedTokens
+	e.output = outputTokens
+	e.cached = cachedTokens
 	q.push(at, ending, e)
 }
 
@@ -72,8 +73,8 @@ func (q *Sequencer) decide(e *Entry, worker sim.WorkerID) {
 	e.decided = true
 }
 
-// Advance gives on what can be given on at a moment, and says up to when the shadow knows
-// everything. It is to be called now and then, once a second say, and before figures are read.
+// Advance passes on all events that are in order at a moment, and returns the time up to which the
+// shadow is complete. It must be called regularly, such as once a second, and before figures are read.
 func (q *Sequencer) Advance(now time.Time) time.Duration {
 	if q.began.IsZero() {
 		return 0
@@ -81,7 +82,8 @@ func (q *Sequencer) Advance(now time.Time) time.Duration {
 	elapsed := now.Sub(q.began)
 	for len(q.events) > 0 {
 		e := q.events[0]
-		if e.at > elapsed-disorder || e.kind == beginning && !e.entry.decided && e.at > elapsed-q.patience {
+		undecided := e.kind == beginning && !e.entry.decided && e.at > elapsed-q.timeout
+		if e.at > elapsed-maxDisorder || undecided {
 			return min(e.at, elapsed)
 		}
 		heap.Pop(&q.events)
@@ -95,10 +97,10 @@ func (q *Sequencer) Advance(now time.Time) time.Duration {
 			e.entry.flight = nil
 		}
 	}
-	return max(elapsed-disorder, 0)
+	return max(elapsed-maxDisorder, 0)
 }
 
-// Waiting is how many events are held back.
+// Waiting returns the number of events held back.
 func (q *Sequencer) Waiting() int { return len(q.events) }
 
 func (q *Sequencer) push(at time.Time, kind eventKind, e *Entry) {
@@ -121,24 +123,24 @@ type event struct {
 	entry  *Entry
 }
 
-// events are a heap, the earliest first. Of one moment, a request's own come in their order.
+// events is a heap, the earliest event first. Events of one moment keep the order of the calls.
 type events []event
 
 // Len, Less, Swap, Push and Pop implement [heap.Interface].
 func (e events) Len() int { return len(e) }
 
-// Less is the order of time, then of the calls.
+// Less orders by time, then by the calls.
 func (e events) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].serial, e[j].serial)) < 0
 }
 
-// Swap swaps two.
+// Swap exchanges two events.
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
-// Push adds one.
+// Push appends an event.
 func (e *events) Push(x any) { *e = append(*e, x.(event)) }
 
-// Pop takes the last one.
+// Pop removes the last event.
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	(*e)[len(*e)-1] = event{}

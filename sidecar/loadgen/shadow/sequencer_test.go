@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The worker of the first request is known after the second one has begun, got its token and
-// ended: the second is held back, and then both count.
+// The worker of the first request becomes known after the second one has ended: the second is
+// held back, and then both count.
 func TestSequencerWaitsForTheWorker(t *testing.T) {
 	s := start(t)
 	f := NewSequencer(s, 10*time.Second)
@@ -31,8 +31,8 @@ func TestSequencerWaitsForTheWorker(t *testing.T) {
 	assert.Len(t, s.Decisions(), 2)
 }
 
-// A request whose server never says its worker holds up the others for the patience only.
-func TestSequencerHasPatience(t *testing.T) {
+// A request whose worker is never reported delays the others up to the timeout.
+func TestSequencerTimesOut(t *testing.T) {
 	s := start(t)
 	f := NewSequencer(s, 10*time.Second)
 	zero := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)

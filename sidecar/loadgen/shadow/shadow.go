@@ -10,49 +10,49 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Answers says whether the blocks of answers are found again by the turns after them.
+// Answers selects whether turns find the blocks of earlier answers.
 type Answers string
 
-// What is known of the blocks of answers.
+// The assumptions about blocks of answers.
 const (
-	AnswersForgotten Answers = "forgotten" // as by Dynamo's mock workers
-	AnswersFound     Answers = "found"     // as by real engines
-	AnswersInferred  Answers = "inferred"  // whichever agrees better with the hits that were measured; found until then
+	AnswersForgotten Answers = "forgotten" // not found, as with Dynamo's mock workers
+	AnswersFound     Answers = "found"     // found, as with real engines
+	AnswersInferred  Answers = "inferred"  // the one that agrees better with the measured hits; found until then
 )
 
-// Options say what there is to know of the cluster, and what to keep.
+// Options describe the cluster and the policies.
 type Options struct {
 	BlockTokens int            // tokens of a block, at least 1
-	Workers     []sim.WorkerID // known from the beginning; others are taken up as requests name them
-	Capacity    int            // blocks of one worker's cache; 0: not known yet, taken as [UnknownCapacity]
-	Policies    []Policy       // beside the actual one
-	Router      sim.Costs      // of the router in force, for "why this worker"; BlockTokens above hold
+	Workers     []sim.WorkerID // known at the start; others are added when a request names them
+	Capacity    int            // blocks of one worker's cache; 0 means unknown, see [UnknownCapacity]
+	Policies    []Policy       // in addition to the actual one
+	Router      sim.Costs      // of the router in force, for its decisions; BlockTokens above apply
 	Answers     Answers
-	// Guess is what is thought of the engines at first, where it is inferred.
+	// Guess is the initial assumption about the engines, where it is inferred.
 	Guess Guess
 
-	// OpeningTokens are those of a prompt that opening_hash looks at: full blocks of them, and at
-	// least one.
+	// OpeningTokens is the length of the opening that opening_hash uses: its full blocks, at least
+	// one.
 	OpeningTokens int
-	// Skew is by how much the router may have seen a request earlier or later than At says:
-	// what happens within it of a decision can have moved the costs.
+	// Skew is how much earlier or later than At the router may have received a request. Events
+	// within it of a decision may have changed the costs.
 	Skew time.Duration
-	Seed uint64 // of what is left to chance
+	Seed uint64 // of random choices
 
-	blind bool // there is no actual world, though workers are known
+	noActual bool // there is no actual world, although workers are known
 }
 
-// Guess is what can be inferred of engines from the hits that were measured.
+// Guess is what can be inferred of engines from the measured hits.
 type Guess struct {
 	Forgotten bool // blocks of answers are not found again
 	Late      bool // see [Figures].Late
 }
 
-// Guess is what is thought now, for the shadow of the same engines with other caches.
+// Guess returns the present assumptions, for the shadow of the same engines with other caches.
 func (s *Shadow) Guess() Guess { return Guess{Forgotten: !s.answers, Late: s.late} }
 
-// DefaultOptions are for blocks of some size: all default policies, Dynamo's router as it comes,
-// an opening of 1,024 tokens, and a skew of 50 ms.
+// DefaultOptions returns options for a block size: all default policies, the defaults of Dynamo's
+// router, an opening of 1,024 tokens, and a skew of 50 ms.
 func DefaultOptions(blockTokens int) Options {
 	return Options{
 		BlockTokens: blockTokens, Policies: DefaultPolicies(), Router: DefaultCosts(), Answers: AnswersInferred,
@@ -60,22 +60,22 @@ func DefaultOptions(blockTokens int) Options {
 	}
 }
 
-// UnknownCapacity is the number of blocks that a worker's cache is taken to have until that is
+// UnknownCapacity is the number of blocks that a worker's cache is assumed to have until it is
 // known.
 const UnknownCapacity = 1 << 16
 
-// Window is the span of the figures "now".
+// Window is the span of the windowed figures.
 const Window = time.Minute
 
 const (
-	mostConversations = 1 << 15 // that are remembered, at least
-	fewestInferred    = 50      // requests from which the reuse of answers is inferred
-	inferredBy        = .005    // the share of the prompts' tokens by which one thing agrees better than the other
+	mostConversations = 1 << 15 // remembered, at least
+	fewestInferred    = 50      // requests needed to infer the reuse of answers
+	inferredBy        = .005    // share of the prompts' tokens by which the better assumption must agree better
 	maxBlockTokens    = 1 << 16
 	maxCapacity       = 1 << 28
 )
 
-// Validate says what is wrong: nil, or an *[api.FieldError].
+// Validate gives an *[api.FieldError] for the first invalid option.
 func (o *Options) Validate() error {
 	switch {
 	case o.BlockTokens < 1 || o.BlockTokens > maxBlockTokens:
@@ -90,62 +90,63 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Request is one that has reached the router.
+// Request is a request that has reached the router.
 type Request struct {
 	ID string // of the decision; may be empty
 
-	// Blocks are the hashes of the prompt's blocks, the first one first, each standing for
-	// all before it, too. Those of full blocks count; what is left over has none, or one
-	// that is ignored. They must not be changed until the request has ended.
+	// Blocks are the hashes of the prompt's blocks in order. Each hash stands for all blocks before
+	// it as well. Only full blocks count; a hash of the remainder is ignored. They must not be
+	// changed until the request has ended.
 	Blocks       []uint64
 	PromptTokens int // at least 1
 	Conversation uint64
-	Last         bool         // of its conversation, of which nothing is remembered then
-	Worker       sim.WorkerID // that really got it; 0 if nobody knows
+	Last         bool         // the last turn of its conversation, which is then dropped
+	Worker       sim.WorkerID // the worker that really got the request; 0 if unknown
 }
 
 // Flight is a request between Begin and End.
 type Flight struct {
 	query
 	serial uint64
-	parts  []part // as the shadow's worlds
+	parts  []part // in the order of the worlds
 	ended  bool
 }
 
-// query is what worlds know of a request.
+// query is the part of a request that worlds use.
 type query struct {
 	Request
 	at        time.Duration
 	first     time.Duration
-	answering bool     // it has had its first token
+	answering bool     // the first token has come
 	prompt    []uint64 // its full blocks
 	opening   uint64   // the hash of the opening's last block
 }
 
-// past is what is kept of a conversation's latest turn, for the blocks of its answer.
+// past is the latest turn of a conversation, kept to name the blocks of its answer.
 type past struct {
 	serial uint64
-	blocks int // full ones of the prompt
-	answer int // behind them
+	blocks int // full blocks of the prompt
+	answer int // blocks of the answer
 	slots  []*slot
 }
 
-// Shadow is the account of all policies. Times are counted from some moment before the first
-// request, as in virtual time, and never go back: see [Sequencer] for events that come out of order.
+// Shadow is the account of all policies. Times count from a moment before the first request, as
+// in virtual time, and never decrease: see [Sequencer] for events that come out of order.
 type Shadow struct {
 	options  Options
 	workers  []sim.WorkerID
 	capacity int
-	known    bool // the capacity
+	known    bool // the capacity is known
 	answers  bool
 	late     bool // see [Figures].Late
 
-	actual, other *world // by real choices; other takes the opposite of answers, nil unless that is inferred
-	worlds        []*world
+	actual *world // the real choices
+	other  *world // the real choices with the opposite of answers; nil unless that is inferred
+	worlds []*world
 
 	now      time.Duration
-	since    time.Duration // of the totals
-	from     Account       // at that moment
+	since    time.Duration // start of the totals
+	from     Account       // the account at since
 	serial   uint64
 	spare    []*Flight
 	pasts    recent[past]
@@ -154,17 +155,20 @@ type Shadow struct {
 	history  history
 	choices  choices
 	account  Account
-	opposite Account // of other
+	opposite Account // of the world other
 	blocks   []uint64
 }
 
-// New is a shadow without requests. The error is an *[api.FieldError].
+// New makes a shadow without requests. The error is an *[api.FieldError].
 func New(o Options) (*Shadow, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Shadow{options: o, capacity: UnknownCapacity, answers: o.Answers != AnswersForgotten, pasts: newRecent[past](mostConversations)}
-	if s.late = o.Guess.Late; o.Answers == AnswersInferred {
+	s := &Shadow{
+		options: o, capacity: UnknownCapacity, late: o.Guess.Late,
+		answers: o.Answers != AnswersForgotten, pasts: newRecent[past](mostConversations),
+	}
+	if o.Answers == AnswersInferred {
 		s.answers = !o.Guess.Forgotten
 	}
 	s.options.Router.BlockTokens = o.BlockTokens
@@ -189,8 +193,8 @@ func New(o Options) (*Shadow, error) {
 	return s, nil
 }
 
-// SetWorkers says which workers there are. Those that were there already keep their caches;
-// requests in progress on one that has gone end with it.
+// SetWorkers sets the present workers. Known workers keep their caches; requests in progress on
+// a worker that is gone end with it.
 func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 	kept := make([]int, len(ids))
 	same := len(ids) == len(s.workers)
@@ -203,19 +207,19 @@ func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 	}
 	s.workers = slices.Clone(ids)
 	for _, w := range s.worlds {
-		w.arrange(kept)
+		w.setWorkers(kept)
 	}
 	s.choices.clear()
 }
 
-// SetSkew says by how much the router may have seen requests earlier or later from now on;
+// SetSkew sets by how much the router may have received requests earlier or later from now on;
 // see [Options].
 func (s *Shadow) SetSkew(d time.Duration) { s.choices.skew = d }
 
-// Workers are those that there are, in the order of the decisions' candidates.
+// Workers returns the present workers, in the order of the decisions' candidates.
 func (s *Shadow) Workers() []sim.WorkerID { return s.workers }
 
-// SetCapacity says how many blocks each worker's cache has, at least 1.
+// SetCapacity sets the number of blocks of each worker's cache, at least 1.
 func (s *Shadow) SetCapacity(blocks int) {
 	s.known = true
 	if blocks == s.capacity {
@@ -227,10 +231,10 @@ func (s *Shadow) SetCapacity(blocks int) {
 	}
 }
 
-// Capacity is how many blocks each worker's cache is taken to have, and whether that is known.
+// Capacity returns the assumed number of blocks of each worker's cache, and whether it is known.
 func (s *Shadow) Capacity() (blocks int, known bool) { return s.capacity, s.known }
 
-// indexOf is the number of a worker if there is one, else −1.
+// indexOf returns the index of a worker, −1 if ok is false or the worker is unknown.
 func (s *Shadow) indexOf(id sim.WorkerID, ok bool) int {
 	if !ok {
 		return -1
@@ -238,22 +242,22 @@ func (s *Shadow) indexOf(id sim.WorkerID, ok bool) int {
 	return slices.Index(s.workers, id)
 }
 
-// Begin is a request's arrival at the router. The flight is to be given to [Shadow.First]
+// Begin adds a request's arrival at the router. The flight must be passed to [Shadow.First]
 // and [Shadow.End].
 func (s *Shadow) Begin(at time.Duration, r Request) *Flight {
-	s.pass(at)
+	s.advance(at)
 	if r.Worker != 0 && !slices.Contains(s.workers, r.Worker) {
 		s.SetWorkers(append(slices.Clone(s.workers), r.Worker))
 	}
-	if s.options.blind {
+	if s.options.noActual {
 		r.Worker = 0
 	}
 	f := s.flight(at, r)
-	s.reveal(f)
+	s.nameAnswer(f)
 	if r.Worker != 0 && len(s.workers) > 1 {
 		s.choices.decide(s.actual, f)
 	}
-	s.each(f, func(w *world, p *part) { w.begin(&f.query, p) })
+	s.update(f, func(w *world, p *part) { w.begin(&f.query, p) })
 	return f
 }
 
@@ -275,62 +279,63 @@ func (s *Shadow) flight(at time.Duration, r Request) *Flight {
 	return f
 }
 
-// First is a request's first token.
+// First adds a request's first token.
 func (s *Shadow) First(at time.Duration, f *Flight) {
 	if f.ended || f.answering {
 		return
 	}
-	s.pass(at)
-	f.first, f.answering = at, true
-	s.each(f, func(w *world, p *part) { w.first(at, &f.query, p) })
+	s.advance(at)
+	f.first = at
+	f.answering = true
+	s.update(f, func(w *world, p *part) { w.first(at, &f.query, p) })
 }
 
-// each lets something happen to a flight in all worlds. By how much it moves costs in the
-// actual one is what choices are uncertain by.
-func (s *Shadow) each(f *Flight, happen func(*world, *part)) {
+// update applies an event of a flight to all worlds. The change of costs in the actual world is
+// an uncertainty of the choices.
+func (s *Shadow) update(f *Flight, apply func(*world, *part)) {
 	for i, w := range s.worlds {
 		p := &f.parts[i]
 		if w != s.actual || f.Worker == 0 {
-			happen(w, p)
+			apply(w, p)
 			continue
 		}
-		of := s.indexOf(f.Worker, true)
-		if of < 0 { // gone
-			happen(w, p)
+		worker := s.indexOf(f.Worker, true)
+		if worker < 0 { // the worker is gone
+			apply(w, p)
 			continue
 		}
-		before := w.slots[of].cost(&w.costs)
-		happen(w, p)
-		s.choices.moved(s.now, f.serial, f.Worker, math.Abs(w.slots[of].cost(&w.costs)-before))
+		before := w.slots[worker].cost(&w.costs)
+		apply(w, p)
+		s.choices.moved(s.now, f.serial, f.Worker, math.Abs(w.slots[worker].cost(&w.costs)-before))
 	}
 }
 
-// End is a request's end, with the tokens of its answer and those of its prompt that the
-// worker really found in its cache; −1 if nobody knows. A request that has had no first token
-// counts nowhere. The flight must not be used any more.
+// End adds a request's end, with the tokens of its answer and the prompt tokens that the worker
+// really found in its cache; −1 if unknown. A request without a first token does not count. The
+// flight must not be used afterwards.
 func (s *Shadow) End(at time.Duration, f *Flight, outputTokens, cachedTokens int) {
 	if f.ended {
 		return
 	}
-	s.pass(at)
+	s.advance(at)
 	f.ended = true
 	var whole []uint64
 	answer := 0
 	if f.answering {
-		whole = s.answered(at, f, outputTokens)
+		whole = s.answerBlocks(at, f, outputTokens)
 		answer = s.blocksOf(f.PromptTokens+outputTokens-1) - s.blocksOf(f.PromptTokens)
-		s.measure(f, cachedTokens)
+		s.compareHits(f, cachedTokens)
 		s.remember(f, len(whole)-len(f.prompt))
 	}
-	s.each(f, func(w *world, p *part) { w.end(at, &f.query, p, answer, whole) })
+	s.update(f, func(w *world, p *part) { w.end(at, &f.query, p, answer, whole) })
 	f.query = query{}
 	s.spare = append(s.spare, f)
 }
 
-// answered are the blocks of a prompt with those of its answer, or none if nobody will find these.
-// What they are will be known when the next turn of the conversation brings them; until then
-// they have names of their own.
-func (s *Shadow) answered(at time.Duration, f *Flight, tokens int) []uint64 {
+// answerBlocks returns the full blocks of a prompt and its answer, or nil if answers are not found
+// again. The hashes of the answer's blocks are known when the next turn of the conversation brings
+// them; until then they are placeholders.
+func (s *Shadow) answerBlocks(at time.Duration, f *Flight, tokens int) []uint64 {
 	s.length.add(float64(tokens))
 	if tokens > 1 {
 		s.pace.add((at - f.first).Seconds() / float64(tokens-1))
@@ -340,24 +345,24 @@ func (s *Shadow) answered(at time.Duration, f *Flight, tokens int) []uint64 {
 	}
 	// The last token of an answer is never computed.
 	n := (f.PromptTokens+tokens-1)/s.options.BlockTokens - len(f.prompt)
-	s.blocks = s.names(append(s.blocks[:0], f.prompt...), f.serial, n)
+	s.blocks = s.placeholders(append(s.blocks[:0], f.prompt...), f.serial, n)
 	return s.blocks
 }
 
-// blocksOf is how many blocks so many tokens take.
+// blocksOf returns the number of blocks for a number of tokens.
 func (s *Shadow) blocksOf(tokens int) int {
 	return (tokens + s.options.BlockTokens - 1) / s.options.BlockTokens
 }
 
-// names are what blocks of an answer are called until their hashes are known.
-func (s *Shadow) names(in []uint64, serial uint64, n int) []uint64 {
+// placeholders appends n hashes for the blocks of an answer.
+func (s *Shadow) placeholders(in []uint64, serial uint64, n int) []uint64 {
 	for i := range n {
 		in = append(in, sim.Mix(serial<<20|uint64(i)|1<<63))
 	}
 	return in
 }
 
-// remember keeps what the next turn of the conversation tells of the answer.
+// remember keeps a turn until the next turn of its conversation brings the hashes of its answer.
 func (s *Shadow) remember(f *Flight, answer int) {
 	if f.Last {
 		s.pasts.delete(f.Conversation)
@@ -373,9 +378,9 @@ func (s *Shadow) remember(f *Flight, answer int) {
 	s.pasts.set(f.Conversation, p)
 }
 
-// reveal gives the blocks of the answer before a turn the hashes that the turn's prompt has
-// for them.
-func (s *Shadow) reveal(f *Flight) {
+// nameAnswer replaces the placeholders of the previous answer in a conversation with the hashes
+// from the turn's prompt.
+func (s *Shadow) nameAnswer(f *Flight) {
 	p, ok := s.pasts.get(f.Conversation)
 	if !ok {
 		return
@@ -384,7 +389,7 @@ func (s *Shadow) reveal(f *Flight) {
 	if len(f.prompt) <= p.blocks {
 		return
 	}
-	names := s.names(s.blocks[:0], p.serial, p.answer)
+	names := s.placeholders(s.blocks[:0], p.serial, p.answer)
 	for i, w := range s.worlds {
 		if p.slots[i] != nil && w.answers {
 			p.slots[i].prefixes.Rename(f.prompt[:p.blocks], names, f.prompt[p.blocks:])
@@ -393,15 +398,15 @@ func (s *Shadow) reveal(f *Flight) {
 	s.blocks = names
 }
 
-// pass lets time pass.
-func (s *Shadow) pass(at time.Duration) {
+// advance moves the present to a moment.
+func (s *Shadow) advance(at time.Duration) {
 	s.now = max(s.now, at)
 	s.choices.settle(s.now)
-	s.history.pass(s, s.now)
+	s.history.advance(s, s.now)
 }
 
-// measure holds the modelled hits of a request against the measured ones.
-func (s *Shadow) measure(f *Flight, cachedTokens int) {
+// compareHits adds the modelled and the measured hits of a request to the account.
+func (s *Shadow) compareHits(f *Flight, cachedTokens int) {
 	if cachedTokens < 0 || f.parts[0].slot == nil {
 		return
 	}
@@ -411,7 +416,7 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 		p := &f.parts[s.other.number]
 		s.opposite.add(f.PromptTokens, cachedTokens, p.hit, p.late)
 		if s.account.Requests >= fewestInferred && s.opposite.least()+inferredBy < s.account.least() {
-			s.swap()
+			s.swapAnswers()
 		}
 	}
 	if s.account.Requests >= fewestInferred && s.account.deviation(!s.late)+inferredBy < s.account.deviation(s.late) {
@@ -419,9 +424,9 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 	}
 }
 
-// swap takes back what was thought of answers. What policies have found until now was found
-// in other caches, and all of them are to be about the same requests: all totals begin anew.
-func (s *Shadow) swap() {
+// swapAnswers reverses the assumption about answers. The policies' totals restart, since they were
+// counted in other caches, and all totals must cover the same requests.
+func (s *Shadow) swapAnswers() {
 	s.answers = !s.answers
 	s.actual, s.other = s.other, s.actual
 	s.account, s.opposite = s.opposite, s.account
@@ -432,12 +437,14 @@ func (s *Shadow) swap() {
 		w.balance(s.now)
 		w.totals = Totals{}
 	}
-	s.history, s.since, s.from = history{}, s.now, s.account
+	s.history = history{}
+	s.since = s.now
+	s.from = s.account
 	s.choices.clear()
 }
 
-// AnswersFound says whether blocks of answers are taken to be found again, and whether
-// that has been inferred from enough requests, or was said.
+// AnswersFound reports whether blocks of answers are assumed to be found again. sure is true if
+// that was inferred from enough requests or set by the options.
 func (s *Shadow) AnswersFound() (found, sure bool) {
 	return s.answers, s.options.Answers != AnswersInferred || s.account.Requests >= fewestInferred
 }

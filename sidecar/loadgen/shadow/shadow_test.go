@@ -10,8 +10,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// path are the hashes of n blocks of a text, the first common ones of which other texts
-// have, too.
+// path returns the hashes of n blocks of a text. The first common ones are equal in all texts.
 func path(text uint64, common, n int) (blocks []uint64) {
 	for i := range n {
 		if i < common {
@@ -35,7 +34,7 @@ func start(t *testing.T, change ...func(*Options)) *Shadow {
 	return s
 }
 
-// turn lets a request come, get its first token half a second later and end another one later.
+// turn runs a request that gets its first token after half a second and ends half a second later.
 func turn(s *Shadow, at time.Duration, r Request) {
 	f := s.Begin(at, r)
 	s.First(at+500*time.Millisecond, f)
@@ -50,9 +49,9 @@ func hits(s *Shadow) map[string]int64 {
 	return all
 }
 
-// One prompt of 105 tokens, four times, on two workers: of its ten full blocks all are found
+// One prompt of 105 tokens is sent four times to two workers. All of its ten full blocks are found
 // the second time on a worker.
-func TestPoliciesByHand(t *testing.T) {
+func TestPolicyHits(t *testing.T) {
 	s := start(t)
 	for i := range 4 {
 		turn(s, time.Duration(i)*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 7, Worker: 22})
@@ -70,7 +69,7 @@ func TestPoliciesByHand(t *testing.T) {
 	}
 }
 
-// The last token of a prompt is computed whatever the cache holds.
+// The last token of a prompt is always computed.
 func TestLastTokenIsNoHit(t *testing.T) {
 	s := start(t)
 	turn(s, 0, Request{Blocks: path(1, 0, 10), PromptTokens: 100, Worker: 11})
@@ -78,9 +77,9 @@ func TestLastTokenIsNoHit(t *testing.T) {
 	assert.EqualValues(t, 90, hits(s)["actual"])
 }
 
-// Of a cache of 25 blocks, each of three texts takes ten, another one for its last token and one
-// for its answer: the third takes seven of the first, the last blocks first, as half of the answer's length is
-// reserved at the first token.
+// Each of three texts takes ten blocks of a cache of 25, one more for its last token and one for its
+// answer. The third evicts seven blocks of the first, the last blocks first, as half of the answer's
+// length is reserved at the first token.
 func TestEviction(t *testing.T) {
 	s := start(t, func(o *Options) { o.Capacity = 25 })
 	for i, text := range []uint64{1, 2, 3} {
@@ -93,9 +92,9 @@ func TestEviction(t *testing.T) {
 	assert.EqualValues(t, 200, h["best"], "both caches' size holds all of them")
 }
 
-// A block of an answer is found by the next turn of the conversation, on the worker that wrote
-// it, if engines keep them.
-func TestAnswers(t *testing.T) {
+// The next turn of the conversation finds the blocks of an answer, on the worker that wrote it,
+// if engines keep them.
+func TestAnswerBlocksFoundByNextTurn(t *testing.T) {
 	for _, found := range []bool{true, false} {
 		s := start(t, func(o *Options) {
 			if found {
@@ -107,7 +106,7 @@ func TestAnswers(t *testing.T) {
 		turn(s, 2*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 8, Worker: 22})
 		want := int64(100)
 		if found {
-			want = 120 // 105 + 20 tokens, but for the last: 12 blocks
+			want = 120 // 105 + 20 tokens, without the last: 12 blocks
 		}
 		assert.Equal(t, want, hits(s)["actual"], "found: %v", found)
 	}

@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// observed is a turn of a simulated cluster as seen from outside.
+// observed is a turn of a simulated cluster, as a client measures it.
 type observed struct {
 	closedloop.Turn
 	request Request
@@ -23,7 +23,8 @@ type observed struct {
 }
 
 // simulate holds conversations with a cluster and returns all turns that have ended.
-func simulate(t *testing.T, o sim.Options, w closedloop.Workload, until time.Duration) (turns []*observed, ids []sim.WorkerID) {
+func simulate(t *testing.T, o sim.Options, w closedloop.Workload, until time.Duration) (turns []*observed,
+	ids []sim.WorkerID) {
 	t.Helper()
 	loop, err := closedloop.New(o, w)
 	require.NoError(t, err)

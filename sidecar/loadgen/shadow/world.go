@@ -8,51 +8,55 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// world is what has become of the requests under one policy.
+// world holds the requests under one policy.
 type world struct {
 	shadow  *Shadow
-	number  int // of its parts of flights
+	number  int // index of its parts in flights
 	policy  Policy
 	costs   sim.Costs
 	answers bool // blocks of answers are found again
 	rng     *rand.Rand
-	slots   []*slot // as the shadow's workers; Best has one
+	slots   []*slot // in the order of the shadow's workers; Best has one
 	turn    int
-	homes   recent[sim.WorkerID] // of conversations
+	homes   recent[sim.WorkerID] // workers of conversations, for Sticky
 
 	totals  Totals
 	spread  int
 	updated time.Duration
 
-	candidates []sim.Candidate // to be used again
+	candidates []sim.Candidate // reused by each choice
 }
 
 // slot is one worker in a world.
 type slot struct {
 	prefixes *sim.Prefixes
 	active   *sim.Active
-	load     sim.Load // without the blocks
+	load     sim.Load // without its blocks
 
-	// Of the requests that decode, for their answers' growth.
+	// The growth of answers is estimated from the requests that decode.
 	decoding int
-	since    time.Duration // the sum of their first tokens' times
+	since    time.Duration // sum of the times of their first tokens
 }
 
-// part is what a request is in one world.
+// part is the state of a request in one world.
 type part struct {
-	slot     *slot // nil: the world does not know where it went
+	slot     *slot // nil where the world does not know the worker
 	sequence sim.Sequence
 	active   int32
 	held     int // blocks of the prompt that the worker held
 	uncached int // tokens that the router expects to be prefilled
 	hit      int // tokens
-	late     int // tokens that would be hit if the prefill of others that ended meanwhile served, too
+	late     int // hit tokens if blocks count that other requests prefilled in the meantime
 	room     bool
-	answer   int // blocks that are taken for the answer
+	answer   int // blocks reserved for the answer
 }
 
 func newWorld(s *Shadow, p Policy, seed uint64) *world {
-	w := &world{shadow: s, policy: p, costs: p.Costs, answers: s.answers, rng: rand.New(rand.NewPCG(sim.Mix(seed), nameSeed(p.Name))), homes: newRecent[sim.WorkerID](mostConversations)}
+	w := &world{
+		shadow: s, policy: p, costs: p.Costs, answers: s.answers,
+		rng:   rand.New(rand.NewPCG(sim.Mix(seed), nameSeed(p.Name))),
+		homes: newRecent[sim.WorkerID](mostConversations),
+	}
 	if p.Kind == Actual {
 		w.costs = s.options.Router
 	}
@@ -60,19 +64,19 @@ func newWorld(s *Shadow, p Policy, seed uint64) *world {
 	return w
 }
 
-// nameSeed makes the draws of a policy its own, whichever others are beside it.
+// nameSeed makes the draws of a policy independent of the other policies.
 func nameSeed(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails
 	return h.Sum64()
 }
 
-// weighs says whether the world needs the router's account of prompts in progress.
-func (w *world) weighs() bool { return w.policy.Kind == KV || w.policy.Kind == Actual }
+// tracksPrompts reports whether the world needs the router's account of prompts in progress.
+func (w *world) tracksPrompts() bool { return w.policy.Kind == KV || w.policy.Kind == Actual }
 
-// arrange makes the slots those of the shadow's workers; kept are, for each of them, the
-// number that it had, or −1.
-func (w *world) arrange(kept []int) {
+// setWorkers adjusts the slots to the shadow's workers. kept has the previous index of each
+// worker, or −1.
+func (w *world) setWorkers(kept []int) {
 	if w.policy.Kind == Best {
 		if len(w.slots) == 0 {
 			w.slots = []*slot{newSlot(0)}
@@ -81,11 +85,11 @@ func (w *world) arrange(kept []int) {
 		return
 	}
 	slots := make([]*slot, len(kept))
-	for i, was := range kept {
-		if was < 0 {
+	for i, previous := range kept {
+		if previous < 0 {
 			slots[i] = newSlot(w.shadow.capacity)
 		} else {
-			slots[i] = w.slots[was]
+			slots[i] = w.slots[previous]
 		}
 	}
 	w.slots = slots
@@ -96,7 +100,7 @@ func newSlot(blocks int) *slot {
 	return &slot{prefixes: sim.NewPrefixes(blocks), active: sim.NewActive()}
 }
 
-// resize gives the caches the size that they are known to have now.
+// resize sets the size of the caches to the present capacity.
 func (w *world) resize() {
 	blocks := w.shadow.capacity
 	if w.policy.Kind == Best {
@@ -107,7 +111,7 @@ func (w *world) resize() {
 	}
 }
 
-// begin lets a request go where the policy says.
+// begin assigns a request to the worker that the policy chooses.
 func (w *world) begin(q *query, p *part) {
 	*p = part{}
 	if len(w.shadow.workers) == 0 {
@@ -117,13 +121,14 @@ func (w *world) begin(q *query, p *part) {
 	if chosen < 0 {
 		return
 	}
-	s, size := w.slots[chosen], w.costs.BlockTokens
+	s := w.slots[chosen]
+	size := w.costs.BlockTokens
 	p.slot = s
 	reusable := w.reusable(q)
 	p.sequence, p.held = s.prefixes.Admit(reusable)
 	p.hit = p.held * size
 	p.room = s.prefixes.Reserve(&p.sequence, w.shadow.blocksOf(q.PromptTokens)-p.held)
-	if w.weighs() {
+	if w.tracksPrompts() {
 		held := p.held
 		if held == len(reusable) {
 			held = s.prefixes.Held(q.prompt) // the router counts the last block, too
@@ -136,12 +141,12 @@ func (w *world) begin(q *query, p *part) {
 	w.balance(q.at)
 }
 
-// reusable are the blocks of a prompt without its last token, which is always computed.
+// reusable returns the blocks of a prompt without its last token, which is always computed.
 func (w *world) reusable(q *query) []uint64 {
 	return q.prompt[:min(len(q.prompt), (q.PromptTokens-1)/w.costs.BlockTokens)]
 }
 
-// first is the first token of a request.
+// first applies the first token of a request.
 func (w *world) first(at time.Duration, q *query, p *part) {
 	s := p.slot
 	if s == nil {
@@ -159,7 +164,7 @@ func (w *world) first(at time.Duration, q *query, p *part) {
 	s.prefixes.Register(&p.sequence, q.prompt)
 	s.load.PrefillTokens -= p.uncached
 	p.uncached = 0
-	// The answer grows from nothing to its length: half of that is its mean.
+	// The answer grows from nothing to its length, so half of the length is its mean.
 	if n := int(w.shadow.length.mean) / 2 / w.costs.BlockTokens; s.prefixes.Reserve(&p.sequence, n) {
 		p.answer = n
 	}
@@ -167,13 +172,13 @@ func (w *world) first(at time.Duration, q *query, p *part) {
 	s.since += at
 }
 
-// makeRoom tries once more to have room for a prompt.
+// makeRoom retries to reserve room for a prompt.
 func (w *world) makeRoom(q *query, p *part) {
 	p.room = p.slot.prefixes.Reserve(&p.sequence, w.shadow.blocksOf(q.PromptTokens)-p.held)
 }
 
-// end is the end of a request. Its answer takes so many blocks behind the prompt's;
-// whole are the full ones of both if they can be found again.
+// end applies the end of a request. answer is the number of blocks behind the prompt's; whole
+// are the full blocks of both if they can be found again.
 func (w *world) end(at time.Duration, q *query, p *part, answer int, whole []uint64) {
 	if q.Last {
 		w.homes.delete(q.Conversation)
@@ -195,7 +200,7 @@ func (w *world) end(at time.Duration, q *query, p *part, answer int, whole []uin
 	}
 	s.prefixes.Release(&p.sequence)
 	s.load.PrefillTokens -= p.uncached
-	if w.weighs() {
+	if w.tracksPrompts() {
 		s.active.Drop(p.active)
 	}
 	s.load.Requests--
@@ -203,7 +208,7 @@ func (w *world) end(at time.Duration, q *query, p *part, answer int, whole []uin
 	w.balance(at)
 }
 
-// cost is what a worker's load adds to the cost of any request.
+// cost returns the part of a request's cost that comes from the worker's load.
 func (s *slot) cost(k *sim.Costs) float64 {
 	l := s.load
 	l.Blocks = s.active.Blocks()
@@ -211,16 +216,16 @@ func (s *slot) cost(k *sim.Costs) float64 {
 	return c.Cost
 }
 
-// answered is about how many blocks the answers in progress have, each token of them
-// taking so long.
-func (s *slot) answered(at time.Duration, pace float64, blockTokens int) int {
+// answerBlocks estimates the blocks of the answers in progress. pace is the time of one token in
+// seconds.
+func (s *slot) answerBlocks(at time.Duration, pace float64, blockTokens int) int {
 	if pace <= 0 {
 		return 0
 	}
 	return int((time.Duration(s.decoding)*at - s.since).Seconds() / pace / float64(blockTokens))
 }
 
-// balance brings the spread of requests up to a moment, from which on it may be another.
+// balance adds the spread of requests up to a moment, and recomputes it.
 func (w *world) balance(at time.Duration) {
 	if d := at - w.updated; d > 0 {
 		w.totals.Time += d
@@ -231,7 +236,8 @@ func (w *world) balance(at time.Duration) {
 	if len(w.slots) > 1 {
 		least, most := w.slots[0].load.Requests, w.slots[0].load.Requests
 		for _, s := range w.slots {
-			least, most = min(least, s.load.Requests), max(most, s.load.Requests)
+			least = min(least, s.load.Requests)
+			most = max(most, s.load.Requests)
 		}
 		w.spread = most - least
 	}

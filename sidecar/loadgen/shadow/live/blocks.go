@@ -7,16 +7,16 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Cut is how prompts are cut into blocks for an account.
-type Cut struct {
+// BlockSpec specifies how prompts are cut into blocks for an account.
+type BlockSpec struct {
 	Serial int64   `json:"serial"`          // of the account
 	Tokens int     `json:"tokens"`          // of a block
-	IDs    bool    `json:"ids,omitempty"`   // the ids of prompts' tokens are cut; else their texts
-	Ratio  float64 `json:"ratio,omitempty"` // bytes of text that stand for a token
+	IDs    bool    `json:"ids,omitempty"`   // blocks are made of token ids, else of text
+	Ratio  float64 `json:"ratio,omitempty"` // bytes of text for one token
 }
 
-// Cut is how prompts are cut at the moment; nil: nothing is followed.
-func (l *Live) Cut() *Cut {
+// BlockSpec returns the present specification; nil while there is no account.
+func (l *Live) BlockSpec() *BlockSpec {
 	if l == nil {
 		return nil
 	}
@@ -25,24 +25,25 @@ func (l *Live) Cut() *Cut {
 	if l.account == nil {
 		return nil
 	}
-	return new(l.account.cut())
+	return new(l.account.blockSpec())
 }
 
-func (a *account) cut() Cut {
-	return Cut{Serial: a.serial, Tokens: a.size.tokens, IDs: a.ids, Ratio: a.ratio}
+func (a *account) blockSpec() BlockSpec {
+	return BlockSpec{Serial: a.serial, Tokens: a.size.tokens, IDs: a.ids, Ratio: a.ratio}
 }
 
-// cut cuts the turn's prompt.
-func (t *Turn) cut(c Cut, ids []uint32) {
+// cut cuts the turn's prompt into blocks.
+func (t *Turn) cut(c BlockSpec, ids []uint32) {
 	if c.IDs {
-		t.blocks, t.tokens = blocksOfIDs(c.Tokens, ids), len(ids)
+		t.blocks = blocksOfIDs(c.Tokens, ids)
+		t.tokens = len(ids)
 	} else {
 		t.blocks, t.tokens, t.text = blocksOfText(c.Tokens, c.Ratio, t.Messages)
 	}
 	t.Messages = nil
 }
 
-// blocksOfIDs are the hashes of a prompt's full blocks.
+// blocksOfIDs returns the hashes of a prompt's full blocks.
 func blocksOfIDs(blockTokens int, ids []uint32) []uint64 {
 	hashes := make([]uint64, 0, len(ids)/blockTokens)
 	for _, h := range sim.HashBlocks(blockTokens, ids) {
@@ -51,62 +52,66 @@ func blocksOfIDs(blockTokens int, ids []uint32) []uint64 {
 	return hashes
 }
 
-// behindRole stands for what a chat template puts between a role and its text.
-const behindRole = "\x00\x01\x02\n"
+// afterRole stands for the text that a chat template inserts between a role and its message.
+const afterRole = "\x00\x01\x02\n"
 
-// answering is what stands before an answer in the prompt of the next turn.
-const answering = "assistant" + behindRole
+// beforeAnswer precedes an answer in the prompt of the next turn.
+const beforeAnswer = "assistant" + afterRole
 
-// blocksOfText are the hashes of blocks of a prompt's text that are as long as a block's
-// tokens are on average, with about how many tokens the prompt has, and how many bytes.
+// blocksOfText returns the hashes of a prompt's blocks of text, each as long as a block's tokens
+// on average, with the approximate number of tokens and the number of bytes.
 //
-// What that costs: a prefix that two prompts share is found to the block, as with tokens,
-// but a block's border lies elsewhere, and what a chat template puts between messages
-// is taken as the role and four bytes.
-func blocksOfText(blockTokens int, bytesPerToken float64, messages iter.Seq2[string, string]) (hashes []uint64, tokens, bytes int) {
+// Compared with tokens, a shared prefix is also found to the block, but the borders of blocks
+// differ, and the text that a chat template inserts between messages is assumed to be the role
+// and four bytes.
+func blocksOfText(
+	blockTokens int, bytesPerToken float64, messages iter.Seq2[string, string],
+) (hashes []uint64, tokens, bytes int) {
 	size := max(1, int(math.Round(bytesPerToken*float64(blockTokens))))
 	hash, filled := uint64(0), 0
-	// Eight bytes at a time would be faster; a prompt of 30 kB takes some 30 µs like this,
-	// on the shadow's own goroutine.
+	// Eight bytes at a time would be faster. A prompt of 30 kB takes about 30 µs this way, on the
+	// goroutine of the shadow.
 	add := func(text string) {
 		for i := range len(text) {
 			hash = (hash ^ uint64(text[i])) * 0x100000001b3 // FNV-1a
 			if filled++; filled == size {
 				hash = sim.Mix(hash + 0x9e3779b97f4a7c15)
-				hashes, filled = append(hashes, hash), 0
+				hashes = append(hashes, hash)
+				filled = 0
 			}
 		}
 		bytes += len(text)
 	}
 	for role, text := range messages {
 		add(role)
-		add(behindRole)
+		add(afterRole)
 		add(text)
 	}
 	return hashes, max(1, int(float64(bytes)/bytesPerToken)), bytes
 }
 
-// perToken is how many bytes of text a token has on average, as usage tells of the turns
-// that have ended.
+// perToken measures the average bytes of text per token, from the usage of ended turns.
 type perToken struct {
 	bytes, tokens float64
 	turns         int
 }
 
 const (
-	usualRatio   = 4.5 // of English text, until turns have told
-	enoughRatios = 20  // turns
-	closeRatio   = .05 // of one to another
+	usualRatio   = 4.5 // of English text, used for the first turns
+	enoughRatios = 20  // turns after which the measured ratio is used
+	closeRatio   = .05 // relative difference that is ignored
 )
 
 func (r *perToken) add(bytes, tokens int) {
 	if bytes <= 0 || tokens <= 0 {
 		return
 	}
-	r.bytes, r.tokens, r.turns = r.bytes+float64(bytes), r.tokens+float64(tokens), r.turns+1
+	r.bytes += float64(bytes)
+	r.tokens += float64(tokens)
+	r.turns++
 }
 
-// inUse is the ratio for a new account.
+// inUse returns the ratio for a new account.
 func (r *perToken) inUse() float64 {
 	if r.turns < enoughRatios {
 		return usualRatio
@@ -114,7 +119,7 @@ func (r *perToken) inUse() float64 {
 	return r.bytes / r.tokens
 }
 
-// differs says whether an account with another ratio is worth giving up.
+// differs reports whether the ratio has changed enough to replace an account.
 func (r *perToken) differs(from float64) bool {
 	return math.Abs(r.inUse()/from-1) > closeRatio
 }

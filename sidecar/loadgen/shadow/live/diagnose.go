@@ -8,36 +8,36 @@ import (
 	"kvbooth/sidecar/loadgen/shadow"
 )
 
-// The rules' thresholds.
+// Thresholds of the rules.
 const (
-	farApart     = .05 // of two hit rates of one minute
-	falls        = .03 // of the hit rate from one concurrency to a higher one
+	hitRateGap   = .05 // between two hit rates of one minute
+	hitRateDrop  = .03 // from one concurrency to a higher one
 	enoughTurns  = 100 // at a concurrency
-	watchSeconds = 180 // of who is the busiest
-	mostlySame   = .9  // of these seconds
-	muchBusier   = 1.5 // than the mean
-	herd         = .3  // of a worker's turns on one opening
+	watchSeconds = 180 // observed for the busiest worker
+	mostlySame   = .9  // share of those seconds
+	muchBusier   = 1.5 // times the mean
+	herdShare    = .3  // of a worker's turns that have the same opening
 	fullCache    = .95
 	keptTurns    = 1024
 	keptLevels   = 64
-	openingSize  = 1024 // tokens, by which openings are told apart
+	openingSize  = 1024 // tokens that identify an opening
 )
 
-// coldFor is how long nothing is diagnosed once the caches were empty: many turns on one
-// opening are then routed before the first of them has been computed, so that predicted and
-// found hits differ on every cluster.
+// coldFor is how long there is no diagnosis after the caches were empty. Many turns with the same
+// opening are routed before the first of them has been computed, so that predicted and measured
+// hits differ on every cluster.
 const coldFor = 2 * shadow.Window
 
-// rules keeps what the diagnoses look at beside the shadow's own figures.
+// rules holds the observations that the diagnoses need beside the shadow's figures.
 type rules struct {
 	levels  []level
-	turns   [keptTurns]placed // a ring
-	n       int               // turns ever
-	seconds [watchSeconds]second
-	seen    int // seconds ever
+	turns   [keptTurns]placement // a ring
+	n       int                  // turns added
+	seconds [watchSeconds]second // a ring
+	seen    int                  // seconds added
 }
 
-// level is what was measured at one concurrency since the caches were empty.
+// level holds the measurements at one concurrency since the caches were empty.
 type level struct {
 	concurrency    int
 	turns          int
@@ -46,20 +46,20 @@ type level struct {
 
 func (l *level) hit() float64 { return ratio(l.cached, l.prompt) }
 
-// placed is where a turn went.
-type placed struct{ worker, opening uint64 }
+// placement is the worker and the opening of a turn.
+type placement struct{ worker, opening uint64 }
 
-// second is who was the busiest, and how busy the workers were.
+// second is the busiest worker of a second, and the load of the workers.
 type second struct {
-	busiest    string // id; empty: several, or nobody
+	busiest    string // id; empty where there is no single busiest worker
 	name       string
 	most, mean float64
 }
 
-// ended hears of a turn that ended well.
+// ended adds a turn that ended without an error.
 func (r *rules) ended(t *Turn, result *Result, blockTokens int) {
 	if n := min(len(t.blocks), max(1, openingSize/blockTokens)); n > 0 {
-		r.turns[r.n%keptTurns] = placed{result.Worker, t.blocks[n-1]}
+		r.turns[r.n%keptTurns] = placement{result.Worker, t.blocks[n-1]}
 		r.n++
 	}
 	if result.CachedTokens < 0 || result.PromptTokens <= 0 || t.Concurrency <= 0 {
@@ -75,14 +75,17 @@ func (r *rules) ended(t *Turn, result *Result, blockTokens int) {
 		if len(r.levels) == keptLevels {
 			r.levels = r.levels[1:]
 		}
-		r.levels, at = append(r.levels, level{concurrency: t.Concurrency}), len(r.levels)
+		r.levels = append(r.levels, level{concurrency: t.Concurrency})
+		at = len(r.levels) - 1
 	}
 	l := &r.levels[at]
-	l.turns, l.prompt, l.cached = l.turns+1, l.prompt+int64(result.PromptTokens), l.cached+int64(result.CachedTokens)
+	l.turns++
+	l.prompt += int64(result.PromptTokens)
+	l.cached += int64(result.CachedTokens)
 }
 
-// watch notes who is the busiest; it is called once a second.
-func (r *rules) watch(c api.Cluster, running bool) {
+// observe records the busiest worker. It is called once a second.
+func (r *rules) observe(c api.Cluster, running bool) {
 	s := second{}
 	sum, n := 0.0, 0
 	for _, w := range c.Workers {
@@ -90,10 +93,13 @@ func (r *rules) watch(c api.Cluster, running bool) {
 			return
 		}
 		v := *w.Inflight
-		sum, n = sum+v, n+1
+		sum += v
+		n++
 		switch {
 		case v > s.most:
-			s.most, s.busiest, s.name = v, w.ID, w.Name
+			s.most = v
+			s.busiest = w.ID
+			s.name = w.Name
 		case v == s.most:
 			s.busiest = ""
 		}
@@ -106,7 +112,7 @@ func (r *rules) watch(c api.Cluster, running bool) {
 	r.seen++
 }
 
-// diagnose says what the figures show, each finding by a rule.
+// diagnose returns the findings of all rules.
 func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *shadow.Figures) (found []api.Diagnosis) {
 	for _, d := range []struct{ rule, text string }{
 		{"predicted_above_reported", a.predictedAboveReported(mode, c, f)},
@@ -121,32 +127,39 @@ func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *sha
 	return found
 }
 
-// predictedAboveReported compares what the router expected to find with what the workers
-// found, over the last minute.
+// predictedAboveReported compares the hits that the router predicted with those that the workers
+// reported, over the last minute.
 func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow.Figures) string {
 	p, r := c.KV.PredictedRatio, f.Recent
-	if mode != api.ModeKV || p == nil || r.Requests < fewest || *p-r.MeasuredRatio() <= farApart {
+	if mode != api.ModeKV || p == nil || r.Requests < fewest || *p-r.MeasuredRatio() <= hitRateGap {
 		return ""
 	}
-	text := fmt.Sprintf("The router predicts that %s of the prompts are cached; the workers found %s (%d turns of the last 60 s). ", percent(*p), percent(r.MeasuredRatio()), r.Requests)
-	use, told := 0.0, 0
+	text := fmt.Sprintf("The router predicts that %s of the prompts are cached; the workers found %s (%d turns of the "+
+		"last 60 s). ", percent(*p), percent(r.MeasuredRatio()), r.Requests)
+	use, reporting := 0.0, 0
 	for _, w := range c.Workers {
 		if w.CacheUse != nil {
-			use, told = use+*w.CacheUse, told+1
+			use += *w.CacheUse
+			reporting++
 		}
 	}
-	ours := ratio(r.HitTokens, r.PromptTokens)
+	modelled := ratio(r.HitTokens, r.PromptTokens)
 	switch {
-	case told > 0 && use/float64(told) >= fullCache:
-		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than the router is notified.", percent(use/float64(told)))
+	case reporting > 0 && use/float64(reporting) >= fullCache:
+		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than "+
+			"the router is notified.", percent(use/float64(reporting)))
 	case r.Error() <= tolerated:
-		return text + fmt.Sprintf("Our own cache model, which does not use events, gives %s: so the router's view of the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' (the frontend says %d tokens).", percent(ours), a.size.tokens)
+		return text + fmt.Sprintf("KV Booth's cache model, which does not use events, gives %s: so the router's view of "+
+			"the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' "+
+			"(the frontend reports %d tokens).", percent(modelled), a.size.tokens)
 	}
-	return text + fmt.Sprintf("Our own cache model gives %s, so the caches hold less than both assume: they may be smaller than the %d blocks that the frontend reports, or prefix caching is disabled on some workers.", percent(ours), f.Capacity)
+	return text + fmt.Sprintf("KV Booth's cache model gives %s, so the caches hold less than both assume: they may be "+
+		"smaller than the %d blocks that the frontend reports, or prefix caching is disabled on some workers.",
+		percent(modelled), f.Capacity)
 }
 
-// chosenBelowBest compares what the chosen workers held of the prompts with what the
-// best ones did: by the router's own counters, else by our account.
+// chosenBelowBest compares the blocks of the prompts on the chosen workers with those on the best
+// ones: by the router's own counters, else by the account.
 func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
 	if mode != api.ModeKV {
 		return ""
@@ -163,23 +176,30 @@ func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
 		if got < most {
 			lower++
 		}
-		prompt, chosen, best = prompt+int64(d.PromptTokens), chosen+int64(got*a.size.tokens), best+int64(most*a.size.tokens)
+		prompt += int64(d.PromptTokens)
+		chosen += int64(got * a.size.tokens)
+		best += int64(most * a.size.tokens)
 	}
 	if len(decisions) < fewest {
 		return ""
 	}
-	of, least, most := "by our cache model", ratio(chosen, prompt), ratio(best, prompt)
+	source := "by KV Booth's cache model"
+	chosenRatio := ratio(chosen, prompt)
+	bestRatio := ratio(best, prompt)
 	if c.KV.AchievableRatio != nil && c.KV.PredictedRatio != nil {
-		of, least, most = "by the router's own counters", *c.KV.PredictedRatio, *c.KV.AchievableRatio
+		source = "by the router's own counters"
+		chosenRatio = *c.KV.PredictedRatio
+		bestRatio = *c.KV.AchievableRatio
 	}
-	if most-least <= farApart {
+	if bestRatio-chosenRatio <= hitRateGap {
 		return ""
 	}
-	return fmt.Sprintf("The chosen workers held %s of the prompts, the best ones %s (%s). In %d of the last %d turns another worker held more, and its load outweighed that: a higher overlap weight finds more in the caches, and spreads the requests less evenly.",
-		percent(least), percent(most), of, lower, len(decisions))
+	return fmt.Sprintf("The chosen workers held %s of the prompts, the best ones %s (%s). In %d of the last %d turns "+
+		"another worker held more, and its load outweighed that: a higher overlap weight finds more in the caches, and "+
+		"spreads the requests less evenly.", percent(chosenRatio), percent(bestRatio), source, lower, len(decisions))
 }
 
-// oneWorkerBusiest looks for a worker that has been the busiest for minutes.
+// oneWorkerBusiest looks for a worker that has been the busiest for watchSeconds.
 func (r *rules) oneWorkerBusiest() string {
 	if r.seen < watchSeconds {
 		return ""
@@ -202,13 +222,13 @@ func (r *rules) oneWorkerBusiest() string {
 		if most < muchBusier*mean {
 			return ""
 		}
-		return fmt.Sprintf("Worker %s was the busiest for %d of the last %d s, with %.1f requests in flight where the mean of all workers was %.1f.%s",
-			name, n, watchSeconds, most, mean, r.herding(id))
+		return fmt.Sprintf("Worker %s was the busiest for %d of the last %d s, with %.1f requests in flight where the mean "+
+			"of all workers was %.1f.%s", name, n, watchSeconds, most, mean, r.herding(id))
 	}
 	return ""
 }
 
-// herding says whether the turns of a worker begin with one opening more than others do.
+// herding describes an opening that a worker's turns have more often than all turns; "" without one.
 func (r *rules) herding(id string) string {
 	worker, err := strconv.ParseUint(id, 10, 64)
 	if err != nil {
@@ -230,14 +250,16 @@ func (r *rules) herding(id string) string {
 	if count < fewest {
 		return ""
 	}
-	here, everywhere := float64(own[opening])/float64(count), float64(all[opening])/float64(len(turns))
-	if here < herd || here < muchBusier*everywhere {
+	share := float64(own[opening]) / float64(count)
+	overall := float64(all[opening]) / float64(len(turns))
+	if share < herdShare || share < muchBusier*overall {
 		return ""
 	}
-	return fmt.Sprintf(" %s of its turns have one opening, which %s of all turns have: the router herds them where its blocks are.", percent(here), percent(everywhere))
+	return fmt.Sprintf(" %s of its turns have one opening, which %s of all turns have: the router herds them where its "+
+		"blocks are.", percent(share), percent(overall))
 }
 
-// fallsWithConcurrency compares the concurrency in force with lower ones on the same caches.
+// fallsWithConcurrency compares the present concurrency with lower ones on the same caches.
 func (a *account) fallsWithConcurrency(concurrency int, f *shadow.Figures) string {
 	var now, before *level
 	for i := range a.rules.levels {
@@ -250,12 +272,13 @@ func (a *account) fallsWithConcurrency(concurrency int, f *shadow.Figures) strin
 			before = l
 		}
 	}
-	if now == nil || before == nil || before.hit()-now.hit() <= falls {
+	if now == nil || before == nil || before.hit()-now.hit() <= hitRateDrop {
 		return ""
 	}
 	perPrompt := now.prompt / int64(now.turns) / int64(a.size.tokens)
 	return fmt.Sprintf("At %d conversations %s of the prompts were cached (%d turns), at %d it was %s (%d turns). "+
-		"With %d blocks a prompt on average, %d conversations in progress need about %d blocks of each worker's %d, besides what is kept for openings and finished conversations: capacity is the limit.",
+		"With %d blocks a prompt on average, %d conversations in progress need about %d blocks of each worker's %d, "+
+		"besides what is kept for openings and finished conversations: capacity is the limit.",
 		now.concurrency, percent(now.hit()), now.turns, before.concurrency, percent(before.hit()), before.turns,
 		perPrompt, now.concurrency, perPrompt*int64(now.concurrency)/int64(max(f.Workers, 1)), f.Capacity)
 }

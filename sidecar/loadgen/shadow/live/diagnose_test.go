@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// found are the texts of the diagnoses by rule.
+// found returns the texts of the diagnoses by rule.
 func found(s api.Shadow) map[string]string {
 	texts := map[string]string{}
 	for _, d := range s.Diagnoses {
@@ -19,9 +19,9 @@ func found(s api.Shadow) map[string]string {
 	return texts
 }
 
-// There is no diagnosis of cold caches, whose hits differ from what is predicted on every cluster, and none of caches
-// that do what is predicted.
-func TestNothingToDiagnose(t *testing.T) {
+// Cold caches have no diagnosis, since their hits differ from the prediction on every cluster, and neither have caches
+// that match the prediction.
+func TestNoDiagnosisOfColdOrHealthyCaches(t *testing.T) {
 	on(t, func(s *rig) {
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
@@ -40,18 +40,18 @@ func TestNothingToDiagnose(t *testing.T) {
 	})
 }
 
-// What the router predicts and the workers do not find is laid to what the other figures tell.
+// The reason for missing hits follows from the other figures.
 func TestPredictedAboveReported(t *testing.T) {
 	on(t, func(s *rig) {
 		pass(coldFor)
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
-			s.turn(100+i, 11, 0) // each of its own text: our account finds nothing either
+			s.turn(100+i, 11, 0) // each has a new text: the account finds nothing either
 		}
 		text := found(s.shadow())["predicted_above_reported"]
 		assert.Contains(t, text, "The router predicts that 95.0 % of the prompts are cached; the workers found 0.0 %")
 		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' "+
-			"(the frontend says 32 tokens)")
+			"(the frontend reports 32 tokens)")
 		s.set(func(s *rig) {
 			for i := range s.cluster.Workers {
 				s.cluster.Workers[i].CacheUse = new(.99)
@@ -65,7 +65,7 @@ func TestPredictedAboveReported(t *testing.T) {
 		pass(coldFor)
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for range 70 {
-			s.turn(1, 11, 0) // nothing is found that should be
+			s.turn(1, 11, 0) // the worker reports no hits, although it should have some
 		}
 		assert.Contains(t, found(s.shadow())["predicted_above_reported"],
 			"smaller than the 100 blocks that the frontend reports, or prefix caching is disabled")
@@ -83,7 +83,7 @@ func TestChosenBelowBest(t *testing.T) {
 			s.turn(200+i, 11, 0)
 			s.turn(200+i, 22, 0)
 		}
-		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by our cache model")
+		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by KV Booth's cache model")
 		s.set(func(s *rig) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.5), new(.75) })
 		text := found(s.shadow())["chosen_below_best"]
 		assert.Contains(t, text, "The chosen workers held 50.0 % of the prompts, the best ones 75.0 % "+

@@ -1,12 +1,12 @@
-// Package live keeps a [shadow.Shadow] beside the turns of a lane while they run.
+// Package live maintains a [shadow.Shadow] for the turns of a lane while they run.
 //
-// Turns tell it what happens to them from their own goroutines, which only put a note into
-// a queue; everything else is done by one goroutine, [Live.Run]. The queue is bounded by
-// the turns in it: one that finds it full is not followed, and counted as lost.
+// Turns report their events from their own goroutines, which only add them to a queue. One
+// goroutine, [Live.Run], does everything else. The queue is bounded by the number of turns in it:
+// a turn that finds it full is not followed, and counts as lost.
 //
-// Turns of other processes are told by these once a second, from their [Notes], with the blocks of
-// their prompts. They wait in the account until all have told of the same time, so that they come in
-// the order in which they happened: it is about two seconds more behind.
+// Other processes record the events of their turns with a [Recorder], and send a [Report] with the
+// blocks of the prompts once a second. Their events wait until all processes have reported the same
+// time, and are then processed in order. The account lags by about two seconds more.
 //
-// The account is a little behind: see [shadow.Sequencer].
+// The account lags slightly: see [shadow.Sequencer].
 package live

@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// mostFollowed bounds the turns that are followed at a time.
+	// mostFollowed bounds the number of turns that are followed at a time.
 	mostFollowed = 20_000
-	// patience is how long the account waits to hear where a turn went.
-	patience = 30 * time.Second
-	// foresight is how long turns at the start wait for what the cluster's metrics tell.
-	foresight = 10 * time.Second
-	// missing is how long a worker that nothing tells of is taken to be there still.
-	missing = 10 * time.Second
-	// leastSkew is by how much the router may have seen a turn earlier or later on a quiet machine.
+	// workerTimeout is how long the account waits for the worker of a turn.
+	workerTimeout = 30 * time.Second
+	// clusterTimeout is how long turns at the start wait for the cluster's metrics.
+	clusterTimeout = 10 * time.Second
+	// workerExpiry is how long a worker is kept that neither metrics nor turns report.
+	workerExpiry = 10 * time.Second
+	// leastSkew is the skew of the router's times on a quiet machine.
 	leastSkew = 50 * time.Millisecond
-	// adjustEvery is how often the cluster is looked at.
+	// adjustEvery is the interval between readings of the cluster.
 	adjustEvery = time.Second
 )
 
-// Options are what a Live is made of.
+// Options configure a Live.
 type Options struct {
 	Lane string
-	// Tells says whether the target tells the ids of prompts' tokens, and whether it tells
-	// which worker serves a turn. It must not call the Live.
-	Tells func() (ids, workers bool)
-	// Cluster is what is known of the cluster.
+	// Capabilities returns whether the target reports the ids of prompts' tokens, and whether it
+	// reports the worker of a turn. It must not call the Live.
+	Capabilities func() (ids, workers bool)
+	// Cluster returns the state of the cluster.
 	Cluster func() api.Cluster
-	// State is the lane's. It is called with no lock held, and must not call the Live.
+	// State returns the lane's state. It is called without a lock, and must not call the Live.
 	State func() api.State
 	Log   *slog.Logger
 }
 
-// Live is the shadow of one lane. It is safe for concurrent use; a nil one follows nothing.
+// Live is the shadow of one lane. It is safe for concurrent use. A nil Live follows nothing.
 type Live struct {
 	opts  Options
 	began time.Time
@@ -55,42 +55,42 @@ type Live struct {
 		followed int   // turns that have not ended
 		lost     int64 // since the last reset
 		open     bool  // there is an account
-		closed   bool  // there is none, and will not be soon: nothing is followed
-		ids      bool  // the ids of tokens are wanted
+		closed   bool  // there is no account, and none is expected soon: nothing is followed
+		ids      bool  // the account needs token ids
 		serial   int64 // of the account
 	}
 	wake chan struct{}
 
 	mu      sync.Mutex // held while the account changes or is read
-	account *account   // nil: there is none
-	problem string     // why
+	account *account   // nil while there is none
+	problem string     // the reason why there is no account
 	ratio   perToken
-	guess   shadow.Guess // of the engines, as the account before has it
+	guess   shadow.Guess // of the engines, from the previous account
 }
 
-// account is a shadow with what belongs to it.
+// account is a shadow with its inputs.
 type account struct {
 	*shadow.Shadow
 	sequencer *shadow.Sequencer
 	serial    int64
 	since     time.Time
 	ids       bool
-	ratio     float64 // bytes of text that stand for a token, where ids is false
+	ratio     float64 // bytes of text for one token, where ids is false
 	size      size
-	seen      map[sim.WorkerID]time.Time // workers, and when they were heard of last
+	seen      map[sim.WorkerID]time.Time // when each worker was last reported
 	skew      time.Duration
 	rules     rules
-	away      away
+	remote    remotePeers
 }
 
 // New makes a shadow that follows nothing before Run.
 func New(o Options) *Live {
 	l := &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "no cluster data yet"}
-	l.queue.serial = l.began.UnixNano() // no account has that of one in an earlier process, of which others may still tell
+	l.queue.serial = l.began.UnixNano() // differs from the serials of an earlier process, which peers may still report
 	return l
 }
 
-// Run keeps the account until ctx ends. It is called once.
+// Run maintains the account until ctx ends. It must be called only once.
 func (l *Live) Run(ctx context.Context) {
 	tick := time.NewTicker(adjustEvery)
 	defer tick.Stop()
@@ -107,7 +107,7 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// event is something that happened to a turn.
+// event is an event of a turn.
 type event struct {
 	at   time.Time
 	kind kind
@@ -121,46 +121,46 @@ type event struct {
 type kind uint8
 
 const (
-	routed kind = iota
-	begun       // the first token has come
-	ended
-	over // the conversation has ended, of which only [Notes] hear
+	eventRouted kind = iota
+	eventFirstToken
+	eventEnded
+	eventOver // the conversation has ended; used by [Recorder] only
 )
 
-// Sent is a turn that is about to be sent.
+// Sent describes a turn that is about to be sent.
 type Sent struct {
 	ID           string // of the request
 	Conversation string
-	Last         bool                      // of the conversation's turns
-	Instance     uint64                    // that it is pinned to; 0 leaves it to the router
+	Last         bool                      // the last turn of the conversation
+	Instance     uint64                    // the instance that the turn is pinned to; 0 leaves it to the router
 	Messages     iter.Seq2[string, string] // role and text; may be called later, from another goroutine
 	Concurrency  int
 }
 
-// Turn is a turn that is followed. A nil one is not. Its methods are called one after the
-// other and return at once.
+// Turn is a turn that is followed. A nil Turn is not followed. Its methods must be called in
+// order and return at once.
 type Turn struct {
-	to     interface{ note(e event) } // nil: it is heard of from another process
+	sink   interface{ record(e event) } // nil for a turn of another process
 	serial int64
 	ids    bool
 	sent   time.Time
 	Sent
 
-	number int64         // among those that another process is told of
-	last   time.Time     // event that another process has told of
-	within time.Duration // how far its clock may be off
+	number int64         // serial number in the reports of a process
+	last   time.Time     // time of the last event reported by another process
+	within time.Duration // uncertainty of that process's clock
 
-	// Of the goroutine that keeps the account, or tells of it.
-	text   int // bytes of the prompt
-	tokens int
-	blocks []uint64
-	entry  *shadow.Entry
-	first  time.Time // when its first token came; zero before
-	told   bool      // the sequencer knows of that
-	begun  bool      // [Notes] have told of its beginning
+	// The fields below belong to the goroutine that maintains the account or makes reports.
+	text      int // bytes of the prompt
+	tokens    int
+	blocks    []uint64
+	entry     *shadow.Entry
+	first     time.Time // of the first token; zero before
+	firstSent bool      // the sequencer has the first token
+	begun     bool      // a report contains the beginning
 }
 
-// Follow hears of a turn; nil where it is not followed.
+// Follow begins to follow a turn. It returns nil for a turn that is not followed.
 func (l *Live) Follow(s Sent) *Turn {
 	if l == nil {
 		return nil
@@ -170,72 +170,72 @@ func (l *Live) Follow(s Sent) *Turn {
 	if l.queue.closed {
 		return nil
 	}
-	if !l.queue.open { // nobody has looked since the target was probed, perhaps
-		ids, _ := l.opts.Tells()
-		l.asks(ids)
+	if !l.queue.open { // the target may have been probed since the last adjustment
+		ids, _ := l.opts.Capabilities()
+		l.setIDs(ids)
 	}
 	if l.queue.followed >= mostFollowed {
 		l.queue.lost++
 		return nil
 	}
 	l.queue.followed++
-	t := &Turn{to: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
+	t := &Turn{sink: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
 	if !t.ids {
-		l.put(event{at: t.sent, kind: routed, turn: t})
+		l.push(event{at: t.sent, kind: eventRouted, turn: t})
 	}
 	return t
 }
 
-// WantsIDs says whether the ids of the prompt's tokens are wanted.
+// WantsIDs reports whether Routed must be called with the ids of the prompt's tokens.
 func (t *Turn) WantsIDs() bool { return t != nil && t.ids }
 
-// Routed says that the router has chosen, with the ids of the prompt's tokens.
+// Routed reports that the router has chosen a worker, with the ids of the prompt's tokens.
 func (t *Turn) Routed(ids []uint32) {
 	if t.WantsIDs() {
-		t.to.note(event{kind: routed, turn: t, ids: ids})
+		t.sink.record(event{kind: eventRouted, turn: t, ids: ids})
 	}
 }
 
-// FirstToken says that an answer begins; worker is 0 where nobody told.
+// FirstToken reports the first token of the answer; worker is 0 where it is unknown.
 func (t *Turn) FirstToken(worker uint64) {
 	if t != nil {
-		t.to.note(event{kind: begun, turn: t, worker: worker})
+		t.sink.record(event{kind: eventFirstToken, turn: t, worker: worker})
 	}
 }
 
-// Result is how a turn ended.
+// Result is the result of a turn.
 type Result struct {
 	OK           bool   `json:"ok,omitempty"`
-	Worker       uint64 `json:"worker,omitempty"` // 0 where nobody told
-	PromptTokens int    `json:"prompt,omitempty"` // 0 where nobody told
+	Worker       uint64 `json:"worker,omitempty"` // 0: unknown
+	PromptTokens int    `json:"prompt,omitempty"` // 0: unknown
 	OutputTokens int    `json:"output,omitempty"`
-	CachedTokens int    `json:"cached"`          // −1 where nobody told
+	CachedTokens int    `json:"cached"`          // −1: unknown
 	Bytes        int    `json:"bytes,omitempty"` // of the answer's text
 }
 
-// Ended says that a turn has ended.
+// Ended reports the end of a turn.
 func (t *Turn) Ended(r Result) {
 	if t != nil {
-		t.to.note(event{kind: ended, turn: t, worker: r.Worker, result: r})
+		t.sink.record(event{kind: eventEnded, turn: t, worker: r.Worker, result: r})
 	}
 }
 
-// note puts an event into the queue.
-func (l *Live) note(e event) {
+// record adds an event to the queue.
+func (l *Live) record(e event) {
 	e.at = time.Now()
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.put(e)
+	l.push(e)
 }
 
-// put is note with the lock held. A turn has three events, so that the queue is bounded
-// as the turns are.
-func (l *Live) put(e event) {
-	if e.kind == ended {
+// push is record with the lock held. A turn has three events, so that the bound on turns bounds
+// the queue.
+func (l *Live) push(e event) {
+	if e.kind == eventEnded {
 		l.queue.followed--
 	}
 	if l.queue.closed || e.turn.serial != l.queue.serial {
-		return // the account that it belonged to is gone
+		return // the account of the turn was replaced
 	}
 	l.queue.events = append(l.queue.events, e)
 	select {
@@ -244,8 +244,8 @@ func (l *Live) put(e event) {
 	}
 }
 
-// Reset begins anew, with empty caches. The turns in flight are not followed any more;
-// those that are sent from now on are.
+// Reset starts a new account, with empty caches. Turns in flight are not followed any more;
+// turns that are sent from now on are.
 func (l *Live) Reset() {
 	if l == nil {
 		return
@@ -258,32 +258,35 @@ func (l *Live) Reset() {
 	}
 }
 
-// drop gives the account up. The lock is held.
+// drop removes the account. The lock is held.
 func (l *Live) drop() {
 	l.guess, l.account = l.account.Guess(), nil
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.queue.open, l.queue.events, l.queue.lost = false, nil, 0
+	l.queue.open = false
+	l.queue.events = nil
+	l.queue.lost = 0
 	l.queue.serial++
 }
 
-// adjust makes an account where there can be one, and gives it the cluster's size.
+// adjust opens an account when the cluster's size is known, and updates its size.
 func (l *Live) adjust(now time.Time) {
-	cluster, state := l.opts.Cluster(), l.opts.State() // which may wait for whoever resets
-	ids, tellsWorker := l.opts.Tells()
+	cluster := l.opts.Cluster() // Cluster and State may block on a caller of Reset
+	state := l.opts.State()
+	ids, reportsWorker := l.opts.Capabilities()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	size, problem := sizeOf(cluster)
-	if problem == "" && !tellsWorker {
+	if problem == "" && !reportsWorker {
 		problem = "the target does not report which worker serves a turn (nvext.worker_id); NVIDIA Dynamo does"
 	}
 	a := l.account
 	switch {
 	case problem != "" && a == nil:
 		l.problem = problem
-		l.await(now, ids)
+		l.awaitCluster(now, ids)
 		return
-	case problem != "": // what was known of the cluster holds until more is known
+	case problem != "": // the last known size of the cluster stays in use
 		return
 	case a != nil && (a.size.tokens != size.tokens || a.ids != ids || !ids && l.ratio.differs(a.ratio)):
 		l.drop()
@@ -292,50 +295,54 @@ func (l *Live) adjust(now time.Time) {
 	if a == nil {
 		a = l.open(now, ids, size)
 		if a == nil {
-			l.await(now, ids)
+			l.awaitCluster(now, ids)
 			return
 		}
 	}
 	a.size = size
 	a.SetCapacity(size.blocks)
 	a.SetWorkers(a.present(now))
-	a.rules.watch(cluster, state.Running)
+	a.rules.observe(cluster, state.Running)
 }
 
-// present are the workers that metrics or turns have told of lately: a page that cannot be
-// read once must not cost a worker its cache.
+// present returns the workers that metrics or turns have reported lately. A metrics page that
+// cannot be read once must not cost a worker its cache.
 func (a *account) present(now time.Time) []sim.WorkerID {
 	for _, id := range a.size.workers {
 		a.seen[id] = now
 	}
-	maps.DeleteFunc(a.seen, func(_ sim.WorkerID, last time.Time) bool { return now.Sub(last) > missing })
+	maps.DeleteFunc(a.seen, func(_ sim.WorkerID, last time.Time) bool { return now.Sub(last) > workerExpiry })
 	return slices.Sorted(maps.Keys(a.seen))
 }
 
-// await keeps what turns tell while there is no account yet, and nothing where there will
-// be none. The lock is held.
-func (l *Live) await(now time.Time, ids bool) {
+// awaitCluster keeps the events of turns until an account opens, and drops them after
+// clusterTimeout. The lock is held.
+func (l *Live) awaitCluster(now time.Time, ids bool) {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.asks(ids)
-	if l.queue.closed = now.Sub(l.began) > foresight; l.queue.closed {
+	l.setIDs(ids)
+	l.queue.closed = now.Sub(l.began) > clusterTimeout
+	if l.queue.closed {
 		l.queue.events = nil
 	}
 }
 
-// asks says whether the ids of tokens are wanted; what has been noted otherwise is of no
-// use then. The queue's lock is held.
-func (l *Live) asks(ids bool) {
+// setIDs sets whether token ids are needed. A change invalidates all queued events. The queue's
+// lock is held.
+func (l *Live) setIDs(ids bool) {
 	if l.queue.ids != ids {
-		l.queue.ids, l.queue.events = ids, nil
+		l.queue.ids = ids
+		l.queue.events = nil
 		l.queue.serial++
 	}
 }
 
-// open begins an account. The lock is held.
+// open opens an account. The lock is held.
 func (l *Live) open(now time.Time, ids bool, size size) *account {
 	o := shadow.DefaultOptions(size.tokens)
-	o.Workers, o.Capacity, o.Guess = size.workers, size.blocks, l.guess
+	o.Workers = size.workers
+	o.Capacity = size.blocks
+	o.Guess = l.guess
 	s, err := shadow.New(o)
 	if err != nil {
 		l.problem = "the cluster reports impossible sizes: " + err.Error()
@@ -343,15 +350,20 @@ func (l *Live) open(now time.Time, ids bool, size size) *account {
 	}
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.asks(ids)
-	l.queue.open, l.queue.closed = true, false
-	l.account = &account{Shadow: s, sequencer: shadow.NewSequencer(s, patience), serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{}}
+	l.setIDs(ids)
+	l.queue.open = true
+	l.queue.closed = false
+	l.account = &account{
+		Shadow: s, sequencer: shadow.NewSequencer(s, workerTimeout), serial: l.queue.serial, since: now, ids: ids,
+		ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{},
+	}
 	l.problem = ""
-	l.opts.Log.Info("shadowing other routing policies", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
+	l.opts.Log.Info("shadowing other routing policies", "lane", l.opts.Lane, "workers", len(size.workers),
+		"block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
 	return l.account
 }
 
-// advance takes what has been noted, and brings the account up to where it can be.
+// advance processes the queued events, and advances the account as far as possible.
 func (l *Live) advance(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -365,43 +377,44 @@ func (l *Live) advance(now time.Time) {
 	l.queue.mu.Unlock()
 	for i := range events {
 		if events[i].turn.serial == a.serial {
-			l.take(a, &events[i])
+			l.apply(a, &events[i])
 		}
 	}
-	events, known := a.away.release(now)
-	for i := range events { // each at its time, as if it had been heard of then
-		l.take(a, &events[i])
+	events, known := a.remote.release(now)
+	for i := range events { // each at its own time, as if it had been received then
+		l.apply(a, &events[i])
 		a.sequencer.Advance(events[i].at)
 	}
 	a.sequencer.Advance(known)
 }
 
-// take tells the sequencer of an event.
-func (l *Live) take(a *account, e *event) {
+// apply passes an event to the sequencer.
+func (l *Live) apply(a *account, e *event) {
 	t := e.turn
 	if id := sim.WorkerID(e.worker); id != 0 && e.at.After(a.seen[id]) {
 		a.seen[id] = e.at
 	}
 	switch e.kind {
-	case routed:
-		a.late(e.at.Sub(t.sent) + t.within)
-		if t.to != nil {
-			t.cut(a.cut(), e.ids)
+	case eventRouted:
+		a.raiseSkew(e.at.Sub(t.sent) + t.within)
+		if t.sink != nil {
+			t.cut(a.blockSpec(), e.ids)
 		}
 		t.entry = a.sequencer.Begin(e.at, shadow.Request{
-			ID: t.ID, Conversation: number(t.Conversation), Last: t.Last, Worker: sim.WorkerID(t.Instance),
+			ID: t.ID, Conversation: conversationHash(t.Conversation), Last: t.Last, Worker: sim.WorkerID(t.Instance),
 			Blocks: t.blocks, PromptTokens: t.tokens,
 		})
-	case begun:
+	case eventFirstToken:
 		if t.entry == nil {
-			l.lose() // the target told no ids of this prompt
+			l.countLost() // the target reported no ids for this prompt
 			return
 		}
-		if t.first = e.at; e.worker != 0 {
+		t.first = e.at
+		if e.worker != 0 { // otherwise the end of the answer may report the worker
 			a.sequencer.First(e.at, t.entry, sim.WorkerID(e.worker))
-			t.told = true
-		} // else the end of the answer may tell
-	case ended:
+			t.firstSent = true
+		}
+	case eventEnded:
 		if t.entry == nil {
 			return
 		}
@@ -409,13 +422,15 @@ func (l *Live) take(a *account, e *event) {
 		switch {
 		case !e.result.OK:
 			cached = -1
-		case !t.ids: // in tokens as long as those that its text was cut into
-			output = int(float64(e.result.Bytes+len(answering)) / a.ratio)
-			if cached = -1; e.result.PromptTokens > 0 && e.result.CachedTokens >= 0 {
-				cached = int(math.Round(float64(e.result.CachedTokens) / float64(e.result.PromptTokens) * float64(t.tokens)))
+		case !t.ids: // counted in the average tokens into which the text was cut
+			output = int(float64(e.result.Bytes+len(beforeAnswer)) / a.ratio)
+			cached = -1
+			if e.result.PromptTokens > 0 && e.result.CachedTokens >= 0 {
+				hitRatio := float64(e.result.CachedTokens) / float64(e.result.PromptTokens)
+				cached = int(math.Round(hitRatio * float64(t.tokens)))
 			}
 		}
-		if !t.told && !t.first.IsZero() {
+		if !t.firstSent && !t.first.IsZero() {
 			a.sequencer.First(t.first, t.entry, sim.WorkerID(e.worker))
 		}
 		a.sequencer.End(e.at, t.entry, output, cached)
@@ -426,23 +441,23 @@ func (l *Live) take(a *account, e *event) {
 	}
 }
 
-// late hears how long after a turn was sent it was told what the router had read. When it chose
-// lies in between, so that much the account may be off: far more on a machine that is too
-// busy than on another. A long delay is forgotten within some hundred turns.
-func (a *account) late(delay time.Duration) {
+// raiseSkew takes in the delay between sending a turn and the report that it was routed. The router
+// chose at some time in between, so the delay bounds the error of the account. It is much larger on
+// an overloaded machine. A long delay decays within some hundred turns.
+func (a *account) raiseSkew(delay time.Duration) {
 	a.skew = max(leastSkew, delay, a.skew*98/100)
 	a.SetSkew(a.skew)
 }
 
-// lose counts a turn that could not be followed.
-func (l *Live) lose() {
+// countLost counts a turn that could not be followed.
+func (l *Live) countLost() {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.queue.lost++
 }
 
-// number stands for a conversation.
-func number(id string) uint64 {
+// conversationHash returns the number of a conversation in the shadow; it is never 0.
+func conversationHash(id string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id))
 	return h.Sum64() | 1

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a Live with its lane and its cluster.
+// rig is a Live with a simulated lane and cluster.
 type rig struct {
 	*Live
 	t *testing.T
@@ -39,7 +39,7 @@ func (s *rig) set(change func(*rig)) {
 	change(s)
 }
 
-// ready is a cluster of two workers with 100 blocks of 32 tokens each.
+// ready returns a cluster of two workers with 100 blocks of 32 tokens each.
 func ready() api.Cluster {
 	c := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.)}
 	for i := range 2 {
@@ -49,7 +49,7 @@ func ready() api.Cluster {
 	return c
 }
 
-// on runs a test beside a Live in virtual time.
+// on runs a test with a Live in virtual time.
 func on(t *testing.T, test func(s *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func on(t *testing.T, test func(s *rig)) {
 			Lane: "main", Log: slog.New(slog.DiscardHandler),
 			Cluster: func() (c api.Cluster) { locked(func() { c = s.cluster }); return c },
 			State:   func() (st api.State) { locked(func() { st = s.state }); return st },
-			Tells: func() (ids, workers bool) {
+			Capabilities: func() (ids, workers bool) {
 				locked(func() { ids, workers = s.ids, s.workers })
 				return ids, workers
 			},
@@ -84,7 +84,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// prompt is a text of n tokens.
+// prompt returns the token ids of a text of n tokens.
 func prompt(text, n int) []uint32 {
 	ids := make([]uint32, n)
 	for i := range ids {
@@ -93,7 +93,7 @@ func prompt(text, n int) []uint32 {
 	return ids
 }
 
-// turn sends one of 330 tokens, of which the worker finds so many, and lets it end.
+// turn runs a turn of 330 tokens, cached of which the worker finds in its cache.
 func (s *rig) turn(text int, worker uint64, cached int) {
 	messages := words("user", strings.Repeat("word ", 330))
 	t := s.Follow(Sent{ID: "r", Conversation: strconv.Itoa(text), Concurrency: 10, Messages: messages})
@@ -107,7 +107,7 @@ func (s *rig) turn(text int, worker uint64, cached int) {
 	pass(100 * time.Millisecond)
 }
 
-// words is a prompt of one message.
+// words returns a prompt of one message.
 func words(role, text string) func(func(string, string) bool) {
 	return func(yield func(string, string) bool) { yield(role, text) }
 }
@@ -124,7 +124,7 @@ func policy(t *testing.T, s api.Shadow, name string) api.ShadowPolicy {
 			return p
 		}
 	}
-	t.Fatalf("no policy %s", name)
+	t.Fatalf("the shadow has no policy %s", name)
 	return api.ShadowPolicy{}
 }
 
@@ -167,7 +167,7 @@ func TestFigures(t *testing.T) {
 }
 
 // Figures are withheld where the account of the caches differs from what was measured, and after too few turns.
-func TestWithheld(t *testing.T) {
+func TestFiguresWithheldWhileCacheModelIsWrong(t *testing.T) {
 	on(t, func(s *rig) {
 		for range 10 {
 			s.turn(1, 11, 320)
@@ -183,7 +183,7 @@ func TestWithheld(t *testing.T) {
 }
 
 // There is no shadow of a cluster that reports too little. The message names what is missing.
-func TestNoShadow(t *testing.T) {
+func TestNoShadowNamesMissingMetrics(t *testing.T) {
 	for want, change := range map[string]func(*rig){
 		"no cluster data: down":               func(s *rig) { s.cluster = api.Cluster{Problem: "down"} },
 		"the size of the workers' caches":     func(s *rig) { s.cluster.CacheBlocks = nil },
@@ -201,7 +201,7 @@ func TestNoShadow(t *testing.T) {
 			assert.Equal(t, api.ShadowNone, got.Source)
 			assert.Contains(t, got.Message, want)
 			assert.Contains(t, s.Decisions(1).Message, want)
-			pass(foresight + time.Second)
+			pass(clusterTimeout + time.Second)
 			s.adjust(time.Now())
 			assert.Nil(t, s.Follow(Sent{ID: "r"}), "nothing is kept without a shadow")
 		})
@@ -247,9 +247,9 @@ func TestResetBeginsWithEmptyCaches(t *testing.T) {
 	})
 }
 
-// Turns beyond the limit and turns without the ids that were asked for are lost. Failed and canceled turns leave
+// Turns beyond the limit and turns without the requested ids are lost. Failed and canceled turns leave
 // nothing behind.
-func TestLostTurns(t *testing.T) {
+func TestLostTurnsAreCounted(t *testing.T) {
 	on(t, func(s *rig) {
 		silent := s.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
@@ -312,7 +312,7 @@ func TestMissingWorkerKeepsItsCache(t *testing.T) {
 		s.set(func(s *rig) { s.cluster.Workers = s.cluster.Workers[:1] })
 		pass(3 * time.Second)
 		assert.Equal(t, 2, s.shadow().Workers)
-		pass(missing)
+		pass(workerExpiry)
 		assert.Equal(t, 1, s.shadow().Workers)
 	})
 }

@@ -6,29 +6,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector tells the figures at the scrape.
+// collector computes the figures at the scrape.
 type collector struct{ live *Live }
 
-// Collector gives the metrics of a lane's shadow, all with the label lane. The policy
-// measured is what really happened. A policy's series are absent while its figures are
-// withheld, but for the counters, which go on.
+// Collector returns the metrics of a lane's shadow, all with the label lane. The policy measured
+// is the router's real choice. While figures are withheld, a policy's gauges are absent and its
+// counters continue.
 func (l *Live) Collector() prometheus.Collector {
 	return prometheus.WrapCollectorWith(prometheus.Labels{"lane": l.opts.Lane}, &collector{l})
 }
 
 var (
-	descHit     = prometheus.NewDesc("loadgen_shadow_hit_ratio", "Share of prompt tokens a policy would have found in the caches over the last 60 s; policy measured: share actually found.", []string{"policy"}, nil)
-	descSpread  = prometheus.NewDesc("loadgen_shadow_inflight_spread", "Maximum minus minimum requests in flight per worker, mean over the last 60 s.", []string{"policy"}, nil)
-	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total", "Prompt tokens a policy would have had to prefill since the caches were last empty; policy measured: tokens actually prefilled.", []string{"policy"}, nil)
-	descPrompt  = prometheus.NewDesc("loadgen_shadow_prompt_tokens_total", "Prompt tokens of the turns that the shadow has followed since the caches were empty.", nil, nil)
-	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of the tracked turns that reported cached tokens.", nil, nil)
+	descHit = prometheus.NewDesc("loadgen_shadow_hit_ratio",
+		"Share of prompt tokens a policy would have found in the caches over the last 60 s; policy measured: share "+
+			"actually found.", []string{"policy"}, nil)
+	descSpread = prometheus.NewDesc("loadgen_shadow_inflight_spread",
+		"Maximum minus minimum requests in flight per worker, mean over the last 60 s.", []string{"policy"}, nil)
+	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total",
+		"Prompt tokens a policy would have had to prefill since the caches were last empty; policy measured: tokens "+
+			"actually prefilled.", []string{"policy"}, nil)
+	descPrompt = prometheus.NewDesc("loadgen_shadow_prompt_tokens_total",
+		"Prompt tokens of the turns that the shadow has followed since the caches were empty.", nil, nil)
+	descMeasured = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total",
+		"Prompt tokens of the tracked turns that reported cached tokens.", nil, nil)
 )
 
 const measured = "measured"
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descHit, descSpread, descPrefill, descPrompt, descTold} {
+	for _, d := range []*prometheus.Desc{descHit, descSpread, descPrefill, descPrompt, descMeasured} {
 		ch <- d
 	}
 }
@@ -54,21 +61,21 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	})
 }
 
-// counters gives the sums since the caches were empty.
-func (l *Live) counters(give func(desc *prometheus.Desc, v int64, labels ...string)) {
+// counters emits the sums since the caches were empty.
+func (l *Live) counters(emit func(desc *prometheus.Desc, v int64, labels ...string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.account == nil {
 		return
 	}
 	f := l.account.figures(time.Now())
-	if !f.AnswersSure { // what is inferred later would change what has been counted
+	if !f.AnswersSure { // a later inference would change the counters
 		return
 	}
 	for _, p := range f.Policies[1:] {
-		give(descPrefill, p.Total.PrefillTokens(), p.Policy.Name)
+		emit(descPrefill, p.Total.PrefillTokens(), p.Policy.Name)
 	}
-	give(descPrefill, f.Counted.PromptTokens-f.Counted.MeasuredTokens, measured)
-	give(descPrompt, f.Policies[0].Total.PromptTokens)
-	give(descTold, f.Counted.PromptTokens)
+	emit(descPrefill, f.Counted.PromptTokens-f.Counted.MeasuredTokens, measured)
+	emit(descPrompt, f.Policies[0].Total.PromptTokens)
+	emit(descMeasured, f.Counted.PromptTokens)
 }

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// tolerated is the cache account's error above which the policies' figures are withheld.
+	// tolerated is the error of the cache account above which the policies' figures are withheld.
 	tolerated = .03
-	// fewest is how many turns with measured hits the account's error is judged by.
+	// fewest is the number of turns with measured hits that are needed to judge the error.
 	fewest = 50
 )
 
-// Disabled is what a lane shows that has no shadow.
+// Disabled is the message of a lane without a shadow.
 const Disabled = "shadow is disabled: shadow.enabled is false"
 
-// Shadow is what other routers would have found on the turns of the last 60 s.
+// Shadow returns what other routers would have found on the turns of the last 60 s.
 func (l *Live) Shadow(now time.Time) api.Shadow {
 	if l == nil {
 		return api.Shadow{Source: api.ShadowNone, Message: Disabled}
@@ -32,7 +32,10 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	mode := state.Mode
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := api.Shadow{Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem, Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{}}
+	s := api.Shadow{
+		Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem,
+		Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{},
+	}
 	a := l.account
 	if a == nil {
 		return s
@@ -41,12 +44,16 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	s.Source, s.Message = api.ShadowTokenIDs, ""
 	if !a.ids {
 		s.Source = api.ShadowText
-		s.Message = fmt.Sprintf("the target does not report prompts' token ids, so blocks of %.0f bytes of text stand for blocks of %d tokens (%.2f bytes a token on average): "+
-			"hit rates may be off by some two points more, and a full cache may drop other blocks than we think", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
+		s.Message = fmt.Sprintf("the target does not report prompts' token ids, so blocks of %.0f bytes of text stand for "+
+			"blocks of %d tokens (%.2f bytes a token on average): hit rates may be off by some two points more, and a full "+
+			"cache may drop other blocks than the model", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
 	}
 	s.Since, s.Seconds = &a.since, min(shadow.Window, now.Sub(a.since)).Seconds()
 	s.Lost = int(l.lost())
-	s.Workers, s.BlockTokens, s.WorkerBlocks, s.CapacityFrom = f.Workers, a.size.tokens, f.Capacity, "the frontend's metrics"
+	s.Workers = f.Workers
+	s.BlockTokens = a.size.tokens
+	s.WorkerBlocks = f.Capacity
+	s.CapacityFrom = "the frontend's metrics"
 	if f.AnswersSure {
 		s.AnswersReused = &f.AnswersFound
 	}
@@ -61,7 +68,8 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	s.Withheld = withheld(f.Recent)
 	for _, p := range f.Policies[1:] {
 		s.Policies = append(s.Policies, api.ShadowPolicy{
-			Policy: p.Policy.Name, Title: title(p.Policy), InForce: isInForce(p.Policy, mode), Figures: figuresOf(p.Policy, p.Window),
+			Policy: p.Policy.Name, Title: title(p.Policy), InForce: isInForce(p.Policy, mode),
+			Figures: figuresOf(p.Policy, p.Window),
 		})
 	}
 	s.Choices = choices(mode, f.Choices)
@@ -71,32 +79,34 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	return s
 }
 
-// lost is how many turns could not be followed.
+// lost returns the number of turns that could not be followed.
 func (l *Live) lost() int64 {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	return l.queue.lost
 }
 
-// figures are those at the moment that the account has reached: it waits for turns of
-// which nobody has told yet where they went.
+// figures returns the figures at the moment that the account has reached: it waits for the workers
+// of turns in progress.
 func (a *account) figures(now time.Time) shadow.Figures {
-	return a.Figures(a.sequencer.Advance(a.away.reached(now)))
+	return a.Figures(a.sequencer.Advance(a.remote.reached(now)))
 }
 
-// signed is the cache account's error with its sign.
+// signed returns the cache account's error with its sign.
 func signed(a shadow.Account) float64 {
 	return float64(a.HitTokens-a.MeasuredTokens) / float64(a.PromptTokens)
 }
 
-// withheld says why the policies' figures are not to be relied on, "" where they are.
+// withheld returns the reason why the policies' figures are unreliable, "" where they are reliable.
 func withheld(a shadow.Account) string {
 	switch off := signed(a); {
 	case a.Requests < fewest:
-		return fmt.Sprintf("only %d turns in the last 60 s reported cached tokens; at least %d are needed to check the cache model", a.Requests, fewest)
+		return fmt.Sprintf("only %d turns in the last 60 s reported cached tokens; at least %d are needed to check the "+
+			"cache model", a.Requests, fewest)
 	case math.Abs(off) > tolerated:
-		return fmt.Sprintf("with the router's real choices, our cache model gives a hit rate of %s, and %s was measured: more than %.0f points apart",
-			percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()), 100*tolerated)
+		return fmt.Sprintf("with the router's real choices, the cache model gives a hit rate of %s, and %s was measured: "+
+			"more than %.0f points apart", percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()),
+			100*tolerated)
 	}
 	return ""
 }
@@ -115,7 +125,7 @@ func figuresOf(p shadow.Policy, t shadow.Totals) (f api.ShadowFigures) {
 		return f
 	}
 	f.HitRatio, f.PrefillTokens = new(t.HitRatio()), new(int(t.PrefillTokens()))
-	if p.Kind != shadow.Best { // which has one cache, and no workers
+	if p.Kind != shadow.Best { // Best has one cache and no workers
 		f.InflightSpread = spread(t)
 	}
 	return f
@@ -128,19 +138,21 @@ func spread(t shadow.Totals) *float64 {
 	return new(t.Spread())
 }
 
-// isInForce says whether a policy is what the mode in force is thought to be: Dynamo's KV router
-// as it comes, for kv.
+// isInForce reports whether a policy is that of the mode in force. For kv it is Dynamo's KV router
+// with its defaults.
 func isInForce(p shadow.Policy, mode api.Mode) bool { return mode != "" && p.Name == string(mode) }
 
-// choices is the choice account, nil where no KV router chooses.
+// choices returns the choice account, nil where no KV router chooses.
 func choices(mode api.Mode, c shadow.Choices) *api.ShadowChoices {
 	if mode != api.ModeKV || c.Turns == 0 {
 		return nil
 	}
-	return &api.ShadowChoices{Turns: c.Turns, Agreed: c.Agreed, Ties: c.Tied, Clear: c.Clear, ClearAgreed: c.ClearOnes}
+	return &api.ShadowChoices{
+		Turns: c.Turns, Agreed: c.Agreed, Ties: c.Tied, Clear: c.Clear, ClearAgreed: c.ClearOnes,
+	}
 }
 
-// title names a policy in words.
+// title returns a policy's name for display.
 func title(p shadow.Policy) string {
 	switch p.Kind {
 	case shadow.RoundRobin:
@@ -169,8 +181,8 @@ func title(p shadow.Policy) string {
 	return words
 }
 
-// Decisions are why turns went where they went as our account has it, newest first, at
-// most limit; a message where it has none.
+// Decisions returns the inferred routing decisions, newest first, at most limit; a message where
+// there are none.
 func (l *Live) Decisions(limit int) api.DecisionList {
 	none := func(message string) api.DecisionList {
 		return api.DecisionList{Decisions: []api.RoutingDecision{}, Message: message}
@@ -204,7 +216,8 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 	return list
 }
 
-const inferred = "inferred: the costs are those of our own model of the caches and of the requests in progress, by the formula of Dynamo's router with its defaults; this target does not report its own"
+const inferred = "inferred: the costs are those of KV Booth's model of the caches and of the requests in progress, by " +
+	"the formula of Dynamo's router with its defaults; this target does not report its own"
 
 func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.WorkerID]string) api.RoutingDecision {
 	r := api.RoutingDecision{
@@ -215,8 +228,9 @@ func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.Work
 		c := &d.Candidates[i]
 		id := strconv.FormatUint(uint64(c.Worker), 10)
 		r.Candidates = append(r.Candidates, api.RoutingCandidate{
-			Worker: id, Name: cmp.Or(names[c.Worker], id), OverlapBlocks: c.OverlapBlocks, PrefillTokens: c.PrefillTokens,
-			DecodeBlocks: c.DecodeBlocks, Requests: c.Requests, Cost: c.Cost,
+			Worker: id, Name: cmp.Or(names[c.Worker], id), OverlapBlocks: c.OverlapBlocks,
+			PrefillTokens: c.PrefillTokens,
+			DecodeBlocks:  c.DecodeBlocks, Requests: c.Requests, Cost: c.Cost,
 		})
 	}
 	return r

@@ -9,14 +9,14 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// size is what there must be known of a cluster.
+// size holds the sizes that an account needs.
 type size struct {
 	workers []sim.WorkerID
 	blocks  int // of a worker's cache
 	tokens  int // of a block
 }
 
-// sizeOf reads it, or says why that cannot be.
+// sizeOf reads the sizes of a cluster, or returns the reason why they are unknown.
 func sizeOf(c api.Cluster) (s size, problem string) {
 	switch {
 	case !c.Available:
@@ -24,7 +24,8 @@ func sizeOf(c api.Cluster) (s size, problem string) {
 	case c.AllWorkers != nil:
 		return s, fmt.Sprintf("the cluster has %d workers; the shadow follows 256 at most", c.AllWorkers.Count)
 	case c.CacheBlocks == nil || *c.CacheBlocks < 1 || c.BlockTokens == nil || *c.BlockTokens < 1:
-		return s, "no metrics report the size of the workers' caches (dynamo_frontend_model_total_kv_blocks and dynamo_frontend_model_kv_cache_block_size)"
+		return s, "no metrics report the size of the workers' caches (dynamo_frontend_model_total_kv_blocks and " +
+			"dynamo_frontend_model_kv_cache_block_size)"
 	}
 	for _, w := range c.Workers {
 		id, err := strconv.ParseUint(w.ID, 10, 64)

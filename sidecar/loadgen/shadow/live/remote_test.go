@@ -15,36 +15,36 @@ import (
 	"kvbooth/internal/wait"
 )
 
-// afar is a process that keeps notes and reports them to a Live.
-type afar struct {
-	Notes
+// remoteProcess is a process that records its turns and reports them to a Live.
+type remoteProcess struct {
+	Recorder
 	t     *testing.T
 	name  string
 	ahead time.Duration // of its clock
 }
 
-// tells returns the next report as it arrives over the network, by the clock of the process.
-func (a *afar) tells() *Told {
-	told := a.Take()
-	if told == nil {
+// nextReport returns the next report as it arrives over the network, by the clock of the process.
+func (a *remoteProcess) nextReport() *Report {
+	report := a.Take()
+	if report == nil {
 		return nil
 	}
-	data, err := json.Marshal(told)
+	data, err := json.Marshal(report)
 	require.NoError(a.t, err)
-	told = new(Told)
-	require.NoError(a.t, json.Unmarshal(data, told))
-	told.Until = told.Until.Add(a.ahead)
-	for i := range told.Events {
-		told.Events[i].At += int64(a.ahead)
+	report = new(Report)
+	require.NoError(a.t, json.Unmarshal(data, report))
+	report.Until = report.Until.Add(a.ahead)
+	for i := range report.Events {
+		report.Events[i].At += int64(a.ahead)
 	}
-	return told
+	return report
 }
 
 // talk holds a conversation of six turns, which every follower gets.
 func talk(k int, ids bool, followers ...func(Sent) *Turn) {
 	r := rand.New(rand.NewPCG(7, uint64(k)))
-	nap := func(most time.Duration) { wait.Advance(1 + time.Duration(r.Int64N(int64(most)))) }
-	nap(5 * time.Second)
+	pause := func(most time.Duration) { wait.Advance(1 + time.Duration(r.Int64N(int64(most)))) }
+	pause(5 * time.Second)
 	text, tokens := "", prompt(k%5, 200)
 	for range 6 {
 		for range 20 {
@@ -60,44 +60,44 @@ func talk(k int, ids bool, followers ...func(Sent) *Turn) {
 		for _, follow := range followers {
 			turns = append(turns, follow(sent))
 		}
-		nap(time.Millisecond)
+		pause(time.Millisecond)
 		for _, t := range turns {
 			if ids {
 				t.Routed(tokens)
 			}
 		}
-		nap(400 * time.Millisecond)
+		pause(400 * time.Millisecond)
 		for _, t := range turns {
 			t.FirstToken(result.Worker)
 		}
-		nap(3 * time.Second)
+		pause(3 * time.Second)
 		for _, t := range turns {
 			t.Ended(result)
 		}
-		nap(time.Second)
+		pause(time.Second)
 	}
 }
 
-// report reports to a Live once a second, with random delays and one pause, until the turns have ended.
-func (a *afar) report(l *Live, done *atomic.Bool) {
+// reportTo reports to a Live once a second, with random delays and one pause, until the turns have ended.
+func (a *remoteProcess) reportTo(l *Live, done *atomic.Bool) {
 	r := rand.New(rand.NewPCG(1, uint64(a.ahead)))
 	for n, last := 0, false; !last; n++ {
 		wait.Advance(time.Second)
 		last = done.Load()
-		told := a.tells()
+		report := a.nextReport()
 		if n == 10 {
 			wait.Advance(4 * time.Second)
 		}
 		wait.Advance(time.Duration(r.Int64N(int64(500 * time.Millisecond))))
-		first, second := told.Halves()
-		l.Hear(a.name, first, a.ahead, 0)
-		l.Hear(a.name, second, a.ahead, 0)
+		first, second := report.Split()
+		l.Receive(a.name, first, a.ahead, 0)
+		l.Receive(a.name, second, a.ahead, 0)
 	}
-	l.Gone(a.name)
+	l.Disconnect(a.name)
 }
 
-// What processes report late, and out of order, gives the figures of an account that got every turn itself.
-func TestReportsOfOtherProcesses(t *testing.T) {
+// Late reports, out of order, give the same figures as an account that follows every turn itself.
+func TestReportsOfOtherProcessesGiveEqualFigures(t *testing.T) {
 	for name, ids := range map[string]bool{"token ids": true, "text": false} {
 		t.Run(name, func(t *testing.T) {
 			on(t, func(s *rig) {
@@ -107,17 +107,17 @@ func TestReportsOfOtherProcesses(t *testing.T) {
 				direct.adjust(time.Now())
 				began := time.Now()
 				var wg sync.WaitGroup
-				members := []*afar{
+				members := []*remoteProcess{
 					{name: "a", t: t}, {name: "b", t: t, ahead: 20 * time.Second}, {name: "c", t: t, ahead: -3 * time.Second},
 				}
 				for i, m := range members {
-					m.Use(s.Cut())
+					m.Use(s.BlockSpec())
 					var talks sync.WaitGroup
 					for n := range 15 {
 						talks.Go(func() {
 							k := 3*n + i
 							talk(k, ids, direct.Follow, m.Follow)
-							m.Over(fmt.Sprint(k))
+							m.EndConversation(fmt.Sprint(k))
 						})
 					}
 					var done atomic.Bool
@@ -125,20 +125,20 @@ func TestReportsOfOtherProcesses(t *testing.T) {
 						talks.Wait()
 						done.Store(true)
 					})
-					wg.Go(func() { m.report(s.Live, &done) })
+					wg.Go(func() { m.reportTo(s.Live, &done) })
 				}
 				wg.Wait()
 				require.Less(t, time.Since(began), 50*time.Second, "all turns are in the window")
-				pass(hold + 2*time.Second)
-				moment := s.account.away.known
+				pass(reorderDelay + 2*time.Second)
+				moment := s.account.remote.known
 				direct.advance(moment)
 				want, got := direct.Shadow(moment), s.Live.Shadow(moment)
 				require.Greater(t, want.Requests, 100, "since it was inferred whether answers are found again")
 				want.Since, want.Seconds = got.Since, got.Seconds // it was opened earlier
 				assert.Equal(t, want, got)
 				assert.Equal(t, direct.Decisions(1000), s.Live.Decisions(1000))
-				assert.Zero(t, s.account.away.flying)
-				assert.Empty(t, s.account.away.held)
+				assert.Zero(t, s.account.remote.inFlight)
+				assert.Empty(t, s.account.remote.held)
 				for _, m := range members {
 					assert.Empty(t, m.past)
 					assert.Zero(t, m.followed)
@@ -149,81 +149,81 @@ func TestReportsOfOtherProcesses(t *testing.T) {
 }
 
 // member returns a process that reports to the rig.
-func (s *rig) member(name string) *afar {
-	m := &afar{name: name, t: s.t}
-	m.Use(s.Cut())
+func (s *rig) member(name string) *remoteProcess {
+	m := &remoteProcess{name: name, t: s.t}
+	m.Use(s.BlockSpec())
 	return m
 }
 
-// heard follows one turn of 330 tokens up to its first token and reports it.
-func (s *rig) heard(m *afar, text int) *Turn {
+// startTurn follows one turn of 330 tokens up to its first token and reports it.
+func (s *rig) startTurn(m *remoteProcess, text int) *Turn {
 	f := m.Follow(Sent{ID: "r", Conversation: fmt.Sprint(text), Concurrency: 10})
 	f.Routed(prompt(text, 330))
 	pass(100 * time.Millisecond)
 	f.FirstToken(11)
 	pass(100 * time.Millisecond)
-	s.Hear(m.name, m.tells(), 0, 0)
+	s.Receive(m.name, m.nextReport(), 0, 0)
 	return f
 }
 
 var well = Result{OK: true, Worker: 11, PromptTokens: 330, OutputTokens: 5, CachedTokens: 0}
 
 // The turns in flight of a lost process are canceled. What it reports afterwards is ignored.
-func TestLostProcess(t *testing.T) {
+func TestDisconnectCancelsTurnsInFlight(t *testing.T) {
 	on(t, func(s *rig) {
 		m := s.member("a")
-		f := s.heard(m, 1)
-		s.heard(m, 2).Ended(well)
-		s.Hear(m.name, m.tells(), 0, 0)
-		assert.Equal(t, 1, s.account.away.flying)
-		s.Gone(m.name)
-		s.Gone(m.name)
+		f := s.startTurn(m, 1)
+		s.startTurn(m, 2).Ended(well)
+		s.Receive(m.name, m.nextReport(), 0, 0)
+		assert.Equal(t, 1, s.account.remote.inFlight)
+		s.Disconnect(m.name)
+		s.Disconnect(m.name)
 		f.Ended(well)
-		s.Hear(m.name, m.tells(), 0, 0)
-		pass(silence + time.Second)
+		s.Receive(m.name, m.nextReport(), 0, 0)
+		pass(peerTimeout + time.Second)
 		got := s.shadow()
 		assert.Equal(t, 2, got.Requests, "both had their first tokens")
 		assert.EqualValues(t, 1, s.account.Figures(0).Account.Requests, "one has reported what was cached")
-		assert.Zero(t, s.account.away.flying)
-		assert.Empty(t, s.account.away.held)
+		assert.Zero(t, s.account.remote.inFlight)
+		assert.Empty(t, s.account.remote.held)
 		assert.Zero(t, s.account.sequencer.Waiting())
 		assert.Zero(t, got.Lost)
 	})
 }
 
 // A silent process delays the others for a limited time.
-func TestSilentProcess(t *testing.T) {
+func TestSilentProcessDelaysOthersUntilTimeout(t *testing.T) {
 	on(t, func(s *rig) {
-		mute, m := s.member("mute"), s.member("a")
-		s.heard(mute, 1)
+		silent, m := s.member("silent"), s.member("a")
+		s.startTurn(silent, 1)
 		for i := range 6 {
-			s.heard(m, 2+i).Ended(well)
+			s.startTurn(m, 2+i).Ended(well)
 			pass(800 * time.Millisecond)
-			s.Hear(m.name, m.tells(), 0, 0)
+			s.Receive(m.name, m.nextReport(), 0, 0)
 		}
 		assert.LessOrEqual(t, s.shadow().Requests, 1)
-		pass(silence - 6*time.Second)
+		pass(peerTimeout - 6*time.Second)
 		assert.Equal(t, 7, s.shadow().Requests)
 	})
 }
 
-// With empty caches, reports to the account before are ignored, and later ones stand by themselves.
-func TestReportsAfterReset(t *testing.T) {
+// After a reset, reports to the previous account are ignored, and later ones count.
+func TestReportsToEarlierAccountAreIgnored(t *testing.T) {
 	on(t, func(s *rig) {
 		m := s.member("a")
-		before := s.heard(m, 1)
+		before := s.startTurn(m, 1)
 		s.Reset()
 		stale := m.Follow(Sent{ID: "r", Conversation: "2"})
 		stale.Routed(prompt(2, 330))
-		s.Hear(m.name, m.tells(), 0, 0)
-		assert.Nil(t, s.account.away.peers)
-		m.Use(s.Cut())
+		s.Receive(m.name, m.nextReport(), 0, 0)
+		assert.Nil(t, s.account.remote.peers)
+		m.Use(s.BlockSpec())
 		before.Ended(well)
 		stale.Ended(well)
-		s.heard(m, 1).Ended(well)
+		s.startTurn(m, 1).Ended(well)
 		pass(time.Second)
-		s.Hear(m.name, m.tells(), 0, 0)
-		pass(hold)
+		s.Receive(m.name, m.nextReport(), 0, 0)
+		pass(reorderDelay)
 		got := s.shadow()
 		assert.Equal(t, 1, got.Requests)
 		assert.Zero(t, got.Lost)
@@ -235,9 +235,9 @@ func TestReportsAfterReset(t *testing.T) {
 		assert.Empty(t, m.past)
 	})
 	var none *Live
-	assert.Nil(t, none.Cut())
-	none.Hear("a", &Told{}, 0, 0)
-	none.Gone("a")
+	assert.Nil(t, none.BlockSpec())
+	none.Receive("a", &Report{}, 0, 0)
+	none.Disconnect("a")
 }
 
 // A turn that cannot be followed is counted as lost: one without ids, one that goes on from a turn that was never
@@ -248,33 +248,33 @@ func TestTurnsLostInOtherProcesses(t *testing.T) {
 		silent := m.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
 		silent.Ended(well)
-		s.Hear(m.name, m.tells(), 0, 0)
+		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 1, s.shadow().Lost)
 
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 330))
-		m.tells() // this report is lost
+		m.nextReport() // this report is lost
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 400))
-		s.Hear(m.name, m.tells(), 0, 0)
+		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 2, s.shadow().Lost)
-		assert.Zero(t, s.account.away.flying)
+		assert.Zero(t, s.account.remote.inFlight)
 
 		for range mostFollowed - 2 {
 			require.NotNil(t, m.Follow(Sent{ID: "r"}))
 		}
 		require.Nil(t, m.Follow(Sent{ID: "r"}))
-		s.Hear(m.name, m.tells(), 0, 0)
+		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 3, s.shadow().Lost)
 	})
 }
 
 // The skew of the account grows with the uncertainty of a clock.
-func TestUncertainClock(t *testing.T) {
+func TestSkewIncludesClockUncertainty(t *testing.T) {
 	on(t, func(s *rig) {
 		m := s.member("a")
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 330))
 		pass(time.Second)
-		s.Hear(m.name, m.tells(), 0, 300*time.Millisecond)
-		pass(hold)
+		s.Receive(m.name, m.nextReport(), 0, 300*time.Millisecond)
+		pass(reorderDelay)
 		s.shadow()
 		assert.Equal(t, 300*time.Millisecond, s.account.skew)
 	})
