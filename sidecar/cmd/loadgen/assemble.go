@@ -321,7 +321,7 @@ func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.
 
 // takeMode takes the mode that a cluster tells, if it does so soon; where it does not, silence
 // says so in the log. The error says that it never will, or that ctx ended.
-func (s *side) takeMode(ctx context.Context, d workload.Teller, silence string) error {
+func (s *side) takeMode(ctx context.Context, d workload.ModeReporter, silence string) error {
 	mode, err := patiently(ctx, d.Current)
 	switch {
 	case err == nil:
@@ -520,7 +520,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 		l.CorpusStatus = g.texts.Status
 	}
 	if g.twins != nil {
-		l.Ended, l.SharedWorkers = g.twins.Heard, g.twins.SharedWorkers
+		l.Ended, l.SharedWorkers = g.twins.TurnEnded, g.twins.SharedWorkers
 	}
 	if err := g.onMembers(ctx, s, &l); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	mode := api.ModeState{Mode: found.Step.Mode, Speculation: found.Step.Speculation}
 	// Where the driver knows no mode by itself, the run knows better what it is in.
 	if ok && found.Seed == s.conf.Seed && (mode == s.mode || s.conf.Mode.Driver == "manual") {
-		s.mode, o.Mode, o.Inherits = mode, mode, &found
+		s.mode, o.Mode, o.Resumed = mode, mode, &found
 		s.watcher.SetSpeculation(mode.Speculation)
 		return nil
 	}

@@ -32,10 +32,10 @@ const (
 )
 
 var (
-	_ workload.Driver    = (*Simulated)(nil)
-	_ workload.Teller    = (*Simulated)(nil)
-	_ workload.Decider   = (*Simulated)(nil)
-	_ workload.Simulator = (*Simulated)(nil)
+	_ workload.Driver       = (*Simulated)(nil)
+	_ workload.ModeReporter = (*Simulated)(nil)
+	_ workload.Decider      = (*Simulated)(nil)
+	_ workload.Simulator    = (*Simulated)(nil)
 )
 
 // Simulated is the driver for the simulated cluster, which switches itself on

@@ -24,10 +24,10 @@ import (
 )
 
 var (
-	_ workload.Driver     = (*Driver)(nil)
-	_ workload.Teller     = (*Driver)(nil)
-	_ workload.Attributor = (*Driver)(nil)
-	_ workload.Describer  = (*Driver)(nil)
+	_ workload.Driver       = (*Driver)(nil)
+	_ workload.ModeReporter = (*Driver)(nil)
+	_ workload.Attributor   = (*Driver)(nil)
+	_ workload.Describer    = (*Driver)(nil)
 )
 
 const (

@@ -40,15 +40,15 @@ func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 	return c.Columns[i]
 }
 
-// A step becomes a row once 60 s of counted turns exist, and again each minute and at its end.
+// A step is stored as a row after 60 s of counted turns, then each minute and at its end.
 func TestRowIsKept(t *testing.T) {
-	var begun atomic.Pointer[time.Time] // the engines accept nothing before
+	var begun atomic.Pointer[time.Time] // the engines accept drafted tokens from then on
 	engines := func(o *options) {
 		origin := time.Now()
 		o.Cluster = func() api.Cluster {
 			t := &api.EngineTotals{Drafted: 100 * time.Since(origin).Seconds()}
-			if at := begun.Load(); at != nil {
-				t.Accepted = 75 * time.Since(*at).Seconds()
+			if start := begun.Load(); start != nil {
+				t.Accepted = 75 * time.Since(*start).Seconds()
 			}
 			return api.Cluster{Engines: t}
 		}
@@ -95,9 +95,9 @@ func TestRowIsKept(t *testing.T) {
 	}, engines)
 }
 
-// A run of a minute leaves a row, also where its turns are so long that counted ones end in its second half alone. A
-// shorter one leaves none, nor does one whose turns count for less than half a minute.
-func TestRowOfARunOfAMinute(t *testing.T) {
+// A run of a minute leaves a row, also if its turns are so long that they only count in its second half. A shorter run
+// leaves none, nor does one whose turns count for less than half a minute.
+func TestRunOfAMinuteLeavesARow(t *testing.T) {
 	for name, row := range map[string]struct {
 		runs, turn time.Duration
 		kept       bool
@@ -122,7 +122,7 @@ func TestRowOfARunOfAMinute(t *testing.T) {
 
 // Tokens count as they arrive, corrected by the usage of the answer. The rate by chunks and the rate by whole turns
 // agree.
-func TestOutputTokens(t *testing.T) {
+func TestOutputTokensAreCorrectedByUsage(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.set(func(f *fake) { f.perChunk = 2 })
 		b.start(3)
@@ -134,7 +134,7 @@ func TestOutputTokens(t *testing.T) {
 }
 
 // A row has the settings and the mode of its step, not those that ended the step.
-func TestRowOfItsOwnStep(t *testing.T) {
+func TestRowHasTheSettingsOfItsStep(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)
 		pass(65 * time.Second)
@@ -155,11 +155,11 @@ func TestRowOfItsOwnStep(t *testing.T) {
 	})
 }
 
-// Each case is 200 s of a lane at 3 conversations with what spoils it, and the number of its rows.
+// Each case runs a lane at 3 conversations for 200 s with a disturbance, and has the number of rows that it leaves.
 func TestRowIsNotKept(t *testing.T) {
 	for name, row := range map[string]struct {
-		spoil func(b *booth, f *fake)
-		want  int
+		disturb func(b *booth, f *fake)
+		want    int
 	}{
 		"never reached its concurrency": {func(b *booth, _ *fake) {
 			b.patch(api.WorkloadPatch{Concurrency: new(200), StartRate: new(.01)})
@@ -171,13 +171,13 @@ func TestRowIsNotKept(t *testing.T) {
 		"it is noticeable": {func(b *booth, _ *fake) { b.delay(50 * time.Millisecond) }, 1},
 		"the target fails after the row": {func(b *booth, f *fake) {
 			pass(65 * time.Second)
-			f.set(func(f *fake) { f.ill = broken })
+			f.set(func(f *fake) { f.turnError = broken })
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *booth, f *fake) {
 				b.start(3)
-				row.spoil(b, f)
+				row.disturb(b, f)
 				pass(200 * time.Second)
 				b.stop()
 				synctest.Wait()
@@ -192,7 +192,7 @@ func TestRowIsNotKept(t *testing.T) {
 }
 
 // A row has its span, its intervals and the load generator's own error, which widens the intervals of latencies.
-func TestRowHasItsErrors(t *testing.T) {
+func TestRowHasIntervalsAndOwnError(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.delay(5 * time.Millisecond)
 		b.start(3)
@@ -209,15 +209,15 @@ func TestRowHasItsErrors(t *testing.T) {
 		assert.InDelta(t, .0413, row.Intervals.TPOT.P95[1], .0001, "either end of which may be late")
 		assert.InDelta(t, .0464, row.Intervals.ITL.P50[1], .001)
 		in := row.Intervals
-		for _, of := range []*[2]float64{in.OutputTokensPerSecond, in.RequestsPerSecond, in.KVHitRatio} {
-			require.NotNil(t, of)
-			assert.LessOrEqual(t, of[0], of[1])
+		for _, interval := range []*[2]float64{in.OutputTokensPerSecond, in.RequestsPerSecond, in.KVHitRatio} {
+			require.NotNil(t, interval)
+			assert.LessOrEqual(t, interval[0], interval[1])
 		}
 		pass(5 * time.Minute)
 		row = b.rows()[level{3, api.ModeKV}]
 		assert.InDelta(t, 300, row.Seconds, 1)
 		assert.InDelta(t, 2250, row.N, 20)
-		b.switched(roundRobin, true, nil)
+		b.changeMode(roundRobin, true, nil)
 		pass(65 * time.Second)
 		was := column(t, b.snapshot().Baseline, api.ModeKV)
 		assert.Equal(t, *row.LagSeconds, *was.LagSeconds)
@@ -239,7 +239,9 @@ func TestNotKeptIsReported(t *testing.T) {
 		require.NotNil(t, n)
 		assert.Equal(t, level{3, api.ModeKV}, level{n.Concurrency, n.Mode})
 		assert.WithinDuration(t, time.Now(), n.Time, time.Second)
-		assert.Regexp(t, `^the step ended after (29|30) s of counted turns; a row takes 60 s, or 30 s in a step that lasted 60 s$`, n.Reason)
+		const reason = `^the step ended after (29|30) s of counted turns; ` +
+			`a row takes 60 s, or 30 s in a step that lasted 60 s$`
+		assert.Regexp(t, reason, n.Reason)
 
 		b.delay(110 * time.Millisecond)
 		pass(65 * time.Second)
@@ -260,7 +262,7 @@ func TestNotKeptIsReported(t *testing.T) {
 	})
 }
 
-// A draining lane is at no concurrency, and its figures are in no row.
+// A draining lane has no steady concurrency, and its figures are in no row.
 func TestDrainIsNotInTheRow(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
@@ -279,8 +281,8 @@ func TestDrainIsNotInTheRow(t *testing.T) {
 }
 
 // Rows of another target, model or workload are neither shown as this target's nor mixed with its own. Rows of the
-// same one are there after a restart.
-func TestRowsOfAnotherTarget(t *testing.T) {
+// same target remain after a restart.
+func TestRowsOfAnotherTargetAreNotMixed(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*options)
 		shown  bool // before anything new is measured
@@ -297,10 +299,10 @@ func TestRowsOfAnotherTarget(t *testing.T) {
 			o.store.edit(func(own *api.Baseline) { own.Target = nil })
 			o.Client.(*fake).url = "http://other.example:8000"
 		}, false, 1},
-		"another URL":      {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
-		"another model":    {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
-		"another workload": {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named
-		"users who think":  {func(o *options) { o.Settings.ThinkTime = time.Millisecond }, true, 1},
+		"another URL":        {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
+		"another model":      {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
+		"another workload":   {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named
+		"another think time": {func(o *options) { o.Settings.ThinkTime = time.Millisecond }, true, 1},
 		"another name of the model in the cluster": {func(o *options) {
 			o.Cluster = func() api.Cluster { return api.Cluster{Model: "models/test"} }
 		}, true, 2},
@@ -316,7 +318,8 @@ func TestRowsOfAnotherTarget(t *testing.T) {
 				comparison := second.snapshot().Baseline
 				assert.Equal(t, api.ThisTarget, comparison.Name)
 				assert.Equal(t, row.shown, len(comparison.Columns) > 0)
-				assert.Equal(t, name == "another workload" || name == "users who think", len(comparison.Differences) > 0, comparison.Differences)
+				differs := name == "another workload" || name == "another think time"
+				assert.Equal(t, differs, len(comparison.Differences) > 0, comparison.Differences)
 				second.start(6)
 				pass(65 * time.Second)
 				assert.Len(t, second.rows(), row.rows)
@@ -327,12 +330,12 @@ func TestRowsOfAnotherTarget(t *testing.T) {
 }
 
 // The live step is compared with the other mode that was measured here before, once it has settled.
-func TestComparison(t *testing.T) {
+func TestComparisonWithTheOtherMode(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		pass(65 * time.Second)
 		f.set(func(f *fake) { f.ttft = 600 * time.Millisecond })
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		pass(30 * time.Second)
 		c := b.snapshot().Baseline
 		assert.True(t, c.Settling)
@@ -374,7 +377,7 @@ func TestComparison(t *testing.T) {
 }
 
 // The default baseline is the recorded one of the deployment as the configuration and the cluster report it.
-func TestDefaultBaseline(t *testing.T) {
+func TestDefaultBaselineMatchesTheDeployment(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		c := b.snapshot().Baseline
 		assert.Equal(t, recorded, c.Name)
@@ -392,7 +395,7 @@ func TestDefaultBaseline(t *testing.T) {
 
 // A baseline that is chosen by name is compared with the same live step as the default one. This target's own can be
 // chosen before it has a row.
-func TestChosenComparison(t *testing.T) {
+func TestComparisonWithAChosenBaseline(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		empty, err := b.lane.Comparison(api.ThisTarget)
 		require.NoError(t, err)
@@ -400,7 +403,7 @@ func TestChosenComparison(t *testing.T) {
 		assert.NotEmpty(t, empty.Title)
 		assert.Empty(t, empty.Columns)
 		assert.Empty(t, empty.Differences, "nothing to differ from")
-		f.takes(5 * time.Second)
+		f.setLatency(5 * time.Second)
 		b.start(100)
 		pass(75 * time.Second)
 		byDefault, err := b.lane.Comparison("")

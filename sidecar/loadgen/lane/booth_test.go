@@ -132,7 +132,7 @@ func (b *booth) late() (lag time.Duration) {
 	return lag
 }
 
-// constantLag is that of a load generator whose time stamps are all so late.
+// constantLag returns the lag of a load generator whose time stamps are all late by the same time.
 func constantLag(late time.Duration) (l stats.Lag) {
 	for range 1000 {
 		l.Timer.Add(late)
@@ -146,8 +146,8 @@ func (b *booth) delay(lag time.Duration) { b.locked(func() { b.lag = lag }) }
 
 func (b *booth) judge(v api.Verdict) { b.locked(func() { b.health.Verdict = v }) }
 
-// told returns the calls of ModeChanged.
-func (b *booth) told() (modes []api.ModeState) {
+// modeChanges returns the arguments of the calls of ModeChanged.
+func (b *booth) modeChanges() (modes []api.ModeState) {
 	b.locked(func() { modes = b.modes })
 	return modes
 }
@@ -159,7 +159,7 @@ func (b *booth) ok(s api.State, err error) api.State {
 	return s
 }
 
-// start starts at a concurrency or sets it.
+// start starts the workload at a concurrency, or changes the concurrency.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
 	return b.ok(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
@@ -226,11 +226,11 @@ func (b *booth) mode() api.ModeState {
 	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// events compares all events so far.
+// events expects these events, and no others, since the start.
 func (b *booth) events(want ...string) {
 	b.t.Helper()
 	synctest.Wait()
-	assert.Equal(b.t, want, b.store.told())
+	assert.Equal(b.t, want, b.store.eventLines())
 }
 
 // refuses expects an [api.FieldError] of a field and returns what is allowed.
@@ -243,7 +243,7 @@ func refuses(t testing.TB, err error, field string) (allowed string) {
 	return e.Allowed
 }
 
-// script is a driver whose switches end as the test says.
+// script is a driver whose switches a test answers.
 type script struct {
 	offers []api.ModeState
 	calls  chan *switching // each call of Switch

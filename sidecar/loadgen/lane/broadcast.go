@@ -2,7 +2,8 @@ package lane
 
 import "sync"
 
-// broadcast hands the newest frame to every subscriber. The zero value is ready.
+// broadcast sends the newest frame to every subscriber. The zero value is ready. It is safe for
+// concurrent use.
 type broadcast struct {
 	mu     sync.Mutex
 	subs   map[chan []byte]struct{}
@@ -28,13 +29,13 @@ func (b *broadcast) subscribe() (<-chan []byte, func()) {
 	}
 }
 
-func (b *broadcast) wanted() bool {
+func (b *broadcast) hasSubscribers() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.subs) > 0
 }
 
-// publish puts the frame in the place of one that was not read yet.
+// publish sends a frame to all subscribers. It replaces a frame that a subscriber has not read yet.
 func (b *broadcast) publish(frame []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +44,7 @@ func (b *broadcast) publish(frame []byte) {
 		case <-c:
 		default:
 		}
-		c <- frame // only publish sends, and holds the lock: there is room
+		c <- frame // does not block: only publish sends, and it holds the lock
 	}
 }
 

@@ -14,22 +14,22 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// Catalogue holds the settings and the baselines of a process. What changes is
-// stored before it is in force. It is safe for concurrent use.
+// Catalogue holds the settings and the baselines of a process. A change is stored before it is in
+// force. It is safe for concurrent use.
 type Catalogue struct {
 	process Process
 	changed *signal
-	lanes   []*Lane // that the settings must suit; complete before the first change
+	lanes   []*Lane // all lanes that the settings apply to; complete before the first change
 
-	writes sync.Mutex // held over a change with its way to the store
+	writes sync.Mutex // held during a change, until the store has committed it
 
-	mu        sync.Mutex // of the fields below alone
+	mu        sync.Mutex // guards only the fields below
 	settings  api.Settings
-	baselines []api.Baseline // built in, imported, and this target's; replaced, never changed
+	baselines []api.Baseline // built-in, imported, and this target's; the slice is replaced, never changed
 }
 
-// NewCatalogue reads what the store keeps; configured are the settings where it
-// keeps none. The error says that the store cannot be read.
+// NewCatalogue reads settings and baselines from the store. Where the store holds no settings,
+// configured applies. The error says that the store cannot be read.
 func NewCatalogue(ctx context.Context, process Process, configured api.Settings) (*Catalogue, error) {
 	c := &Catalogue{process: process, changed: &signal{c: make(chan struct{}, 1)}, settings: configured}
 	kept, ok, err := process.Store.Settings(ctx)
@@ -37,7 +37,7 @@ func NewCatalogue(ctx context.Context, process Process, configured api.Settings)
 		return nil, err
 	}
 	if ok {
-		if !slices.Contains(api.Vendors, kept.Vendor) { // kept by a version without this setting, or without this vendor
+		if !slices.Contains(api.Vendors, kept.Vendor) { // stored by a version without this setting or vendor
 			kept.Vendor = configured.Vendor
 		}
 		c.settings = kept
@@ -53,8 +53,8 @@ func NewCatalogue(ctx context.Context, process Process, configured api.Settings)
 	return c, nil
 }
 
-// nameTarget gives a measured baseline the id of its target, which former versions stored
-// in its notes alone, as this sentence.
+// nameTarget gives a measured baseline the id of its target. Former versions stored the id only in
+// the notes, in this sentence.
 func nameTarget(b *api.Baseline) {
 	if url, ok := strings.CutPrefix(b.Notes, "Measured against "); ok && b.Kind == baseline.KindMeasured &&
 		b.Target == nil {
@@ -62,16 +62,16 @@ func nameTarget(b *api.Baseline) {
 	}
 }
 
-// Settings are those in force.
+// Settings returns the settings in force.
 func (c *Catalogue) Settings() api.Settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.settings
 }
 
-// PatchSettings changes settings and stores them before it answers. The error
-// is an [api.FieldError], or the store's; then nothing has changed.
-func (c *Catalogue) PatchSettings(ctx context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
+// PatchSettings changes settings. They are stored when it returns. The error is an [api.FieldError]
+// or the store's; then nothing has changed.
+func (c *Catalogue) PatchSettings(ctx context.Context, actor string, p api.SettingsPatch) (api.Settings, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	old := c.Settings()
@@ -79,7 +79,7 @@ func (c *Catalogue) PatchSettings(ctx context.Context, by string, p api.Settings
 	if err := c.checkSettings(next); err != nil {
 		return old, err
 	}
-	if p.MaxConcurrency != nil { // one that was kept from elsewhere stays as it is
+	if p.MaxConcurrency != nil { // a stored limit is not checked again: it may come from another machine
 		if err := c.process.checkConcurrency("max_concurrency", next.MaxConcurrency); err != nil {
 			return old, err
 		}
@@ -93,21 +93,22 @@ func (c *Catalogue) PatchSettings(ctx context.Context, by string, p api.Settings
 	for _, l := range c.lanes {
 		l.record.SetSLO(next.SLO)
 	}
-	c.event(ctx, api.EventSettings, by, "settings changed")
+	c.event(ctx, api.EventSettings, actor, "settings changed")
 	return next, nil
 }
 
-// Baselines lists the built-in, the imported and this target's baselines.
+// Baselines returns the built-in, the imported and this target's baselines. They must not be
+// modified.
 func (c *Catalogue) Baselines() []api.Baseline {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.baselines
 }
 
-// Baseline finds one by its name; the error is an [api.ErrNotFound].
+// Baseline returns the baseline with the name. The error is an [api.ErrNotFound].
 func (c *Catalogue) Baseline(name string) (api.Baseline, error) {
 	all := c.Baselines()
-	if i := indexOf(all, name); i >= 0 {
+	if i := indexOfBaseline(all, name); i >= 0 {
 		return all[i], nil
 	}
 	return api.Baseline{}, errNoBaseline(name)
@@ -117,18 +118,18 @@ func errNoBaseline(name string) error {
 	return fmt.Errorf("%w: no baseline %q", api.ErrNotFound, name)
 }
 
-func indexOf(all []api.Baseline, name string) int {
+func indexOfBaseline(all []api.Baseline, name string) int {
 	return slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == name })
 }
 
-// CheckBaseline gives a baseline as [Catalogue.SaveBaseline] would store it, or its
-// error, and stores nothing.
+// CheckBaseline returns a baseline as [Catalogue.SaveBaseline] would store it, or the error that
+// SaveBaseline would return. It stores nothing.
 func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
 	return b, c.check(b)
 }
 
-// check says why a baseline cannot be stored.
+// check returns the reason why a baseline cannot be stored.
 func (c *Catalogue) check(b api.Baseline) error {
 	if err := baseline.Validate(b); err != nil {
 		return err
@@ -139,7 +140,8 @@ func (c *Catalogue) check(b api.Baseline) error {
 	return c.checkRoom(b)
 }
 
-// checkRoom says whether one more baseline can be stored, or another one in the place of that of its name.
+// checkRoom refuses a baseline that exceeds the limits on stored baselines and rows. A stored
+// baseline of the same name does not count, since it is replaced.
 func (c *Catalogue) checkRoom(b api.Baseline) error {
 	number, rows := 0, 0
 	for _, other := range c.Baselines() {
@@ -160,25 +162,24 @@ func (c *Catalogue) checkRoom(b api.Baseline) error {
 	return nil
 }
 
-// SaveBaseline stores an imported baseline before it answers, in place of an
-// earlier one of the same name. The built-in ones and this target's own are
-// not to be replaced: [api.ErrConflict].
-func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+// SaveBaseline stores an imported baseline, in place of an earlier one of the same name. The
+// built-in ones and this target's own cannot be replaced: [api.ErrConflict].
+func (c *Catalogue) SaveBaseline(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
 	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
-	return c.save(ctx, by, b, "imported baseline ")
+	return c.save(ctx, actor, b, "imported baseline ")
 }
 
-// SaveMeasured is [Catalogue.SaveBaseline] of what was measured here: its target stays.
-func (c *Catalogue) SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+// SaveMeasured stores a baseline that was measured here. Unlike [Catalogue.SaveBaseline] it keeps
+// the target.
+func (c *Catalogue) SaveMeasured(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
 	b.Kind, b.Sustained, b.Advantages = baseline.KindMeasured, nil, nil
-	return c.save(ctx, by, b, "made baseline ")
+	return c.save(ctx, actor, b, "made baseline ")
 }
 
-// MergeBaseline adds the rows of an import to the imported baseline of its name, as
-// [baseline.Join] does, and stores it as [Catalogue.SaveBaseline] would; where there is
-// none, the import is stored. With dry it stores nothing. A baseline that was not
-// imported takes no rows: [api.ErrConflict].
-func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
+// MergeBaseline adds the rows of an import to the imported baseline of the same name, as
+// [baseline.Join] does, and stores the result. Where there is none, it stores the import. With dry
+// it stores nothing. Rows cannot be added to a baseline that was not imported: [api.ErrConflict].
+func (c *Catalogue) MergeBaseline(ctx context.Context, actor string, b api.Baseline, dry bool) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
@@ -194,31 +195,31 @@ func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline
 	if dry {
 		return b, c.check(b)
 	}
-	return c.store(ctx, by, b, "imported rows into baseline ")
+	return c.store(ctx, actor, b, "imported rows into baseline ")
 }
 
-func (c *Catalogue) save(ctx context.Context, by string, b api.Baseline, done string) (api.Baseline, error) {
+func (c *Catalogue) save(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	return c.store(ctx, by, b, done)
+	return c.store(ctx, actor, b, done)
 }
 
-// store is called with the writes locked.
-func (c *Catalogue) store(ctx context.Context, by string, b api.Baseline, done string) (api.Baseline, error) {
+// store checks a baseline and stores it. The lock for writes is held.
+func (c *Catalogue) store(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
 	if err := c.check(b); err != nil {
 		return b, err
 	}
 	if err := c.replace(ctx, b); err != nil {
 		return b, fmt.Errorf("%w: the baseline cannot be stored: %w", api.ErrUnavailable, err)
 	}
-	c.event(ctx, api.EventBaseline, by, done+b.Name)
+	c.event(ctx, api.EventBaseline, actor, done+b.Name)
 	return b, nil
 }
 
-// DeleteBaseline deletes an imported baseline, or one that was made of a sweep. The error is an [api.ErrNotFound], an
-// [api.ErrConflict] for any other kind and for the default one of the settings, or the
-// store's; then nothing has changed.
-func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
+// DeleteBaseline deletes an imported baseline, or one that was made of a sweep. The error is an
+// [api.ErrNotFound], an [api.ErrConflict] for any other kind and for the settings' default
+// baseline, or the store's; then nothing has changed.
+func (c *Catalogue) DeleteBaseline(ctx context.Context, actor, name string) error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	b, err := c.Baseline(name)
@@ -237,12 +238,12 @@ func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
 	c.mu.Lock()
 	c.baselines = slices.DeleteFunc(slices.Clone(c.baselines), func(b api.Baseline) bool { return b.Name == name })
 	c.mu.Unlock()
-	c.event(ctx, api.EventBaseline, by, "deleted baseline "+name)
+	c.event(ctx, api.EventBaseline, actor, "deleted baseline "+name)
 	return nil
 }
 
-// replace stores a baseline and then puts it in the place of one of its name.
-// The lock for writes is held.
+// replace stores a baseline and then replaces the one of the same name in memory. The lock for
+// writes is held.
 func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
 	if err := c.process.Store.SaveBaseline(ctx, b); err != nil {
 		return err
@@ -250,7 +251,7 @@ func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := slices.Clone(c.baselines)
-	if i := indexOf(all, b.Name); i >= 0 {
+	if i := indexOfBaseline(all, b.Name); i >= 0 {
 		all[i] = b
 	} else {
 		all = append(all, b)
@@ -259,18 +260,17 @@ func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
 	return nil
 }
 
-// isOwn says whether a name is kept for what a lane measures of its own target.
+// isOwn reports whether a name is reserved for what a lane measures of its own target.
 func isOwn(name string) bool {
 	return name == api.ThisTarget || name == api.OwnBaseline(api.TwinLane)
 }
 
-// keepRow adds a measured row to a target's own baseline, of which b is given
-// without its rows. The rows of another target, model or workload do not belong
-// beside it, and go.
+// keepRow adds a measured row to a target's own baseline. b is that baseline without its rows.
+// Stored rows of another target, model or workload are dropped, since they are not comparable.
 func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if own, err := c.Baseline(b.Name); err == nil && ofTarget(own, *b.Target) &&
+	if own, err := c.Baseline(b.Name); err == nil && isOfTarget(own, *b.Target) &&
 		reflect.DeepEqual(own.Workload, b.Workload) {
 		b.Rows = own.Rows
 	}
@@ -280,9 +280,9 @@ func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.Baselin
 	}
 }
 
-// measured is the baseline of a lane's own results before its first row.
+// measured returns the baseline of a lane's own results before its first row.
 func measured(lane, url string, deployment api.Deployment, shape api.WorkloadShape) api.Baseline {
-	deployment.Speculation = "" // a row's own matter
+	deployment.Speculation = "" // each row has its own
 	title := ownTitle
 	if lane != api.DefaultLane {
 		title = fmt.Sprintf("The target of lane %s, as measured", lane)
@@ -294,15 +294,16 @@ func measured(lane, url string, deployment api.Deployment, shape api.WorkloadSha
 	}
 }
 
-// ownTitle is that of a target's own results, as its lane shows them.
+// ownTitle is the title under which a lane shows the results of its own target.
 const ownTitle = "This target, as measured"
 
-// ofTarget says whether a baseline was measured against this target.
-func ofTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && *b.Target == id }
+// isOfTarget reports whether a baseline was measured against the target.
+func isOfTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && *b.Target == id }
 
-// event keeps a change for the list of events, and calls for a snapshot.
-func (c *Catalogue) event(ctx context.Context, kind api.EventKind, by, text string) {
-	if _, err := c.process.Store.SaveEvent(ctx, api.Event{Time: time.Now(), Kind: kind, By: by, Text: text}); err != nil {
+// event stores a change in the list of events, and requests a snapshot.
+func (c *Catalogue) event(ctx context.Context, kind api.EventKind, actor, text string) {
+	e := api.Event{Time: time.Now(), Kind: kind, By: actor, Text: text}
+	if _, err := c.process.Store.SaveEvent(ctx, e); err != nil {
 		c.process.Log.Warn("an event was dropped", "error", err, "text", text)
 	}
 	c.changed.raise()

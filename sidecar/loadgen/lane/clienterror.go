@@ -11,7 +11,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// What the levels of an error stand on.
+// The limits between the levels of an error, as shares of what the error is compared with.
 const (
 	negligibleOfP50        = .02
 	negligibleOfDifference = .1
@@ -19,15 +19,16 @@ const (
 	remedy                 = "run fewer conversations, give it more cores, or add members"
 )
 
-// tooLarge says whether a figure is as likely the load generator's as the target's.
+// tooLarge reports whether an error exceeds half of a figure: then the load generator may have
+// caused as much of the figure as the target.
 func tooLarge(p50, e *float64) bool { return p50 != nil && e != nil && *e > tooLargeOfP50**p50 }
 
-// latency is one latency of a set of turns.
+// latency describes one latency metric of a set of turns.
 type latency struct {
 	name, key string
-	of        func(*api.Metrics) *api.Quantiles
+	quantiles func(*api.Metrics) *api.Quantiles
 	column    func(*api.Column) *api.LookedUpPair
-	threshold func(api.SLO) float64 // 0: it has none
+	threshold func(api.SLO) float64 // 0: the SLO has no threshold for it
 }
 
 var latencies = []latency{
@@ -49,11 +50,12 @@ var latencies = []latency{
 	},
 }
 
-// Judge says how large the load generator's own error is in figures and in what is made of
-// them: nothing of a metric without an error.
+// Judge returns how large the load generator's own error is, relative to figures and to what is
+// derived from them: an SLO and a comparison with a baseline. Metrics without an error are left
+// out.
 func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []api.ClientError) {
 	for _, l := range latencies {
-		q := l.of(m)
+		q := l.quantiles(m)
 		if q.P50 == nil || q.P50Error == nil || q.P95Error == nil {
 			continue
 		}
@@ -70,7 +72,7 @@ func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []a
 		if t := l.threshold(slo); t > 0 {
 			for _, v := range []*api.Quantiles{q, l.live(c)} {
 				if v != nil && v.P95 != nil && v.P95Error != nil && !api.Decidable(*v.P95, *v.P95Error, t, l.key == "tpot") {
-					e = against(e, api.VerdictBottleneck, *v.P95Error, api.OfThreshold, math.Abs(*v.P95-t))
+					e = worse(e, api.VerdictBottleneck, *v.P95Error, api.OfThreshold, math.Abs(*v.P95-t))
 				}
 			}
 		}
@@ -82,17 +84,18 @@ func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []a
 	return all
 }
 
-// live is what a comparison has of the live step; nil while it settles.
+// live returns the live step's quantiles in a comparison; nil while the step settles.
 func (l latency) live(c *api.Comparison) *api.Quantiles {
 	if c == nil || c.Settling {
 		return nil
 	}
-	return l.of(&c.Live)
+	return l.quantiles(&c.Live)
 }
 
-// differences holds the error against what is shown of a comparison.
+// differences compares the error with the differences that a comparison shows, and returns the
+// worst result.
 func (l latency) differences(c *api.Comparison, e api.ClientError) api.ClientError {
-	live := l.of(&c.Live)
+	live := l.quantiles(&c.Live)
 	for i := range c.Columns {
 		pair := l.column(&c.Columns[i])
 		for _, d := range []struct {
@@ -109,33 +112,36 @@ func (l latency) differences(c *api.Comparison, e api.ClientError) api.ClientErr
 			difference := math.Abs(*d.live - *d.was.Value)
 			switch o := d.was.Improvement.Outcome; {
 			case o == api.OutcomeWithheld:
-				e = against(e, api.VerdictBottleneck, both, api.OfDifference, difference)
+				e = worse(e, api.VerdictBottleneck, both, api.OfDifference, difference)
 			case (o == api.OutcomeBetter || o == api.OutcomeWorse) && both >= negligibleOfDifference*difference:
-				e = against(e, api.VerdictNoticeable, both, api.OfDifference, difference)
+				e = worse(e, api.VerdictNoticeable, both, api.OfDifference, difference)
 			}
 		}
 	}
 	return e
 }
 
-// against is the worse of an error and the same metric's held against something else.
-func against(e api.ClientError, level api.Verdict, seconds float64, of api.ErrorBasis,
-	ofSeconds float64,
+// worse returns the worse of two results of one metric: e, and an error of errorSeconds that is
+// compared with basisSeconds.
+func worse(e api.ClientError, level api.Verdict, errorSeconds float64, basis api.ErrorBasis,
+	basisSeconds float64,
 ) api.ClientError {
-	if rank(level) > rank(e.Level) || level == e.Level && e.Of != api.OfP50 &&
-		seconds*e.OfSeconds > e.ErrorSeconds*ofSeconds {
-		e.Level, e.ErrorSeconds, e.Of, e.OfSeconds = level, seconds, of, ofSeconds
+	largerShare := errorSeconds*e.OfSeconds > e.ErrorSeconds*basisSeconds
+	if rank(level) > rank(e.Level) || level == e.Level && e.Of != api.OfP50 && largerShare {
+		e.Level, e.ErrorSeconds = level, errorSeconds
+		e.Of, e.OfSeconds = basis, basisSeconds
 	}
 	return e
 }
 
-// rank orders verdicts by how large the error is.
+// rank orders verdicts by the size of the error.
 func rank(v api.Verdict) int {
 	return slices.Index([]api.Verdict{api.VerdictUnknown, api.VerdictFine, api.VerdictNoticeable, api.VerdictBottleneck},
 		v)
 }
 
-// Verdict adds to the health of a process what its lag means for the figures of its lanes.
+// Verdict sets a process's verdict and reason from the errors in the figures of its lanes. Without
+// errors, or while the lag is not known, it returns h unchanged.
 func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 	if h.Verdict == api.VerdictUnknown || len(metrics) == 0 {
 		return h
@@ -150,8 +156,7 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 		var names []string
 		for _, l := range latencies {
 			if slices.ContainsFunc(metrics, func(e api.ClientError) bool {
-				return e.Metric == l.key &&
-					e.Level == worst.Level
+				return e.Metric == l.key && e.Level == worst.Level
 			}) {
 				names = append(names, l.name)
 			}
@@ -160,37 +165,43 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 		if h.Simulating {
 			advice = "cancel the what-if simulation that runs on the same machine; if that is not enough, " + remedy
 		}
-		h.Reason = fmt.Sprintf("%s cannot be judged: the load generator's own error is %s; %s", listed(names), words(worst),
-			advice)
+		h.Reason = fmt.Sprintf("%s cannot be judged: the load generator's own error is %s; %s",
+			joinNames(names), describeError(worst), advice)
 	case api.VerdictNoticeable:
-		h.Reason = fmt.Sprintf("the load generator's own error is %s; the intervals include it", words(worst))
+		h.Reason = fmt.Sprintf("the load generator's own error is %s; the intervals include it", describeError(worst))
 	default:
-		h.Reason = fmt.Sprintf("the load generator's own error is %s", words(worst))
+		h.Reason = fmt.Sprintf("the load generator's own error is %s", describeError(worst))
 	}
 	return h
 }
 
-// words are the two numbers that a level stands on.
-func words(e api.ClientError) string {
+// describeError writes an error and what it is compared with.
+func describeError(e api.ClientError) string {
 	l := latencies[slices.IndexFunc(latencies, func(l latency) bool { return l.key == e.Metric })]
-	of := map[api.ErrorBasis]string{
-		api.OfP50: "%s %s (p50)", api.OfDifference: "%s difference in %s", api.OfThreshold: "%s distance of %s from its SLO",
-	}[e.Of]
-	return fmt.Sprintf("at most %s of "+of, inMS(e.ErrorSeconds), inMS(e.OfSeconds), l.name)
+	basis := ""
+	switch e.Of {
+	case api.OfP50:
+		basis = fmt.Sprintf("%s %s (p50)", inMS(e.OfSeconds), l.name)
+	case api.OfDifference:
+		basis = fmt.Sprintf("%s difference in %s", inMS(e.OfSeconds), l.name)
+	case api.OfThreshold:
+		basis = fmt.Sprintf("%s distance of %s from its SLO", inMS(e.OfSeconds), l.name)
+	}
+	return fmt.Sprintf("at most %s of %s", inMS(e.ErrorSeconds), basis)
 }
 
-// inMS writes seconds to two digits or to the millisecond.
+// inMS writes seconds in ms, with two digits or rounded to the millisecond.
 func inMS(seconds float64) string {
 	ms := 1000 * seconds
 	digits := 0
-	for at := 10.; ms < at && digits < 2; at /= 10 {
+	for limit := 10.; ms < limit && digits < 2; limit /= 10 {
 		digits++
 	}
 	return strconv.FormatFloat(ms, 'f', digits, 64) + " ms"
 }
 
-// listed joins names as a sentence does.
-func listed(names []string) string {
+// joinNames joins names with commas and "and".
+func joinNames(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
 		return names[0]

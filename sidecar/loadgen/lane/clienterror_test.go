@@ -10,9 +10,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The level of an error is that of its share of the metric's p50, of every difference shown and of the distance to
-// the SLO, and is shown with both numbers.
-func TestLevelOfTheClientsError(t *testing.T) {
+// The level of an error is the worst of its shares of the metric's p50, of every difference shown, and of the distance
+// to the SLO. The reason has both numbers.
+func TestLevelOfTheClientError(t *testing.T) {
 	difference := func(outcome api.Outcome, was float64) *api.Comparison {
 		c := api.Column{TTFT: api.LookedUpPair{P95: api.LookedUp{
 			Value: &was, Error: new(.001), Improvement: &api.Improvement{Outcome: outcome},
@@ -57,9 +57,13 @@ func TestLevelOfTheClientsError(t *testing.T) {
 		},
 		"a threshold within it": {
 			.004, .2975, nil, api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of 2.5 ms distance of TTFT from its SLO; " + remedy,
+			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of 2.5 ms distance of TTFT " +
+				"from its SLO; " + remedy,
 		},
-		"a threshold above it": {.004, .3, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)"},
+		"a threshold above it": {
+			.004, .3, nil, api.VerdictFine,
+			"the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := api.Metrics{TTFT: api.Quantiles{P50: new(.25), P95: new(.3), P50Error: new(.001), P95Error: &row.error}}
@@ -75,8 +79,8 @@ func TestLevelOfTheClientsError(t *testing.T) {
 	}
 }
 
-// A TPOT may be too small as well as too large.
-func TestThresholdOnEitherSideOfTPOT(t *testing.T) {
+// The error of a TPOT goes both ways, so that a threshold on either side may be within it.
+func TestTPOTIsUndecidableOnBothSidesOfItsSLO(t *testing.T) {
 	for threshold, want := range map[float64]api.Verdict{
 		.0297: api.VerdictFine, .0299: api.VerdictBottleneck, .0301: api.VerdictBottleneck, .0303: api.VerdictFine,
 	} {
@@ -86,7 +90,7 @@ func TestThresholdOnEitherSideOfTPOT(t *testing.T) {
 	}
 }
 
-// A lag shows in the snapshot for what it means there, and a simulation beside it is what to end first.
+// The snapshot rates a lag by the figures that it has. During a simulation, the advice is to cancel that first.
 func TestSnapshotJudgesTheClient(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)

@@ -19,9 +19,9 @@ func other() *corpus.Corpus {
 	}}
 }
 
-// Other texts are another workload. What the old ones measured is kept under their name, and the new step settles
-// when the last conversation on them has ended.
-func TestCorpusChanges(t *testing.T) {
+// Other texts are another workload. Results on the old texts are stored under their name, and the new step settles when
+// the last conversation on them has ended.
+func TestNewCorpusBeginsAStep(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		pass(70 * time.Second)
@@ -40,7 +40,7 @@ func TestCorpusChanges(t *testing.T) {
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
-		for _, c := range b.lane.run.workload.(here).Conversations() {
+		for _, c := range b.lane.run.workload.(localRunner).Conversations() {
 			assert.Contains(t, []string{"tunnels", "rivers"}, c.Starter)
 		}
 		pass(65 * time.Second)
@@ -62,12 +62,13 @@ func TestCorpusChanges(t *testing.T) {
 	})
 }
 
-// A starter is one of the corpus in force, whatever another corpus had under its id.
-func TestStarterOfTheCorpusInForce(t *testing.T) {
+// A starter comes from the corpus in force, even if another corpus had one of the same id.
+func TestStarterComesFromTheCorpusInForce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		got, err := b.lane.Starter("rivers")
 		require.NoError(t, err)
-		assert.Equal(t, api.Starter{ID: "rivers", Topic: smallCorpus().Starters[0].Topic, Text: smallCorpus().Starters[0].Text}, got)
+		rivers := smallCorpus().Starters[0]
+		assert.Equal(t, api.Starter{ID: "rivers", Topic: rivers.Topic, Text: rivers.Text}, got)
 		_, err = b.lane.Starter("")
 		require.ErrorIs(t, err, api.ErrNotFound)
 
@@ -86,8 +87,8 @@ type simulator struct{ *script }
 
 func (simulator) Simulation() *api.Simulation { return nil }
 
-// The kind of the target is what the driver knows, else what is configured, else unknown.
-func TestTargetKind(t *testing.T) {
+// The kind of the target is the one that the driver determines, else the configured one, else unknown.
+func TestDriverOverridesConfiguredTargetKind(t *testing.T) {
 	simulated := func(o *options) { o.Driver, o.Target = simulator{o.Driver.(*script)}, api.TargetReal }
 	for want, change := range map[api.TargetKind]func(*options){
 		api.TargetUnknown:   func(o *options) { o.Deployment.Engine = "simulated trtllm" },

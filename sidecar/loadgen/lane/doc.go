@@ -1,16 +1,16 @@
 // Package lane joins one target with its workload, window, step, mode and
-// baseline. It has three parts, each the only owner of what it says:
+// baseline. It has three parts, each the only owner of its data:
 //
 //   - [Lane] is the state machine of one target's runs: start, stop, settings of
 //     the workload, mode, corpus, step. Nothing else changes run state.
 //   - [Catalogue] holds what the lanes share: the display's settings and the
 //     baselines. Nothing else changes those.
-//   - [View] makes the snapshot and what else is shown. It changes nothing: a
-//     snapshot is a function of what lanes, catalogue and measurements say.
+//   - [View] builds the snapshot and the other documents that are shown. It
+//     changes nothing: a snapshot is a function of lanes, catalogue and measurements.
 //
-// Locks: a Lane's lock guards its run state and is never held while a workload,
-// a driver or the store is called and could wait. The step has a lock of its
-// own, because the workload reports its numbers while holding its lock. The
-// Catalogue's lock guards two values that are replaced as a whole; its writers
-// queue on another one, which is held over the way to the store.
+// Locks: a Lane's lock guards its run state. It is never held during a call of a
+// workload, a driver or the store that could block. The step has its own lock,
+// because the workload reports its numbers while holding its own lock. The
+// Catalogue's lock guards two values that are replaced as a whole. Its writers
+// queue on a second lock, which is held until the store has committed.
 package lane

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// document is encoded once for everybody who reads it within a second, and anew
-// after a change. It is safe for concurrent use.
+// document caches a JSON document, so that all readers within a second share one encoding. After a
+// change it is encoded anew. It is safe for concurrent use.
 type document struct {
 	changed *signal
 	make    func() any
@@ -15,11 +15,11 @@ type document struct {
 	mu      sync.Mutex
 	text    []byte
 	made    time.Time
-	changes uint64 // that it knows of
+	changes uint64 // the count of changes when text was encoded
 }
 
-// latest gives it, at most a second old and with everything that changed before
-// the call. The text is not to be written to.
+// latest returns a text that is at most a second old and contains every change made before the
+// call. The text must not be modified.
 func (d *document) latest() ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,14 +29,15 @@ func (d *document) latest() ([]byte, error) {
 	return d.encode()
 }
 
-// renew gives it as it is now.
+// renew encodes the document as it is now.
 func (d *document) renew() ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.encode()
 }
 
-// encode is called with the lock held. What changes meanwhile counts as not known.
+// encode encodes the document. A change during the encoding is not counted, so that the next call
+// encodes again. The lock is held.
 func (d *document) encode() (text []byte, err error) {
 	d.changes, d.made = d.changed.count.Load(), time.Now()
 	d.text, err = json.Marshal(d.make())

@@ -12,125 +12,136 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Runner holds the conversations of a run, from a start to its stop. All but Run never wait.
+// Runner holds the conversations of a run, from its start to its stop. No method but Run blocks.
 type Runner interface {
-	// Run holds them until ctx ends, which cancels what is in flight, or until a drain is
-	// complete. It returns when the last conversation has ended and all is told.
+	// Run holds the conversations until ctx ends, which cancels requests in flight, or until a
+	// drain is complete. It returns when the last conversation has ended and is reported.
 	Run(ctx context.Context)
+	// Set changes the settings.
 	Set(s workload.Settings)
+	// SetCorpus changes the texts of the conversations that begin from now on.
 	SetCorpus(c *corpus.Corpus)
-	// Step hears of each state of the step in force.
+	// Step receives each state of the step in force.
 	Step(s api.StepRecord)
+	// Drain lets the turns in flight end and starts nothing more.
 	Drain()
+	// Pace returns how the run's conversations have begun so far.
 	Pace() workload.Pace
+	// Underway counts the turns under way.
 	Underway(now time.Time) workload.Underway
-	// Uniform says whether every conversation in progress was drawn from what is in force.
+	// Uniform reports whether all conversations in progress were drawn from the settings and the
+	// corpus in force.
 	Uniform() bool
-	// LiveTurn is the turn under way of a conversation; nil where there is none.
+	// LiveTurn returns the turn under way of a conversation; nil if there is none.
 	LiveTurn(ctx context.Context, conversation string) *api.LiveTurn
 }
 
 // Engine begins runs whose conversations are held by other processes.
 type Engine interface {
+	// Begin returns the runner of a new run. It does not block.
 	Begin(t Task) Runner
 }
 
-// Task is a run as an engine needs it.
+// Task describes a run to an engine.
 type Task struct {
-	Lane, Run      string // they name the run, and its conversations; see [workload.Options]
+	Lane, Run      string // name the run and its conversations; see [workload.Options]
 	Seed           uint64
-	Opened, Midway int64
+	Opened, Midway int64 // see [workload.Options]
 	Nonce          string
 	Settings       workload.Settings
 	Corpus         *corpus.Corpus
 	Step           api.StepRecord
-	Heard          Heard
-	Taken          bool // the lane is a sweep's, which goes on with a run of its own after a crash
-	Inherited      bool // it goes on: this process takes it over
+	Receiver       RunReceiver
+	Taken          bool // a sweep has taken the lane; after a crash the sweep begins a new run
+	Resumed        bool // the run was begun by an earlier process
 }
 
-// Inherited is a run that other processes hold, and that this one takes over from one that is
-// gone.
-type Inherited struct {
+// ResumedRun is a run that other processes hold, and that this process takes over from one that
+// has exited.
+type ResumedRun struct {
 	Task
 	Began time.Time
 }
 
-// Heard hears what other processes tell of a run, in any order between processes. It is safe
-// for concurrent use.
-type Heard interface {
-	// Active hears of each change of the number of conversations in progress, with the target.
+// RunReceiver receives what other processes report of a run, in any order between processes. It
+// is safe for concurrent use.
+type RunReceiver interface {
+	// Active receives each change of the number of conversations in progress, with the target.
 	Active(actual, target int)
-	// Tokens hears of output tokens; see [Tap].
+	// Tokens receives the number of output tokens; see [SpanObserver].
 	Tokens(at time.Time, n int)
-	// Probes counts requests of no turn.
+	// Probes counts requests that belong to no turn.
 	Probes(n int64)
-	// Conversation hears of one that began, got on or ended.
+	// Conversation receives a conversation that began, completed a turn, or ended.
 	Conversation(c api.Conversation)
-	// Turn hears of one that has ended. Whoever tells of it stores it.
-	Turn(t TurnElsewhere)
-	// Shadow hears of turns when they begin, too; nil: there is none.
+	// Turn receives a turn that has ended. The sender stores it.
+	Turn(t RemoteTurn)
+	// Shadow returns the lane's shadow, which also follows turns from their beginning; nil if the
+	// lane has none.
 	Shadow() *live.Live
 }
 
-// TurnElsewhere is a turn that another process held.
-type TurnElsewhere struct {
+// RemoteTurn is a turn that another process held.
+type RemoteTurn struct {
 	Sample stats.Sample
 	Row    api.Turn // without texts
 	Number int64    // of the conversation
 	Shape  int      // of the conversation
 }
 
-// here is a run in this process.
-type here struct{ *workload.Workload }
+// localRunner is a run in this process.
+type localRunner struct{ *workload.Workload }
 
-// Step is told to each turn when it begins.
-func (here) Step(api.StepRecord) {}
+// Step does nothing: each turn reads the step when it begins.
+func (localRunner) Step(api.StepRecord) {}
 
-// LiveTurn is that of the workload.
-func (h here) LiveTurn(_ context.Context, conversation string) *api.LiveTurn {
-	return h.Workload.LiveTurn(conversation)
+// LiveTurn implements [Runner].
+func (r localRunner) LiveTurn(_ context.Context, conversation string) *api.LiveTurn {
+	return r.Workload.LiveTurn(conversation)
 }
 
-// inherit takes a run over. What has been measured of it is heard again as far as it is still
-// there.
-func (l *Lane) inherit(a Inherited) {
+// resume takes over a run. The engine reports again what it still has of the run's measurements.
+func (l *Lane) resume(r ResumedRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.started, l.phase, l.settings, l.nonce, l.opened = &a.Began, api.PhaseRunning, a.Settings, a.Nonce, a.Opened
-	l.mode = api.ModeState{Mode: a.Step.Mode, Speculation: a.Step.Speculation}
-	l.record.Reset(a.Began)
-	l.steps.resume(a.Step)
-	a.Corpus, a.Inherited = l.corpus, true
-	l.holdRun(a.Task, nil)
+	l.started = &r.Began
+	l.phase = api.PhaseRunning
+	l.settings = r.Settings
+	l.nonce = r.Nonce
+	l.opened = r.Opened
+	l.mode = api.ModeState{Mode: r.Step.Mode, Speculation: r.Step.Speculation}
+	l.record.Reset(r.Began)
+	l.steps.resume(r.Step)
+	r.Corpus = l.corpus
+	r.Resumed = true
+	l.holdRun(r.Task, nil)
 	l.event(api.EventStart, "load generator", fmt.Sprintf("took over %d conversations, %s", l.settings.Concurrency,
 		l.mode.Mode.Name()))
 }
 
-var _ Heard = (*observer)(nil)
+var _ RunReceiver = (*observer)(nil)
 
-// Tokens counts tokens that arrived elsewhere.
+// Tokens implements [RunReceiver].
 func (o *observer) Tokens(at time.Time, n int) { o.tokens(at, n) }
 
-// Probes counts those that were sent elsewhere.
-func (o *observer) Probes(n int64) { o.lane.probesElsewhere.Add(n) }
+// Probes implements [RunReceiver].
+func (o *observer) Probes(n int64) { o.lane.remoteProbes.Add(n) }
 
-// Conversation lists one that is held elsewhere.
+// Conversation stores the state of a conversation that another process holds.
 func (o *observer) Conversation(c api.Conversation) {
 	o.lane.process.Store.SaveConversation(c)
 	if c.Ended == nil {
 		return
 	}
 	o.lane.record.ConversationEnded(c.Status)
-	if o.tap != nil {
-		o.tap.ConversationEnded(c.Number)
+	if o.span != nil {
+		o.span.ConversationEnded(c.Number)
 	}
 }
 
-// Turn takes a turn into the window and hands it on, as TurnEnded does one of this process,
-// which also stores it.
-func (o *observer) Turn(t TurnElsewhere) {
+// Turn records a turn of another process. Unlike TurnEnded it does not store the turn.
+func (o *observer) Turn(t RemoteTurn) {
 	t.Sample.Counted = t.Sample.Counted && o.lane.steps.count(t.Row.Step, t.Sample.Ended)
 	t.Row.Counted = t.Sample.Counted
-	o.heard(t.Sample, t.Row, t.Number, t.Shape)
+	o.recordTurn(t.Sample, t.Row, t.Number, t.Shape)
 }

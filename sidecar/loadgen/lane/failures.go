@@ -8,44 +8,44 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// tellAfter is when turns that go on failing in one way are told of again, after they
-// were told of; from the last one on, always after that.
-var tellAfter = [...]time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
+// repeatAfter is the time between two log lines on one class of failures. The last one applies to
+// all further lines.
+var repeatAfter = [...]time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 
-// quietAfter is how long no turn must have failed before failures count as over.
+// quietAfter is the time without a failed turn after which failures count as over.
 const quietAfter = time.Minute
 
-// lostAfter is how long turns must have failed, and none ended well, before the first
-// that does is told of at once.
+// lostAfter is the time for which all turns must have failed so that the first success is logged at
+// once.
 const lostAfter = 10 * time.Second
 
-// failures puts into the log how turns fail: each class with its first message at once,
-// and then at growing intervals with how many there were since, so that a failure of
-// hours takes a few lines; and that they no longer do. It is safe for concurrent use.
+// failures logs how turns fail: the first message of each class at once, then at growing intervals
+// the number of failures since, so that failures over hours take few lines; and the end of the
+// failures. It is safe for concurrent use.
 type failures struct {
 	log  *slog.Logger
 	lane string
 
 	mu      sync.Mutex
-	classes map[api.ErrorClass]*failing // since failures began; empty: none are under way
-	began   time.Time                   // when they did
-	last    time.Time                   // when a turn last failed
-	total   int                         // since they began
-	well    int                         // turns that ended well since they began
-	lost    time.Time                   // of the first failure since a turn last ended well; zero: one did
-	since   int                         // failures since then
+	classes map[api.ErrorClass]*failing // since failures began; empty: there are none
+	began   time.Time                   // start of the failures
+	last    time.Time                   // time of the last failed turn
+	total   int                         // failed turns since began
+	well    int                         // turns that ended well since began
+	lost    time.Time                   // time of the first failure since the last success; zero: none since
+	since   int                         // failed turns since lost
 }
 
-// failing is one class of them.
+// failing is one class of failures.
 type failing struct {
-	n       int    // since they were told of
-	message string // of the first of these
-	told    time.Time
-	times   int // they were told of
-	well    int // as it was then
+	n        int    // failed turns since the last log line
+	message  string // message of the first of them
+	loggedAt time.Time
+	times    int // number of log lines
+	well     int // failures.well at the last log line
 }
 
-// turnFailed takes in a failed turn.
+// turnFailed counts a failed turn, and logs it if a line is due.
 func (f *failures) turnFailed(at time.Time, class api.ErrorClass, message string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,54 +65,53 @@ func (f *failures) turnFailed(at time.Time, class api.ErrorClass, message string
 	if c.n++; c.n == 1 {
 		c.message = message
 	}
-	if c.times == 0 || at.Sub(c.told) >= tellAfter[min(c.times, len(tellAfter))-1] {
+	if c.times == 0 || at.Sub(c.loggedAt) >= repeatAfter[min(c.times, len(repeatAfter))-1] {
 		f.logClass(at, class, c)
 	}
 }
 
-// logClass writes a log line on a class. It is an error where no turn ended well since the last
-// line on it, and else a warning. The lock is held.
+// logClass logs a class of failures: as an error if no turn ended well since the last line on it,
+// else as a warning. The lock is held.
 func (f *failures) logClass(at time.Time, class api.ErrorClass, c *failing) {
 	write, text := f.log.Warn, "turns fail"
 	attributes := []any{"lane", f.lane, "class", class, "turns", c.n}
 	if c.times > 0 {
 		text = "turns still fail"
-		attributes = append(attributes, "within", at.Sub(c.told).Round(time.Second), "ended_well_meanwhile", f.well-c.well)
+		attributes = append(attributes,
+			"within", at.Sub(c.loggedAt).Round(time.Second), "ended_well_meanwhile", f.well-c.well)
 		if f.well == c.well {
 			write = f.log.Error
 		}
 	}
 	write(text, append(attributes, "first_message", c.message)...)
-	c.n, c.message, c.told, c.well = 0, "", at, f.well
+	c.n, c.message, c.loggedAt, c.well = 0, "", at, f.well
 	c.times++
 }
 
-// turnWell takes in a turn that ended well. The first one after a time without any is
-// told of at once.
+// turnWell counts a turn that ended well. It logs the first one after a time without any.
 func (f *failures) turnWell(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.well++
 	if !f.lost.IsZero() && at.Sub(f.lost) >= lostAfter {
-		f.log.Info("turns succeed again", "lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile",
-			f.since)
+		f.log.Info("turns succeed again",
+			"lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile", f.since)
 	}
 	f.lost = time.Time{}
 	f.settle(at)
 }
 
-// settle ends failures that are over: turns end well, and none has failed for a while.
-// The lock is held.
+// settle ends the failures if turns end well and none has failed for quietAfter. The lock is held.
 func (f *failures) settle(at time.Time) {
 	if len(f.classes) > 0 && f.lost.IsZero() && at.Sub(f.last) >= quietAfter {
-		f.log.Info("no turn has failed for a minute", "lane", f.lane, "failed_before", f.total, "within",
-			f.last.Sub(f.began).Round(time.Second))
+		f.log.Info("no turn has failed for a minute",
+			"lane", f.lane, "failed_before", f.total, "within", f.last.Sub(f.began).Round(time.Second))
 		f.classes = nil
 	}
 }
 
-// stopped tells of what was not told of yet: the workload has ended, and what comes
-// with the next one is told of from its first turn on.
+// stopped logs what was not logged yet, since the workload has ended. Failures of the next run are
+// logged from its first turn on.
 func (f *failures) stopped(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// logged returns failures, and take, which returns and forgets their log lines without times.
+// logged returns failures, and a function that returns the log lines since its last call, without
+// times.
 func logged() (f *failures, take func() []string) {
 	var text bytes.Buffer
 	untimed := func(_ []string, a slog.Attr) slog.Attr {
@@ -29,9 +30,9 @@ func logged() (f *failures, take func() []string) {
 	}
 }
 
-// Where every turn fails, each class is logged at once, and then after 10 s, 30 s, 1 min and every 5 min with its
-// count. Later the log has that turns succeed again.
-func TestLogOfTotalFailure(t *testing.T) {
+// If every turn fails, each class is logged at once, and then after 10 s, 30 s, 1 min and every 5 min with its count.
+// The first success is logged, too.
+func TestTotalFailureIsLoggedAtGrowingIntervals(t *testing.T) {
 	f, take := logged()
 	for n := range 1000 {
 		f.turnFailed(at(float64(n)), api.ErrorConnect, "connection refused")
@@ -62,8 +63,8 @@ func TestLogOfTotalFailure(t *testing.T) {
 	assert.Equal(t, []string{warn + "connect turns=1 first_message=again"}, take())
 }
 
-// One failed turn in a hundred is a warning, in as few lines.
-func TestLogOfSomeFailures(t *testing.T) {
+// One failed turn in a hundred is logged as a warning, in as few lines.
+func TestSomeFailuresAreLoggedAsWarnings(t *testing.T) {
 	f, take := logged()
 	for n := range 100 {
 		f.turnFailed(at(float64(n)), api.ErrorStall, "silent")
@@ -87,10 +88,10 @@ func TestFailedTurnsAreLogged(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		log, take := logged()
 		b.lane.failures.log = log.log
-		f.set(func(f *fake) { f.ill = broken })
+		f.set(func(f *fake) { f.turnError = broken })
 		b.start(3)
 		pass(30 * time.Second)
-		f.set(func(f *fake) { f.ill = nil })
+		f.set(func(f *fake) { f.turnError = nil })
 		pass(10 * time.Second)
 		b.stop()
 		text := strings.Join(take(), "\n")

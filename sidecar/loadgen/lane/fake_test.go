@@ -18,24 +18,24 @@ import (
 
 // fake is a Client that sends nothing, for tests in virtual time. An answer has one chunk per word.
 type fake struct {
-	silentCache bool // usage has no cached tokens; set before the start
+	noCachedTokens bool // usage has no cached tokens; set before the start
 
 	url, model string
 	extensions map[string]bool
 
-	mu        sync.Mutex
-	ttft, gap time.Duration
-	words     int
-	perChunk  int           // tokens, as usage says at the end
-	ill       *chat.Error   // result of every turn
-	dark      *chat.Error   // result of every probe
-	gone      *chat.Error   // result of every list of models
-	slow      time.Duration // duration of a probe
-	probes    int
-	asked     int // lists of models
-	requests  []request
-	finish    string   // reason at the end of an answer
-	lists     []string // models that are listed; nil: the one that it serves
+	mu          sync.Mutex
+	ttft, gap   time.Duration
+	words       int
+	perChunk    int           // tokens, as usage says at the end
+	turnError   *chat.Error   // result of every turn
+	probeError  *chat.Error   // result of every probe
+	modelsError *chat.Error   // result of every list of models
+	slow        time.Duration // duration of a probe
+	probes      int
+	asked       int // lists of models
+	requests    []request
+	finish      string   // reason at the end of an answer
+	lists       []string // models that are listed; nil: the one that it serves
 }
 
 // request is a turn as it was asked for.
@@ -82,8 +82,8 @@ func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	if f.gone != nil {
-		return nil, f.gone
+	if f.modelsError != nil {
+		return nil, f.modelsError
 	}
 	if f.lists != nil {
 		return f.lists, nil
@@ -94,18 +94,18 @@ func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 func (f *fake) Probe(ctx context.Context) *chat.Error {
 	f.mu.Lock()
 	f.probes++
-	slow, dark := f.slow, f.dark
+	slow, err := f.slow, f.probeError
 	f.mu.Unlock()
 	if !pause(ctx, slow) {
 		return &chat.Error{Class: api.ErrorTimeout, Message: "cut short"}
 	}
-	return dark
+	return err
 }
 
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
-	ttft, gap, words, perChunk, ill := f.ttft, f.gap, f.words, f.perChunk, f.ill
-	finish := f.finish
+	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
+	turnError, finish := f.turnError, f.finish
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now(), Worker: 16549284283275536882}
@@ -115,8 +115,8 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 			r.Cancelled = true
 			break
 		}
-		if ill != nil {
-			r.Err = ill
+		if turnError != nil {
+			r.Err = turnError
 			break
 		}
 		r.Chunks = append(r.Chunks, chat.Chunk{At: time.Since(r.Sent), Tokens: 1})
@@ -125,7 +125,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	}
 	if r.OK() {
 		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk}
-		if !f.silentCache {
+		if !f.noCachedTokens {
 			r.Usage.Cached, r.Usage.HasCached = 400, true
 		}
 		r.Content, r.FinishReason = "An answer.", finish
@@ -134,7 +134,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	return r
 }
 
-// pause reports false where ctx ends first.
+// pause waits for d, and reports false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -166,16 +166,16 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// held makes the n turns of a running lane endless.
-func (f *fake) held(b *booth, n int) {
+// holdTurns makes the n turns of a running lane endless.
+func (f *fake) holdTurns(b *booth, n int) {
 	b.t.Helper()
 	f.set(func(f *fake) { f.words = 1e6 })
 	pass(5 * time.Second)
 	require.Equal(b.t, n, b.lane.underway(time.Now()).Turns)
 }
 
-// flows makes the turns that begin from now on end again.
-func (f *fake) flows() { f.set(func(f *fake) { f.words = 6 }) }
+// endTurns makes the turns that begin from now on end again.
+func (f *fake) endTurns() { f.set(func(f *fake) { f.words = 6 }) }
 
 // turns returns the requests of the next 5 s.
 func (f *fake) turns() []request {

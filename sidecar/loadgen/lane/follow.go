@@ -8,13 +8,13 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// followEvery is how often a cluster that tells its mode is asked for it: more
-// often than it could restart in another one and have served turns unnoticed.
+// followEvery is the interval at which a cluster that reports its mode is asked for it. A cluster
+// cannot restart in another mode and serve turns within it.
 const followEvery = time.Second
 
-// follow takes the mode that the cluster is in, whoever switched it. That a
-// cluster does not answer is seen by its turns.
-func (l *Lane) follow(d workload.Teller) {
+// follow adopts the mode that the cluster is in, also after a switch by another client. It ignores
+// a cluster that does not answer, since its turns fail as well.
+func (l *Lane) follow(d workload.ModeReporter) {
 	before := l.State()
 	if before.Phase == api.PhaseSwitching {
 		return
@@ -29,20 +29,20 @@ func (l *Lane) follow(d workload.Teller) {
 		source, why = "", "the cluster is being switched by another client"
 	}
 	if a, ok := d.(workload.Attributor); ok {
-		if by := a.Author(l.ctx); by != "" {
-			why += ", last changed by " + by
+		if author := a.Author(l.ctx); author != "" {
+			why += ", last changed by " + author
 		}
 	}
 	l.adopt(known, found, source, why)
 }
 
-// adoptRouterMode takes what a router's own metrics show of its mode where no other source does:
-// that it chooses by what the KV caches hold. That it does not is no other mode, as
-// round-robin, random and least-loaded look the same in them: then a mode that the
-// metrics had told is unknown again.
+// adoptRouterMode adopts the mode that a router's own metrics show, where there is no other source:
+// they show whether it chooses workers by the content of their KV caches. Where it does not, the
+// mode may be round-robin, random or least-loaded, which look the same in the metrics. A mode that
+// was known from the metrics is then unknown again.
 func (l *Lane) adoptRouterMode() {
 	byKV := l.opts.Cluster().RoutesByKV
-	if byKV == nil || !l.takesWord() {
+	if byKV == nil || !l.acceptsDeclaredMode() {
 		return
 	}
 	l.mu.Lock()
@@ -59,16 +59,17 @@ func (l *Lane) adoptRouterMode() {
 	}
 }
 
-// adopt takes the mode that the cluster was found in, unless the lane has changed
-// its own since it was asked. No turn of one mode counts for another.
+// adopt takes the mode that the cluster was found in, unless the lane's mode is no longer the one
+// that the comparison was made with. It begins a new step, so that no turn of one mode counts for
+// another.
 func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why string) {
 	l.mu.Lock()
-	if found == l.mode || before != l.mode || l.phase == api.PhaseSwitching || l.open() != nil {
+	if found == l.mode || before != l.mode || l.phase == api.PhaseSwitching || l.checkOpen() != nil {
 		l.mu.Unlock()
 		return
 	}
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
-	// a change that had failed left another mode than this one
+	// The message of a failed change names the former mode, so it is removed.
 	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil })
 	if from == api.ModeFromDriver {
 		l.shadow.Reset() // a cluster that is switched restarts its workers
@@ -78,10 +79,9 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 	l.notify()
 }
 
-// Decisions gives the newest decisions of the cluster's router, newest first, at
-// most limit: its own where it tells them, else those that the shadow infers; none,
-// with a message, where it cannot. The error is an [api.ErrUnavailable] where the
-// cluster cannot be asked.
+// Decisions returns the newest decisions of the cluster's router, newest first, at most limit.
+// Where the cluster does not report decisions, they are those that the shadow infers, or none and a
+// message. The error is an [api.ErrUnavailable] if the cluster cannot be asked.
 func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, error) {
 	d, ok := l.opts.Driver.(workload.Decider)
 	if !ok {
@@ -91,26 +91,26 @@ func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, erro
 	return api.DecisionList{Decisions: notNil(decisions), Source: l.opts.Driver.Name()}, err
 }
 
-// Problem says why the target cannot serve, "" where it can.
+// Problem returns the reason why the target cannot serve, "" if it can.
 func (l *Lane) Problem() string {
 	problem, _ := l.target.state()
 	return problem
 }
 
-// Router is what is known of the router in front of the workers, in words: who sets its mode, and
-// whether its own metrics say that it chooses workers by what their caches hold.
+// Router describes the router in front of the workers: which driver sets its mode, and whether its
+// own metrics show that it chooses workers by the content of their caches.
 func (l *Lane) Router() string {
 	text := "mode set by the driver " + l.opts.Driver.Name()
-	switch by := l.Cluster().RoutesByKV; {
-	case by == nil:
+	switch byKV := l.Cluster().RoutesByKV; {
+	case byKV == nil:
 		return text + "; no metrics say how it chooses workers"
-	case *by:
+	case *byKV:
 		return text + "; by its metrics it chooses workers by their caches"
 	}
 	return text + "; by its metrics it does not choose workers by their caches"
 }
 
-// Address is where turns are sent.
+// Address returns the address that turns are sent to.
 func (l *Lane) Address() string {
 	if c, ok := l.opts.Client.(Redirected); ok {
 		return c.Endpoint()

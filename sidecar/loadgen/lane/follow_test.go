@@ -16,8 +16,8 @@ import (
 
 var eagle = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}
 
-// teller is a driver whose cluster reports its mode and its decisions.
-type teller struct {
+// modeReporter is a driver whose cluster reports its mode and its decisions.
+type modeReporter struct {
 	*script
 
 	mu        sync.Mutex
@@ -26,26 +26,26 @@ type teller struct {
 	err       error
 }
 
-func (d *teller) is(mode api.ModeState, err error) {
+func (d *modeReporter) set(mode api.ModeState, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mode, d.err = mode, err
 }
 
-func (d *teller) Current(context.Context) (api.ModeState, error) {
+func (d *modeReporter) Current(context.Context) (api.ModeState, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mode, d.err
 }
 
-func (d *teller) Decisions(_ context.Context, limit int) ([]api.RoutingDecision, error) {
+func (d *modeReporter) Decisions(_ context.Context, limit int) ([]api.RoutingDecision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.decisions[:min(limit, len(d.decisions))], d.err
 }
 
-// telling makes the driver of a booth a teller, in kv.
-func telling(d *teller) func(*options) {
+// withModeReporter gives a booth the driver d, in kv.
+func withModeReporter(d *modeReporter) func(*options) {
 	return func(o *options) {
 		d.script, d.mode = o.Driver.(*script), kv
 		d.offers = append(d.offers, eagle)
@@ -53,16 +53,16 @@ func telling(d *teller) func(*options) {
 	}
 }
 
-// A cluster that another client has switched is followed in a new step. From then on the new mode is shown everywhere.
+// A lane adopts the mode of a cluster that another client has switched, in a new step, and shows it everywhere.
 func TestClusterIsFollowed(t *testing.T) {
-	d := &teller{}
+	d := &modeReporter{}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)
 		pass(70 * time.Second)
 		before := b.lane.State()
 		require.Contains(t, b.rows(), level{3, api.ModeKV})
 
-		d.is(eagle, nil)
+		d.set(eagle, nil)
 		pass(followEvery)
 		state := b.lane.State()
 		assert.Equal(t, eagle, b.mode())
@@ -70,10 +70,10 @@ func TestClusterIsFollowed(t *testing.T) {
 		assert.Equal(t, before.Step.ID+1, state.Step.ID)
 		assert.NotNil(t, state.Step.Settled, "as many are in progress as before")
 		assert.True(t, state.Settling)
-		assert.Equal(t, []api.ModeState{eagle}, b.told())
+		assert.Equal(t, []api.ModeState{eagle}, b.modeChanges())
 		b.shows(api.SpeculationEagle3)
 
-		d.is(api.ModeState{}, errors.New("restarting"))
+		d.set(api.ModeState{}, errors.New("restarting"))
 		pass(10 * time.Second)
 		assert.Equal(t, eagle, b.mode(), "an unknown mode changes nothing")
 		assert.Equal(t, state.Step.ID, b.lane.State().Step.ID)
@@ -87,11 +87,11 @@ func TestClusterIsFollowed(t *testing.T) {
 			}
 			assert.Equal(t, want, turn.Speculation)
 		}
-	}, telling(d))
+	}, withModeReporter(d))
 }
 
-// shows expects a speculation in the snapshot, in the status, in the differences from this target's rows without any,
-// and in the metrics.
+// shows expects a speculation in the snapshot, the status, the differences from this target's rows without speculation,
+// and the metrics.
 func (b *booth) shows(want api.Speculation) {
 	b.t.Helper()
 	snapshot, status := b.snapshot(), b.view.Status().Lanes[0]
@@ -104,14 +104,14 @@ func (b *booth) shows(want api.Speculation) {
 	assert.Contains(b.t, b.scraped(), info(api.ModeKV, want))
 }
 
-// Where a failed change has left the cluster in another mode than before, that mode replaces the failure.
+// If a failed change has left the cluster in another mode, the lane adopts that mode and removes the failure.
 func TestFailedChangeIsFollowed(t *testing.T) {
-	d := &teller{}
+	d := &modeReporter{}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		b.setMode(roundRobin)
 		call := d.called(t)
-		d.is(roundRobin, nil)
+		d.set(roundRobin, nil)
 		pass(5 * time.Second)
 		assert.Equal(t, kv, b.mode(), "not before the driver is done")
 		call.answer(false, errDriver)
@@ -120,14 +120,14 @@ func TestFailedChangeIsFollowed(t *testing.T) {
 		pass(followEvery)
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Nil(t, b.lane.State().ModeChange)
-	}, telling(d))
+	}, withModeReporter(d))
 }
 
-// A stopped lane follows too, and a draining one begins no step.
+// A stopped lane adopts the cluster's mode, too. A draining one begins no step.
 func TestFollowedWhileNotRunning(t *testing.T) {
-	d := &teller{}
+	d := &modeReporter{}
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		d.is(eagle, nil)
+		d.set(eagle, nil)
 		pass(followEvery)
 		assert.Equal(t, eagle, b.mode())
 		assert.Zero(t, b.lane.State().Step.ID)
@@ -136,7 +136,7 @@ func TestFollowedWhileNotRunning(t *testing.T) {
 		b.start(2)
 		pass(time.Second)
 		b.drain()
-		d.is(kv, nil)
+		d.set(kv, nil)
 		pass(followEvery)
 		assert.Equal(t, kv, b.mode())
 		state := b.lane.State()
@@ -144,10 +144,10 @@ func TestFollowedWhileNotRunning(t *testing.T) {
 		assert.EqualValues(t, 1, state.Step.ID)
 		pass(time.Minute)
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
-	}, telling(d))
+	}, withModeReporter(d))
 }
 
-// A report of the cluster from before a change of the lane is out of date.
+// A mode that the cluster reported before a change of the lane is ignored.
 func TestLateReportIsNotFollowed(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.lane.adopt(roundRobin, eagle, api.ModeFromDriver, "")
@@ -159,19 +159,19 @@ func TestLateReportIsNotFollowed(t *testing.T) {
 		call.answer(true, nil)
 		b.phase(api.PhaseStopped)
 		assert.Equal(t, roundRobin, b.mode())
-		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
+		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 	})
 }
 
-// Decisions are the driver's.
-func TestDecisions(t *testing.T) {
-	d := &teller{decisions: []api.RoutingDecision{{RequestID: "main-2"}, {RequestID: "main-1"}}}
+// Decisions and errors are passed on from the driver.
+func TestDecisionsComeFromTheDriver(t *testing.T) {
+	d := &modeReporter{decisions: []api.RoutingDecision{{RequestID: "main-2"}, {RequestID: "main-1"}}}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		list, err := b.lane.Decisions(t.Context(), 1)
 		require.NoError(t, err)
 		assert.Equal(t, api.DecisionList{Decisions: d.decisions[:1], Source: "script"}, list)
-		d.is(kv, api.ErrUnavailable)
+		d.set(kv, api.ErrUnavailable)
 		_, err = b.lane.Decisions(t.Context(), 1)
 		require.ErrorIs(t, err, api.ErrUnavailable)
-	}, telling(d))
+	}, withModeReporter(d))
 }

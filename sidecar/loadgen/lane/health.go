@@ -13,56 +13,57 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// checkEvery is how often the target is asked for its models while no turn shows that it serves.
-// After a failed probe the pauses grow up to checkMost. A success is news for freshFor.
+// checkEvery is the interval at which the target is asked for its models while no turn shows that
+// it serves. After a failed probe the interval grows up to checkMost. A success is recent for
+// freshFor.
 const (
 	checkEvery = 2 * time.Second
 	checkMost  = 30 * time.Second
 	freshFor   = 5 * time.Second
 )
 
-// finalFor is how long a refusal that a repeat cannot change stands for the turns that ask anew:
-// the server may be repaired.
+// finalFor is the time for which a refusal that a repeat cannot change applies to further turns.
+// After that the target is probed again, since the server may have been repaired.
 const finalFor = 30 * time.Second
 
-// noticeFrom is the number of answers with the same peculiarity from which it is reported.
+// noticeFrom is the number of answers with the same defect from which it is reported.
 const noticeFrom = 3
 
-// burstsFrom is the share of answers in bursts from which they are reported. A client that was kept from running for a
-// moment reads a few answers in bursts too, whatever the server did.
+// burstsFrom is the share of answers in bursts from which they are reported. A client that did not
+// run for a moment reads a few answers in bursts, too, whatever the server did.
 const burstsFrom = .05
 
-// target watches whether the target can serve, and probes its extensions before
-// the first turn and again after it was lost, since another server may have
-// come back. It is a [workload.Sender].
+// target watches whether the target can serve. It probes the target's extensions before the first
+// turn, and again after the target was lost, since another server may have come back. It is a
+// [workload.Sender].
 type target struct {
 	client Client
-	notify func() // something that a snapshot shows has changed
+	notify func() // called when the problem changes, which a snapshot shows
 
-	probing chan struct{} // holds one value; its holder probes
+	probing chan struct{} // a lock: holds one value, which is taken for the time of a probe
 
 	mu          sync.Mutex
 	probed      bool
-	refusal     *chat.Error // of the last probe that failed
-	refused     time.Time   // when it did
-	pause       time.Duration
-	next        time.Time // not before it does the watch ask again
-	problem     string
-	status      int  // that the problem came with, 0 where none did
-	final       bool // the problem is one that a repeat cannot change
+	refusal     *chat.Error   // of the last failed probe; nil: the last one succeeded
+	refused     time.Time     // time of refusal
+	pause       time.Duration // current interval between probes after failures
+	next        time.Time     // earliest time of the next check
+	problem     string        // empty: the target serves
+	status      int           // HTTP status of the problem; 0: none
+	final       bool          // a repeat cannot change the problem
 	lastSuccess time.Time
-	fresh       time.Duration // how long a success is news
-	lastTurn    time.Time     // however it ended
-	listed      []string      // the models at the last successful request for them; nil: there was none
-	answers     peculiar
+	fresh       time.Duration // the time for which a success is recent
+	lastTurn    time.Time     // end of the last turn, also of a failed one
+	listed      []string      // models of the last successful request for them; nil: there was none
+	answers     answerCounts
 }
 
-// peculiar counts the answers that ended well and those of them that lack something, since the
-// last probe.
-type peculiar struct{ all, unfinished, buffered, hidden int }
+// answerCounts counts the answers that ended well since the last probe, and those of them with a
+// defect.
+type answerCounts struct{ all, unfinished, buffered, hidden int }
 
-// NewSender sends turns to a server that it probes before the first one, and again after it was
-// lost. It is safe for concurrent use.
+// NewSender returns a sender for a server that it probes before the first turn, and again after the
+// server was lost. It is safe for concurrent use.
 func NewSender(c Client) workload.Sender { return newTarget(c, func() {}) }
 
 func newTarget(c Client, notify func()) *target {
@@ -74,7 +75,7 @@ func newTarget(c Client, notify func()) *target {
 	return t
 }
 
-// Do sends a turn, after a probe where none has succeeded yet.
+// Do sends a turn, after a probe if none has succeeded yet.
 func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	if err := t.probe(ctx); err != nil {
 		now := time.Now()
@@ -88,7 +89,7 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	t.mu.Lock()
 	t.lastTurn = time.Now()
 	if r.OK() {
-		t.fresh = max(freshFor, 2*r.Ended.Sub(r.Sent)) // until then the next answer may end
+		t.fresh = max(freshFor, 2*r.Ended.Sub(r.Sent)) // the next answer is expected within this time
 		t.answers.add(&r)
 	}
 	t.mu.Unlock()
@@ -101,9 +102,9 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	return r
 }
 
-// probe makes sure that the target was probed since it was last lost. Who waited
-// for another's probe takes its outcome: against a target that hangs, a probe
-// each would make the last one wait for hours.
+// probe makes sure that the target was probed since it was last lost. Concurrent callers share one
+// probe: against a target that does not respond, one probe each would block the last caller for
+// hours.
 func (t *target) probe(ctx context.Context) *chat.Error {
 	asked := time.Now()
 	if known, err := t.outcome(asked); known {
@@ -125,41 +126,42 @@ func (t *target) probe(ctx context.Context) *chat.Error {
 	return err
 }
 
-// outcome is that of the last probe, if it still holds for who asked at that time.
+// outcome returns the result of the last probe, and whether it applies to a caller that asked at
+// the given time.
 func (t *target) outcome(asked time.Time) (known bool, err *chat.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.probed {
 		return true, nil
 	}
-	stands := t.refusal != nil && t.refusal.Final() && time.Since(t.refused) < finalFor
-	return stands || t.refused.After(asked), t.refusal
+	final := t.refusal != nil && t.refusal.Final() && time.Since(t.refused) < finalFor
+	return final || t.refused.After(asked), t.refusal
 }
 
-// probeEnded notes what a probe found. While turns are sent it is they who say
-// whether the target serves, since a probe asks for much less than a turn.
+// probeEnded records the result of a probe. While turns are sent, only they show that the target
+// serves, since a probe asks for much less than a turn.
 func (t *target) probeEnded(err *chat.Error) {
 	t.mu.Lock()
 	t.probed = err == nil
-	t.answers = peculiar{}
+	t.answers = answerCounts{}
 	if err != nil {
 		t.refusal, t.refused = err, time.Now()
 		t.backOff(err)
 	} else {
 		t.refusal, t.pause = nil, 0
 	}
-	turnsTell := t.turnsTell()
+	recent := t.turnsAreRecent()
 	t.mu.Unlock()
 	switch {
 	case err != nil:
 		t.failed(err)
-	case !turnsTell:
+	case !recent:
 		t.serves()
 	}
 }
 
-// backOff lets the watch wait after a probe that failed: each time twice as long where the server
-// answered. A server that is not there is asked as often as before. The lock is held.
+// backOff doubles the interval to the next probe after a failed one. A server that cannot be
+// reached is probed at the initial interval. The lock is held.
 func (t *target) backOff(err *chat.Error) {
 	if err.Unreached {
 		t.pause = 0
@@ -169,10 +171,11 @@ func (t *target) backOff(err *chat.Error) {
 	t.next = time.Now().Add(t.pause)
 }
 
-// turnsTell reports whether turns show how the target does. The lock is held.
-func (t *target) turnsTell() bool { return time.Since(t.lastTurn) < freshFor }
+// turnsAreRecent reports whether a turn ended recently enough to show the state of the target. The
+// lock is held.
+func (t *target) turnsAreRecent() bool { return time.Since(t.lastTurn) < freshFor }
 
-// serves notes a success.
+// serves records a success.
 func (t *target) serves() {
 	t.mu.Lock()
 	changed := t.problem != ""
@@ -183,9 +186,9 @@ func (t *target) serves() {
 	}
 }
 
-// failed notes a failure. One failed turn among good ones is no problem of the
-// target's; a connection that cannot be made is one at once. Either way another
-// server may answer next, whose extensions are not known.
+// failed records a failure. One failed turn among good ones is not a problem of the target; a
+// connection that cannot be made is one at once. In both cases the next answer may come from
+// another server, so the extensions are probed again.
 func (t *target) failed(e *chat.Error) {
 	t.mu.Lock()
 	lost := e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > t.fresh
@@ -193,7 +196,7 @@ func (t *target) failed(e *chat.Error) {
 	if lost {
 		t.probed = false
 	}
-	if changed { // else the first error that says what to do stays
+	if changed { // a final error stays, since it says what to do
 		t.problem, t.status, t.final = e.Message, 0, e.Final()
 		if e.Status >= http.StatusBadRequest {
 			t.status = e.Status
@@ -205,22 +208,25 @@ func (t *target) failed(e *chat.Error) {
 	}
 }
 
-// state says why the target cannot serve, "" where it can, and the HTTP status that it answers with, 0 for none.
+// state returns the reason why the target cannot serve, "" if it can, and the HTTP status of that
+// reason, 0 for none.
 func (t *target) state() (problem string, status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problem, t.status
 }
 
-// watch asks the target while no turn does, at once and until ctx ends.
+// watch checks the target at once, and then periodically until ctx ends.
 func (t *target) watch(ctx context.Context) {
 	t.check(ctx)
 	every(ctx, checkEvery, func() { t.check(ctx) })
 }
 
+// check probes a target that is not probed, and asks a probed one for its models. It does nothing
+// during a pause, and while turns show the state of the target.
 func (t *target) check(ctx context.Context) {
 	t.mu.Lock()
-	turnsTell, probed := t.turnsTell(), t.probed
+	recent, probed := t.turnsAreRecent(), t.probed
 	waits := t.pause > 0 && time.Now().Before(t.next)
 	final := t.refusal != nil && t.refusal.Final()
 	t.mu.Unlock()
@@ -229,14 +235,14 @@ func (t *target) check(ctx context.Context) {
 	case !probed && final:
 		t.askAgain(ctx)
 	case !probed:
-		_ = t.probe(ctx) // failed has noted what is wrong
-	case !turnsTell: // turns say more than a list of models
+		_ = t.probe(ctx) // the error is recorded by failed
+	case !recent:
 		t.askModels(ctx)
 	}
 }
 
-// askAgain looks whether a server that refused for good lists other models by now, which costs
-// no tokens. Only then is it probed again.
+// askAgain probes a server that refused finally only if its list of models has changed. Listing
+// models costs no tokens.
 func (t *target) askAgain(ctx context.Context) {
 	before, err := t.list(ctx)
 	t.mu.Lock()
@@ -252,8 +258,8 @@ func (t *target) askAgain(ctx context.Context) {
 	}
 }
 
-// list asks for the models and keeps them. It gives those that were kept before, nil where there
-// was no list.
+// list requests the models and stores them. It returns the list that was stored before, nil if
+// there was none.
 func (t *target) list(ctx context.Context) (before []string, err *chat.Error) {
 	models, err := t.client.Models(ctx)
 	t.mu.Lock()
@@ -265,8 +271,8 @@ func (t *target) list(ctx context.Context) (before []string, err *chat.Error) {
 	return before, err
 }
 
-// askModels asks whether the server still answers. One that serves without listing its models is
-// no worse for it: a list that never came proves nothing, unless there is no connection at all.
+// askModels requests the models to see whether the server still answers. A server that never listed
+// its models may serve all the same, so for it only a failed connection counts.
 func (t *target) askModels(ctx context.Context) {
 	before, err := t.list(ctx)
 	switch {
@@ -279,7 +285,7 @@ func (t *target) askModels(ctx context.Context) {
 }
 
 // add counts an answer that ended well.
-func (p *peculiar) add(r *chat.Result) {
+func (p *answerCounts) add(r *chat.Result) {
 	p.all++
 	if r.FinishReason == "" {
 		p.unfinished++
@@ -292,7 +298,7 @@ func (p *peculiar) add(r *chat.Result) {
 	}
 }
 
-// notices are what is odd about the target and does not keep it from serving.
+// notices returns defects of the target's answers that do not keep it from serving.
 func (t *target) notices() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -302,8 +308,8 @@ func (t *target) notices() []string {
 			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
 	}
 	if n := t.answers.hidden; n >= noticeFrom {
-		all = append(all, fmt.Sprintf("%d of %d answers had tokens, after the server's count, but no text: their latencies "+
-			"are unknown. "+
+		all = append(all, fmt.Sprintf("%d of %d answers had tokens, by the server's count, but no text: "+
+			"their latencies are unknown. "+
 			"Check the server's chat template and its reasoning parser.", n, t.answers.all))
 	}
 	if n := t.answers.unfinished; n >= noticeFrom {

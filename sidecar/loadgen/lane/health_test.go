@@ -14,14 +14,15 @@ import (
 
 var broken = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
 
-// Failed turns among good ones are no problem of the target. Only failures are, and a whole turn ends the problem.
+// Single failed turns among good ones are no problem of the target; a time with only failures is. A complete turn ends
+// the problem.
 func TestProblemBeginsAndEndsWithTurns(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		pass(10 * time.Second)
-		f.set(func(f *fake) { f.ill = broken })
+		f.set(func(f *fake) { f.turnError = broken })
 		pass(2 * time.Second)
-		f.set(func(f *fake) { f.ill = nil })
+		f.set(func(f *fake) { f.turnError = nil })
 		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().Errors)
 		for _, turn := range b.store.allTurns() {
@@ -31,60 +32,60 @@ func TestProblemBeginsAndEndsWithTurns(t *testing.T) {
 		require.NoError(t, b.view.Ready())
 		assert.Equal(t, 1, f.probes, "once for a target that was never lost")
 
-		f.set(func(f *fake) { f.ill = broken })
+		f.set(func(f *fake) { f.turnError = broken })
 		pass(10 * time.Second)
 		for range 20 {
 			require.ErrorContains(t, b.view.Ready(), broken.Message, "a successful probe is no turn")
 			pass(time.Second)
 		}
 		assert.Greater(t, f.probes, 1, "another server may answer, with other extensions")
-		f.set(func(f *fake) { f.ill = nil })
+		f.set(func(f *fake) { f.turnError = nil })
 		pass(10 * time.Second)
 		require.NoError(t, b.view.Ready())
 	})
 }
 
-// A problem of turns ends with them. A stopped lane asks the target for its models.
-func TestProblemOfAStoppedLane(t *testing.T) {
+// A problem with turns ends when the lane stops. A stopped lane requests the target's models.
+func TestStoppedLaneAsksForModels(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		f.set(func(f *fake) { f.ill = broken })
+		f.set(func(f *fake) { f.turnError = broken })
 		b.start(3)
 		pass(20 * time.Second)
 		require.ErrorContains(t, b.view.Ready(), broken.Message)
 		b.stop()
 		pass(10 * time.Second)
 		require.NoError(t, b.view.Ready())
-		f.set(func(f *fake) { f.dark = broken })
+		f.set(func(f *fake) { f.probeError = broken })
 		pass(10 * time.Second)
 		require.NoError(t, b.view.Ready(), "a target without a problem is not probed again")
 		assert.Positive(t, f.asked)
 
 		f.set(func(f *fake) {
-			f.gone = &chat.Error{Class: api.ErrorConnect, Unreached: true, Message: "connection refused"}
+			f.modelsError = &chat.Error{Class: api.ErrorConnect, Unreached: true, Message: "connection refused"}
 		})
 		pass(3 * time.Second)
 		require.ErrorContains(t, b.view.Ready(), "connection refused")
-		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
+		f.set(func(f *fake) { f.modelsError, f.probeError = nil, nil })
 		pass(3 * time.Second)
 		require.NoError(t, b.view.Ready())
 		f.set(func(f *fake) {
-			f.gone = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
+			f.modelsError = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
 		})
 		pass(20 * time.Second)
 		require.NoError(t, b.view.Ready(), "a server without a list of models may serve")
 	})
 }
 
-// hangs makes the probe of a fake client fail after d.
-func hangs(d time.Duration) func(*options) {
+// probeFailsAfter makes every probe of a fake client fail after d.
+func probeFailsAfter(d time.Duration) func(*options) {
 	return func(o *options) {
 		o.Client.(*fake).slow = d
-		o.Client.(*fake).dark = &chat.Error{Class: api.ErrorTimeout, Message: "no first token"}
+		o.Client.(*fake).probeError = &chat.Error{Class: api.ErrorTimeout, Message: "no first token"}
 	}
 }
 
-// Against a server that accepts and does not answer, the turns that wait for a probe fail with it. They do not queue
-// for one probe each.
+// Against a server that accepts connections and does not answer, all turns that wait for a probe fail with it. They do
+// not queue for one probe each.
 func TestProbeIsShared(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		require.ErrorContains(t, b.view.Ready(), "lane main: the target has not answered yet")
@@ -96,14 +97,14 @@ func TestProbeIsShared(t *testing.T) {
 		require.ErrorContains(t, b.view.Ready(), "no first token")
 		pass(4 * time.Minute)
 		assert.LessOrEqual(t, f.probes, 4)
-		f.set(func(f *fake) { f.dark, f.slow = nil, 0 })
+		f.set(func(f *fake) { f.probeError, f.slow = nil, 0 })
 		pass(2*time.Minute + 10*time.Second)
 		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().OK)
-	}, hangs(2*time.Minute))
+	}, probeFailsAfter(2*time.Minute))
 }
 
-// A turn that is stopped while it waits for a probe is canceled. It is no error.
+// A turn that is stopped while it waits for a probe is cancelled, not failed.
 func TestStopDuringProbe(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(3)
@@ -116,12 +117,12 @@ func TestStopDuringProbe(t *testing.T) {
 			assert.Empty(t, turn.ErrorClass)
 			assert.Empty(t, turn.ErrorMessage)
 		}
-	}, hangs(time.Minute))
+	}, probeFailsAfter(time.Minute))
 }
 
-// Where chat works, a list of models that is refused, broken or never comes says nothing, however long answers take.
+// While turns succeed, a target is ready even if its list of models is refused, broken or missing.
 func TestTargetWithoutAListOfModelsIsReady(t *testing.T) {
-	for name, gone := range map[string]*chat.Error{
+	for name, modelsError := range map[string]*chat.Error{
 		"refused":   {Class: api.ErrorHTTP4xx, Status: 403, Message: "no"},
 		"missing":   {Class: api.ErrorHTTP4xx, Status: 404, Message: "no"},
 		"broken":    broken,
@@ -143,14 +144,14 @@ func TestTargetWithoutAListOfModelsIsReady(t *testing.T) {
 				assert.EqualValues(t, 3, b.snapshot().Target.Probes, "with those of other processes")
 			}, func(o *options) {
 				f := o.Client.(*fake)
-				f.gone, f.words, f.gap = gone, 3, 6*time.Second
+				f.modelsError, f.words, f.gap = modelsError, 3, 6*time.Second
 			})
 		})
 	}
 }
 
-// A probe costs tokens. After a refusal that a repeat cannot change there is no other one until the list of models
-// changes, and its words stay; after other failures the pauses grow.
+// A probe costs tokens. After a refusal that a repeat cannot change, the next probe follows a change of the list of
+// models, and the message stays. After other failures the intervals grow.
 func TestProbesBackOff(t *testing.T) {
 	t.Run("a refusal for good", func(t *testing.T) {
 		noModel := &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "the server has no model"}
@@ -159,30 +160,30 @@ func TestProbesBackOff(t *testing.T) {
 			assert.Equal(t, 1, f.probes)
 			require.ErrorContains(t, b.view.Ready(), "no model")
 			f.set(func(f *fake) {
-				f.dark = &chat.Error{Class: api.ErrorHTTP5xx, Status: 503, Message: "the circuit breaker is open"}
+				f.probeError = &chat.Error{Class: api.ErrorHTTP5xx, Status: 503, Message: "the circuit breaker is open"}
 			})
 			b.start(3)
 			pass(time.Minute)
 			require.ErrorContains(t, b.view.Ready(), "no model", "the first error that says what to do")
 			b.stop()
-			f.set(func(f *fake) { f.dark, f.model = nil, "loaded" })
+			f.set(func(f *fake) { f.probeError, f.model = nil, "loaded" })
 			pass(time.Minute)
 			require.NoError(t, b.view.Ready())
-		}, func(o *options) { o.Client.(*fake).dark = noModel })
+		}, func(o *options) { o.Client.(*fake).probeError = noModel })
 	})
 	t.Run("any other failure", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *booth, f *fake) {
 			pass(10 * time.Minute)
 			assert.InDelta(t, 24, f.probes, 4, "after 2, 4, 8, 16 s, then every 30 s")
-			f.set(func(f *fake) { f.dark = nil })
+			f.set(func(f *fake) { f.probeError = nil })
 			pass(40 * time.Second)
 			require.NoError(t, b.view.Ready())
-		}, func(o *options) { o.Client.(*fake).dark = broken })
+		}, func(o *options) { o.Client.(*fake).probeError = broken })
 	})
 }
 
-// What is odd about a target that serves stands beside its state, from the third time on.
-func TestNoticesOfTheTarget(t *testing.T) {
+// Defects of a serving target's answers are reported from the third one on.
+func TestDefectsOfAnswersAreReported(t *testing.T) {
 	notices := func(b *booth) string { return strings.Join(b.snapshot().Target.Notices, "\n") }
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(2)
@@ -201,6 +202,6 @@ func TestNoticesOfTheTarget(t *testing.T) {
 		assert.Contains(t, notices(b), "list of models lacks")
 		require.NoError(t, b.view.Ready())
 	})
-	few := target{client: &fake{}, answers: peculiar{all: 502, buffered: 4}}
+	few := target{client: &fake{}, answers: answerCounts{all: 502, buffered: 4}}
 	assert.Empty(t, few.notices(), "a few answers in bursts among many")
 }

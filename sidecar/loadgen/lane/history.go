@@ -9,16 +9,15 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// historyLength is how many points are kept: ten minutes, one a second.
+// historyLength is the number of points that are kept: ten minutes, one a second.
 const historyLength = 600
 
-// history keeps a lane's newest points, for a screen that is opened late or again.
-// It is lost with the process: what is older than a screen, Prometheus knows. The
-// zero value is ready. It is safe for concurrent use.
+// history keeps a lane's newest points for a screen that is opened or reloaded. It is not stored:
+// Prometheus has the older points. The zero value is ready. It is safe for concurrent use.
 type history struct {
 	mu     sync.Mutex
-	points []api.HistoryPoint // a ring: next is the oldest once it is full
-	next   int
+	points []api.HistoryPoint // a ring buffer
+	next   int                // index of the oldest point, once the buffer is full
 }
 
 func (h *history) add(p api.HistoryPoint) {
@@ -32,21 +31,21 @@ func (h *history) add(p api.HistoryPoint) {
 	h.next = (h.next + 1) % historyLength
 }
 
-// list gives the points, oldest first.
+// list returns the points, oldest first.
 func (h *history) list() []api.HistoryPoint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Concat(h.points[h.next:], h.points[:h.next])
 }
 
-// point is what a snapshot of this moment would say.
+// point returns the figures of a snapshot at now.
 func (l *Lane) point(now time.Time) api.HistoryPoint {
 	s, _ := l.stateAt(now)
 	p := api.HistoryPoint{
 		Time: now, Running: s.Running, Concurrency: s.Concurrency.Actual, Mode: s.Mode,
 		Speculation: s.Speculation,
 	}
-	if s.Running { // else nothing is sent, and the last figures are no live ones
+	if s.Running { // else nothing is sent, and the last figures are out of date
 		ttft, hits := l.record.Course(now)
 		p.TTFTP50, p.TTFTP95 = ttft.P50, ttft.P95
 		p.OutputTokensPerSecond = new(l.meter.Rate(now))
@@ -55,6 +54,6 @@ func (l *Lane) point(now time.Time) api.HistoryPoint {
 	return p
 }
 
-// History gives what the lane's snapshots said in the last ten minutes, as far as
-// this process has run, oldest first.
+// History returns the lane's figures of the last ten minutes, or since the start of the process,
+// oldest first.
 func (l *Lane) History() api.History { return api.History{Points: notNil(l.history.list())} }

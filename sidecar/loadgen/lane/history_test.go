@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// There is one point a second, with the figures of the snapshot of its moment: none while the lane is stopped.
+// There is one point a second, with the figures of the snapshot at that time. A stopped lane has none.
 func TestHistoryAgreesWithSnapshots(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		pass(2 * time.Second)
@@ -19,7 +19,7 @@ func TestHistoryAgreesWithSnapshots(t *testing.T) {
 		}
 		b.start(3)
 		pass(30 * time.Second)
-		b.switched(roundRobin, true, nil)
+		b.changeMode(roundRobin, true, nil)
 		pass(30 * time.Second)
 
 		points := b.lane.History().Points

@@ -12,22 +12,22 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// takes sets the duration of every turn.
-func (f *fake) takes(d time.Duration) {
+// setLatency sets the duration of every turn.
+func (f *fake) setLatency(d time.Duration) {
 	f.set(func(f *fake) { f.ttft = d - time.Duration(f.words-1)*f.gap })
 }
 
 // reported expects an event whose text contains words.
 func (b *booth) reported(words string) {
 	b.t.Helper()
-	assert.Contains(b.t, strings.Join(b.store.told(), "\n"), words)
+	assert.Contains(b.t, strings.Join(b.store.eventLines(), "\n"), words)
 }
 
-// A cap of 25 requests a second allows some 52 of a thousand conversations (25 a second of 2 s each). The step
-// settles there, and its figures are those of what was in progress. Without the cap the next step reaches its target.
+// A cap of 25 requests a second allows some 52 of a thousand conversations (25 a second of 2 s each). The step settles
+// at the actual number. Without the cap the next step reaches its target.
 func TestHeldByTheCap(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		f.takes(2 * time.Second)
+		f.setLatency(2 * time.Second)
 		b.patch(api.WorkloadPatch{TargetRPS: new(25.)})
 		b.start(1000)
 		pass(20 * time.Second)
@@ -66,12 +66,12 @@ func TestHeldByTheCap(t *testing.T) {
 	}, func(o *options) { o.configured.MaxConcurrency = 1000 })
 }
 
-// A workload that settled at its target and then falls to what the cap allows goes on in a step of its own, and again
-// when it comes back. No row of one step has figures of another.
+// When a workload that settled at its target falls to what the cap allows, a new step begins, and again when it
+// returns to the target. No row has figures of two steps.
 func TestHeldAfterReachingTheTarget(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		latency := func(at int) float64 { return *b.rows()[level{at, api.ModeKV}].Latency.P50 }
-		f.takes(4 * time.Second)
+		f.setLatency(4 * time.Second)
 		b.patch(api.WorkloadPatch{TargetRPS: new(20.)})
 		b.start(60)
 		pass(2 * time.Minute)
@@ -80,7 +80,7 @@ func TestHeldAfterReachingTheTarget(t *testing.T) {
 		require.EqualValues(t, 1, s.Step.ID)
 		assert.InDelta(t, 4, latency(60), .1)
 
-		f.takes(time.Second)
+		f.setLatency(time.Second)
 		pass(2 * time.Minute)
 		s = b.lane.State()
 		require.NotNil(t, s.Step.Held)
@@ -91,7 +91,7 @@ func TestHeldAfterReachingTheTarget(t *testing.T) {
 		assert.InDelta(t, 1, latency(at), .1)
 		assert.InDelta(t, 4, latency(60), .1, "without the faster turns")
 
-		f.takes(4 * time.Second)
+		f.setLatency(4 * time.Second)
 		pass(2 * time.Minute)
 		s = b.lane.State()
 		assert.Nil(t, s.Step.Held)
@@ -103,7 +103,7 @@ func TestHeldAfterReachingTheTarget(t *testing.T) {
 }
 
 // Each case is thirty seconds of a workload, second by second.
-func TestHeld(t *testing.T) {
+func TestStepIsHeldOnlyWhenSteady(t *testing.T) {
 	const target = 100
 	byCap := func(n int) *api.Held { return &api.Held{By: api.LimitedByTargetRPS, At: n} }
 	byStart := &api.Held{By: api.LimitedByStartRate, At: 40}
@@ -127,19 +127,19 @@ func TestHeld(t *testing.T) {
 		"growing as all begin": {30, func(i int) int { return 40 + i }, 1, 0, time.Second, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var b brake
+			var d holdDetector
 			for i := range tt.seconds + 1 {
-				b.add(at(float64(i)), workload.Pace{
+				d.add(at(float64(i)), workload.Pace{
 					Actual: tt.actual(i), Begun: int64(i * tt.begun), Waited: map[api.Limiter]time.Duration{
 						api.LimitedByTargetRPS: time.Duration(i) * tt.cap, api.LimitedByStartRate: time.Duration(i) * tt.start,
 					},
 				})
 			}
-			assert.Equal(t, tt.want, b.held(target))
+			assert.Equal(t, tt.want, d.held(target))
 			for i := range 100 {
-				b.add(at(float64(tt.seconds+1+i)), workload.Pace{})
+				d.add(at(float64(tt.seconds+1+i)), workload.Pace{})
 			}
-			assert.Len(t, b.paces, 31)
+			assert.Len(t, d.paces, 31)
 		})
 	}
 }

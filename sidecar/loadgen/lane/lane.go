@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Client talks to the target; [chat.Client] is one.
+// Client sends requests to the target; [chat.Client] is one.
 type Client interface {
 	workload.Sender
 	Probe(context.Context) *chat.Error
@@ -27,14 +27,14 @@ type Client interface {
 	Root() string
 	Model() string
 	Extensions() map[string]bool
-	// Probes is how many requests it has sent that belong to no turn.
+	// Probes is the number of requests sent so far that belong to no turn.
 	Probes() int64
 }
 
-// Redirected is a Client that is sent from one address to another. Its root stays
-// the same all the time.
+// Redirected reports the address in use after a failover. It is implemented by a Client that can
+// switch to another address. The client's root does not change.
 type Redirected interface {
-	// Endpoint is the address in use.
+	// Endpoint returns the address in use.
 	Endpoint() string
 }
 
@@ -44,7 +44,7 @@ var (
 	_ Redirected = (*chat.Switch)(nil)
 )
 
-// Options are what a lane is made of.
+// Options configure a lane.
 type Options struct {
 	Name       string
 	Client     Client
@@ -52,37 +52,36 @@ type Options struct {
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
-	Timeouts   *api.Timeouts // of the client; nil: not known
-	// AnswerMemory is that of [workload.Options].
+	Timeouts   *api.Timeouts // the client's timeouts; nil: not known
+	// AnswerMemory is the limit of the same name in [workload.Options].
 	AnswerMemory int64
-	Request      string         // further fields of the client's requests, for the shape; empty: none
-	Target       api.TargetKind // as configured; empty: not known, unless the driver knows
-	Deployment   api.Deployment // as configured; the cluster fills what is left empty
+	Request      string         // further fields of the client's requests, as shown in the shape; empty: none
+	Target       api.TargetKind // as configured; empty: not known, unless the driver reports it
+	Deployment   api.Deployment // as configured; empty fields are filled from the cluster's metrics
 	Driver       workload.Driver
 	Mode         api.ModeState
-	LastStep     int64              // of an earlier process, so that steps go on
-	Cluster      func() api.Cluster // never nil
-	Shadow       bool               // other routers are followed in the shadow of the one in force
-	// ModeChanged hears of each mode that was switched to, or that the cluster was
-	// found in; nil: nobody does.
+	LastStep     int64              // number of the last step of an earlier process; steps continue from it
+	Cluster      func() api.Cluster // required
+	Shadow       bool               // whether the lane simulates other routers on its traffic
+	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
+	// nil disables the callback.
 	ModeChanged func(api.ModeState)
-	// Engine begins the runs where other processes hold the conversations; nil: this one does.
+	// Engine begins runs whose conversations other processes hold; nil: this process holds them.
 	Engine Engine
-	// Inherits is a run that the engine's processes hold already; nil: there is none.
-	Inherits *Inherited
-	// Ended hears of every turn of the lane that has ended, whatever run it belongs to,
-	// after the store. It is called concurrently, and must not wait; nil: nobody hears.
+	// Resumed is a run that the engine's processes already hold; nil: there is none.
+	Resumed *ResumedRun
+	// Ended is called with every turn of the lane that has ended, in any run, after it was handed
+	// to the store. It is called concurrently, and must not block. nil disables the callback.
 	Ended func(EndedTurn)
-	// SharedWorkers names the workers that serve another lane, too, so that the lanes
-	// disturb each other. It is called with locks held, and must not wait; nil: none do.
+	// SharedWorkers returns the names of workers that also serve another lane, so that the lanes
+	// affect each other. It is called with locks held, and must not block. nil: there are none.
 	SharedWorkers func() []string
-	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
-	// is not read from outside.
+	// CorpusStatus reports how reading the corpus went; nil: the corpus is not read from files.
 	CorpusStatus func() api.CorpusStatus
 }
 
-// Lane is one target under one workload: the state machine of its runs. It is
-// safe for concurrent use.
+// Lane is one target under one workload: the state machine of its runs. It is safe for concurrent
+// use.
 type Lane struct {
 	opts      Options
 	process   Process
@@ -93,19 +92,19 @@ type Lane struct {
 	steps     steps
 	history   history
 	failures  failures
-	shadow    *live.Live // nil: there is none
+	shadow    *live.Live // nil: disabled
 
-	ctx   context.Context // of the process; everything of the lane ends with it
-	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
-	runID string          // of the process, in conversation ids
+	ctx   context.Context // ends everything of the lane
+	wg    sync.WaitGroup  // goroutines that enqueue jobs; added to with the lock held
+	runID string          // identifies the process in conversation ids
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
 
-	runner          atomic.Pointer[Runner] // of the latest run
-	probesElsewhere atomic.Int64           // that other processes sent to the target
+	runner       atomic.Pointer[Runner] // of the latest run
+	remoteProbes atomic.Int64           // probes that other processes sent to the target
 
 	mu         sync.Mutex
-	lanes      []*Lane // that are steered as one, this one among them; see [Join]
+	lanes      []*Lane // all lanes that change together, including this one; see [Join]
 	phase      api.Phase
 	settings   workload.Settings
 	corpus     *corpus.Corpus
@@ -115,23 +114,24 @@ type Lane struct {
 	nonce      string
 	run        *run
 	runs       int
-	opened     int64 // conversations of earlier runs
-	brake      brake
+	opened     int64 // number of conversations of earlier runs
+	holds      holdDetector
 	started    *time.Time
-	lease      *Lease         // nil: the lane is nobody's
-	nextCorpus *corpus.Corpus // that came while it was somebody's
-	lastRow    time.Time      // when a row for the baseline "this target" was due last
+	lease      *Lease         // nil: the lane is not taken
+	nextCorpus *corpus.Corpus // a corpus that was set while the lane was taken
+	lastRow    time.Time      // when a row of the baseline "this target" was last due
 	notKept    *api.NotKept   // the latest such row that was not kept
-	engines    stats.EngineRecord
-	enginesOf  int64    // the step that it is of
-	asides     []*Aside // beside the workload
+
+	engines           stats.EngineRecord
+	enginesStep       int64 // the step that engines belongs to
+	sideConversations []*SideConversation
 }
 
-// run is one span from a start to its stop.
+// run is the time from a start to its stop.
 type run struct {
 	workload  Runner
 	cancel    context.CancelFunc
-	cancelled bool // a stop at once has begun
+	cancelled bool // an immediate stop has begun
 	ended     chan struct{}
 }
 
@@ -145,8 +145,8 @@ func (r *run) end(drain bool) {
 	r.cancel()
 }
 
-// New adds a lane that is stopped to a catalogue. ctx ends all that it will ever
-// start. All lanes are added before the catalogue is used and viewed.
+// New adds a stopped lane to a catalogue. The end of ctx ends everything that the lane starts. All
+// lanes are added before the catalogue and its view are used.
 func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	now := time.Now()
 	l := &Lane{
@@ -178,28 +178,28 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 			l.history.add(l.point(now))
 		})
 	})
-	if d, ok := opts.Driver.(workload.Teller); ok {
+	if d, ok := opts.Driver.(workload.ModeReporter); ok {
 		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
 	}
-	if opts.Inherits != nil {
-		l.inherit(*opts.Inherits)
+	if opts.Resumed != nil {
+		l.resume(*opts.Resumed)
 	}
 	go l.runJobs()
 	return l
 }
 
-// open refuses to start anything when the lane's context has ended. The lock is held.
-func (l *Lane) open() error {
+// checkOpen refuses to start anything when the lane's context has ended. The lock is held.
+func (l *Lane) checkOpen() error {
 	if l.ctx.Err() != nil {
 		return fmt.Errorf("%w: the load generator is stopping", api.ErrUnavailable)
 	}
 	return nil
 }
 
-// notify calls for a snapshot. It never waits.
+// notify requests a snapshot. It does not block.
 func (l *Lane) notify() { l.catalogue.changed.raise() }
 
-// do makes a change with the lock held, and gives the state after it.
+// do makes a change with the lock held, and returns the state after it.
 func (l *Lane) do(change func() error) (api.State, error) {
 	err := func() error {
 		l.mu.Lock()
@@ -210,13 +210,13 @@ func (l *Lane) do(change func() error) (api.State, error) {
 	return l.State(), err
 }
 
-// State is the lane's run state.
+// State returns the lane's run state.
 func (l *Lane) State() api.State {
 	s, _ := l.stateAt(time.Now())
 	return s
 }
 
-// stateAt is the state with the time for which the step must still settle.
+// stateAt returns the state, and the time until the step has settled for long enough.
 func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	step, actual, wait := l.steps.view(now)
 	l.mu.Lock()
@@ -230,9 +230,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
 		TargetRPS: l.settings.TargetRPS,
 	}
-	s.Showcase = len(l.asides) > 0
+	s.Showcase = len(l.sideConversations) > 0
 	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
-		s.Concurrency.LimitedBy = l.brake.limiter()
+		s.Concurrency.LimitedBy = l.holds.limiter()
 	}
 	if d, ok := l.opts.Driver.(workload.Simulator); ok {
 		s.Simulation = d.Simulation()
@@ -241,12 +241,12 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		s.ModeChange = new(l.change.ModeChange)
 	}
 	if l.lease != nil {
-		s.Sweep = l.lease.what()
+		s.Sweep = l.lease.sweep()
 	}
 	return s, wait
 }
 
-// shape is what of the workload changes its results. The lock is held.
+// shape returns the settings of the workload that affect its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
 		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens,
@@ -257,24 +257,24 @@ func (l *Lane) shape() api.WorkloadShape {
 	}
 }
 
-// Start starts the workload, or sets the concurrency of a running one, and that of every
-// lane that is steered as one with it (see [Join]). It gives
-// an [api.FieldError] for a concurrency out of range, [api.ErrConflict] while
-// the lane drains, changes its mode or is taken, and [api.ErrUnavailable] when the
-// process is ending.
-func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
+// Start starts the workload, or sets the concurrency of a running one, on all joined lanes (see
+// [Join]). It returns an [api.FieldError] for a concurrency out of range, [api.ErrConflict] while
+// the lane drains, changes its mode or is taken, and [api.ErrUnavailable] when the process is
+// ending.
+func (l *Lane) Start(_ context.Context, actor string, req api.StartRequest) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
-	return l.together(func(l *Lane) (func(), error) { return l.prepareStart(by, req, limit) })
+	return l.changeAll(func(l *Lane) (func(), error) { return l.prepareStart(actor, req, limit) })
 }
 
-// prepareStart gives what a start does, where it can be done. The lock is held.
-func (l *Lane) prepareStart(by string, req api.StartRequest, limit int) (func(), error) {
+// prepareStart returns the change that a start makes, or the reason why it cannot be made. The lock
+// is held.
+func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func(), error) {
 	next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
 	if err == nil {
-		err = l.open()
+		err = l.checkOpen()
 	}
 	if err == nil {
-		err = l.untaken()
+		err = l.checkUntaken()
 	}
 	if err != nil {
 		return nil, err
@@ -286,33 +286,32 @@ func (l *Lane) prepareStart(by string, req api.StartRequest, limit int) (func(),
 	case api.PhaseSwitching:
 		return nil, fmt.Errorf("%w: a mode change is in progress; wait until it ends, or cancel it", api.ErrConflict)
 	case api.PhaseRunning:
-		return func() { l.apply(by, next) }, nil
+		return func() { l.apply(actor, next) }, nil
 	}
 	return func() {
 		l.settings = next
-		l.begin(by)
+		l.begin(actor)
 	}, nil
 }
 
-// Patch changes the workload's settings, those of every lane that is steered as one; what
-// is left out stays. It gives an
-// [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is taken,
-// and then changes nothing.
-func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.State, error) {
+// Patch changes the workload's settings on all joined lanes. Fields that are left out stay. It
+// returns an [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is
+// taken; then nothing has changed.
+func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
-	return l.together(func(l *Lane) (func(), error) {
+	return l.changeAll(func(l *Lane) (func(), error) {
 		next, err := l.next(p, limit)
 		if err == nil {
-			err = l.untaken()
+			err = l.checkUntaken()
 		}
-		return func() { l.apply(by, next) }, err
+		return func() { l.apply(actor, next) }, err
 	})
 }
 
-// next is the settings after a change. The lock is held.
+// next returns the settings after a change. The lock is held.
 func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	if p.Openings != nil && *p.Openings == l.settings.Openings.Of(l.corpus) {
-		p.Openings = nil // as it is in force, if only because the corpus has so many
+		p.Openings = nil // no change; it keeps following the corpus if it does now
 	}
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
@@ -321,21 +320,22 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	return next, err
 }
 
-// apply takes new settings. The lock is held.
-func (l *Lane) apply(by string, next workload.Settings) {
+// apply applies new settings. The lock is held.
+func (l *Lane) apply(actor string, next workload.Settings) {
 	if next == l.settings {
 		return
 	}
 	if l.inNewStep(func() { l.settings = next }) {
 		step := l.steps.current()
-		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode.Name()))
+		l.event(api.EventStep, actor,
+			fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode.Name()))
 	}
 }
 
-// inNewStep makes a change of settings, corpus or mode. Where the workload runs,
-// what it measured so far is kept under what was in force, and it goes on in a new
-// step, which settles when the last conversation of another shape has ended; else
-// it says false. The lock is held.
+// inNewStep makes a change of settings, corpus or mode. While the workload runs, it ends the step,
+// so that the results so far belong to the old setting, and begins a new one, which settles when
+// the last conversation of another shape has ended. It reports whether it began a step. The lock is
+// held.
 func (l *Lane) inNewStep(change func()) bool {
 	if l.phase != api.PhaseRunning {
 		change()
@@ -345,15 +345,16 @@ func (l *Lane) inNewStep(change func()) bool {
 	l.endStep(now)
 	change()
 	reshapes := !reflect.DeepEqual(l.shape(), before)
-	l.brake.reset()
+	l.holds.reset()
 	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed || reshapes)
 	l.run.workload.SetCorpus(l.corpus)
-	l.run.workload.Set(l.settings) // tells the new step how many are in progress
+	l.run.workload.Set(l.settings) // reports the number in progress to the new step
 	return true
 }
 
-// SetCorpus gives the texts of the conversations that begin from now on, on every lane
-// that is steered as one; those in progress keep theirs. Other texts are another workload.
+// SetCorpus sets the texts of the conversations that begin from now on, on all joined lanes. Those
+// in progress keep their texts. Since other texts are another workload, a new step begins. While
+// the lane is taken, the corpus is kept until it is released.
 func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	defer l.lockAll()()
 	for _, each := range l.lanes {
@@ -361,13 +362,13 @@ func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	}
 }
 
-// setCorpus is SetCorpus of one lane. The lock is held.
+// setCorpus is SetCorpus for one lane. The lock is held.
 func (l *Lane) setCorpus(c *corpus.Corpus) {
-	if l.lease != nil { // spans that are compared have the same texts
+	if l.lease != nil { // all spans of a sweep use the same texts
 		l.nextCorpus = c
 		return
 	}
-	if c.Name == l.corpus.Name || l.open() != nil {
+	if c.Name == l.corpus.Name || l.checkOpen() != nil {
 		return
 	}
 	l.inNewStep(func() { l.corpus = c })
@@ -375,15 +376,15 @@ func (l *Lane) setCorpus(c *corpus.Corpus) {
 	l.notify()
 }
 
-// corpusInUse is that of the conversations that begin now.
+// corpusInUse returns the corpus of the conversations that begin now.
 func (l *Lane) corpusInUse() *corpus.Corpus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.corpus
 }
 
-// Starter gives a text of the corpus in force, or one made of it. The error is an [api.ErrNotFound]
-// where that has none of this id, which another corpus before it may have had.
+// Starter returns a text of the corpus in force by its id, or one that is derived from it. The
+// error is an [api.ErrNotFound] if the corpus has no such id. An earlier corpus may have had it.
 func (l *Lane) Starter(id string) (api.Starter, error) {
 	c := l.corpusInUse()
 	if s, ok := c.Find(l.opts.Seed, id); ok {
@@ -393,49 +394,48 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 		"reloaded", api.ErrNotFound, c.Name, id)
 }
 
-// endStep keeps what the step under way measured, and ends it. It comes before
-// any change of settings or mode, which the row is kept under. The lock is held.
+// endStep stores the results of the step under way and ends it. It precedes any change of settings
+// or mode, because the results are stored under those in force. The lock is held.
 func (l *Lane) endStep(now time.Time) {
 	l.dropUnsettled(now)
 	l.keepRow(now, true)
 	l.steps.end(now)
 }
 
-// begin starts a run with the settings and mode in force. The lock is held.
-func (l *Lane) begin(by string) { l.beginRun(by, l.opts.Seed, l.opened, 0, nil) }
+// begin starts a run with the settings and the mode in force. The lock is held.
+func (l *Lane) begin(actor string) { l.beginRun(actor, l.opts.Seed, l.opened, 0, nil) }
 
-// beginRun is begin with conversations of a seed, behind those that were opened before,
-// the first so many held from their midst, and with somebody who hears of what they do, or
-// nil. The lock is held.
-func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
+// beginRun starts a run of a seed. opened is the number of earlier conversations, midway the number
+// of conversations that are joined midway (see [workload.Options]), and span observes the run; nil:
+// the run is not observed. The lock is held.
+func (l *Lane) beginRun(actor string, seed uint64, opened, midway int64, span SpanObserver) {
 	now := time.Now()
 	l.started, l.phase = &now, api.PhaseRunning
 	l.runs++
-	l.brake.reset()
+	l.holds.reset()
 	l.record.Reset(now)
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	l.holdRun(Task{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway,
-		Nonce:    l.nonce,
-		Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
-	}, tap)
-	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
+		Nonce: l.nonce, Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
+	}, span)
+	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
 }
 
-// holdRun has a run held, in this process or by the engine. The lock is held.
-func (l *Lane) holdRun(t Task, tap Tap) {
+// holdRun begins a run, in this process or by the engine. The lock is held.
+func (l *Lane) holdRun(t Task, span SpanObserver) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	heard := &observer{lane: l, tap: tap, seed: t.Seed, opened: t.Opened}
-	t.Heard = heard
+	o := &observer{lane: l, span: span, seed: t.Seed, opened: t.Opened}
+	t.Receiver = o
 	r := &run{cancel: cancel, ended: make(chan struct{})}
 	if l.opts.Engine != nil {
 		r.workload = l.opts.Engine.Begin(t)
 	} else {
-		r.workload = here{workload.New(workload.Options{
+		r.workload = localRunner{workload.New(workload.Options{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
 			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-			Instance: l.opts.Driver.Instance, Observer: heard, Witness: heard.witness(),
+			Instance: l.opts.Driver.Instance, Observer: o, RoutingObserver: o.routingObserver(),
 		}, t.Settings)}
 	}
 	l.run = r
@@ -447,16 +447,16 @@ func (l *Lane) holdRun(t Task, tap Tap) {
 	})
 }
 
-// Stop ends the workload, that of every lane that is steered as one: at once, cancelling
-// what is in flight, or by letting the turns in flight end. It returns when a stop at once is complete, with the
-// error of ctx if that ends first. Either way the lane counts as draining until
-// then. A lane that is stopped stays so; a mode change ends without a new start.
-func (l *Lane) Stop(ctx context.Context, by string, req api.StopRequest) (api.State, error) {
+// Stop ends the workload of all joined lanes. With Drain it lets the turns in flight end, and
+// returns at once. Otherwise it cancels them, and returns when all runs have ended or with the
+// error of ctx. The lane is draining until then. A stop during a mode change keeps the workload
+// from starting again after it.
+func (l *Lane) Stop(ctx context.Context, actor string, req api.StopRequest) (api.State, error) {
 	var ended []<-chan struct{}
 	func() {
 		defer l.lockAll()()
 		for _, each := range l.lanes {
-			if end := each.stop(by, req.Drain); end != nil && !req.Drain {
+			if end := each.stop(actor, req.Drain); end != nil && !req.Drain {
 				ended = append(ended, end)
 			}
 		}
@@ -466,31 +466,36 @@ func (l *Lane) Stop(ctx context.Context, by string, req api.StopRequest) (api.St
 	return l.State(), err
 }
 
-// stop gives what tells the end of the run, nil where there is none. The lock is held.
-func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
+// stop returns a channel that is closed at the end of the run, nil if there is no run. The lock is
+// held.
+func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {
 	if l.run != nil {
 		ended = l.run.ended
 	}
 	if l.lease != nil {
-		l.lease.cause(stoppedBy(by))
+		l.lease.cause(stoppedBy(actor))
 	}
 	switch {
 	case l.phase == api.PhaseSwitching && l.change.resume:
 		l.change.resume = false
 	case l.phase == api.PhaseRunning:
-		l.endStep(time.Now()) // a lane that empties is at no concurrency
+		l.endStep(time.Now()) // a draining lane has no steady concurrency
 		l.phase = api.PhaseDraining
 		l.run.end(drain)
 	case l.phase == api.PhaseDraining && !drain && !l.run.cancelled:
 		l.run.end(drain)
-	default: // it has been said before
+	default: // a repeated stop
 		return ended
 	}
-	l.event(api.EventStop, by, map[bool]string{true: "draining", false: "stopped"}[drain])
+	text := "stopped"
+	if drain {
+		text = "draining"
+	}
+	l.event(api.EventStop, actor, text)
 	return ended
 }
 
-// stopped closes the book of a run that has ended.
+// stopped updates the lane after a run has ended.
 func (l *Lane) stopped(r *run) {
 	l.failures.stopped(time.Now())
 	l.mu.Lock()
@@ -504,11 +509,10 @@ func (l *Lane) stopped(r *run) {
 	l.notify()
 }
 
-// event keeps what happened for the list of events. It does not wait, so it may
-// be called with the lock held.
-func (l *Lane) event(kind api.EventKind, by, text string) {
-	e := api.Event{Time: time.Now(), Lane: l.opts.Name, Kind: kind, By: by, Text: text}
-	l.process.Log.Info(text, "lane", e.Lane, "event", kind, "by", by)
+// event stores an event. It does not block, so it may be called with the lock held.
+func (l *Lane) event(kind api.EventKind, actor, text string) {
+	e := api.Event{Time: time.Now(), Lane: l.opts.Name, Kind: kind, By: actor, Text: text}
+	l.process.Log.Info(text, "lane", e.Lane, "event", kind, "by", actor)
 	l.enqueue(func(ctx context.Context) {
 		if _, err := l.process.Store.SaveEvent(ctx, e); err != nil {
 			l.process.Log.Warn("an event was dropped", "error", err, "text", e.Text)
@@ -516,7 +520,8 @@ func (l *Lane) event(kind api.EventKind, by, text string) {
 	})
 }
 
-// enqueue hands over what has to wait for the store. It does not wait itself.
+// enqueue queues a job that may block on the store. It does not block itself; a full queue drops
+// the job.
 func (l *Lane) enqueue(job func(context.Context)) {
 	select {
 	case l.jobs <- job:
@@ -525,8 +530,8 @@ func (l *Lane) enqueue(job func(context.Context)) {
 	}
 }
 
-// runJobs does the jobs in order until the lane's context ends, and then those that
-// are left when everything else has ended.
+// runJobs runs the jobs in order until the lane's context ends. Then it waits for everything else
+// of the lane, and runs the remaining jobs.
 func (l *Lane) runJobs() {
 	defer close(l.ended)
 	do := func(job func(context.Context)) {
@@ -539,7 +544,7 @@ func (l *Lane) runJobs() {
 		case job := <-l.jobs:
 			do(job)
 		case <-l.ctx.Done():
-			l.mu.Lock() // who found the context alive has added to wg by now
+			l.mu.Lock() // a goroutine that found the context open has been added to wg before this
 			l.mu.Unlock()
 			l.wg.Wait()
 			for len(l.jobs) > 0 {
@@ -550,14 +555,14 @@ func (l *Lane) runJobs() {
 	}
 }
 
-// running is the run under way, nil where there is none.
+// running returns the run under way, nil if there is none.
 func (l *Lane) running() *run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.run
 }
 
-// underway are the turns of the run under way.
+// underway counts the turns under way.
 func (l *Lane) underway(now time.Time) workload.Underway {
 	if r := l.running(); r != nil {
 		return r.workload.Underway(now)
@@ -565,16 +570,16 @@ func (l *Lane) underway(now time.Time) workload.Underway {
 	return workload.Underway{}
 }
 
-// Cluster is what is known of the cluster, with lists that are never nil.
+// Cluster returns the state of the cluster. Its list of workers is never nil.
 func (l *Lane) Cluster() api.Cluster {
 	c := l.opts.Cluster()
 	c.Workers = notNil(c.Workers)
 	return c
 }
 
-// deployment fills with the cluster's own words what the configuration leaves
-// open. The client's model comes first, because the cluster's is gone whenever
-// its metrics are, and the model decides which rows belong together.
+// deployment fills the fields that the configuration leaves empty from the cluster's metrics. The
+// client's model takes precedence over the cluster's: the metrics may be unavailable, and the model
+// determines which baseline rows belong together.
 func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d := l.opts.Deployment
 	d.Engine = cmp.Or(d.Engine, c.Engine)

@@ -11,57 +11,57 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Tap hears of a span what its figures are made of. Its methods are called
-// concurrently, and must not wait.
-type Tap interface {
-	// Tokens hears of output tokens as they arrive; a negative number corrects what was
-	// said before, at the turn's end.
+// SpanObserver receives the data that a span's figures are computed from. Its methods are called
+// concurrently, and must not block.
+type SpanObserver interface {
+	// Tokens receives the number of output tokens as they arrive. At a turn's end a negative
+	// number may correct earlier ones.
 	Tokens(at time.Time, n int)
-	// Turn receives every turn that has ended, as the store gets it.
+	// Turn receives every turn that has ended, as it is stored.
 	Turn(t EndedTurn)
-	// ConversationEnded hears of the conversation with a number: those that begin a
-	// span have 0 to its concurrency less one.
+	// ConversationEnded receives the number of a conversation that has ended. The conversations
+	// that begin a span have the numbers from 0 to the span's concurrency less one.
 	ConversationEnded(number int64)
 }
 
-// Before is what a lane was like when it was taken, so that it can be brought back to it.
+// Before is the state of a lane when it was taken. [Lease.Release] restores it.
 type Before struct {
 	Mode        api.ModeState `json:"mode"`
 	Running     bool          `json:"running"`
 	Concurrency int           `json:"concurrency"`
-	// Others are the modes of the lanes that are steered as one with it.
+	// Others are the modes of the lanes that are joined with it.
 	Others []api.ModeState `json:"others,omitempty"`
 }
 
-// Lease is a lane that has been taken for spans. Until [Lease.Release], nobody else
-// starts the workload, changes it or switches its mode: that is an [api.ErrConflict]. An
-// operator's stop is obeyed, and ends the lease's context. One goroutine uses it.
+// Lease is a lane that has been taken for spans. Until [Lease.Release], starting or changing the
+// workload or its mode otherwise is an [api.ErrConflict]. An operator's stop is accepted, and ends
+// the lease's context. A Lease is not safe for concurrent use.
 type Lease struct {
 	lane  *Lane
-	what  func() *api.SweepSummary
+	sweep func() *api.SweepSummary
 	ctx   context.Context
 	cause context.CancelCauseFunc
-	spans []*SpanRun // the latest
-	begun bool       // something of the lane has been changed
+	spans []*SpanRun // of the latest Begin
+	begun bool       // the lane has been changed
 }
 
-// Take takes the lane, and with it every lane that is steered as one: those stop with its
-// first span, and go on with it when it is released. what says for whom, as the state shows it; it is called with locks
-// held and must take none. The error is an [api.ErrConflict] while the lane drains,
-// switches or is taken, and [api.ErrUnavailable] at the end of the process.
-func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease, Before, error) {
+// Take takes the lane and all lanes that are joined with it. They stop with the first span. sweep
+// returns what the state shows of the owner; it is called with locks held and must take none. The
+// error is an [api.ErrConflict] while the lane drains, switches or is taken, and
+// [api.ErrUnavailable] at the end of the process.
+func (l *Lane) Take(ctx context.Context, sweep func() *api.SweepSummary) (*Lease, Before, error) {
 	defer l.lockAll()()
 	for _, each := range l.lanes {
-		err := each.free()
+		err := each.checkFree()
 		if err == nil && each.phase == api.PhaseDraining {
 			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it immediately first",
 				api.ErrConflict)
 		}
 		if err != nil {
-			return nil, Before{}, l.of(each, err)
+			return nil, Before{}, l.nameLane(each, err)
 		}
 	}
-	s := &Lease{lane: l, what: what}
+	s := &Lease{lane: l, sweep: sweep}
 	s.ctx, s.cause = context.WithCancelCause(ctx)
 	for _, each := range l.lanes {
 		each.lease = s
@@ -73,25 +73,27 @@ func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease,
 	return s, before, nil
 }
 
-// Context ends with the one that [Lane.Take] was given, and with an operator's stop, whose
-// cause says by whom.
+// Context ends with the context that [Lane.Take] was given, and when an operator stops the
+// workload. [Lease.StoppedBy] distinguishes the two.
 func (s *Lease) Context() context.Context { return s.ctx }
 
-// StoppedBy is who stopped the workload; false: nobody has.
+// StoppedBy returns the name of the operator who stopped the workload; false if it was not
+// stopped.
 func (s *Lease) StoppedBy() (string, bool) {
-	var by stoppedBy
-	stopped := errors.As(context.Cause(s.ctx), &by)
-	return string(by), stopped
+	var err stoppedBy
+	stopped := errors.As(context.Cause(s.ctx), &err)
+	return string(err), stopped
 }
 
-// stoppedBy is a stop by somebody.
+// stoppedBy is the error of a lease whose workload an operator has stopped. It is the operator's
+// name.
 type stoppedBy string
 
-// Error says who it was.
-func (by stoppedBy) Error() string { return "the workload was stopped by " + string(by) }
+// Error implements the error interface.
+func (name stoppedBy) Error() string { return "the workload was stopped by " + string(name) }
 
-// untaken refuses to steer a lane that is taken. The lock is held.
-func (l *Lane) untaken() error {
+// checkUntaken refuses a change of a lane that is taken. The lock is held.
+func (l *Lane) checkUntaken() error {
 	if l.lease == nil {
 		return nil
 	}
@@ -99,20 +101,21 @@ func (l *Lane) untaken() error {
 		api.ErrConflict, l.lease.noun())
 }
 
-// noun is what the lane is taken for.
+// noun names what the lane is taken for.
 func (s *Lease) noun() string {
-	if s := s.what(); s != nil {
-		return s.Request.Kind.Noun()
+	if summary := s.sweep(); summary != nil {
+		return summary.Request.Kind.Noun()
 	}
 	return "sweep"
 }
 
-// SpanSettings are what a span needs.
+// SpanSettings are the settings of a span.
 type SpanSettings struct {
 	Mode        api.ModeState
 	Concurrency int
-	Seed        uint64 // of the conversations, which have numbers from 0
-	// Midway is how many of them, from the first on, are held from their midst; see [draw.Shape].
+	Seed        uint64 // of the conversations, whose numbers begin at 0
+	// Midway is the number of conversations, from the first on, that are joined midway: they have
+	// only their last turns. See [draw.Shape].
 	Midway int
 }
 
@@ -120,25 +123,27 @@ type SpanSettings struct {
 type SpanRun struct {
 	Began   time.Time
 	Step    int64
-	Emptied bool // its caches were emptied; else its prompts begin with a nonce of their own
+	Emptied bool // the caches were emptied; else the prompts begin with a new nonce
 
 	lane *Lane
 	run  *run
 }
 
-// SpanOn is a span for one of the lanes that a lease has taken.
+// SpanOn is a span on one of the lanes that a lease has taken.
 type SpanOn struct {
-	Lane *Lane
-	Set  SpanSettings
-	Tap  Tap
+	Lane     *Lane
+	Set      SpanSettings
+	Observer SpanObserver
 }
 
-// Begin stops what runs, brings lanes to their modes with cold caches, and starts the workload
-// of each anew: of all of them, or of none. report hears of the progress of the switch. The
-// error is a driver's, whose lane then has gone back to the mode before; an [api.FieldError]
-// for a concurrency or a mode that cannot be; or that of ctx, which ends a switch under way.
-func (s *Lease) Begin(ctx context.Context, by string, spans []SpanOn, report func(message string)) ([]*SpanRun, error) {
-	changes, ended, err := s.beginSwitch(ctx, by, spans, report)
+// Begin stops the workload, brings lanes to their modes with cold caches, and starts the workload
+// of each anew: of all of them, or of none. report receives the progress of the switch. The error
+// is a driver's, whose lane then is in its former mode; an [api.FieldError] for a concurrency or a
+// mode that is not possible; or that of ctx, which ends a switch under way.
+func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report func(message string)) (
+	[]*SpanRun, error,
+) {
+	changes, ended, err := s.beginSwitch(ctx, actor, spans, report)
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +155,14 @@ func (s *Lease) Begin(ctx context.Context, by string, spans []SpanOn, report fun
 	}
 	defer s.lane.notify()
 	defer s.lane.lockAll()()
-	if err := s.alive(ctx); err != nil {
+	if err := s.checkActive(ctx); err != nil {
 		return nil, err
 	}
 	s.spans = nil
 	for i, n := range spans {
 		l := n.Lane
 		l.settings.Concurrency = n.Set.Concurrency
-		l.beginRun(by, n.Set.Seed, 0, int64(n.Set.Midway), n.Tap)
+		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.Midway), n.Observer)
 		s.spans = append(s.spans, &SpanRun{
 			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l,
 			run: l.run,
@@ -166,9 +171,10 @@ func (s *Lease) Begin(ctx context.Context, by string, spans []SpanOn, report fun
 	return s.spans, nil
 }
 
-// alive is the reason why nothing more is started. The lane's lock is held.
-func (s *Lease) alive(ctx context.Context) error {
-	if err := s.lane.open(); err != nil {
+// checkActive refuses to start anything when the process is ending or ctx has ended. The lane's
+// lock is held.
+func (s *Lease) checkActive(ctx context.Context) error {
+	if err := s.lane.checkOpen(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -177,48 +183,50 @@ func (s *Lease) alive(ctx context.Context) error {
 	return nil
 }
 
-func (s *Lease) beginSwitch(ctx context.Context, by string, spans []SpanOn, report func(string)) ([]*change,
+// beginSwitch checks all spans and begins to switch their lanes. The channel is closed at the end
+// of the switch.
+func (s *Lease) beginSwitch(ctx context.Context, actor string, spans []SpanOn, report func(string)) ([]*change,
 	<-chan struct{}, error,
 ) {
 	limit := s.lane.catalogue.Settings().MaxConcurrency
 	defer s.lane.lockAll()()
-	if err := s.alive(ctx); err != nil {
+	if err := s.checkActive(ctx); err != nil {
 		return nil, nil, err
 	}
 	lanes, modes := make([]*Lane, len(spans)), make([]api.ModeState, len(spans))
 	for i, n := range spans {
 		l := n.Lane
 		if _, err := l.next(api.WorkloadPatch{Concurrency: &n.Set.Concurrency}, limit); err != nil {
-			return nil, nil, s.lane.of(l, err)
+			return nil, nil, s.lane.nameLane(l, err)
 		}
 		if err := l.checkOffered(l.opts.Driver.Offers(), n.Set.Mode); err != nil {
-			return nil, nil, s.lane.of(l, err)
+			return nil, nil, s.lane.nameLane(l, err)
 		}
 		lanes[i], modes[i] = l, n.Set.Mode
 	}
-	changes, ended := s.change(ctx, by, lanes, modes, report)
+	changes, ended := s.change(ctx, actor, lanes, modes, report)
 	return changes, ended, nil
 }
 
-// change switches lanes, from the mode in force to itself, too, which makes the caches cold. All
-// locks are held.
-func (s *Lease) change(ctx context.Context, by string, lanes []*Lane, to []api.ModeState,
+// change switches lanes. A switch to the mode in force empties the caches. The channel is closed at
+// the end of the switch. All locks are held.
+func (s *Lease) change(ctx context.Context, actor string, lanes []*Lane, to []api.ModeState,
 	report func(string),
 ) ([]*change, <-chan struct{}) {
 	s.begun = true
 	changes := make([]*change, len(lanes))
 	for i, l := range lanes {
-		changes[i] = newChange(l, by, to[i])
+		changes[i] = newChange(l, actor, to[i])
 		changes[i].progress = report
 	}
 	return changes, s.lane.startChange(ctx, lanes, changes)
 }
 
-// Ended is closed when the span has ended, by whatever.
+// Ended returns a channel that is closed when the span has ended for any reason.
 func (r *SpanRun) Ended() <-chan struct{} { return r.run.ended }
 
-// End ends the span, cancelling what is in flight, and returns when everything that
-// will ever be heard of it has been heard.
+// End ends the span and cancels requests in flight. It returns when everything of the span has been
+// reported to its observer.
 func (r *SpanRun) End() {
 	r.lane.mu.Lock()
 	if r.lane.run == r.run && r.lane.phase == api.PhaseRunning {
@@ -231,34 +239,34 @@ func (r *SpanRun) End() {
 	r.lane.notify()
 }
 
-// Undisturbed says whether the lane is still in the step that the span began.
+// Undisturbed reports whether the lane is still in the step that the span began.
 func (r *SpanRun) Undisturbed() bool { return r.lane.steps.current().ID == r.Step }
 
-// Actual is how many conversations are in progress.
+// Actual returns the number of conversations in progress.
 func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
 
-// Release ends what runs and gives the lane back, as it was before: in its mode, at
-// its concurrency, and running if it was. Where the mode cannot be brought back, the lane is
-// given back stopped, with the driver's error. Where nothing has been begun and the mode is
-// that of before, whatever runs goes on. At the end of the process nothing is brought back.
-func (s *Lease) Release(ctx context.Context, by string, before Before) error {
+// Release ends the spans and restores the lane: its mode, its concurrency, and the workload if it
+// ran. If the mode cannot be restored, the lane is released stopped, with the driver's error. If no
+// span was begun and the mode is unchanged, the workload is not touched. At the end of the process
+// nothing is restored.
+func (s *Lease) Release(ctx context.Context, actor string, before Before) error {
 	l := s.lane
 	defer s.cause(nil)
 	for _, span := range s.spans {
 		span.End()
 	}
-	err := s.restore(ctx, by, before)
+	err := s.restore(ctx, actor, before)
 	unlock := l.lockAll()
 	texts := l.nextCorpus
 	for _, each := range l.lanes {
 		each.lease, each.nextCorpus = nil, nil
 	}
-	if err == nil && l.open() == nil && s.begun {
+	if err == nil && l.checkOpen() == nil && s.begun {
 		for _, each := range l.lanes {
 			each.settings.Concurrency = before.Concurrency
 		}
 		if before.Running {
-			l.beginAll(by)
+			l.beginAll(actor)
 		}
 	}
 	unlock()
@@ -269,24 +277,27 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 	return err
 }
 
-// restore brings the modes back where others are in force.
-func (s *Lease) restore(ctx context.Context, by string, before Before) error {
+// restore switches back the lanes whose mode has changed.
+func (s *Lease) restore(ctx context.Context, actor string, before Before) error {
 	changes, ended, err := func() ([]*change, <-chan struct{}, error) {
 		defer s.lane.lockAll()()
-		if err := s.alive(ctx); err != nil {
+		if err := s.checkActive(ctx); err != nil {
 			return nil, nil, err
 		}
-		lanes, modes := []*Lane{}, []api.ModeState{}
-		were, all := append([]api.ModeState{before.Mode}, before.Others...), append([]*Lane{s.lane}, s.lane.others()...)
-		for i, l := range all[:min(len(all), len(were))] { // a process before this one may have had fewer lanes
-			if l.mode != were[i] {
-				lanes, modes = append(lanes, l), append(modes, were[i])
+		var lanes []*Lane
+		var modes []api.ModeState
+		former := append([]api.ModeState{before.Mode}, before.Others...)
+		all := append([]*Lane{s.lane}, s.lane.others()...)
+		for i, l := range all[:min(len(all), len(former))] { // an earlier process may have had fewer lanes
+			if l.mode != former[i] {
+				lanes = append(lanes, l)
+				modes = append(modes, former[i])
 			}
 		}
 		if len(lanes) == 0 {
 			return nil, nil, nil
 		}
-		changes, ended := s.change(ctx, by, lanes, modes, nil)
+		changes, ended := s.change(ctx, actor, lanes, modes, nil)
 		return changes, ended, nil
 	}()
 	if err != nil || changes == nil {
@@ -299,29 +310,28 @@ func (s *Lease) restore(ctx context.Context, by string, before Before) error {
 	return err
 }
 
-// Note keeps for the list of events what became of a sweep.
-func (l *Lane) Note(by, text string) {
-	l.event(api.EventSweep, by, text)
+// Note stores an event of a sweep.
+func (l *Lane) Note(actor, text string) {
+	l.event(api.EventSweep, actor, text)
 	l.notify()
 }
 
-// Changed calls for a snapshot, which has what a lease's owner says of it.
+// Changed requests a snapshot, after a change of the lease owner's summary.
 func (l *Lane) Changed() { l.notify() }
 
-// Opening is the number of the text that opens a conversation with a draw, as long as settings and
-// corpus are those that it was drawn with, as in a span.
+// Opening returns the number of the text that opens a conversation with a draw. It is valid as long
+// as settings and corpus are those that the conversation was drawn with, as in a span.
 func (l *Lane) Opening(d Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
 }
 
-// Name is that of the lane.
+// Name returns the name of the lane.
 func (l *Lane) Name() string { return l.opts.Name }
 
-// Told is what is known of the lane's workload, target and deployment, for whoever reports
-// on it.
-func (l *Lane) Told() (api.WorkloadShape, api.TargetID, api.Deployment) {
+// Describe returns the shape of the lane's workload, its target, and the target's deployment.
+func (l *Lane) Describe() (api.WorkloadShape, api.TargetID, api.Deployment) {
 	d := l.deployment(l.Cluster())
 	l.mu.Lock()
 	defer l.mu.Unlock()

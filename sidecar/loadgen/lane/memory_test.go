@@ -178,15 +178,15 @@ func (m *memory) lastSteps() []api.StepRecord {
 	return all
 }
 
-// told returns the events so far, each as "kind by: text".
-func (m *memory) told() []string {
+// eventLines returns the events so far, each as "kind by: text".
+func (m *memory) eventLines() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told := []string{}
+	lines := []string{}
 	for _, e := range m.events {
-		told = append(told, fmt.Sprintf("%s %s: %s", e.Kind, e.By, e.Text))
+		lines = append(lines, fmt.Sprintf("%s %s: %s", e.Kind, e.By, e.Text))
 	}
-	return told
+	return lines
 }
 
 // edit changes the stored baseline of this target.

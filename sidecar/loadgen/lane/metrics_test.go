@@ -64,17 +64,17 @@ func (s series) value(t *testing.T, name string) float64 {
 }
 
 // The gauges and counters agree with the snapshot, and the metrics pass the linter. Package stats tests the summaries.
-func TestCollector(t *testing.T) {
+func TestMetricsAgreeWithTheSnapshot(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		assert.Zero(t, b.scraped().value(t, "loadgen_workload_running"))
 		b.store.lost = 4
 		b.start(3)
 		pass(65 * time.Second)
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		pass(30 * time.Second)
-		f.set(func(f *fake) { f.ill = broken })
+		f.set(func(f *fake) { f.turnError = broken })
 		pass(time.Second)
-		f.set(func(f *fake) { f.ill = nil })
+		f.set(func(f *fake) { f.turnError = nil })
 		pass(40*time.Second + 50*time.Millisecond) // in mid-turn
 
 		got, s := b.scraped(), b.snapshot()

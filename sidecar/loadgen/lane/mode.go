@@ -18,33 +18,35 @@ import (
 type change struct {
 	api.ModeChange
 	cancel context.CancelFunc
-	resume bool // start again at the end
-	by     string
+	resume bool // start the workload at the end
+	actor  string
 
-	progress func(message string) // hears of it, too; nil: nobody does
-	stays    bool                 // the mode stays, since another lane's changes: the prefixes get cold alone
-	with     []*change            // those of all lanes that change together, this one among them
+	progress func(message string) // receives the progress; nil disables the callback
+	stays    bool                 // the mode stays since only joined lanes change; the prefixes still become cold
+	group    []*change            // the changes of all lanes that change together, including this one
 	lane     string
-	// Once the driver is done:
+	// The result of the driver, valid when done is set.
 	done bool
 	cold bool  // the caches were emptied
-	err  error // why it was given up
-	// stuck is why the mode before could not be brought back although the change was
-	// given up: the lane is in the new one.
+	err  error // nil: the change succeeded
+	// stuck is set if the lane could not be switched back after the change of another lane failed.
+	// The lane is in the new mode.
 	stuck error
 }
 
-// SetMode begins a mode change and returns at once; the snapshot shows its
-// progress. Asking for the mode in force changes nothing. With a driver that
-// waits for the operator, the same request with Confirm is the operator's word; one
-// with InForce says which mode is in force without any change.
-// Lanes that are steered as one (see [Join]) change together, and begin anew together: who
-// asks for the mode that another lane is in swaps the two, and with any other mode the
-// other lanes keep theirs. Where one of them fails, all go back.
-// Another change meanwhile gives [api.ErrConflict], a mode that the driver does
-// not offer an [api.FieldError], and [api.ErrUnavailable] comes at the end of the
-// process or where the driver knows no modes yet.
-func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
+// SetMode begins a mode change and returns at once; the snapshot shows its progress. A request for
+// the mode in force changes nothing. With a driver that waits for the operator, the same request
+// with Confirm confirms that the switch is done. A request with InForce declares which mode is in
+// force, without a change.
+//
+// Joined lanes (see [Join]) change together and begin anew together. A request for the mode of
+// another lane swaps the two. With any other mode, the other lanes keep theirs. If one lane fails,
+// all are switched back.
+//
+// The error is an [api.ErrConflict] during another change, an [api.FieldError] for a mode that the
+// driver does not offer, and an [api.ErrUnavailable] at the end of the process or while the driver
+// does not know its modes.
+func (l *Lane) SetMode(_ context.Context, actor string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm && req.InForce {
 		return l.State(), &api.FieldError{
 			Field: "in_force", Value: "true",
@@ -55,15 +57,15 @@ func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.S
 		return l.confirm(req)
 	}
 	if req.InForce {
-		return l.do(func() error { return l.declare(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
+		return l.do(func() error { return l.declare(actor, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
 	}
-	err := l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
+	err := l.beginChange(actor, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
 	l.notify()
 	return l.State(), err
 }
 
-// beginChange hands a change that every lane can make to changeModes.
-func (l *Lane) beginChange(by string, to api.ModeState) error {
+// beginChange determines the modes of all lanes after a change to a mode, and begins the changes.
+func (l *Lane) beginChange(actor string, to api.ModeState) error {
 	defer l.lockAll()()
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if err := l.checkChange(to); err != nil || to == l.mode {
@@ -80,67 +82,68 @@ func (l *Lane) beginChange(by string, to api.ModeState) error {
 			wanted[i] = each.mode
 		}
 	}
-	return l.beginChanges(by, wanted)
+	return l.beginChanges(actor, wanted)
 }
 
-// SetModes changes the modes of the lanes that are steered as one, in the order of [Join],
-// as [Lane.SetMode] does.
-func (l *Lane) SetModes(by string, wanted ...api.ModeState) error {
+// SetModes changes the modes of the joined lanes, in the order of [Join], as [Lane.SetMode] does.
+func (l *Lane) SetModes(actor string, wanted ...api.ModeState) error {
 	err := func() error {
 		defer l.lockAll()()
 		for i, each := range l.lanes {
 			if wanted[i] != each.mode {
-				return l.beginChanges(by, wanted)
+				return l.beginChanges(actor, wanted)
 			}
 		}
-		return l.free()
+		return l.checkFree()
 	}()
 	l.notify()
 	return err
 }
 
-// beginChanges changes each lane, if every one can. All locks are held.
-func (l *Lane) beginChanges(by string, wanted []api.ModeState) error {
-	changes, resume := make([]*change, len(l.lanes)), l.run != nil && l.phase == api.PhaseRunning
+// beginChanges begins the change of each lane, if every lane can change. All locks are held.
+func (l *Lane) beginChanges(actor string, wanted []api.ModeState) error {
+	changes := make([]*change, len(l.lanes))
+	resume := l.run != nil && l.phase == api.PhaseRunning
 	for i, each := range l.lanes {
-		if err := l.of(each, each.checkJoint(wanted[i])); err != nil {
+		if err := l.nameLane(each, each.checkJoint(wanted[i])); err != nil {
 			return err
 		}
-		changes[i] = newChange(each, by, wanted[i])
+		changes[i] = newChange(each, actor, wanted[i])
 		changes[i].resume, changes[i].stays = resume, wanted[i] == each.mode
 	}
 	l.startChange(l.ctx, l.lanes, changes)
 	return nil
 }
 
-// checkJoint says why a lane cannot change with another one; to a mode that it is in, it
-// need not be able to switch. The lock is held.
+// checkJoint returns the reason why a lane cannot take part in a joint change. A lane that stays in
+// its mode does not need a driver that can switch. The lock is held.
 func (l *Lane) checkJoint(to api.ModeState) error {
 	if to == l.mode {
-		return l.free()
+		return l.checkFree()
 	}
 	return l.checkChange(to)
 }
 
-func newChange(l *Lane, by string, to api.ModeState) *change {
+// newChange returns a change of a lane from the mode in force. The lock is held.
+func newChange(l *Lane, actor string, to api.ModeState) *change {
 	return &change{
 		ModeChange: api.ModeChange{
 			From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload",
 			Started: time.Now(),
 		},
-		by: by, lane: l.opts.Name,
+		actor: actor, lane: l.opts.Name,
 	}
 }
 
-// startChange ends the steps of lanes and has them changed, and gives what is closed at the
-// end. Whatever else runs of the lanes that are steered as one ends first. All locks are held.
+// startChange begins changes of lanes, after everything that runs on the joined lanes has ended.
+// The channel is closed at the end of the changes. All locks are held.
 func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change) (ended <-chan struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	now := time.Now()
 	var runs []*run
-	var asides []<-chan struct{}
+	var conversations []<-chan struct{}
 	for _, each := range l.lanes {
-		asides = append(asides, each.stopAsides(l.intrusion())...)
+		conversations = append(conversations, each.stopSideConversations(l.stopReason())...)
 		if each.phase == api.PhaseRunning {
 			each.endStep(now)
 			each.phase = api.PhaseDraining
@@ -150,11 +153,13 @@ func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change
 		}
 	}
 	for i, each := range lanes {
-		changes[i].with, changes[i].cancel = changes, cancel
-		each.change, each.phase = changes[i], api.PhaseSwitching
+		changes[i].group = changes
+		changes[i].cancel = cancel
+		each.change = changes[i]
+		each.phase = api.PhaseSwitching
 	}
 	done := make(chan struct{})
-	l.goAll(func() {
+	l.runJoint(func() {
 		defer close(done)
 		defer cancel()
 		for _, r := range runs {
@@ -163,25 +168,26 @@ func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change
 		for _, r := range runs {
 			<-r.ended
 		}
-		for _, aside := range asides {
-			<-aside
+		for _, ended := range conversations {
+			<-ended
 		}
 		l.changeModes(ctx, lanes, changes)
 	})
 	return done
 }
 
-// intrusion is why conversations beside the workload cannot go on while the lane changes. The
+// stopReason returns the reason that is shown for side conversations that end with a change. The
 // lock is held.
-func (l *Lane) intrusion() error {
+func (l *Lane) stopReason() error {
 	if l.lease != nil {
 		return fmt.Errorf("a %s has begun", l.lease.noun())
 	}
 	return errors.New("the mode was changed")
 }
 
+// checkChange refuses a change to a mode that the lane cannot make now. The lock is held.
 func (l *Lane) checkChange(to api.ModeState) error {
-	if err := l.free(); err != nil {
+	if err := l.checkFree(); err != nil {
 		return err
 	}
 	offers := l.opts.Driver.Offers()
@@ -191,13 +197,13 @@ func (l *Lane) checkChange(to api.ModeState) error {
 	return l.checkOffered(offers, to)
 }
 
-// free refuses to touch the mode while it is being changed, while the lane is taken, or at
-// the end of the process. The lock is held.
-func (l *Lane) free() error {
-	if err := l.open(); err != nil {
+// checkFree refuses to change the mode during a change, while the lane is taken, or at the end of
+// the process. The lock is held.
+func (l *Lane) checkFree() error {
+	if err := l.checkOpen(); err != nil {
 		return err
 	}
-	if err := l.untaken(); err != nil {
+	if err := l.checkUntaken(); err != nil {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
@@ -207,6 +213,7 @@ func (l *Lane) free() error {
 	return nil
 }
 
+// checkOffered refuses a mode that is not among those offered.
 func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 	if !slices.Contains(offers, to) {
 		names := make([]string, len(offers))
@@ -221,36 +228,36 @@ func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 	return nil
 }
 
-// sourceOf says who told a mode that the configuration names, or that was switched
-// to: with a driver that asks a person to switch, that is a person's word.
+// sourceOf returns the source of a mode that was configured or switched to. With a driver that asks
+// the operator to switch, the source is the operator.
 func (l *Lane) sourceOf(m api.ModeState) api.ModeSource {
 	switch {
 	case m.Mode == api.ModeUnknown:
 		return ""
-	case l.takesWord():
+	case l.acceptsDeclaredMode():
 		return api.ModeFromOperator
 	}
 	return api.ModeFromDriver
 }
 
-// takesWord says whether the driver knows no mode by itself, so that an operator, or
-// the router's metrics, may tell it.
-func (l *Lane) takesWord() bool {
+// acceptsDeclaredMode reports whether the driver cannot determine the mode, so that it is declared
+// by an operator or inferred from the router's metrics.
+func (l *Lane) acceptsDeclaredMode() bool {
 	_, ok := l.opts.Driver.(workload.Confirmer)
 	return ok
 }
 
-// declare takes the operator's word for the mode that is in force. What was measured
-// before it was said stays under the mode that was known then. The lock is held.
-func (l *Lane) declare(by string, to api.ModeState) error {
+// declare sets the mode in force as the operator reports it. Earlier results stay under the mode
+// that was known then. The lock is held.
+func (l *Lane) declare(actor string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
-	if !l.takesWord() {
+	if !l.acceptsDeclaredMode() {
 		return &api.FieldError{
 			Field: "in_force", Value: "true",
 			Allowed: fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name()),
 		}
 	}
-	if err := l.free(); err != nil {
+	if err := l.checkFree(); err != nil {
 		return err
 	}
 	if to.Mode != api.ModeUnknown {
@@ -277,13 +284,12 @@ func (l *Lane) declare(by string, to api.ModeState) error {
 		return nil
 	}
 	l.modeFrom = api.ModeFromOperator
-	l.event(api.EventModeChange, by, text)
+	l.event(api.EventModeChange, actor, text)
 	return nil
 }
 
-// confirm hands the operator's word to the driver that waits for it: to the lane's own
-// first, then to those of the lanes that change with it, whose instructions the lane shows
-// by then.
+// confirm passes the operator's confirmation to the driver that waits for it: the lane's own, else
+// that of a lane that changes with it, whose instructions the lane shows.
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change
@@ -305,11 +311,11 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	return l.State(), err
 }
 
-// CancelMode gives up the mode change in progress; the old mode goes on. It
-// gives [api.ErrConflict] where there is none, or where the lane is taken.
-func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
+// CancelMode cancels the mode change in progress. The former mode stays in force. It returns
+// [api.ErrConflict] if no change is in progress, or if the lane is taken.
+func (l *Lane) CancelMode(_ context.Context, actor string) (api.State, error) {
 	l.mu.Lock()
-	c, switching, taken := l.change, l.phase == api.PhaseSwitching, l.untaken()
+	c, switching, taken := l.change, l.phase == api.PhaseSwitching, l.checkUntaken()
 	l.mu.Unlock()
 	if !switching {
 		return l.State(), fmt.Errorf("%w: no mode change is in progress", api.ErrConflict)
@@ -318,14 +324,14 @@ func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
 		return l.State(), taken
 	}
 	c.cancel()
-	l.event(api.EventModeChange, by, fmt.Sprintf("cancelled the change to %s", c.To.Mode.Name()))
+	l.event(api.EventModeChange, actor, fmt.Sprintf("cancelled the change to %s", c.To.Mode.Name()))
 	return l.State(), nil
 }
 
-// changeModes changes lanes whose workloads have stopped, together: where one of them fails,
-// the others go back.
+// changeModes changes lanes whose workloads have stopped. If one of them fails, the others are
+// switched back.
 func (l *Lane) changeModes(ctx context.Context, lanes []*Lane, changes []*change) {
-	atOnce(len(lanes), func(i int) { lanes[i].switchMode(ctx, changes[i]) })
+	concurrently(len(lanes), func(i int) { lanes[i].switchMode(ctx, changes[i]) })
 	if l.ctx.Err() != nil {
 		for _, c := range changes {
 			c.err = l.ctx.Err()
@@ -335,7 +341,7 @@ func (l *Lane) changeModes(ctx context.Context, lanes []*Lane, changes []*change
 	if i := slices.IndexFunc(changes, func(c *change) bool { return c.err != nil }); i >= 0 {
 		failed := changes[i]
 		cause := fmt.Errorf("lane %s: %s", failed.lane, reason(failed.err))
-		atOnce(len(lanes), func(i int) { lanes[i].switchBack(changes[i], cause) })
+		concurrently(len(lanes), func(i int) { lanes[i].switchBack(changes[i], cause) })
 	}
 	l.finish(lanes, changes)
 }
@@ -354,14 +360,14 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 	}
 	defer l.lockAll()()
 	c.done, c.cold, c.err = true, cold, err
-	for _, other := range c.with {
+	for _, other := range c.group {
 		if !other.done {
-			c.shows(other)
+			c.mirror(other)
 		}
 	}
 }
 
-// switchBack gives up a change that went well, because another lane's did not.
+// switchBack reverts a change that succeeded, because that of another lane failed with cause.
 func (l *Lane) switchBack(c *change, cause error) {
 	if c.err != nil {
 		return
@@ -379,17 +385,18 @@ func (l *Lane) switchBack(c *change, cause error) {
 	c.err = cause
 }
 
-// shows lets a lane that is done tell what it waits for. All locks are held.
-func (c *change) shows(other *change) {
+// mirror shows the progress of another lane's change, which c waits for. All locks are held.
+func (c *change) mirror(other *change) {
 	c.Phase, c.Message = other.Phase, fmt.Sprintf("lane %s: %s", other.lane, other.Message)
 }
 
+// report shows the progress of a change, also on lanes that wait for it.
 func (l *Lane) report(c *change, phase, message string) {
 	unlock := l.lockAll()
 	c.Phase, c.Message = phase, message
-	for _, other := range c.with {
+	for _, other := range c.group {
 		if other.done && !c.done {
-			other.shows(c)
+			other.mirror(c)
 		}
 	}
 	unlock()
@@ -399,14 +406,14 @@ func (l *Lane) report(c *change, phase, message string) {
 	l.notify()
 }
 
-// finish ends a change of lanes, and resumes their workloads.
+// finish ends the change of lanes, and resumes their workloads.
 func (l *Lane) finish(lanes []*Lane, changes []*change) {
 	unlock := l.lockAll()
 	for i, each := range lanes {
 		each.finishChange(changes[i])
 	}
 	if changes[0].resume {
-		l.beginAll(changes[0].by)
+		l.beginAll(changes[0].actor)
 	}
 	unlock()
 	for i, each := range lanes {
@@ -417,8 +424,7 @@ func (l *Lane) finish(lanes []*Lane, changes []*change) {
 	l.notify()
 }
 
-// finishChange takes the new mode, or keeps the old one where the switch failed. The lock is
-// held.
+// finishChange takes the new mode, or keeps the former one if the switch failed. The lock is held.
 func (l *Lane) finishChange(c *change) {
 	text := transition(c.From, c.To)
 	if c.err == nil {
@@ -426,7 +432,7 @@ func (l *Lane) finishChange(c *change) {
 		if !c.cold {
 			l.nonce = newNonce()
 		}
-		l.shadow.Reset() // what comes finds nothing of what was before
+		l.shadow.Reset() // the caches or the prefixes are cold from here on
 	} else {
 		text += ": abandoned"
 		c.fail(c.From, c.err)
@@ -437,11 +443,11 @@ func (l *Lane) finishChange(c *change) {
 	}
 	l.phase = api.PhaseStopped
 	if c.From != c.To {
-		l.event(api.EventModeChange, c.by, text)
+		l.event(api.EventModeChange, c.actor, text)
 	}
 }
 
-// fail says which mode is in force, and why not the other one.
+// fail records which mode is in force, and why not the other one.
 func (c *change) fail(in api.ModeState, err error) {
 	c.Phase, c.Failed = "failed", true
 	c.Message = fmt.Sprintf("still in %s: %s", in.Mode.Name(), reason(err))
@@ -453,7 +459,7 @@ func (l *Lane) modeChanged(to api.ModeState) {
 	}
 }
 
-// transition names a change, with the speculations where that changes, too.
+// transition names a change, with the speculations if they change, too.
 func transition(from, to api.ModeState) string {
 	if from.Speculation == to.Speculation {
 		return fmt.Sprintf("%s to %s", from.Mode.Name(), to.Mode.Name())
@@ -468,7 +474,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// newNonce is a line that no other prompt has in front.
+// newNonce returns a line that no other prompt begins with.
 func newNonce() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/loadgen/cluster"
 )
 
-// opening returns the line in front of the starter, which all of some turns share: a nonce, or nothing.
+// opening returns the line before the starter, which must be the same in all turns: a nonce, or nothing.
 func opening(t *testing.T, turns []request) string {
 	t.Helper()
 	lines := map[string]bool{}
@@ -30,8 +30,8 @@ func opening(t *testing.T, turns []request) string {
 	return ""
 }
 
-// switched makes a whole mode change of a running lane.
-func (b *booth) switched(to api.ModeState, cold bool, err error) {
+// changeMode makes a complete mode change of a running lane.
+func (b *booth) changeMode(to api.ModeState, cold bool, err error) {
 	b.t.Helper()
 	b.setMode(to)
 	call := b.driver.called(b.t)
@@ -42,11 +42,11 @@ func (b *booth) switched(to api.ModeState, cold bool, err error) {
 
 // A mode change stops the workload, switches, and starts again at the same concurrency. Its progress is in the
 // snapshot. Meanwhile nothing else begins, and settings change for the start at the end.
-func TestModeChange(t *testing.T) {
+func TestModeChangeRestartsTheWorkload(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(4)
 		pass(5 * time.Second)
-		f.held(b, 4)
+		f.holdTurns(b, 4)
 		before := b.totals()
 		was := b.lane.State()
 
@@ -70,10 +70,10 @@ func TestModeChange(t *testing.T) {
 		assert.Equal(t, "2 of 3 workers are ready", snapshot.State.ModeChange.Message)
 
 		for _, err := range []error{
-			second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})),
-			second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV})),
-			second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})),
-			second(b.lane.Start(t.Context(), ann, api.StartRequest{})),
+			errorOf(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})),
+			errorOf(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV})),
+			errorOf(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})),
+			errorOf(b.lane.Start(t.Context(), ann, api.StartRequest{})),
 		} {
 			require.ErrorIs(t, err, api.ErrConflict)
 		}
@@ -82,7 +82,7 @@ func TestModeChange(t *testing.T) {
 		refuses(t, err, "max_concurrency")
 
 		b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)}) // for the start at the end
-		f.flows()
+		f.endTurns()
 		f.requests = nil
 		call.answer(false, nil)
 		b.agrees(5)
@@ -93,7 +93,7 @@ func TestModeChange(t *testing.T) {
 		pass(5 * time.Second)
 		assert.Positive(t, b.totals().OK)
 		assert.Zero(t, b.totals().Cancelled, "totals begin anew")
-		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
+		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 		b.stop()
 		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
 			"start ann: 5 conversations, Round-robin", "stop ann: stopped")
@@ -110,14 +110,14 @@ func TestModeChange(t *testing.T) {
 	})
 }
 
-// A new nonce makes the prefixes cold where the driver has not emptied the caches. Nothing else changes the nonce.
-func TestNonce(t *testing.T) {
+// A new nonce makes the prefixes cold if the driver has not emptied the caches. Nothing else changes the nonce.
+func TestNonceChangesWhenCachesStayWarm(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		b.agrees(3)
 		assert.Empty(t, opening(t, f.turns()), "no nonce before the first change")
 
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		first := opening(t, f.turns())
 		assert.Regexp(t, `^\[[0-9a-f]{16}\]$`, first)
 		b.start(6)
@@ -129,12 +129,12 @@ func TestNonce(t *testing.T) {
 		b.agrees(2)
 		assert.Equal(t, first, opening(t, f.turns()), "not with a start")
 
-		b.switched(kv, true, nil)
+		b.changeMode(kv, true, nil)
 		assert.Equal(t, first, opening(t, f.turns()), "the driver emptied the caches")
-		b.switched(roundRobin, false, errDriver)
+		b.changeMode(roundRobin, false, errDriver)
 		assert.Equal(t, first, opening(t, f.turns()), "the change failed")
 
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		last := opening(t, f.turns())
 		assert.NotEqual(t, first, last)
 		assert.NotEmpty(t, last)
@@ -146,7 +146,7 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(4)
 		b.agrees(4)
-		b.switched(roundRobin, false, errDriver)
+		b.changeMode(roundRobin, false, errDriver)
 		b.agrees(4)
 		assert.Equal(t, kv, b.mode())
 		change := b.lane.State().ModeChange
@@ -154,9 +154,9 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 		assert.True(t, change.Failed)
 		assert.Equal(t, "failed", change.Phase)
 		assert.Equal(t, "still in KV-aware: "+errDriver.Error(), change.Message)
-		assert.Empty(t, b.told())
+		assert.Empty(t, b.modeChanges())
 
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		assert.Nil(t, b.lane.State().ModeChange)
 		assert.Equal(t, roundRobin, b.mode())
 		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned",
@@ -184,7 +184,7 @@ func TestModeChangeIsCanceled(t *testing.T) {
 	})
 }
 
-// A change goes on after a stop, and nothing starts at its end.
+// A mode change continues after a stop, and the workload does not start at its end.
 func TestStopDuringModeChange(t *testing.T) {
 	for text, drain := range map[string]bool{"stopped": false, "draining": true} {
 		t.Run(text, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 		assert.Equal(t, roundRobin, b.mode())
 
 		b.start(2)
-		f.held(b, 2)
+		f.holdTurns(b, 2)
 		b.drain()
 		b.setMode(kv)
 		b.driver.called(t).answer(true, nil)
@@ -228,9 +228,9 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 	})
 }
 
-// The mode in force is no change. A mode that the driver does not offer is refused, and every mode is unavailable
-// while the driver has reported none.
-func TestModesOffered(t *testing.T) {
+// A request for the mode in force changes nothing. A mode that the driver does not offer is refused, and every mode is
+// unavailable while the driver has reported none.
+func TestOnlyOfferedModesAreAccepted(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		b.agrees(2)
@@ -257,7 +257,7 @@ func TestModesOffered(t *testing.T) {
 }
 
 // The manual driver waits for a confirmation, which is the same request with confirm.
-func TestConfirm(t *testing.T) {
+func TestManualChangeWaitsForConfirmation(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(2)
 		b.agrees(2)
@@ -280,7 +280,7 @@ func TestConfirm(t *testing.T) {
 }
 
 // The end of the process ends a change in progress.
-func TestEndDuringModeChange(t *testing.T) {
+func TestEndOfProcessEndsModeChange(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		b.agrees(2)
@@ -288,7 +288,7 @@ func TestEndDuringModeChange(t *testing.T) {
 		b.driver.called(t)
 		b.end()
 		assert.Equal(t, kv, b.mode())
-		assert.Empty(t, b.told())
+		assert.Empty(t, b.modeChanges())
 		b.events("start ann: 2 conversations, KV-aware")
 	})
 }

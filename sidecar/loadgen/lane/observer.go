@@ -11,30 +11,30 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// observer turns what a workload tells into samples, rows and numbers.
+// observer turns the events of a workload into samples, rows and counts.
 type observer struct {
 	lane   *Lane
-	tap    Tap    // nil: the run is not observed
-	seed   uint64 // of the run's conversations
-	opened int64  // before the run
+	span   SpanObserver // nil: the run belongs to no span
+	seed   uint64       // of the run's conversations
+	opened int64        // number of conversations before the run
 	marks  Marks
 
 	followed Followed
 }
 
-// Draw names what chance decided of a conversation. Two conversations of one draw, on
-// whatever lanes of one workload, open with the same text, have as many turns and the same
-// limits of their answers; what is asked from turn 2 on hangs on the answers, too.
-// No two conversations of one lane have the same draw, but those of the spans of a lease
-// (see [Lane.Take]), which begin from 0 each time.
+// Draw identifies the random choices of a conversation. Two conversations of one draw, on any lanes
+// of one workload, open with the same text, and have the same number of turns and the same limits
+// of their answers. From turn 2 on, the questions also depend on the answers. All conversations of
+// a lane have different draws, except those of the spans of a lease (see [Lane.Take]), which begin
+// from 0 each time.
 type Draw struct {
 	Seed   uint64
 	Opened int64 // conversations of the lane's earlier runs
-	Number int64 // k
-	Shape  int   // how often settings or corpus had changed what is drawn, since the run began
+	Number int64 // of the conversation in its run, from 0
+	Shape  int   // number of changes of settings or corpus that affect draws, since the run began
 }
 
-// EndedTurn is a turn that has ended, as the store gets it, with its conversation's draw.
+// EndedTurn is a turn that has ended, as it is stored, with its conversation's draw.
 type EndedTurn struct {
 	api.Turn
 	Draw Draw
@@ -42,18 +42,18 @@ type EndedTurn struct {
 
 var _ workload.Observer = (*observer)(nil)
 
-// ConversationStarted lists the conversation.
+// ConversationStarted stores the conversation.
 func (o *observer) ConversationStarted(c *workload.Conversation) {
 	o.save(c, api.ConversationActive, 0, nil)
 }
 
-// ConversationEnded lists how it ended.
+// ConversationEnded counts the conversation and stores how it ended.
 func (o *observer) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
 	now := time.Now()
 	o.lane.record.ConversationEnded(status)
 	o.save(c, status, done, &now)
-	if o.tap != nil {
-		o.tap.ConversationEnded(c.Number)
+	if o.span != nil {
+		o.span.ConversationEnded(c.Number)
 	}
 }
 
@@ -61,7 +61,8 @@ func (o *observer) save(c *workload.Conversation, status api.ConversationStatus,
 	o.lane.process.Store.SaveConversation(ConversationOf(o.lane.opts.Name, c, status, done, ended))
 }
 
-// ConversationOf is a conversation of a lane as the store keeps it.
+// ConversationOf returns a lane's conversation as it is stored. ended is nil while it is in
+// progress.
 func ConversationOf(lane string, c *workload.Conversation, status api.ConversationStatus, done int,
 	ended *time.Time,
 ) api.Conversation {
@@ -71,7 +72,7 @@ func ConversationOf(lane string, c *workload.Conversation, status api.Conversati
 	}
 }
 
-// TurnStarted marks the turn with the step in which it begins.
+// TurnStarted marks the turn with the step in force.
 func (o *observer) TurnStarted(t *workload.Turn) { o.marks.Begin(t, o.lane.steps.current()) }
 
 // Chunk counts tokens as they arrive.
@@ -79,15 +80,15 @@ func (o *observer) Chunk(tokens int) { o.tokens(time.Now(), tokens) }
 
 func (o *observer) tokens(at time.Time, n int) {
 	o.lane.meter.Add(at, n)
-	if o.tap != nil {
-		o.tap.Tokens(at, n)
+	if o.span != nil {
+		o.span.Tokens(at, n)
 	}
 }
 
-// Active passes the numbers of conversations on to the step.
+// Active passes the numbers of conversations to the step.
 func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), actual, target) }
 
-// TurnEnded makes the turn a sample of the window and a row of the store.
+// TurnEnded stores the turn and records it.
 func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	began, counts := o.marks.End(t, o.lane.steps.current())
 	o.correct(r)
@@ -95,18 +96,19 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	sample, row := Measure(o.lane.opts.Name, t, r, began, counted)
 	o.lane.process.Store.SaveTurn(row)
 	o.followed.Ended(t, r)
-	o.heard(sample, row, t.Conversation.Number, t.Conversation.Shape)
+	o.recordTurn(sample, row, t.Conversation.Number, t.Conversation.Shape)
 	if r.OK() {
 		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
 	}
 }
 
-// heard takes a turn into the window, and hands it to whoever hears of turns.
-func (o *observer) heard(sample stats.Sample, row api.Turn, number int64, shape int) {
+// recordTurn adds a turn to the window, and passes it to the span, the callback and the log of
+// failures.
+func (o *observer) recordTurn(sample stats.Sample, row api.Turn, number int64, shape int) {
 	o.lane.record.Add(sample)
 	ended := EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: number, Shape: shape}}
-	if o.tap != nil {
-		o.tap.Turn(ended)
+	if o.span != nil {
+		o.span.Turn(ended)
 	}
 	if o.lane.opts.Ended != nil {
 		o.lane.opts.Ended(ended)
@@ -119,15 +121,15 @@ func (o *observer) heard(sample stats.Sample, row api.Turn, number int64, shape 
 	}
 }
 
-// correct adds to the meter what usage knows beyond the chunks that were counted.
+// correct adds the tokens to the meter that the usage reports beyond those counted by chunks.
 func (o *observer) correct(r *chat.Result) {
 	if n := Uncounted(r); n != 0 {
 		o.tokens(r.Ended, n)
 	}
 }
 
-// Uncounted is how many output tokens a turn's usage knows beyond those that its chunks told as
-// they came; less than none where it knows of fewer.
+// Uncounted returns the number of output tokens that a turn's usage reports beyond those counted by
+// chunks as they arrived. It is negative if the usage reports fewer.
 func Uncounted(r *chat.Result) int {
 	counted := 0
 	for _, c := range r.Chunks {
@@ -137,8 +139,7 @@ func Uncounted(r *chat.Result) int {
 	return n - counted
 }
 
-// Measure gives a turn of a lane that began in a step: as the window takes it, and as the store
-// keeps it.
+// Measure returns the sample and the stored row of a lane's turn that began in a step.
 func Measure(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) (stats.Sample,
 	api.Turn,
 ) {
@@ -146,7 +147,7 @@ func Measure(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord,
 	return s, newTurn(lane, t, r, step, &s)
 }
 
-// newSample is the turn as the window takes it.
+// newSample returns the turn as the window takes it.
 func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) stats.Sample {
 	s := stats.Sample{
 		Ended: r.Ended, Turn: t.Number, Step: step.ID, Counted: counted, Status: status(r),
@@ -189,7 +190,7 @@ func seconds(d time.Duration, ok bool) float64 {
 	return d.Seconds()
 }
 
-// newTurn is the turn as the store keeps it.
+// newTurn returns the turn as it is stored.
 func newTurn(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, s *stats.Sample) api.Turn {
 	row := api.Turn{
 		Lane: lane, Conversation: t.Conversation.ID, Number: t.Number, RequestID: t.RequestID,
@@ -218,13 +219,13 @@ func newTurn(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord,
 	return row
 }
 
-// addRouting adds what Dynamo told of the turn.
+// addRouting adds what Dynamo reported of the turn.
 func addRouting(row *api.Turn, r *chat.Result) {
 	if r.Worker != 0 {
 		row.Worker = strconv.FormatUint(r.Worker, 10)
 	}
 	if r.Timing.HasTTFT {
-		row.ServerTTFT = new(r.Timing.TTFT) // a copy, which does not hold the whole result
+		row.ServerTTFT = new(r.Timing.TTFT) // a copy, so that the row does not keep the result in memory
 	}
 	if r.Timing.HasPredicted {
 		row.PredictedRatio = new(r.Timing.PredictedHitRatio)

@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// Store keeps what must not be lost; [kvbooth/sidecar/loadgen/store.Store] is one. The
-// methods without an error hand over and never wait.
+// Store keeps the data of a process; [kvbooth/sidecar/loadgen/store.Store] is one. The methods
+// without an error queue the data and do not block.
 type Store interface {
 	SaveConversation(api.Conversation)
 	SaveTurn(api.Turn)
@@ -28,21 +28,22 @@ type Store interface {
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
 }
 
-// Process is what all parts of one load generator share. Every field but Config, Members,
-// Lag and CheckConcurrency is needed.
+// Process is shared by all parts of one load generator. All fields but Config, Members, Lag and
+// CheckConcurrency are required.
 type Process struct {
 	Version string
-	Config  map[string]string // in force, without secrets, for the status
+	Config  map[string]string // the configuration in force, without secrets
 	Store   Store
-	Health  func(time.Time) api.ClientHealth // whether the load generator itself can be trusted
+	Health  func(time.Time) api.ClientHealth // how accurate the load generator itself is
 	Log     *slog.Logger
-	// Members are those that hold conversations for this process; nil: it holds them itself.
+	// Members returns the members that hold conversations for this process; nil: it holds them
+	// itself.
 	Members func(time.Time) []api.Member
-	// Lag is how late the load generator was between two times, the second of which
-	// is the present one; false where it is not known. nil: it never is.
+	// Lag returns how late the load generator was between two times, the second of which is the
+	// present; false if that is not known. nil: it is never known.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
-	// CheckConcurrency refuses, with an [api.FieldError] of the field, more
-	// conversations than the machine can serve; nil: it serves all.
+	// CheckConcurrency refuses, with an [api.FieldError] of the field, more conversations than the
+	// machine can serve. nil disables the check.
 	CheckConcurrency func(field string, n int) error
 }
 
@@ -53,8 +54,8 @@ func (p Process) checkConcurrency(field string, n int) error {
 	return p.CheckConcurrency(field, n)
 }
 
-// allow puts the load generator's own error into the intervals of a report that ends now, and
-// gives its lag over that time (p95); nil where it is not known.
+// allow adds the load generator's own error to the intervals of a report that ends now. It returns
+// the lag over the time of the report (p95); nil if it is not known.
 func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 	if p.Lag == nil {
 		return nil
@@ -68,13 +69,13 @@ func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 	return new(lag.Quantile(.95))
 }
 
-// signal says that something has changed, however often since it was last received.
+// signal reports that something has changed at least once since it was last received.
 type signal struct {
-	c     chan struct{} // holds one
+	c     chan struct{} // buffered for one
 	count atomic.Uint64 // of all changes
 }
 
-// raise never waits.
+// raise does not block.
 func (s *signal) raise() {
 	s.count.Add(1)
 	select {

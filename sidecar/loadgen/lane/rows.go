@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// tick does what is due every second. A row of the step in progress is due once
-// a minute, so that a crash loses no more.
+// tick does what is due every second. A row of the step in progress is stored once a minute, so
+// that a crash loses no more than that.
 func (l *Lane) tick(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -21,10 +21,10 @@ func (l *Lane) tick(now time.Time) {
 	if l.steps.isMixed() && l.run.workload.Uniform() {
 		l.steps.unmix(now)
 	}
-	l.brake.add(now, l.run.workload.Pace())
+	l.holds.add(now, l.run.workload.Pace())
 	l.addEngines(now)
 	l.record.AdvanceLive(l.meter, now)
-	if l.lease == nil { // a span is one step; that it is held, its owner sees
+	if l.lease == nil { // a span is one step; its owner detects that it is held
 		l.hold(now)
 	}
 	if now.Sub(l.lastRow) >= settleSpan {
@@ -32,31 +32,32 @@ func (l *Lane) tick(now time.Time) {
 	}
 }
 
-// addEngines takes in what the engines report while turns of the step in progress count. The lock is held.
+// addEngines adds what the engines report, while turns of the step in progress count. The lock is
+// held.
 func (l *Lane) addEngines(now time.Time) {
-	if step, _, _ := l.steps.view(now); step.ID != l.enginesOf || step.Counted == 0 {
-		l.engines, l.enginesOf = stats.EngineRecord{Keep: int(stats.StepSpan / time.Second)}, step.ID
+	if step, _, _ := l.steps.view(now); step.ID != l.enginesStep || step.Counted == 0 {
+		l.engines, l.enginesStep = stats.EngineRecord{Keep: int(stats.StepSpan / time.Second)}, step.ID
 	}
 	l.engines.Add(l.Cluster().Engines)
 }
 
-// counted is what a step measured.
+// counted returns the report of a step's counted turns.
 func (l *Lane) counted(now time.Time, step int64) stats.Report {
 	return l.record.CountedAsArrived(l.meter, now, step)
 }
 
-// keepRow adds the current step to the baseline "this target" if it has settled,
-// if turns still end, and if the load generator was in time enough for what it measured. ends says
-// that this is the step's end. The lock is held.
+// keepRow adds the current step to the baseline "this target" if it has settled, turns still
+// succeed, and the load generator's own error is small enough. ends is true at the step's end. The
+// lock is held.
 func (l *Lane) keepRow(now time.Time, ends bool) {
 	step, _, wait := l.steps.view(now)
 	if wait > 0 && !(ends && sufficesAtEnd(now, step, wait)) {
 		return
 	}
 	l.lastRow = now
-	at := levelOf(l.settings.Concurrency, step.Held)
-	if mean := l.brake.mean(); !math.IsNaN(mean) && !isNear(mean, at) {
-		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %d", mean, at))
+	concurrency := effectiveConcurrency(l.settings.Concurrency, step.Held)
+	if mean := l.holds.mean(); !math.IsNaN(mean) && !isNear(mean, concurrency) {
+		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %d", mean, concurrency))
 		return
 	}
 	if reason := l.disturbed(); reason != "" {
@@ -71,10 +72,12 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	lag := l.process.allow(&report, now)
 	row := report.Row()
 	row.LagSeconds = lag
-	if l.enginesOf == step.ID {
+	if l.enginesStep == step.ID {
 		l.engines.Fill(&row, report.Batched)
 	}
-	row.Concurrency, row.Mode, row.Speculation, row.Measured = at, l.mode.Mode, l.mode.Speculation, &now
+	row.Concurrency = concurrency
+	row.Mode, row.Speculation = l.mode.Mode, l.mode.Speculation
+	row.Measured = &now
 	if reason := unjudgeable(&row); reason != "" {
 		l.drop(now, reason)
 		return
@@ -88,33 +91,32 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	})
 }
 
-// drop says why the step in progress becomes no row. The lock is held.
+// drop records why the step in progress is not kept as a row. The lock is held.
 func (l *Lane) drop(now time.Time, reason string) {
 	step := l.steps.current()
 	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
-		Concurrency: levelOf(l.settings.Concurrency, step.Held), Mode: l.mode.Mode, Speculation: l.mode.Speculation,
-		Time: now, Reason: reason,
+		Concurrency: effectiveConcurrency(l.settings.Concurrency, step.Held),
+		Mode:        l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
 	}
 }
 
-// latestNotKept is the latest row that was not kept, nil where there is none.
+// latestNotKept returns the latest row that was not kept, nil if there is none.
 func (l *Lane) latestNotKept() *api.NotKept {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.notKept
 }
 
-// sufficesAtEnd says whether a step that ends leaves a row although its counted turns do not reach
-// back far enough for a comparison: it lasted as long as they would have to, as a run with
-// --duration 60s does, and they reach back half of that. The row's intervals are as wide as so
-// few turns make them.
+// sufficesAtEnd reports whether a step that ends is kept as a row although its turns do not count
+// for long enough for a comparison: it lasted settleSpan, as a run with --duration 60s does, and
+// its turns count for half of that. The intervals of the row show that it has few turns.
 func sufficesAtEnd(now time.Time, step api.Step, wait time.Duration) bool {
 	return now.Sub(step.Started) >= settleSpan && settleSpan-wait >= settleSpan/2
 }
 
-// dropUnsettled says so if the step in progress ends before it can become a row, unless it
-// is a span, whose owner keeps what it measured. The lock is held.
+// dropUnsettled records that the step in progress ends too early to be kept as a row. The steps of
+// spans are left to the owner of the lease. The lock is held.
 func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
 	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 &&
@@ -125,16 +127,18 @@ func (l *Lane) dropUnsettled(now time.Time) {
 	}
 }
 
-// unjudgeable names the first metric of which more than half may be the load generator's own
-// error: that tells of it and not of the target, and must not be kept. Inter-token latencies,
-// which are the smallest, are left out of the row alone.
+// unjudgeable returns a reason to drop a row: the first metric of which more than half may be the
+// load generator's own error. Inter-token latencies, which are the smallest, do not drop the row;
+// they are removed from it.
 func unjudgeable(row *api.BaselineRow) (reason string) {
 	e := row.Errors
 	if e == nil {
 		return ""
 	}
 	if tooLarge(row.ITL.P50, e.ITL.P95) {
-		row.ITL, row.Errors.ITL, row.Intervals.ITL = api.Percentiles{}, api.Percentiles{}, api.PercentileIntervals{}
+		row.ITL = api.Percentiles{}
+		row.Errors.ITL = api.Percentiles{}
+		row.Intervals.ITL = api.PercentileIntervals{}
 	}
 	for _, m := range []struct {
 		name           string

@@ -121,7 +121,7 @@ func TestStopCancels(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(4)
 		pass(5 * time.Second)
-		f.held(b, 4)
+		f.holdTurns(b, 4)
 		live := b.snapshot()
 		assert.Positive(t, live.Window.Metrics.TTFT.N)
 		assert.Positive(t, live.Window.OutputTokensPerSecond)
@@ -146,7 +146,7 @@ func TestStopCancels(t *testing.T) {
 		}
 		checkQuiet(t, b.snapshot())
 
-		f.flows()
+		f.endTurns()
 		b.start(2)
 		pass(time.Second)
 		assert.Positive(t, b.totals().OK)
@@ -167,12 +167,12 @@ func checkQuiet(t *testing.T, s api.LaneSnapshot) {
 	assert.False(t, s.State.Settling || s.Baseline.Settling, "a lane that does not run does not settle")
 }
 
-// Without cached tokens in the answers there is no hit rate, rather than one of 0 %. Once a turn has ended, the
-// snapshot names what does not report them.
+// Without cached tokens in the answers, the hit rate is unknown, not 0 %. Once a turn has ended, the snapshot has the
+// reason.
 func TestHitRateIsUnknownWithoutCachedTokens(t *testing.T) {
-	told, telling := clusterThatTells()
+	clusterState, withCluster := settableCluster()
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		f.silentCache = true
+		f.noCachedTokens = true
 		b.start(4)
 		assert.Empty(t, b.snapshot().KV.NotReported, "no turn has ended yet")
 		pass(5 * time.Second)
@@ -185,12 +185,12 @@ func TestHitRateIsUnknownWithoutCachedTokens(t *testing.T) {
 			answers + "the cluster's metrics are unavailable": {},
 			answers + unread: {Available: true, Unread: api.Unread{Workers: unread}},
 		} {
-			told.Store(&c)
+			clusterState.Store(&c)
 			assert.Equal(t, want, b.snapshot().KV.NotReported)
 		}
 		b.stop()
 		assert.Empty(t, b.snapshot().KV.NotReported, "nothing is expected of a lane that does not run")
-	}, telling)
+	}, withCluster)
 }
 
 // A repeated request changes nothing and adds no event.
@@ -205,7 +205,7 @@ func TestRequestsAreIdempotent(t *testing.T) {
 		b.ok(b.lane.Start(t.Context(), ann, api.StartRequest{})) // without a concurrency the last one stays
 		assert.EqualValues(t, 1, b.patch(api.WorkloadPatch{}).Step.ID)
 
-		f.held(b, 2)
+		f.holdTurns(b, 2)
 		assert.Equal(t, api.PhaseDraining, b.drain().Phase)
 		state := b.drain()
 		assert.Equal(t, api.PhaseDraining, state.Phase)
@@ -220,8 +220,8 @@ func TestRequestsAreIdempotent(t *testing.T) {
 	})
 }
 
-// Turns in flight end in a drain. The step has ended by then, so that they count for nothing.
-func TestDrain(t *testing.T) {
+// Turns in flight end in a drain. They do not count, since the step ends when the drain begins.
+func TestDrainFinishesTurnsInFlight(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.set(func(f *fake) { f.words = 100 })
 		b.start(3)
@@ -237,13 +237,13 @@ func TestDrain(t *testing.T) {
 			assert.False(t, turn.Counted)
 			assert.True(t, turn.Ended.After(*b.store.lastSteps()[0].Ended), "the step ends when the drain begins")
 		}
-		f.flows()
+		f.endTurns()
 		b.start(1)
 		b.agrees(1)
 	})
 }
 
-// A stop goes on when its caller is gone. Until it is complete, a start is refused.
+// A stop continues after its caller has returned. Until it is complete, a start is refused.
 func TestStopOutlivesItsCaller(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
@@ -264,9 +264,9 @@ func TestStopOutlivesItsCaller(t *testing.T) {
 	})
 }
 
-// No start exceeds max_concurrency, and max_concurrency cannot fall below what runs. What is refused changes nothing,
-// whether the lane runs or not.
-func TestMaxConcurrency(t *testing.T) {
+// No start exceeds max_concurrency, and max_concurrency cannot be set below the concurrency of a running lane. A
+// refused request changes nothing.
+func TestMaxConcurrencyIsEnforced(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		lower := api.SettingsPatch{MaxConcurrency: new(20), Slider: &api.Slider{Min: 1, Max: 20, Increment: 1}}
 		outOfRange := func() {
@@ -301,7 +301,7 @@ func TestMaxConcurrency(t *testing.T) {
 }
 
 // The end of the process stops the run, stores what it measured, and refuses later requests.
-func TestEndOfProcess(t *testing.T) {
+func TestEndOfProcessStoresResults(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(5)
 		pass(110 * time.Second)
@@ -322,7 +322,7 @@ func TestEndOfProcess(t *testing.T) {
 	})
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 // Conversations of different runs and processes never share an id. Every stored turn is reported with the draw of its
 // conversation, and no two conversations of one process have one draw.
@@ -371,8 +371,8 @@ func TestConversationsOfRunsDiffer(t *testing.T) {
 	}, reported)
 }
 
-// What cannot be stored is not changed. The workload goes on.
-func TestBrokenStore(t *testing.T) {
+// A change that cannot be stored is not made. The workload continues.
+func TestBrokenStoreRefusesChanges(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		broken := errors.New("disk full")
 		b.store.breaks(broken)

@@ -17,18 +17,21 @@ func applySettings(s api.Settings, p api.SettingsPatch) api.Settings {
 	return s
 }
 
-// checkSettings holds every setting against its range, and against what there is.
+// checkSettings checks every setting against its range, and against the baselines and lanes that
+// exist.
 func (c *Catalogue) checkSettings(s api.Settings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if s.DefaultBaseline != "" && indexOf(c.Baselines(), s.DefaultBaseline) < 0 && s.DefaultBaseline != api.ThisTarget {
+	known := s.DefaultBaseline == "" || s.DefaultBaseline == api.ThisTarget
+	if !known && indexOfBaseline(c.Baselines(), s.DefaultBaseline) < 0 {
 		return api.Refuse("default_baseline", s.DefaultBaseline, "the name of a baseline, or empty")
 	}
 	return c.checkRunning(s)
 }
 
-// checkRunning refuses a limit below what runs, which would silently end conversations.
+// checkRunning refuses a limit below the concurrency of a running lane, which would end
+// conversations.
 func (c *Catalogue) checkRunning(s api.Settings) error {
 	for _, l := range c.lanes {
 		state := l.State()

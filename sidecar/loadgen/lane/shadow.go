@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// startShadow follows the lane's turns until ctx ends, where the options say so.
+// startShadow runs the lane's shadow until ctx ends, if the options enable it.
 func (l *Lane) startShadow(ctx context.Context) {
 	if !l.opts.Shadow {
 		return
@@ -29,14 +29,14 @@ func (l *Lane) startShadow(ctx context.Context) {
 	l.wg.Go(func() { l.shadow.Run(ctx) })
 }
 
-// Shadow is what other routers would have hit on the lane's traffic.
+// Shadow returns what other routers would have hit on the lane's traffic.
 func (l *Lane) Shadow() api.Shadow {
 	s := l.shadow.Shadow(time.Now())
 	s.Lane = l.opts.Name
 	return s
 }
 
-// ShadowCollector gives the shadow's metrics, with the label lane; nil where there is none.
+// ShadowCollector returns the shadow's metrics, with the label lane; nil if the lane has no shadow.
 func (l *Lane) ShadowCollector() prometheus.Collector {
 	if l.shadow == nil {
 		return nil
@@ -44,10 +44,10 @@ func (l *Lane) ShadowCollector() prometheus.Collector {
 	return l.shadow.Collector()
 }
 
-var _ workload.Witness = (*observer)(nil)
+var _ workload.RoutingObserver = (*observer)(nil)
 
-// witness is the observer where there is a shadow.
-func (o *observer) witness() workload.Witness {
+// routingObserver returns the observer if the lane has a shadow, else nil.
+func (o *observer) routingObserver() workload.RoutingObserver {
 	if o.lane.shadow == nil {
 		return nil
 	}
@@ -59,21 +59,23 @@ func (o *observer) Sent(t *workload.Turn) func(ids []uint32) {
 	return o.followed.Sent(t, o.marks.Step(t).Concurrency, o.lane.shadow.Follow)
 }
 
-// FirstToken tells the shadow where a turn went.
+// FirstToken passes the worker of a turn to the shadow.
 func (o *observer) FirstToken(t *workload.Turn) { o.followed.FirstToken(t) }
 
-// Shadow is the lane's.
+// Shadow returns the lane's shadow.
 func (o *observer) Shadow() *live.Live { return o.lane.shadow }
 
-// Followed are the turns of a workload that a shadow follows. It is safe for concurrent use.
+// Followed holds the turns of a workload that a shadow follows. The zero value is ready. It is safe
+// for concurrent use.
 type Followed struct {
 	turns sync.Map // *workload.Turn → *live.Turn
 }
 
-// Sent begins to follow a turn, unless follow says otherwise; see [workload.Witness].
+// Sent begins to follow a turn, unless follow returns nil. See [workload.RoutingObserver] for the
+// result.
 func (f *Followed) Sent(t *workload.Turn, concurrency int, follow func(live.Sent) *live.Turn) func(ids []uint32) {
 	prompt := t.Prompt()
-	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: it is not pinned
+	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: the turn is not pinned
 	turn := follow(live.Sent{
 		ID: t.RequestID, Conversation: t.Conversation.ID, Last: t.Number == t.Conversation.Planned,
 		Instance: instance, Concurrency: concurrency,
@@ -95,14 +97,14 @@ func (f *Followed) Sent(t *workload.Turn, concurrency int, follow func(live.Sent
 	return turn.Routed
 }
 
-// FirstToken tells where a turn went.
+// FirstToken passes the worker of a turn to the shadow.
 func (f *Followed) FirstToken(t *workload.Turn) {
 	if turn, ok := f.turns.Load(t); ok {
 		turn.(*live.Turn).FirstToken(t.Live.Worker())
 	}
 }
 
-// Ended tells what was measured.
+// Ended passes the results of a turn to the shadow.
 func (f *Followed) Ended(t *workload.Turn, r *chat.Result) {
 	turn, ok := f.turns.LoadAndDelete(t)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Every setting that changes the load at a concurrency is in the shape, so that a new one cannot be forgotten.
+// Every setting that changes the load at a concurrency is in the shape. A new setting fails the test until it is added.
 func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 	besides := map[string]string{
 		"Concurrency": "it is the level of a row",
-		"StartRate":   "a row that it holds below its target has the level at which it was held",
+		"StartRate":   "a step that it holds below its target has a row of the concurrency at which it was held",
 	}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		shape := func() api.WorkloadShape { return b.lane.State().Shape }

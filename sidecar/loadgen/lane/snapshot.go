@@ -14,14 +14,13 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// reading is one lane at one moment: what its state machine, its catalogue and
-// its cluster said then. All that is shown of a lane is a function of it and of
-// the lane's measurements.
+// reading is one lane at one moment: the state of its state machine, its catalogue and its cluster.
+// All documents on a lane are functions of a reading and of the lane's measurements.
 type reading struct {
 	*Lane
 	now        time.Time
 	state      api.State
-	settling   time.Duration // that is still missing
+	settling   time.Duration // the time until the step has settled for long enough
 	cluster    api.Cluster
 	deployment api.Deployment
 	underway   workload.Underway
@@ -42,7 +41,7 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	r.process.allow(&report, r.now)
 	report.Window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	report.Window.Awaiting = r.underway.Awaiting
-	if !r.state.Running { // nothing is sent: the last figures are no live ones
+	if !r.state.Running { // nothing is sent, and the last figures are out of date
 		report = stats.Report{Window: api.Window{Errors: map[api.ErrorClass]int{}}}
 	}
 	return api.LaneSnapshot{
@@ -52,6 +51,7 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	}
 }
 
+// notNil returns an empty slice for nil, which JSON encodes as [].
 func notNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -71,7 +71,7 @@ func (r *reading) status() api.LaneStatus {
 	}
 }
 
-// corpusStatus is what was read, with what is in use.
+// corpusStatus returns how reading the corpus went, and which corpus is in use.
 func (r *reading) corpusStatus() api.CorpusStatus {
 	var s api.CorpusStatus
 	if r.opts.CorpusStatus != nil {
@@ -82,7 +82,7 @@ func (r *reading) corpusStatus() api.CorpusStatus {
 	return s
 }
 
-// followup says who asks the follow-up questions.
+// followup returns the state of the source of follow-up questions.
 func (r *reading) followup() api.FollowupStatus {
 	c := r.corpusInUse()
 	if q, ok := r.opts.Questioner.(corpus.Reporter); ok && !c.Scripted() {
@@ -97,14 +97,19 @@ func (r *reading) totals() api.Totals {
 	return t
 }
 
-// shownTarget is the target with what configuration and cluster know of it.
+// shownTarget returns the target with what configuration and cluster report of it.
 func (r *reading) shownTarget() api.Target {
 	problem, status := r.target.state()
 	t := api.Target{
-		Kind: cmp.Or(r.opts.Target, api.TargetUnknown), URL: r.opts.Client.Root(), Model: r.opts.Client.Model(),
-		Deployment: r.deployment,
-		Reachable:  problem == "", Problem: problem, ProblemStatus: status, Notices: r.target.notices(), Probes: r.opts.Client.Probes() +
-			r.probesElsewhere.Load(),
+		Kind:          cmp.Or(r.opts.Target, api.TargetUnknown),
+		URL:           r.opts.Client.Root(),
+		Model:         r.opts.Client.Model(),
+		Deployment:    r.deployment,
+		Reachable:     problem == "",
+		Problem:       problem,
+		ProblemStatus: status,
+		Notices:       r.target.notices(),
+		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
 	}
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {
 		t.Kind = api.TargetSimulated
@@ -118,24 +123,22 @@ func (r *reading) shownTarget() api.Target {
 	return t
 }
 
-// kv is the hit rate as the clients saw it, or as the frontend or the engines
-// report it where the answers tell no cached tokens. Where turns have ended and
-// nobody tells, it says so.
+// kv returns the hit ratio by the answers' usage, or as the frontend or the engines report it where
+// the answers do not. Where turns have ended and no source reports it, kv sets the reason.
 func (r *reading) kv(report *stats.Report) api.KV {
 	kv := r.cluster.KV
 	switch {
 	case report.HitRatio != nil:
 		kv.HitRatio, kv.Source = report.HitRatio, "usage"
 	case kv.HitRatio == nil && report.OK > 0:
-		kv.NotReported = silentCache(r.cluster)
+		kv.NotReported = cacheNotReported(r.cluster)
 	}
 	return kv
 }
 
-// silentCache says why nobody tells cached tokens although turns have ended: the
-// answers do not, and of the metrics that might, either they are not read or the
-// engine has none.
-func silentCache(c api.Cluster) string {
+// cacheNotReported returns the reason why no source reports cached tokens although turns have
+// ended: the answers do not, and the metrics are either not read or do not contain them.
+func cacheNotReported(c api.Cluster) string {
 	const answers = "the answers do not report cached tokens, and "
 	switch {
 	case !c.Available:
@@ -146,9 +149,8 @@ func silentCache(c api.Cluster) string {
 	return "the engine does not report cached tokens"
 }
 
-// Comparison puts the current step's counted turns beside the baseline of that
-// name, beside the default one where the name is empty. The error is an
-// [api.ErrNotFound].
+// Comparison compares the current step's counted turns with the baseline of the name, or with the
+// default baseline if the name is empty. The error is an [api.ErrNotFound].
 func (l *Lane) Comparison(name string) (api.Comparison, error) {
 	r := l.read(time.Now())
 	if name == "" {
@@ -161,10 +163,10 @@ func (l *Lane) Comparison(name string) (api.Comparison, error) {
 	return r.compare(b), nil
 }
 
-// compare puts the current step's counted turns beside a baseline.
+// compare compares the current step's counted turns with a baseline.
 func (r *reading) compare(b api.Baseline) api.Comparison {
 	var live baseline.Live
-	if r.state.Phase == api.PhaseRunning { // else there is no step under way
+	if r.state.Phase == api.PhaseRunning { // else there is no step
 		counted := r.record.Live(r.meter, r.now, r.state.Step.ID)
 		r.process.allow(&counted, r.now)
 		live = Compared(&counted)
@@ -179,13 +181,14 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 	if b.Name == api.ThisTarget {
 		comparison.NotKept = r.notKept
 	}
-	if len(b.Rows) == 0 { // there is nothing yet to differ from
+	if len(b.Rows) == 0 { // there are no rows to differ from
 		comparison.Differences = []api.Difference{}
 	}
 	return comparison
 }
 
-// Compared gives the figures of a report as a baseline is compared with them, without the setting that they are of.
+// Compared returns the figures of a report in the form that a baseline is compared with. It leaves
+// out the setting that they belong to.
 func Compared(r *stats.Report) baseline.Live {
 	live := baseline.Live{
 		Metrics: r.Window.Metrics, N: r.OK, Seconds: r.Window.Seconds,
@@ -198,25 +201,25 @@ func Compared(r *stats.Report) baseline.Live {
 	return live
 }
 
-// level is the concurrency that the figures are those of: less than was asked for where
-// the step is held.
+// level returns the concurrency that the figures apply to: less than the target where the step is
+// held.
 func (r *reading) level() int {
 	if r.state.Phase != api.PhaseRunning {
 		return r.state.Concurrency.Target
 	}
-	return levelOf(r.state.Concurrency.Target, r.state.Step.Held)
+	return effectiveConcurrency(r.state.Concurrency.Target, r.state.Step.Held)
 }
 
-// defaultBaseline is the one to compare with where none is chosen.
+// defaultBaseline returns the baseline to compare with where none is chosen.
 func (r *reading) defaultBaseline() api.Baseline {
 	b, _ := r.baseline(baseline.DefaultFor(r.deployment, r.catalogue.Baselines(), r.catalogue.Settings().DefaultBaseline))
 	return b
 }
 
-// baseline finds one by its name. The lane's own results are [api.ThisTarget] here, under
-// whichever of their names they are asked for, and always there: without rows
-// where nothing was measured against this target, whatever another one left. They are
-// also what comes where there is none of the name, with false.
+// baseline returns the baseline with the name. The lane's own results always exist, and have the
+// name [api.ThisTarget] here, whichever of their names is asked for. They have no rows where
+// nothing was measured against this target. They are also returned, with false, for an unknown
+// name.
 func (r *reading) baseline(name string) (api.Baseline, bool) {
 	own := measured(r.opts.Name, r.opts.Client.Root(), r.deployment, r.state.Shape)
 	if name == api.ThisTarget {
@@ -226,14 +229,14 @@ func (r *reading) baseline(name string) (api.Baseline, bool) {
 	switch {
 	case err == nil && name != own.Name:
 		return b, true
-	case err == nil && ofTarget(b, *own.Target):
+	case err == nil && isOfTarget(b, *own.Target):
 		own = b
 	}
 	own.Name, own.Title = api.ThisTarget, ownTitle
 	return own, name == api.OwnBaseline(r.opts.Name)
 }
 
-// Finished counts the turns that ended well or failed since the lane's last start.
+// Finished returns the number of turns that ended well or failed since the lane's last start.
 func (l *Lane) Finished() int64 {
 	t := l.record.Totals()
 	return t.OK + t.Errors
@@ -247,12 +250,12 @@ func (l *Lane) Whole(ended time.Time, turns iter.Seq[*api.Turn]) stats.Report {
 // TokensPerChunk is [stats.Recorder.TokensPerChunk] of that run.
 func (l *Lane) TokensPerChunk() float64 { return l.record.TokensPerChunk() }
 
-// Collector gives the lane's metrics.
+// Collector returns the lane's metrics.
 func (l *Lane) Collector() prometheus.Collector {
 	return stats.NewCollector(l.opts.Name, l.record, func() stats.Gauges { return l.read(time.Now()).gauges() })
 }
 
-// gauges are what the lane's metrics tell beyond its window.
+// gauges returns the values of the lane's metrics that are not computed from its window.
 func (r *reading) gauges() stats.Gauges {
 	b := r.defaultBaseline()
 	var own []api.BaselineRow

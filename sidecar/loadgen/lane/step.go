@@ -8,15 +8,14 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// settleSpan is how long counted turns must have been ending before a
-// comparison speaks.
+// settleSpan is the time for which counted turns must have ended before figures are compared or
+// kept.
 const settleSpan = 60 * time.Second
 
-// steps keeps the current step. It is safe for concurrent use.
+// steps holds the current step. It is safe for concurrent use.
 type steps struct {
-	// save hears of each state of a step, in order: a step that has ended must
-	// not be stored as one that goes on. It is called with the lock held, and
-	// must not wait.
+	// save receives each state of a step, in order, so that the last state that is stored is the
+	// ended one. It is called with the lock held, and must not block.
 	save func(api.StepRecord)
 
 	mu      sync.Mutex
@@ -26,12 +25,11 @@ type steps struct {
 	mixed   bool // conversations of another shape are still in progress
 	counted int
 	first   time.Time // end of the first counted turn
-	actual  int
-	target  int
+	actual  int       // conversations in progress
+	target  int       // the concurrency that the workload was set to
 }
 
-// begin opens a new step, which ends the one before. A mixed step does not
-// settle before unmix.
+// begin ends the current step and begins a new one. A mixed step does not settle before unmix.
 func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,23 +42,24 @@ func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed b
 	s.save(s.now)
 }
 
-// resume goes on with a step that a process before this one began.
+// resume continues a step that an earlier process began.
 func (s *steps) resume(step api.StepRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	step.Ended = nil
-	s.now, s.open, s.mixed, s.counted = step, true, step.Settled == nil, 0 // it may have been mixed
+	s.now, s.open, s.counted = step, true, 0
+	s.mixed = step.Settled == nil // not stored; an unsettled step may have been mixed
 	s.save(s.now)
 }
 
-// current is the step under way, or the last one.
+// current returns the step under way, or the last one.
 func (s *steps) current() api.StepRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// end closes the current step, if one is open.
+// end ends the current step if it is open.
 func (s *steps) end(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *steps) close(at time.Time) {
 	s.save(s.now)
 }
 
-// active hears the numbers of conversations.
+// active records the numbers of conversations, and settles the step if they agree.
 func (s *steps) active(at time.Time, actual, target int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *steps) active(at time.Time, actual, target int) {
 	s.settle(at)
 }
 
-// unmix hears that every conversation in progress has the step's shape.
+// unmix records that every conversation in progress has the step's shape.
 func (s *steps) unmix(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,8 @@ func (s *steps) isMixed() bool {
 	return s.open && s.mixed
 }
 
-// settle settles a step when the numbers first agree, with each other and with it.
+// settle settles a step when the actual number first equals the target and the step's concurrency.
+// The lock is held.
 func (s *steps) settle(at time.Time) {
 	if s.open && !s.mixed && s.now.Settled == nil && s.actual == s.target && s.target == s.now.Concurrency {
 		s.now.Settled = &at
@@ -106,7 +106,7 @@ func (s *steps) settle(at time.Time) {
 	}
 }
 
-// settleAt settles a step where it is held, or at its target where held is nil.
+// settleAt settles a step that is held, or one at its target if held is nil.
 func (s *steps) settleAt(at time.Time, held *api.Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *steps) settleAt(at time.Time, held *api.Held) {
 	s.save(s.now)
 }
 
-// count says whether a turn that [Marks] count, in a step, ended before that did.
+// count counts a turn that [Marks] count in a step. It reports false if that step has ended.
 func (s *steps) count(step int64, ended time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,14 +132,15 @@ func (s *steps) count(step int64, ended time.Time) bool {
 	return true
 }
 
-// Marks are the turns in progress with the step that each began in. They say which turns count: those that end in a
-// settled step after the last of the turns that had begun before it settled. So a turn counts by when it ends, and it
-// does not matter how long it took. If the turns from before were left out one by one, the short ones among the others
-// would count first. Marks are safe for concurrent use, and their zero value is ready.
+// Marks holds the turns in progress with the step that each began in, and decides which turns
+// count: those that end in a settled step after the last of the turns that had begun before it
+// settled. So a turn counts by its end, whatever its duration. If the earlier turns were left out
+// one by one, the short ones among the others would count first. Marks is safe for concurrent use,
+// and its zero value is ready.
 type Marks struct {
 	mu    sync.Mutex
 	began map[*workload.Turn]api.StepRecord
-	clear int64 // the latest step in which no turn from before was in progress any more
+	clear int64 // the latest step in which all earlier turns have ended
 }
 
 // Begin marks a turn with the step in force.
@@ -152,15 +153,15 @@ func (m *Marks) Begin(t *workload.Turn, step api.StepRecord) {
 	m.began[t] = step
 }
 
-// Step is the one that a turn in progress began in.
+// Step returns the step that a turn in progress began in.
 func (m *Marks) Step(t *workload.Turn) api.StepRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.began[t]
 }
 
-// End removes a turn that ends in a step. It returns the one that the turn began in, and whether it counts if it ended
-// well.
+// End removes a turn that ends in the step now. It returns the step that the turn began in, and
+// whether the turn counts if it ended well.
 func (m *Marks) End(t *workload.Turn, now api.StepRecord) (began api.StepRecord, counts bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,8 +183,8 @@ func (m *Marks) End(t *workload.Turn, now api.StepRecord) (began api.StepRecord,
 	return began, true
 }
 
-// view is the step as a snapshot shows it, with the time for which it must still
-// settle. One that has ended settles no more.
+// view returns the step as a snapshot shows it, the number of conversations in progress, and the
+// time until the step has settled for long enough.
 func (s *steps) view(now time.Time) (step api.Step, actual int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ func at(seconds float64) time.Time {
 	return epoch.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// saved returns steps that go on after an id, and all that they save.
+// saved returns steps that continue after an id, and the states that they save.
 func saved(last int64) (*steps, *[]api.StepRecord) {
 	all := new([]api.StepRecord)
 	s := &steps{lane: "main", save: func(r api.StepRecord) { *all = append(*all, r) }}
@@ -31,24 +31,24 @@ func saved(last int64) (*steps, *[]api.StepRecord) {
 }
 
 // A step settles at the moment when actual concurrency first equals its target, and stays settled.
-func TestStepSettles(t *testing.T) {
+func TestStepSettlesWhenActualReachesTarget(t *testing.T) {
 	type numbers struct{ actual, target int }
 	for name, row := range map[string]struct {
-		told []numbers // one a second
-		want int       // index of the one that settles it, -1: none does
+		reports []numbers // one a second
+		want    int       // index of the report that settles the step, -1: none
 	}{
 		"growing":                 {[]numbers{{1, 3}, {2, 3}, {3, 3}}, 2},
 		"at once":                 {[]numbers{{3, 3}}, 0},
 		"shrinking":               {[]numbers{{5, 3}, {4, 3}, {3, 3}, {2, 3}}, 2},
 		"never":                   {[]numbers{{1, 3}, {2, 3}}, -1},
 		"replaced later":          {[]numbers{{3, 3}, {2, 3}, {3, 3}}, 0},
-		"still the former target": {[]numbers{{9, 9}, {8, 9}}, -1}, // told before the workload had the new one
+		"still the former target": {[]numbers{{9, 9}, {8, 9}}, -1}, // reported before the workload had the new one
 		"former, then its own":    {[]numbers{{3, 9}, {3, 3}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, all := saved(0)
 			s.begin(at(0), 3, kv, false)
-			for i, n := range row.told {
+			for i, n := range row.reports {
 				s.active(at(float64(i+1)), n.actual, n.target)
 				step, actual, wait := s.view(at(float64(i + 1)))
 				assert.Equal(t, n.actual, actual)
@@ -59,7 +59,7 @@ func TestStepSettles(t *testing.T) {
 				assert.Len(t, *all, 1)
 				return
 			}
-			require.Len(t, *all, 2, "begun and settled, each told once")
+			require.Len(t, *all, 2, "begun and settled, each reported once")
 			assert.Equal(t, at(float64(row.want+1)), *(*all)[1].Settled)
 		})
 	}
@@ -77,8 +77,8 @@ func (m *Marks) end(s *steps, t *workload.Turn, at time.Time) bool {
 	return counts && s.count(began.ID, at)
 }
 
-// A turn counts that ended in a settled step after all turns from before that.
-func TestStepCounts(t *testing.T) {
+// A turn counts if it ends in a settled step after all turns that began before the step settled.
+func TestTurnsCountAfterAllEarlierOnesEnded(t *testing.T) {
 	s, _ := saved(0)
 	m := new(Marks)
 	assert.False(t, m.end(s, m.begin(s), at(0)), "no step was ever open")
@@ -113,7 +113,7 @@ func TestStepCounts(t *testing.T) {
 	assert.False(t, m.end(s, m.begin(s), at(105)), "no step is open")
 }
 
-// Turns that count within the first minute are as long as all turns are: none is left out for its length.
+// Turns that count within the first minute are as long as all turns: none is left out because of its length.
 func TestCountedTurnsAreNoShorter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 34))
 	length := func() float64 { return 25 * math.Exp(.3*rng.NormFloat64()) }
@@ -156,8 +156,8 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 	assert.InEpsilon(t, stats.Percentile(all, .5), stats.Percentile(counted, .5), .01)
 }
 
-// A step that has ended does not settle any more, whatever it had counted.
-func TestStepEnds(t *testing.T) {
+// A step that has ended does not settle any more, even if turns had counted.
+func TestEndedStepDoesNotSettle(t *testing.T) {
 	s, all := saved(0)
 	s.end(at(0))
 	assert.Empty(t, *all, "there was none to end")
@@ -175,8 +175,8 @@ func TestStepEnds(t *testing.T) {
 	assert.Equal(t, at(90), *(*all)[2].Ended)
 }
 
-// Ids go on from an earlier process. Each state is saved in its order, and the last one of a step has its end.
-func TestStepRecords(t *testing.T) {
+// Ids continue from an earlier process. The states are saved in order, and the last one of each step has its end.
+func TestStepStatesAreSavedInOrder(t *testing.T) {
 	s, all := saved(41)
 	assert.EqualValues(t, 41, s.now.ID)
 	s.begin(at(1), 1, kv, false)
@@ -198,7 +198,7 @@ func TestStepRecords(t *testing.T) {
 }
 
 // While conversations of another shape are in progress a step does not settle.
-func TestStepMixed(t *testing.T) {
+func TestMixedStepDoesNotSettle(t *testing.T) {
 	s, all := saved(0)
 	s.begin(at(1), 2, kv, true)
 	s.active(at(2), 2, 2)
@@ -221,8 +221,8 @@ func TestStepMixed(t *testing.T) {
 	assert.False(t, s.isMixed())
 }
 
-// Each change of concurrency, mode or workload settings begins a step. What changes nothing begins none.
-func TestStepsOfALane(t *testing.T) {
+// Each change of concurrency, mode or workload settings begins a step. A request without a change begins none.
+func TestEachChangeBeginsAStep(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.patch(api.WorkloadPatch{MaxTokens: new(50)})
 		assert.EqualValues(t, 41, b.lane.State().Step.ID, "nothing runs")
@@ -245,7 +245,7 @@ func TestStepsOfALane(t *testing.T) {
 			id += row.more
 			assert.Equal(t, id, b.patch(row.patch).Step.ID, row.name)
 		}
-		b.switched(roundRobin, false, nil)
+		b.changeMode(roundRobin, false, nil)
 		assert.Equal(t, id+1, b.lane.State().Step.ID, "mode")
 		assert.Equal(t, id+1, b.stop().Step.ID)
 		assert.Equal(t, id+2, b.start(2).Step.ID, "another start")

@@ -14,27 +14,28 @@ import (
 
 var unknown = api.ModeState{Mode: api.ModeUnknown, Speculation: api.SpeculationOff}
 
-// clusterThatTells gives a lane a cluster whose state a test changes.
-func clusterThatTells() (*atomic.Pointer[api.Cluster], func(*options)) {
-	told := &atomic.Pointer[api.Cluster]{}
-	told.Store(&api.Cluster{})
-	return told, func(o *options) { o.Cluster = func() api.Cluster { return *told.Load() } }
+// settableCluster returns the state of a cluster, which a test changes, and the option that gives a
+// lane this cluster.
+func settableCluster() (*atomic.Pointer[api.Cluster], func(*options)) {
+	state := &atomic.Pointer[api.Cluster]{}
+	state.Store(&api.Cluster{})
+	return state, func(o *options) { o.Cluster = func() api.Cluster { return *state.Load() } }
 }
 
-// byHand is a lane in an unknown mode, with the manual driver.
-func byHand(o *options) {
+// withManualDriver gives a lane the manual driver and an unknown mode.
+func withManualDriver(o *options) {
 	o.Driver, o.Mode = cluster.NewManual([]api.ModeState{kv, roundRobin}), unknown
 }
 
-// says declares the mode in force as an operator does.
-func (b *booth) says(m api.Mode) error {
+// declare declares the mode in force as an operator does.
+func (b *booth) declare(m api.Mode) error {
 	b.t.Helper()
 	_, err := b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m, InForce: true})
 	return err
 }
 
 // An unknown mode is unknown in all that is shown and stored, and nothing measured under it is called better or worse.
-func TestUnknownMode(t *testing.T) {
+func TestUnknownModeWithholdsComparison(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
 		pass(70 * time.Second)
@@ -50,58 +51,57 @@ func TestUnknownMode(t *testing.T) {
 		for _, turn := range b.store.allTurns() {
 			assert.Equal(t, api.ModeUnknown, turn.Mode)
 		}
-	}, byHand)
+	}, withManualDriver)
 }
 
-// The operator declares the mode in force, in a new step and without a change of the cluster. To declare it as unknown
-// is a declaration too.
+// A declaration of the operator begins a new step and does not change the cluster. The mode may be declared unknown.
 func TestOperatorDeclaresTheMode(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(2)
 		pass(10 * time.Second)
 		step := b.lane.State().Step.ID
-		require.NoError(t, b.says(api.ModeUnknown))
+		require.NoError(t, b.declare(api.ModeUnknown))
 		assert.Equal(t, api.ModeFromOperator, b.lane.State().ModeFrom)
 		assert.Equal(t, step, b.lane.State().Step.ID, "nothing has changed")
 
-		require.NoError(t, b.says(api.ModeRoundRobin))
+		require.NoError(t, b.declare(api.ModeRoundRobin))
 		state := b.lane.State()
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Equal(t, api.ModeFromOperator, state.ModeFrom)
 		assert.Equal(t, step+1, state.Step.ID)
 		assert.Equal(t, api.PhaseRunning, state.Phase)
 		assert.Nil(t, state.ModeChange)
-		require.NoError(t, b.says(api.ModeRoundRobin), "again")
+		require.NoError(t, b.declare(api.ModeRoundRobin), "again")
 		assert.Equal(t, step+1, b.lane.State().Step.ID)
-		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
+		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 		assert.Empty(t, opening(t, f.turns()), "the caches stay as they are")
 		b.events("start ann: 2 conversations, Mode unknown",
 			"mode_change ann: Mode unknown: reported by the operator",
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator")
-	}, byHand)
+	}, withManualDriver)
 }
 
-// A declaration is refused where it cannot be true, while a change is in progress, and with a driver that knows the
-// mode.
+// A declaration is refused if it contradicts the metrics, while a change is in progress, and with a driver that
+// determines the mode.
 func TestDeclarationIsRefused(t *testing.T) {
-	told, telling := clusterThatTells()
+	clusterState, withCluster := settableCluster()
 	t.Run("by hand", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *booth, _ *fake) {
-			refuses(t, b.says(api.ModeLeastLoaded), "mode") // not on offer
-			told.Store(&api.Cluster{Available: true, RoutesByKV: new(false)})
-			allowed := refuses(t, b.says(api.ModeKV), "mode")
+			refuses(t, b.declare(api.ModeLeastLoaded), "mode") // not on offer
+			clusterState.Store(&api.Cluster{Available: true, RoutesByKV: new(false)})
+			allowed := refuses(t, b.declare(api.ModeKV), "mode")
 			assert.Contains(t, allowed, "the router's metrics show no KV-aware routing")
-			require.NoError(t, b.says(api.ModeRoundRobin))
+			require.NoError(t, b.declare(api.ModeRoundRobin))
 			_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, InForce: true, Confirm: true})
 			refuses(t, err, "in_force")
 			b.setMode(kv)
-			require.ErrorIs(t, b.says(api.ModeKV), api.ErrConflict)
-		}, byHand, telling)
+			require.ErrorIs(t, b.declare(api.ModeKV), api.ErrConflict)
+		}, withManualDriver, withCluster)
 	})
 	t.Run("driver", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *booth, _ *fake) {
 			assert.Equal(t, api.ModeFromDriver, b.lane.State().ModeFrom)
-			assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force"), "the driver script detects the mode")
+			assert.Contains(t, refuses(t, b.declare(api.ModeRoundRobin), "in_force"), "the driver script detects the mode")
 			list, err := b.lane.Decisions(t.Context(), 50)
 			require.NoError(t, err)
 			assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
@@ -110,14 +110,14 @@ func TestDeclarationIsRefused(t *testing.T) {
 	})
 }
 
-// A router whose metrics show that it predicts hits routes by KV caches. Without that its mode is unknown, rather than
-// round-robin. The declaration of an operator stands.
+// A router whose metrics show that it predicts hits routes by KV caches. Otherwise its mode is unknown, not
+// round-robin. The declaration of an operator takes precedence.
 func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
-	told, telling := clusterThatTells()
+	clusterState, withCluster := settableCluster()
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		routes := func(byKV *bool, want api.ModeState, why string) {
 			t.Helper()
-			told.Store(&api.Cluster{Available: true, RoutesByKV: byKV})
+			clusterState.Store(&api.Cluster{Available: true, RoutesByKV: byKV})
 			pass(2 * time.Second)
 			assert.Equal(t, want, b.mode(), why)
 		}
@@ -128,11 +128,11 @@ func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
 		routes(nil, kv, "there were no requests")
 		routes(new(false), unknown, "")
 		assert.Empty(t, b.lane.State().ModeFrom)
-		require.NoError(t, b.says(api.ModeRoundRobin))
+		require.NoError(t, b.declare(api.ModeRoundRobin))
 		routes(new(true), roundRobin, "declared by the operator")
 		b.events("start ann: 2 conversations, Mode unknown",
 			"mode_change cluster: Mode unknown to KV-aware: according to the router's own metrics",
 			"mode_change cluster: KV-aware to Mode unknown: the router's metrics show no KV-aware routing",
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator")
-	}, byHand, telling)
+	}, withManualDriver, withCluster)
 }

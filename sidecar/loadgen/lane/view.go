@@ -13,8 +13,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// View shows the lanes of a process with their catalogue. It changes nothing,
-// and is safe for concurrent use.
+// View shows the lanes of a process and their catalogue. It changes nothing. It is safe for
+// concurrent use.
 type View struct {
 	process   Process
 	catalogue *Catalogue
@@ -26,7 +26,7 @@ type View struct {
 	judged    atomic.Pointer[[]api.ClientError] // of the latest snapshot
 }
 
-// NewView makes the view of all lanes of a catalogue, which are complete by now.
+// NewView returns a view of all lanes of a catalogue. No lane may be added afterwards.
 func NewView(c *Catalogue) *View {
 	v := &View{process: c.process, catalogue: c, lanes: c.lanes, started: time.Now()}
 	v.snapshot = document{changed: c.changed, make: func() any { return v.Snapshot() }}
@@ -34,8 +34,8 @@ func NewView(c *Catalogue) *View {
 	return v
 }
 
-// Run publishes snapshots until ctx ends, which ends the lanes, too, and every
-// lane has stopped.
+// Run publishes snapshots until ctx ends and every lane has stopped. The end of ctx must end the
+// lanes, too.
 func (v *View) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -54,9 +54,9 @@ func (v *View) Run(ctx context.Context) {
 	}
 }
 
-// publish encodes a snapshot once for everybody who follows, if anybody does.
+// publish encodes one snapshot for all subscribers, if there are any.
 func (v *View) publish() {
-	if !v.frames.wanted() {
+	if !v.frames.hasSubscribers() {
 		return
 	}
 	frame, err := v.snapshot.renew()
@@ -67,16 +67,16 @@ func (v *View) publish() {
 	v.frames.publish(frame)
 }
 
-// Subscribe delivers encoded snapshots: one at once, then one a second and one
-// on each change of state. The channel holds one, the newest; a slow reader
-// loses those between. It is closed when the view ends. unsubscribe is idempotent.
+// Subscribe delivers encoded snapshots: one at once, then one a second and one after each change.
+// The channel holds only the newest, so that a slow reader skips some. It is closed when the view
+// ends. unsubscribe may be called more than once.
 func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 	frames, unsubscribe = v.frames.subscribe()
 	v.catalogue.changed.raise()
 	return frames, unsubscribe
 }
 
-// Snapshot is everything that a screen shows, now.
+// Snapshot returns everything that a screen shows now.
 func (v *View) Snapshot() api.Snapshot {
 	now := time.Now()
 	s := api.Snapshot{Time: now, Settings: v.catalogue.Settings(), Client: v.process.Health(now)}
@@ -90,7 +90,8 @@ func (v *View) Snapshot() api.Snapshot {
 	return s
 }
 
-// judge is the health of a snapshot's process for its figures, which it keeps.
+// judge returns the health of the process for the figures of a snapshot, and keeps the errors for
+// [View.Noticeable].
 func (v *View) judge(s api.Snapshot) api.ClientHealth {
 	var all []api.ClientError
 	for i := range s.Lanes {
@@ -102,8 +103,8 @@ func (v *View) judge(s api.Snapshot) api.ClientHealth {
 	return Verdict(s.Client, all)
 }
 
-// Noticeable says whether another lag would be noticeable in the TTFT or the latency of the
-// latest snapshot. It takes no lock.
+// Noticeable reports whether a lag would be noticeable in the TTFT or the latency of the latest
+// snapshot. It takes no lock.
 func (v *View) Noticeable(lag *stats.Lag) bool {
 	all := v.judged.Load()
 	return all != nil && slices.ContainsFunc(*all, func(e api.ClientError) bool {
@@ -111,14 +112,14 @@ func (v *View) Noticeable(lag *stats.Lag) bool {
 	})
 }
 
-// SnapshotJSON is the snapshot in JSON, at most a second old and with every change
-// that a call before it made. All readers of a second share it; nobody writes to it.
+// SnapshotJSON returns the snapshot in JSON. It is at most a second old and contains every change
+// made before the call. Readers share it, and must not modify it.
 func (v *View) SnapshotJSON() ([]byte, error) { return v.snapshot.latest() }
 
-// StatusJSON is the status as [View.SnapshotJSON] is the snapshot.
+// StatusJSON returns the status as [View.SnapshotJSON] returns the snapshot.
 func (v *View) StatusJSON() ([]byte, error) { return v.status.latest() }
 
-// Status is the state, the configuration in force and the health of the process.
+// Status returns the state, the configuration in force and the health of the process.
 func (v *View) Status() api.Status {
 	now := time.Now()
 	s := api.Status{
@@ -132,7 +133,8 @@ func (v *View) Status() api.Status {
 	return s
 }
 
-// Ready says why the first target that cannot serve cannot, or why turns are not stored; nil where all is well.
+// Ready returns the reason why a target cannot serve, or why turns are not stored; nil if there is
+// none.
 func (v *View) Ready() error {
 	for _, l := range v.lanes {
 		if problem, _ := l.target.state(); problem != "" {
@@ -145,7 +147,7 @@ func (v *View) Ready() error {
 	return nil
 }
 
-// Lane finds a lane; the error is an [api.ErrNotFound].
+// Lane returns the lane with the name. The error is an [api.ErrNotFound].
 func (v *View) Lane(name string) (*Lane, error) {
 	for _, l := range v.lanes {
 		if l.opts.Name == name {
@@ -155,8 +157,8 @@ func (v *View) Lane(name string) (*Lane, error) {
 	return nil, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
 }
 
-// Conversation is one conversation with its ended turns and the one under way.
-// The error is an [api.ErrNotFound] or the store's.
+// Conversation returns a conversation with its ended turns and the one under way. The error is an
+// [api.ErrNotFound] or the store's.
 func (v *View) Conversation(ctx context.Context, id string) (api.Conversation, error) {
 	c, err := v.process.Store.Conversation(ctx, id)
 	if err != nil {

@@ -38,8 +38,8 @@ func read(t testing.TB, frames <-chan []byte) (s api.Snapshot) {
 	return s
 }
 
-// There is one frame at once, one a second, and one at once on each change.
-func TestSubscribe(t *testing.T) {
+// The feed sends one frame at once, one a second, and one after each change.
+func TestFeedSendsEachSecondAndOnChange(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		pass(500 * time.Millisecond) // between two ticks
 		frames, unsubscribe := b.view.Subscribe()
@@ -88,7 +88,7 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// All readers of a second share one encoding, and the feed shares it too. A change is in the next one that is read.
+// All readers of a second share one encoding, also with the feed. A change is in the next one that is read.
 func TestEncodedOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		for name, get := range map[string]func() ([]byte, error){
@@ -123,9 +123,9 @@ func TestEncodedOnce(t *testing.T) {
 	})
 }
 
-// A slow reader loses the frames between and gets the newest one. It does not delay other readers. The end of the
-// process closes every feed, also a later one.
-func TestSlowReaderAndEndOfFeed(t *testing.T) {
+// A slow reader skips frames and gets the newest one. It does not delay other readers. The end of the process closes
+// every feed, also a later one.
+func TestSlowReaderGetsTheNewestFrame(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		slow, leave := b.view.Subscribe()
 		fast, unsubscribe := b.view.Subscribe()
@@ -149,9 +149,9 @@ func TestSlowReaderAndEndOfFeed(t *testing.T) {
 	})
 }
 
-// The detail of a conversation ends with the turn in progress. Its text grows word by word until the turn is one of
-// the ended ones. A real client fills the text, so that a server is needed here.
-func TestLiveTurn(t *testing.T) {
+// A conversation's details end with the turn in progress, whose text grows word by word. The test needs a server,
+// because only a real client provides that text.
+func TestConversationHasTheTurnInProgress(t *testing.T) {
 	next := make(chan string)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -214,7 +214,7 @@ func TestLiveTurn(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrNotFound)
 }
 
-// A setting out of range is refused by field and changes nothing. Package api tests the ranges of single fields.
+// A setting out of range is refused with its field and changes nothing. Package api tests the ranges of single fields.
 func TestSettingsAreChecked(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		was := b.catalogue.Settings()
@@ -234,12 +234,12 @@ func TestSettingsAreChecked(t *testing.T) {
 			assert.Equal(t, was, b.catalogue.Settings())
 		}
 		assert.Nil(t, b.store.settings)
-		assert.Empty(t, b.store.told())
+		assert.Empty(t, b.store.eventLines())
 	})
 }
 
-// Settings are stored, act at once, and replace the configured ones after a restart. An unknown vendor, which another
-// version may have stored, is replaced by the configured one.
+// Settings are stored, take effect at once, and replace the configured ones after a restart. An unknown vendor, which
+// another version may have stored, is replaced by the configured one.
 func TestSettingsAreKept(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
@@ -270,8 +270,8 @@ func TestSettingsAreKept(t *testing.T) {
 	})
 }
 
-// There is a limit to the number of stored baselines and to that of their rows. What is there can be replaced at it.
-func TestLimitsOfBaselines(t *testing.T) {
+// The number of stored baselines and of their rows is limited. At the limit, a stored baseline can be replaced.
+func TestStoredBaselinesAreLimited(t *testing.T) {
 	c := newBooth(t, newFake()).catalogue
 	ctx := t.Context()
 	for i := range api.MaxBaselines {
@@ -302,9 +302,9 @@ func TestLimitsOfBaselines(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Imports replace each other or add up under one name. They outlive the process, and can be deleted unless they are
-// the default. Names of the product's own baselines are refused everywhere. A check stores nothing.
-func TestBaselines(t *testing.T) {
+// Imports of one name replace each other or are merged. They are stored, and can be deleted unless they are the
+// default. Names of the product's own baselines are refused everywhere. A check stores nothing.
+func TestImportedBaselinesAreReplacedMergedAndDeleted(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		ctx, c := t.Context(), b.catalogue
 		levels := func(c *Catalogue) (all []int) {
@@ -367,7 +367,7 @@ func TestBaselines(t *testing.T) {
 }
 
 // The status has the version, the configuration, and the address in use beside that of the target.
-func TestStatus(t *testing.T) {
+func TestStatusHasTheAddressInUse(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		s := b.view.Status()
 		assert.Equal(t, "1.2.3", s.Version)
@@ -394,8 +394,8 @@ type redirected struct{ *fake }
 
 func (redirected) Endpoint() string { return "http://rr.example:8000" }
 
-// Many clients do everything at once while modes change and the process ends. No call deadlocks, which would end the
-// test at its time limit, and the race detector finds nothing.
+// Many clients make all kinds of calls while modes change and the process ends. A deadlock would end the test at its
+// time limit.
 func TestConcurrentCalls(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		done := make(chan struct{})

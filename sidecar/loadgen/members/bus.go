@@ -37,20 +37,37 @@ type Access struct {
 // goes through TLS only, since whoever reads it has it. The error is an [api.FieldError].
 func (a Access) Check() error {
 	u, err := url.Parse(a.URL)
-	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
-		return &api.FieldError{Field: "members.nats.url", Value: fmt.Sprintf("%q", a.URL), Allowed: "nats:// or tls:// with a host and a port, such as nats://127.0.0.1:4222"}
+	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
+		u.RawQuery != "" {
+		return &api.FieldError{
+			Field:   "members.nats.url",
+			Value:   fmt.Sprintf("%q", a.URL),
+			Allowed: "nats:// or tls:// with a host and a port, such as nats://127.0.0.1:4222",
+		}
 	}
 	if a.Token != "" && a.NKeyFile != "" {
-		return &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "set members.nats.nkey_file or members.nats.token, not both"}
+		return &api.FieldError{
+			Field:   "members.nats.nkey_file",
+			Value:   fmt.Sprintf("%q", a.NKeyFile),
+			Allowed: "set members.nats.nkey_file or members.nats.token, not both",
+		}
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
 	switch {
 	case a.Token == "" && a.NKeyFile == "":
-		return &api.FieldError{Field: "members.nats.url", Value: fmt.Sprintf("%q", a.URL), Allowed: "a loopback address, or set members.nats.nkey_file or members.nats.token"}
+		return &api.FieldError{
+			Field:   "members.nats.url",
+			Value:   fmt.Sprintf("%q", a.URL),
+			Allowed: "a loopback address, or set members.nats.nkey_file or members.nats.token",
+		}
 	case a.Token != "" && u.Scheme != "tls":
-		return &api.FieldError{Field: "members.nats.url", Value: fmt.Sprintf("%q", a.URL), Allowed: "tls:// with a token; an NKey (members.nats.nkey_file) needs no TLS"}
+		return &api.FieldError{
+			Field:   "members.nats.url",
+			Value:   fmt.Sprintf("%q", a.URL),
+			Allowed: "tls:// with a token; an NKey (members.nats.nkey_file) needs no TLS",
+		}
 	}
 	return nil
 }
@@ -125,7 +142,11 @@ func (a Access) key() (nats.Option, error) {
 	}
 	key, err := nats.NkeyOptionFromSeed(a.NKeyFile)
 	if err != nil {
-		return nil, &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "a file with the seed of an NKey for users (SU...), readable: " + err.Error()}
+		return nil, &api.FieldError{
+			Field:   "members.nats.nkey_file",
+			Value:   fmt.Sprintf("%q", a.NKeyFile),
+			Allowed: "a file with the seed of an NKey for users (SU...), readable: " + err.Error(),
+		}
 	}
 	return key, nil
 }
@@ -170,7 +191,12 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 			break
 		}
 		if errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "x509") || ctx.Err() != nil {
-			return nil, fmt.Errorf("the NATS server at %s rejects the connection: %w; %s", a.URL, err, "check members.nats.token or members.nats.nkey_file")
+			return nil, fmt.Errorf(
+				"the NATS server at %s rejects the connection: %w; %s",
+				a.URL,
+				err,
+				"check members.nats.token or members.nats.nkey_file",
+			)
 		}
 		if !said {
 			log.Warn("the NATS server does not answer yet", "url", a.URL, "problem", err)
@@ -192,8 +218,15 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 func (b *bus) options(who string, log *slog.Logger) []nats.Option {
 	var rejected atomic.Bool // since the connection was lost
 	return []nats.Option{
-		nats.Name(who), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.Name(
+			who,
+		),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.Timeout(2 * time.Second),
+		nats.PingInterval(2 * time.Second),
+		nats.MaxPingsOutstanding(2),
 		nats.IgnoreAuthErrorAbort(), // a server that was configured anew may take the credential again
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
@@ -223,17 +256,29 @@ func (b *bus) open(ctx context.Context, fleet string) error {
 	if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(askFor)); err != nil {
 		return err
 	}
-	if b.leases, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_leases", TTL: leaseSpan, Storage: jetstream.FileStorage}); err != nil {
+	if b.leases, err = b.js.CreateOrUpdateKeyValue(
+		ctx,
+		jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_leases", TTL: leaseSpan, Storage: jetstream.FileStorage},
+	); err != nil {
 		return b.explain(err)
 	}
-	if b.orders, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_orders", Storage: jetstream.FileStorage}); err != nil {
+	if b.orders, err = b.js.CreateOrUpdateKeyValue(
+		ctx,
+		jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_orders", Storage: jetstream.FileStorage},
+	); err != nil {
 		return b.explain(err)
 	}
-	if b.texts, err = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: "kvbooth_" + fleet + "_texts", Storage: jetstream.FileStorage}); err != nil {
+	if b.texts, err = b.js.CreateOrUpdateObjectStore(
+		ctx,
+		jetstream.ObjectStoreConfig{Bucket: "kvbooth_" + fleet + "_texts", Storage: jetstream.FileStorage},
+	); err != nil {
 		return b.explain(err)
 	}
 	if b.reports, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: "kvbooth_" + fleet + "_reports", Subjects: []string{b.subject + ".report.>"}, MaxAge: reportsKept, Storage: jetstream.FileStorage,
+		Name:     "kvbooth_" + fleet + "_reports",
+		Subjects: []string{b.subject + ".report.>"},
+		MaxAge:   reportsKept,
+		Storage:  jetstream.FileStorage,
 	}); err != nil {
 		return b.explain(err)
 	}
@@ -287,7 +332,13 @@ func (b *bus) each(ctx context.Context, kv jetstream.KeyValue, keys string, take
 // follow calls heard with each value of the keys, those that are there first, until ctx ends;
 // a value that was deleted comes as nil. After the server was lost all come again. Each time
 // when all that were there have come, it calls ready, with what is closed when that is no longer so.
-func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) {
+func (b *bus) follow(
+	ctx context.Context,
+	kv jetstream.KeyValue,
+	keys string,
+	heard func(key string, value []byte),
+	ready func(until <-chan struct{}),
+) {
 	for ctx.Err() == nil {
 		if b.followOnce(ctx, kv, keys, heard, ready) != nil {
 			pause(ctx, 100*time.Millisecond)
@@ -296,7 +347,13 @@ func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, he
 }
 
 // followOnce is follow until the connection was lost and is there again.
-func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) error {
+func (b *bus) followOnce(
+	ctx context.Context,
+	kv jetstream.KeyValue,
+	keys string,
+	heard func(key string, value []byte),
+	ready func(until <-chan struct{}),
+) error {
 	ctx, cancel := b.connected(ctx)
 	defer cancel()
 	w, err := kv.Watch(ctx, keys)

@@ -126,7 +126,16 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{opts: o, bus: b, claim: newClaim(b, o), log: o.Log, members: map[string]*member{}, runs: map[string]*remote{}, found: map[string]order{}, left: map[string]bool{}}
+	c := &Coordinator{
+		opts:    o,
+		bus:     b,
+		claim:   newClaim(b, o),
+		log:     o.Log,
+		members: map[string]*member{},
+		runs:    map[string]*remote{},
+		found:   map[string]order{},
+		left:    map[string]bool{},
+	}
 	if err := c.claim.take(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -268,7 +277,11 @@ func (c *Coordinator) meet(id string, p *presence) *member {
 		}
 		return m
 	}
-	m.refused = fmt.Sprintf("it is version %s, and the coordinator is %s: start the same version", p.Version, c.opts.Version)
+	m.refused = fmt.Sprintf(
+		"it is version %s, and the coordinator is %s: start the same version",
+		p.Version,
+		c.opts.Version,
+	)
 	c.event("%s is rejected: %s", p.Name, m.refused)
 	return m
 }
@@ -319,7 +332,12 @@ func (c *Coordinator) alive(now time.Time) ([]*member, bool) {
 func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 	for id, m := range c.members {
 		// A member is not lost because the coordinator was deaf.
-		if silent := min(now.Sub(m.heard), now.Sub(c.hears), now.Sub(c.knows)); !m.isExpired() && (silent >= leaseSpan || m.heard.IsZero()) {
+		if silent := min(
+			now.Sub(m.heard),
+			now.Sub(c.hears),
+			now.Sub(c.knows),
+		); !m.isExpired() &&
+			(silent >= leaseSpan || m.heard.IsZero()) {
 			c.expire(m, now)
 		}
 		switch {
@@ -442,19 +460,26 @@ func (c *Coordinator) take(id string, h *handed) {
 // Found is the run that members hold of a lane, where a process before this one left one for the
 // same target and the same follow-ups. Whoever does not take it over ends it by
 // [Coordinator.Discard].
-func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOptions) (lane.Inherited, bool) {
+func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOptions) (lane.ResumedRun, bool) {
 	o, ok := c.found[name]
 	if !ok || o.End != goesOn || o.Taken {
-		return lane.Inherited{}, false
+		return lane.ResumedRun{}, false
 	}
 	if target.Endpoint != nil { // it goes to the URL of its mode
 		target.URL = o.Target.URL
 	}
 	if !sameJSON(target, o.Target) || !sameJSON(asker, o.Followup) {
-		return lane.Inherited{}, false
+		return lane.ResumedRun{}, false
 	}
-	return lane.Inherited{Began: o.Began, Task: lane.Task{
-		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce, Settings: o.Settings, Step: o.Step,
+	return lane.ResumedRun{Began: o.Began, Task: lane.Task{
+		Lane:     o.Lane,
+		Run:      o.Run,
+		Seed:     o.Seed,
+		Opened:   o.Opened,
+		Midway:   o.Midway,
+		Nonce:    o.Nonce,
+		Settings: o.Settings,
+		Step:     o.Step,
 	}}, true
 }
 

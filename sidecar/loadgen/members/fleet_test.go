@@ -116,8 +116,16 @@ func TestTotalsCountEveryMember(t *testing.T) {
 	unreported := func(number int64) {
 		id := fmt.Sprintf("main-r1-%d", number)
 		f.coord.take("killed", &handed{
-			Run: "r1", Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
-			Turn: api.Turn{Lane: "main", Conversation: id, Number: 1, RequestID: id + "-1", Status: api.TurnOK, UserMessage: "text"},
+			Run:          "r1",
+			Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
+			Turn: api.Turn{
+				Lane:         "main",
+				Conversation: id,
+				Number:       1,
+				RequestID:    id + "-1",
+				Status:       api.TurnOK,
+				UserMessage:  "text",
+			},
 		})
 	}
 	counts := func(e *ears) {
@@ -140,7 +148,7 @@ func TestTotalsCountEveryMember(t *testing.T) {
 	found, ok := f.coord.Found("main", loopback, FollowupOptions{})
 	require.True(t, ok)
 	again := newEars()
-	found.Heard, found.Corpus, found.Task.Inherited = again, task(t, "r1", 30).Corpus, true
+	found.Receiver, found.Corpus, found.Task.Resumed = again, task(t, "r1", 30).Corpus, true
 	stop = f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task).Run)
 	again.reaches(t, 30)
 	unreported(10_001)
@@ -419,7 +427,7 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 	require.Greater(t, len(topics), 3, "conversations differ")
 
 	f := newFleet(t, 8)
-	begun.Heard = storing{newEars(), f.store}
+	begun.Receiver = storing{newEars(), f.store}
 	f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
 	assert.Equal(t, want, f.store.first(t, n))
 }

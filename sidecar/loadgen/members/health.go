@@ -59,7 +59,11 @@ func (c *Coordinator) Total() stats.Lag {
 func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	worst := api.ClientHealth{Verdict: api.VerdictUnknown, Reason: "there is no member: start one with loadgen member --join", CPURatio: own.CPURatio}
+	worst := api.ClientHealth{
+		Verdict:  api.VerdictUnknown,
+		Reason:   "there is no member: start one with loadgen member --join",
+		CPURatio: own.CPURatio,
+	}
 	some, busy := false, false
 	for _, m := range c.members {
 		if m.isExpired() || m.refused != "" || busy && m.active() == 0 {
@@ -111,7 +115,11 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 		case m.late.is:
 			one.State, one.Reason = api.MemberLate, m.Health.Reason
 			if !m.late.fine.IsZero() {
-				one.Reason = fmt.Sprintf("it was late and has been on time for %.0f s; after %.0f s it gets its share back", now.Sub(m.late.fine).Seconds(), fineAfter.Seconds())
+				one.Reason = fmt.Sprintf(
+					"it was late and has been on time for %.0f s; after %.0f s it gets its share back",
+					now.Sub(m.late.fine).Seconds(),
+					fineAfter.Seconds(),
+				)
 			}
 		}
 		all = append(all, one)
@@ -138,15 +146,48 @@ func (c *Coordinator) Check(field string, n int) error {
 	if there == 0 || n <= most {
 		return nil
 	}
-	return api.Refuse(field, n, fmt.Sprintf("at most %d, which the open-file limit of the %d members present allows (ulimit -n); start more members, or raise that limit", most, there))
+	return api.Refuse(
+		field,
+		n,
+		fmt.Sprintf(
+			"at most %d, which the open-file limit of the %d members present allows (ulimit -n); start more members, or raise that limit",
+			most,
+			there,
+		),
+	)
 }
 
 var (
-	descMembers = prometheus.NewDesc("loadgen_members", "Members by state: present, late, leaving, refused.", []string{"state"}, nil)
-	descHeld    = prometheus.NewDesc("loadgen_member_conversations", "Conversations in progress that a member holds, in all lanes.", []string{"member"}, nil)
-	descLate    = prometheus.NewDesc("loadgen_member_lag_seconds", "How late a member's own time stamps are, p95 of the last 10 s.", []string{"member"}, nil)
-	descAhead   = prometheus.NewDesc("loadgen_member_clock_ahead_seconds", "How far a member's clock is ahead of the coordinator's.", []string{"member"}, nil)
-	descLost    = prometheus.NewDesc("loadgen_member_lost_turns_total", "Turns that a member could not hand over.", []string{"member"}, nil)
+	descMembers = prometheus.NewDesc(
+		"loadgen_members",
+		"Members by state: present, late, leaving, refused.",
+		[]string{"state"},
+		nil,
+	)
+	descHeld = prometheus.NewDesc(
+		"loadgen_member_conversations",
+		"Conversations in progress that a member holds, in all lanes.",
+		[]string{"member"},
+		nil,
+	)
+	descLate = prometheus.NewDesc(
+		"loadgen_member_lag_seconds",
+		"How late a member's own time stamps are, p95 of the last 10 s.",
+		[]string{"member"},
+		nil,
+	)
+	descAhead = prometheus.NewDesc(
+		"loadgen_member_clock_ahead_seconds",
+		"How far a member's clock is ahead of the coordinator's.",
+		[]string{"member"},
+		nil,
+	)
+	descLost = prometheus.NewDesc(
+		"loadgen_member_lost_turns_total",
+		"Turns that a member could not hand over.",
+		[]string{"member"},
+		nil,
+	)
 )
 
 // Describe implements [prometheus.Collector].

@@ -89,7 +89,7 @@ func (a *answers) since() map[string]int {
 type ears struct {
 	mu     sync.Mutex
 	active int
-	turns  map[string]lane.TurnElsewhere
+	turns  map[string]lane.RemoteTurn
 	twice  []string
 	// conversations are the statuses by number
 	conversations map[int64]api.ConversationStatus
@@ -99,7 +99,7 @@ type ears struct {
 }
 
 func newEars() *ears {
-	return &ears{turns: map[string]lane.TurnElsewhere{}, conversations: map[int64]api.ConversationStatus{}}
+	return &ears{turns: map[string]lane.RemoteTurn{}, conversations: map[int64]api.ConversationStatus{}}
 }
 
 func (e *ears) Active(actual, _ int) {
@@ -126,7 +126,7 @@ func (e *ears) Conversation(c api.Conversation) {
 	e.conversations[c.Number] = c.Status
 }
 
-func (e *ears) Turn(t lane.TurnElsewhere) {
+func (e *ears) Turn(t lane.RemoteTurn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, ok := e.turns[t.Row.RequestID]; ok {
@@ -193,7 +193,10 @@ func (k *kept) SaveTurn(t api.Turn) {
 
 // Steps has one step, which began before every run.
 func (k *kept) Steps(_ context.Context, lane string) ([]api.StepRecord, error) {
-	return []api.StepRecord{{Lane: lane, ID: 1, Started: time.Now().Add(-time.Minute)}, {Lane: lane, ID: 2, Started: time.Now()}}, nil
+	return []api.StepRecord{
+		{Lane: lane, ID: 1, Started: time.Now().Add(-time.Minute)},
+		{Lane: lane, ID: 2, Started: time.Now()},
+	}, nil
 }
 
 func (k *kept) TurnsFrom(_ context.Context, _ string, _ int64, add func(*api.Turn) error) error {
@@ -317,7 +320,7 @@ func task(t *testing.T, run string, concurrency int) lane.Task {
 	require.NoError(t, err)
 	settled := time.Now()
 	return lane.Task{
-		Lane: "main", Run: run, Seed: 7, Corpus: texts, Heard: newEars(),
+		Lane: "main", Run: run, Seed: 7, Corpus: texts, Receiver: newEars(),
 		Step:     api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled},
 		Settings: settingsFor(concurrency),
 	}
@@ -327,7 +330,7 @@ func task(t *testing.T, run string, concurrency int) lane.Task {
 func (f *fleet) run(concurrency int) (heard *ears, r lane.Runner, stop func()) {
 	f.t.Helper()
 	begun := task(f.t, "r1", concurrency)
-	heard = begun.Heard.(*ears)
+	heard = begun.Receiver.(*ears)
 	r = f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun)
 	stop = f.goes(r.Run)
 	heard.reaches(f.t, concurrency)

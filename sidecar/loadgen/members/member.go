@@ -73,13 +73,24 @@ func RunMember(ctx context.Context, o MemberOptions) error {
 		o.Registry.MustRegister(shown)
 	}
 	for ctx.Err() == nil {
-		t := &tenant{MemberOptions: o, bus: b, id: nuid.Next(), started: started, lease: newLease(), lanes: map[string]*laneOf{}}
+		t := &tenant{
+			MemberOptions: o,
+			bus:           b,
+			id:            nuid.Next(),
+			started:       started,
+			lease:         newLease(),
+			lanes:         map[string]*laneOf{},
+		}
 		shown.tenant.Store(t)
 		if err := t.serve(ctx); err != nil {
 			return err
 		}
 		if ctx.Err() == nil {
-			o.Log.Warn("the lease was lost: requests in flight are cancelled, and the member rejoins as a new one", "lease", t.id)
+			o.Log.Warn(
+				"the lease was lost: requests in flight are cancelled, and the member rejoins as a new one",
+				"lease",
+				t.id,
+			)
 		}
 	}
 	return nil
@@ -276,7 +287,15 @@ func (t *tenant) renew(ctx context.Context) {
 
 func (t *tenant) presence(now time.Time) presence {
 	p := presence{
-		ID: t.id, Name: t.Name, Version: t.Version, Started: t.started, Leaves: t.leaves.Load(), Health: t.Health(now), Files: t.Files, Lost: t.lost.Load(), Lanes: map[string]standing{},
+		ID:      t.id,
+		Name:    t.Name,
+		Version: t.Version,
+		Started: t.started,
+		Leaves:  t.leaves.Load(),
+		Health:  t.Health(now),
+		Files:   t.Files,
+		Lost:    t.lost.Load(),
+		Lanes:   map[string]standing{},
 	}
 	if t.Lag != nil {
 		p.Lag = t.Lag()
@@ -504,7 +523,10 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		}()
 		p.hold(held)
 		<-done
-		flushing, end := context.WithTimeout(context.WithoutCancel(ctx), askFor) // a store that is full keeps no run from ending
+		flushing, end := context.WithTimeout(
+			context.WithoutCancel(ctx),
+			askFor,
+		) // a store that is full keeps no run from ending
 		t.flush(flushing, &p.unsent)
 		end()
 		close(p.told)
@@ -537,7 +559,13 @@ type fencedQuestioner struct {
 
 // Follow is that of the questioner while the lease holds, and else the built-in one's, whose question
 // nobody will hear.
-func (f fencedQuestioner) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
+func (f fencedQuestioner) Follow(
+	ctx context.Context,
+	r *rand.Rand,
+	topic string,
+	asked []string,
+	answer string,
+) string {
 	if !f.lease.holds() {
 		return corpus.BuiltinQuestioner{}.Follow(ctx, r, topic, asked, answer)
 	}
@@ -595,7 +623,13 @@ func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
 		case err == nil:
 			return true
 		case errors.Is(err, nats.ErrMaxPayload): // it always will be
-			t.Log.Error("the message exceeds the NATS server's max_payload; raise it", "bytes", len(m.Data), "max_payload", t.bus.conn.MaxPayload())
+			t.Log.Error(
+				"the message exceeds the NATS server's max_payload; raise it",
+				"bytes",
+				len(m.Data),
+				"max_payload",
+				t.bus.conn.MaxPayload(),
+			)
 			return false
 		case errors.As(err, new(*jetstream.APIError)) && !said: // not that it is away
 			t.Log.Warn("the NATS server does not take a turn or a report; retrying", "problem", err)

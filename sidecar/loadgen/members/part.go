@@ -44,14 +44,28 @@ type part struct {
 }
 
 // newPart makes one that does nothing before its run.
-func newPart(o *order, s Share, texts *corpus.Corpus, asker corpus.Questioner, sender workload.Sender, store func(handed, *atomic.Int64)) *part {
-	p := &part{lane: o.Lane, run: o.Run, over: make(chan struct{}), told: make(chan struct{}), store: store, texts: o.Corpus}
+func newPart(
+	o *order,
+	s Share,
+	texts *corpus.Corpus,
+	asker corpus.Questioner,
+	sender workload.Sender,
+	store func(handed, *atomic.Int64),
+) *part {
+	p := &part{
+		lane:  o.Lane,
+		run:   o.Run,
+		over:  make(chan struct{}),
+		told:  make(chan struct{}),
+		store: store,
+		texts: o.Corpus,
+	}
 	p.order.Store(o)
 	p.notes.Use(o.Shadow)
 	p.settings = settingsOf(o, s)
 	p.work = workload.New(workload.Options{
 		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce, Sender: sender,
-		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, Witness: p, Granted: true,
+		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, RoutingObserver: p, Granted: true,
 		AnswerMemory: o.Target.AnswerMemory,
 	}, p.settings)
 	p.take(s)
@@ -141,8 +155,8 @@ func (p *part) collect() report {
 }
 
 var (
-	_ workload.Observer = (*part)(nil)
-	_ workload.Witness  = (*part)(nil)
+	_ workload.Observer        = (*part)(nil)
+	_ workload.RoutingObserver = (*part)(nil)
 )
 
 // Sent notes a turn for the shadow.

@@ -23,7 +23,7 @@ import (
 // writes in Run, since whoever asks has locks.
 type remote struct {
 	*Coordinator
-	heard     lane.Heard
+	heard     lane.RunReceiver
 	instances func() []string
 	changed   chan struct{} // holds one word
 	found     *order        // that it goes on with; nil: it is new
@@ -60,17 +60,33 @@ var _ lane.Runner = (*remote)(nil)
 // begin makes a run that does nothing before Run.
 func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 	r := &remote{
-		Coordinator: c, heard: t.Heard, instances: e.instances, changed: make(chan struct{}, 1), corpus: t.Corpus, holders: map[string]*heldBy{}, untold: map[string]api.Conversation{},
-		tally: newTally(t.Heard.Turn, t.Inherited),
+		Coordinator: c,
+		heard:       t.Receiver,
+		instances:   e.instances,
+		changed:     make(chan struct{}, 1),
+		corpus:      t.Corpus,
+		holders:     map[string]*heldBy{},
+		untold:      map[string]api.Conversation{},
+		tally:       newTally(t.Receiver.Turn, t.Resumed),
 		wanted: order{
-			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce, Began: t.Step.Started, Taken: t.Taken,
-			Settings: t.Settings, Step: t.Step, Target: e.target, Followup: e.asker,
+			Lane:     t.Lane,
+			Run:      t.Run,
+			Seed:     t.Seed,
+			Opened:   t.Opened,
+			Midway:   t.Midway,
+			Nonce:    t.Nonce,
+			Began:    t.Step.Started,
+			Taken:    t.Taken,
+			Settings: t.Settings,
+			Step:     t.Step,
+			Target:   e.target,
+			Followup: e.asker,
 		},
 	}
 	if at := e.target.Endpoint; at != nil {
 		r.wanted.Target.URL, r.wanted.Target.Endpoint = at(), nil
 	}
-	if t.Inherited {
+	if t.Resumed {
 		r.found = new(c.found[t.Lane])
 		r.wanted.Began = r.found.Began
 	}
@@ -455,7 +471,15 @@ func (w *writer) note(now time.Time, present []*member) {
 		if !here[id] && !h.over {
 			h.over, h.dead, h.standing.Active, h.underway = true, true, 0, workload.Underway{}
 			if len(h.progress) > 0 {
-				w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))
+				w.log.Info(
+					"a member's conversations are cancelled",
+					"lane",
+					w.wanted.Lane,
+					"member",
+					h.name,
+					"conversations",
+					len(h.progress),
+				)
 			}
 			for _, c := range h.progress {
 				c.Status, c.Ended = api.ConversationCancelled, new(h.lostAt(now))
@@ -507,7 +531,13 @@ const tellWithin = time.Second
 
 // write writes what has changed: the order first, whose Next keeps a coordinator that takes
 // over from giving a number again.
-func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shares map[string]Share, changed []string) error {
+func (w *writer) write(
+	ctx context.Context,
+	o *order,
+	texts *corpus.Corpus,
+	shares map[string]Share,
+	changed []string,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	if texts != w.texts {
@@ -636,7 +666,10 @@ const listAtOnce = 5_000
 
 func (r *reader) some(ctx context.Context) error {
 	again := r.bus.again()
-	conf := jetstream.OrderedConsumerConfig{FilterSubjects: []string{r.bus.subject + ".report." + r.wanted.Lane}, InactiveThreshold: time.Minute}
+	conf := jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
+		InactiveThreshold: time.Minute,
+	}
 	r.mu.Lock()
 	if r.last > 0 {
 		conf.DeliverPolicy, conf.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.last+1

@@ -19,9 +19,17 @@ import (
 // What a member had in flight that is lost is not in flight any more.
 func TestShadowOfALostMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.), Workers: []api.Worker{{ID: "11"}, {ID: "22"}}}
+		cluster := api.Cluster{
+			Available:   true,
+			CacheBlocks: new(100.),
+			BlockTokens: new(32.),
+			Workers:     []api.Worker{{ID: "11"}, {ID: "22"}},
+		}
 		l := live.New(live.Options{
-			Lane: "main", Log: log(t), Cluster: func() api.Cluster { return cluster }, State: func() api.State { return api.State{Mode: api.ModeKV} },
+			Lane:         "main",
+			Log:          log(t),
+			Cluster:      func() api.Cluster { return cluster },
+			State:        func() api.State { return api.State{Mode: api.ModeKV} },
 			Capabilities: func() (ids, workers bool) { return true, true },
 		})
 		ctx, cancel := context.WithCancel(t.Context())

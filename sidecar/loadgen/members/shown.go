@@ -11,11 +11,36 @@ import (
 type shown struct{ tenant atomic.Pointer[tenant] }
 
 var (
-	descLease   = prometheus.NewDesc("loadgen_member_lease", "1 while this member may hold conversations, 0 while the NATS server does not renew its lease.", nil, nil)
-	descInHand  = prometheus.NewDesc("loadgen_member_active_conversations", "Conversations in progress that this member holds.", []string{"lane"}, nil)
-	descBegan   = prometheus.NewDesc("loadgen_member_conversations_total", "Conversations of the run in progress that this member has begun.", []string{"lane"}, nil)
-	descWaiting = prometheus.NewDesc("loadgen_member_waiting_turns", "Turns that have ended and are not handed over yet.", nil, nil)
-	descDropped = prometheus.NewDesc("loadgen_member_dropped_turns_total", "Turns that this member could not hand over under its present lease.", nil, nil)
+	descLease = prometheus.NewDesc(
+		"loadgen_member_lease",
+		"1 while this member may hold conversations, 0 while the NATS server does not renew its lease.",
+		nil,
+		nil,
+	)
+	descInHand = prometheus.NewDesc(
+		"loadgen_member_active_conversations",
+		"Conversations in progress that this member holds.",
+		[]string{"lane"},
+		nil,
+	)
+	descBegan = prometheus.NewDesc(
+		"loadgen_member_conversations_total",
+		"Conversations of the run in progress that this member has begun.",
+		[]string{"lane"},
+		nil,
+	)
+	descWaiting = prometheus.NewDesc(
+		"loadgen_member_waiting_turns",
+		"Turns that have ended and are not handed over yet.",
+		nil,
+		nil,
+	)
+	descDropped = prometheus.NewDesc(
+		"loadgen_member_dropped_turns_total",
+		"Turns that this member could not hand over under its present lease.",
+		nil,
+		nil,
+	)
 )
 
 func newShown() *shown { return &shown{} }

@@ -15,7 +15,7 @@ import (
 // report never comes, because its member was killed or the server has deleted it, the row counts. It is safe
 // for concurrent use.
 type tally struct {
-	turn func(lane.TurnElsewhere)
+	turn func(lane.RemoteTurn)
 
 	mu sync.Mutex
 	// recounts says that reports to a coordinator before this one are still being read.
@@ -38,13 +38,13 @@ func keyOf(t *api.Turn) turnKey { return turnKey{t.Conversation, t.Number} }
 // unreported is a turn that no report has brought yet.
 type unreported struct {
 	member string
-	turn   lane.TurnElsewhere
+	turn   lane.RemoteTurn
 }
 
 const countedKept = time.Minute
 
 // newTally returns one whose counts go to turn. With recounts it waits for [tally.recounted].
-func newTally(turn func(lane.TurnElsewhere), recounts bool) *tally {
+func newTally(turn func(lane.RemoteTurn), recounts bool) *tally {
 	return &tally{
 		turn: turn, recounts: recounts, swapped: time.Now(),
 		counted: map[turnKey]struct{}{}, before: map[turnKey]struct{}{}, waiting: map[turnKey]unreported{},
@@ -52,13 +52,13 @@ func newTally(turn func(lane.TurnElsewhere), recounts bool) *tally {
 }
 
 // count counts a turn unless it is counted.
-func (t *tally) count(turn lane.TurnElsewhere) {
+func (t *tally) count(turn lane.RemoteTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.countLocked(turn)
 }
 
-func (t *tally) countLocked(turn lane.TurnElsewhere) {
+func (t *tally) countLocked(turn lane.RemoteTurn) {
 	key := keyOf(&turn.Row)
 	delete(t.waiting, key)
 	if !t.has(key) {
@@ -108,7 +108,7 @@ func (t *tally) recounted() {
 }
 
 // rowOnly is a turn of which only the row is known.
-func rowOnly(t *api.Turn, number int64, shape int) lane.TurnElsewhere {
+func rowOnly(t *api.Turn, number int64, shape int) lane.RemoteTurn {
 	one := measured{Row: *t, Number: number, Shape: shape}
 	one.Row.UserMessage, one.Row.AssistantMessage = "", ""
 	return one.turn()

@@ -154,8 +154,8 @@ type measured struct {
 }
 
 // turn is the turn as the lane takes it.
-func (m *measured) turn() lane.TurnElsewhere {
+func (m *measured) turn() lane.RemoteTurn {
 	s := stats.SampleOf(&m.Row)
 	s.ITL, s.ITLEstimated, s.Chunks = m.ITL, m.Row.ITLEstimated, m.Chunks
-	return lane.TurnElsewhere{Sample: s, Row: m.Row, Number: m.Number, Shape: m.Shape}
+	return lane.RemoteTurn{Sample: s, Row: m.Row, Number: m.Number, Shape: m.Shape}
 }

@@ -28,7 +28,12 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	texts, err := corpus.Builtin()
 	require.NoError(t, err)
 	settled := time.Now().Add(-time.Hour)
-	o := &order{Lane: "main", Run: "r", Settings: workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1}, Step: api.StepRecord{Lane: "main", ID: 3, Settled: &settled}}
+	o := &order{
+		Lane:     "main",
+		Run:      "r",
+		Settings: workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1},
+		Step:     api.StepRecord{Lane: "main", ID: 3, Settled: &settled},
+	}
 	slo := api.SLO{TTFT: .6, TPOT: .06}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -40,7 +45,10 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 		}
 		one, merged := stats.NewRecorder(began, slo), stats.NewRecorder(began, slo)
 		for n := range 1 + rng.IntN(400) {
-			turn := &workload.Turn{Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)}, Number: 1 + rng.IntN(7)}
+			turn := &workload.Turn{
+				Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)},
+				Number:       1 + rng.IntN(7),
+			}
 			r := drawnResult(rng, began)
 			sample, _ := lane.Measure("main", turn, r, o.Step, r.OK())
 			one.Add(sample)
@@ -77,7 +85,12 @@ func drawnResult(rng *rand.Rand, began time.Time) *chat.Result {
 		}
 	}
 	if rng.IntN(4) > 0 {
-		r.Usage = &chat.Usage{Prompt: 1000 + rng.IntN(5000), Completion: len(r.Chunks), Cached: rng.IntN(1000), HasCached: rng.IntN(2) == 0}
+		r.Usage = &chat.Usage{
+			Prompt:     1000 + rng.IntN(5000),
+			Completion: len(r.Chunks),
+			Cached:     rng.IntN(1000),
+			HasCached:  rng.IntN(2) == 0,
+		}
 	}
 	switch rng.IntN(12) {
 	case 0:
@@ -113,15 +126,29 @@ func TestTurnBeforeItsReport(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	bring := func(c *Coordinator, member, run string, number int64, done int) {
 		c.take(member, &handed{Run: run, Turn: api.Turn{Ended: began.Add(time.Second)}, Conversation: api.Conversation{
-			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive, TurnsDone: done, Started: began,
+			ID: fmt.Sprint(
+				run,
+				"-",
+				number,
+			),
+			Lane:      "main",
+			Number:    number,
+			Status:    api.ConversationActive,
+			TurnsDone: done,
+			Started:   began,
 		}})
 	}
 	store := newKept()
 	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
-	r := &remote{Coordinator: c, tally: newTally(nil, true), wanted: order{Lane: "main", Run: "now"}, holders: map[string]*heldBy{
-		"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
-		"gone": {dead: true},
-	}}
+	r := &remote{
+		Coordinator: c,
+		tally:       newTally(nil, true),
+		wanted:      order{Lane: "main", Run: "now"},
+		holders: map[string]*heldBy{
+			"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
+			"gone": {dead: true},
+		},
+	}
 	c.runs = map[string]*remote{"main": r}
 	held := r.holders["here"].progress
 	status := func() api.ConversationStatus { return store.fresh[len(store.fresh)-1].Status }
@@ -154,7 +181,14 @@ func TestLongReport(t *testing.T) {
 	t.Cleanup(b.close)
 	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
 	m.lease.renewed(time.Now().Add(time.Hour))
-	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil, func(handed, *atomic.Int64) {})
+	p := newPart(
+		&order{Lane: "main", Run: "r1"},
+		Share{},
+		texts,
+		corpus.BuiltinQuestioner{},
+		nil,
+		func(handed, *atomic.Int64) {},
+	)
 	const turns = 1_500
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range turns {
@@ -168,7 +202,15 @@ func TestLongReport(t *testing.T) {
 	m.publishReport(t.Context(), r, &seq)
 	require.Greater(t, seq, int64(1))
 	heard := newEars()
-	one := &reader{remote: &remote{Coordinator: f.coord, heard: heard, tally: newTally(heard.Turn, false), holders: map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}}, untold: map[string]api.Conversation{}}}
+	one := &reader{
+		remote: &remote{
+			Coordinator: f.coord,
+			heard:       heard,
+			tally:       newTally(heard.Turn, false),
+			holders:     map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}},
+			untold:      map[string]api.Conversation{},
+		},
+	}
 	for s := range seq {
 		got, err := b.reports.GetMsg(t.Context(), uint64(s+1))
 		require.NoError(t, err)

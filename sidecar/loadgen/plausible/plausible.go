@@ -54,8 +54,21 @@ func (r Range) Has(from Source, name string, v float64) bool {
 	mu.Lock()
 	defer mu.Unlock()
 	if rejected[from]++; rejected[from] == 1 {
-		logger.Warn("an implausible value was ignored; further ones from this source are counted in loadgen_implausible_values_total",
-			"source", string(from), "name", name, "value", v, "least", r.Min, "most", r.Max, "whole", r.Whole)
+		logger.Warn(
+			"an implausible value was ignored; further ones from this source are counted in loadgen_implausible_values_total",
+			"source",
+			string(from),
+			"name",
+			name,
+			"value",
+			v,
+			"least",
+			r.Min,
+			"most",
+			r.Max,
+			"whole",
+			r.Whole,
+		)
 	}
 	return false
 }

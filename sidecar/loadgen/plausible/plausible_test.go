@@ -47,7 +47,8 @@ func TestLoggedOncePerSource(t *testing.T) {
 		Ratio.Has(Metrics, "cache_use", 55)
 		Requests.Has(Prometheus, "queued", -1e308)
 	}
-	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "source=metrics name=cache_use value=55") ||
+	if got := log.String(); strings.Count(got, "\n") != 2 ||
+		!strings.Contains(got, "source=metrics name=cache_use value=55") ||
 		!strings.Contains(got, "source=prometheus name=queued value=-1e+308") {
 		t.Errorf("logged %s", got)
 	}

@@ -96,7 +96,9 @@ func (w *Watch) Run(ctx context.Context) error {
 		return fmt.Errorf("the canary's server: %w", err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(sing), ReadHeaderTimeout: time.Second}
-	client, err := chat.New(chat.Options{URL: "http://" + l.Addr().String(), Model: "canary", FirstTokenTimeout: 30 * time.Second})
+	client, err := chat.New(
+		chat.Options{URL: "http://" + l.Addr().String(), Model: "canary", FirstTokenTimeout: 30 * time.Second},
+	)
 	if err != nil {
 		l.Close()
 		return err
@@ -220,7 +222,11 @@ func sing(rw http.ResponseWriter, req *http.Request) {
 			case <-tick.C:
 			}
 		}
-		_, err := fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" %d\"}}]}\n\n", time.Since(epoch).Nanoseconds())
+		_, err := fmt.Fprintf(
+			rw,
+			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" %d\"}}]}\n\n",
+			time.Since(epoch).Nanoseconds(),
+		)
 		if err != nil || control.Flush() != nil {
 			return
 		}

@@ -219,7 +219,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		},
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
-	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Told()
+	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe()
 	s.renew()
 	if err := s.take(); err != nil {
 		return api.Sweep{}, err

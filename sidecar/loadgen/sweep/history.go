@@ -25,7 +25,7 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	if r.Kind != api.SweepTrial {
 		return nil
 	}
-	shape, target, _ := d.opts.Lane.Told()
+	shape, target, _ := d.opts.Lane.Describe()
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)

@@ -31,7 +31,7 @@ type recorder struct {
 	words  string // what was said of the latest failed turn
 }
 
-var _ lane.Tap = (*recorder)(nil)
+var _ lane.SpanObserver = (*recorder)(nil)
 
 // newRecorder begins with so many conversations that begin the span.
 func newRecorder(now time.Time, begin int, opening func(lane.Draw) int64) *recorder {

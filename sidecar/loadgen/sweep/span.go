@@ -78,7 +78,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		l := s.laneOf(i, span)
 		all[i] = &attempt{sweep: s, lane: l, place: i, began: now, span: span, record: newRecorder(now, span.WarmUp, l.Opening)}
 		begin[i] = lane.SpanOn{
-			Lane: all[i].lane, Tap: all[i].record,
+			Lane: all[i].lane, Observer: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
 		}
 	}

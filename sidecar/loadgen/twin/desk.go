@@ -66,8 +66,8 @@ func NewDesk(ctx context.Context, p *Pair, log *slog.Logger) *Desk {
 
 // Heard takes in every ended turn of either lane, in the place of [Pair.Heard]. A turn of a run
 // that the lanes took over may end before they are joined; it makes no pair.
-func (d *Desk) Heard(t lane.EndedTurn) {
-	d.Pair.Heard(t)
+func (d *Desk) TurnEnded(t lane.EndedTurn) {
+	d.Pair.TurnEnded(t)
 	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
 		return
 	}
@@ -87,7 +87,15 @@ func (d *Desk) Heard(t lane.EndedTurn) {
 		evidence, largest := d.likeness.Look(m.pairs)
 		if evidence != api.EvidenceNone {
 			d.verdict = verdict{evidence, m.modes[0], m.concurrency, largest, d.targets()}
-			d.log.Info("two lanes in one mode were compared", "evidence", evidence, "mode", m.modes[0].Mode, "conversations", m.concurrency)
+			d.log.Info(
+				"two lanes in one mode were compared",
+				"evidence",
+				evidence,
+				"mode",
+				m.modes[0].Mode,
+				"conversations",
+				m.concurrency,
+			)
 		}
 	}
 }
@@ -110,7 +118,7 @@ func (d *Desk) renew() [2]api.State {
 // targets are what the lanes send to.
 func (d *Desk) targets() (all [2]identity) {
 	for i, l := range d.lanes {
-		_, id, deployment := l.Told()
+		_, id, deployment := l.Describe()
 		all[i] = identity{id, deployment.GPU, deployment.Workers}
 	}
 	return all
@@ -201,17 +209,39 @@ func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEviden
 		}
 	}
 	var notes []string
-	if arranged == api.TwinSame && (v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
-		notes = append(notes, fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet", d.matcher.modes[0].Name()))
+	if arranged == api.TwinSame &&
+		(v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
+		notes = append(
+			notes,
+			fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet", d.matcher.modes[0].Name()),
+		)
 	}
 	if arranged == api.TwinSwapped || d.matcher.other != nil {
 		notes = append(notes, "the modes are swapped; results cover only one half until the other has as many")
 	}
 	switch {
 	case v.evidence == api.EvidenceDiffer:
-		notes = append(notes, fmt.Sprintf("the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s", v.mode.Name(), v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
+		notes = append(
+			notes,
+			fmt.Sprintf(
+				"the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s",
+				v.mode.Name(),
+				v.concurrency,
+				nameOf(v.largest.Metric),
+				amount(&v.largest),
+				api.TwinLane,
+			),
+		)
 	case v.evidence == api.EvidenceAlike && v.concurrency != d.matcher.concurrency:
-		notes = append(notes, fmt.Sprintf("with %s on both, no difference between the clusters was found at %d conversations; not checked at %d", v.mode.Name(), v.concurrency, d.matcher.concurrency))
+		notes = append(
+			notes,
+			fmt.Sprintf(
+				"with %s on both, no difference between the clusters was found at %d conversations; not checked at %d",
+				v.mode.Name(),
+				v.concurrency,
+				d.matcher.concurrency,
+			),
+		)
 	}
 	return v.evidence, strings.Join(notes, "; ")
 }

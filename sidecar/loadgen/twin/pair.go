@@ -51,7 +51,7 @@ func (p *Pair) Join(main, twin *lane.Lane) {
 }
 
 // Heard hears of every ended turn of either lane: see [lane.Options].
-func (p *Pair) Heard(t lane.EndedTurn) {
+func (p *Pair) TurnEnded(t lane.EndedTurn) {
 	if t.Worker == "" {
 		return
 	}
@@ -187,8 +187,12 @@ func (p *Pair) Twin() (api.Twin, error) {
 	arranged, shared := p.arranged(states), p.shared
 	p.mu.Unlock()
 	t := api.Twin{
-		A: side(p.lanes[0], api.DefaultLane, states[0]), B: side(p.lanes[1], api.TwinLane, states[1]),
-		Arranged: arranged, Metrics: []api.PairedMetric{}, Evidence: api.EvidenceNone, SharedWorkers: append([]string{}, shared...),
+		A:             side(p.lanes[0], api.DefaultLane, states[0]),
+		B:             side(p.lanes[1], api.TwinLane, states[1]),
+		Arranged:      arranged,
+		Metrics:       []api.PairedMetric{},
+		Evidence:      api.EvidenceNone,
+		SharedWorkers: append([]string{}, shared...),
 	}
 	if len(shared) > 0 {
 		t.Evidence = api.EvidenceShared
@@ -207,7 +211,10 @@ func (p *Pair) doubts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.nameless {
-		all = append(all, "not known whether the same workers serve both lanes: neither the answers nor the metrics of at least one of them name its workers")
+		all = append(
+			all,
+			"not known whether the same workers serve both lanes: neither the answers nor the metrics of at least one of them name its workers",
+		)
 	}
 	return all
 }
@@ -216,7 +223,15 @@ func (p *Pair) doubts() []string {
 func (p *Pair) problems() (all []string) {
 	for i, name := range []string{api.DefaultLane, api.TwinLane} {
 		if problem := p.lanes[i].Problem(); problem != "" {
-			all = append(all, fmt.Sprintf("the target of lane %s cannot serve (%s); lane %s continues alone", name, problem, []string{api.TwinLane, api.DefaultLane}[i]))
+			all = append(
+				all,
+				fmt.Sprintf(
+					"the target of lane %s cannot serve (%s); lane %s continues alone",
+					name,
+					problem,
+					[]string{api.TwinLane, api.DefaultLane}[i],
+				),
+			)
 		}
 	}
 	if len(all) > 1 {
@@ -229,7 +244,10 @@ func (p *Pair) problems() (all []string) {
 func caution(e api.TwinEvidence, problems []string) string {
 	switch e {
 	case api.EvidenceShared:
-		problems = append(problems, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
+		problems = append(
+			problems,
+			"the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone",
+		)
 	case api.EvidenceNone:
 		problems = append(problems, "the two clusters have not been shown to be equal")
 	case api.EvidenceAlike, api.EvidenceDiffer, api.EvidenceSwapped:
@@ -253,7 +271,11 @@ func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (a
 	case req.Arranged == api.TwinSame:
 		wanted = [2]api.ModeState{modeOf(states[0]), modeOf(states[0])}
 	case wanted[0].Mode == "":
-		return api.Twin{}, fmt.Errorf("%w: both lanes have had the mode %s since the start; switch one of them to another mode first", api.ErrConflict, states[0].Mode.Name())
+		return api.Twin{}, fmt.Errorf(
+			"%w: both lanes have had the mode %s since the start; switch one of them to another mode first",
+			api.ErrConflict,
+			states[0].Mode.Name(),
+		)
 	case req.Arranged == api.TwinSwapped:
 		wanted[0], wanted[1] = wanted[1], wanted[0]
 	}

@@ -117,7 +117,7 @@ func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
 	for _, name := range []string{api.DefaultLane, api.TwinLane} {
 		early := turn(1, 1, noon)
 		early.Lane, early.Status, early.Counted, early.Step, early.Worker = name, api.TurnOK, true, 3, "7"
-		d.Heard(*early)
+		d.TurnEnded(*early)
 	}
 	assert.Zero(t, d.matcher.pairs.N())
 	assert.Equal(t, [2]served{{"7": time.Time{}}, {"7": time.Time{}}}, d.served)

@@ -67,27 +67,39 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 		return api.Twin{}, err
 	}
 	ctx, cancel := context.WithCancelCause(d.ctx)
-	var asides [2]*lane.Aside
+	var conversations [2]*lane.SideConversation
 	for i, l := range d.lanes {
-		if asides[i], err = l.Aside(text, cancel); err != nil {
+		if conversations[i], err = l.SideConversation(text, cancel); err != nil {
 			if i > 0 {
-				asides[0].End()
+				conversations[0].End()
 			}
 			cancel(nil)
 			return api.Twin{}, err
 		}
 	}
 	d.show.end()
-	s := &showcase{cancel: cancel, asker: text.Asker(d.lanes[0].Questioner()), ended: make(chan struct{}), doc: api.Showcase{
-		ID: strconv.FormatInt(time.Now().UnixMilli(), 36), State: api.ShowcaseRunning, Topic: text.Topic, Turns: turns, Results: []api.ShowcaseResult{},
-	}}
+	s := &showcase{
+		cancel: cancel,
+		asker:  text.Asker(d.lanes[0].Questioner()),
+		ended:  make(chan struct{}),
+		doc: api.Showcase{
+			ID: strconv.FormatInt(
+				time.Now().UnixMilli(),
+				36,
+			),
+			State:   api.ShowcaseRunning,
+			Topic:   text.Topic,
+			Turns:   turns,
+			Results: []api.ShowcaseResult{},
+		},
+	}
 	d.show.put(s)
 	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", by)
 	go func() {
 		defer close(s.ended)
 		defer cancel(nil)
-		state, message := d.hold(ctx, s, asides)
-		for _, a := range asides {
+		state, message := d.hold(ctx, s, conversations)
+		for _, a := range conversations {
 			a.End()
 		}
 		s.end(state, message)
@@ -153,7 +165,7 @@ func (s *show) view() *api.Showcase {
 }
 
 // hold holds the conversation, and says how it ended.
-func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (api.ShowcaseState, string) {
+func (d *Desk) hold(ctx context.Context, s *showcase, conversations [2]*lane.SideConversation) (api.ShowcaseState, string) {
 	random, questioner := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), s.asker
 	limit := d.lanes[0].State().Shape
 	tokens := limit.MaxTokens
@@ -164,7 +176,7 @@ func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (ap
 	var asked []string
 	for turn := 1; ; turn++ {
 		asked = append(asked, question)
-		answer, failure := s.turn(ctx, asides, turn, question, tokens)
+		answer, failure := s.turn(ctx, conversations, turn, question, tokens)
 		switch {
 		case ctx.Err() != nil:
 			return api.ShowcaseCancelled, why(ctx)
@@ -193,7 +205,13 @@ func why(ctx context.Context) string {
 
 // turn sends a question to both lanes at once, and gives the answer of A when both have
 // answered. failure says which of them did not, and why.
-func (s *showcase) turn(ctx context.Context, asides [2]*lane.Aside, turn int, question string, tokens int) (answer, failure string) {
+func (s *showcase) turn(
+	ctx context.Context,
+	conversations [2]*lane.SideConversation,
+	turn int,
+	question string,
+	tokens int,
+) (answer, failure string) {
 	live := [2]*chat.Live{{}, {}}
 	s.mu.Lock()
 	s.doc.Turn, s.doc.Question, s.doc.A, s.doc.B, s.live = turn, question, api.ShowcaseSide{}, api.ShowcaseSide{}, live
@@ -201,9 +219,9 @@ func (s *showcase) turn(ctx context.Context, asides [2]*lane.Aside, turn int, qu
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	var results [2]chat.Result
-	for i := range asides {
+	for i := range conversations {
 		wg.Go(func() {
-			results[i] = asides[i].Turn(ctx, id, question, tokens, live[i])
+			results[i] = conversations[i].Turn(ctx, id, question, tokens, live[i])
 			s.answered(i, &results[i])
 		})
 	}

@@ -11,24 +11,24 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// Conversation is one conversation in progress. Its exported fields do not
-// change; Turn may be asked while it runs.
+// Conversation is one conversation in progress. Its exported fields do not change. Turn is safe for
+// concurrent use.
 type Conversation struct {
 	ID      string
-	Number  int64 // k
-	Shape   int   // how often settings or corpus had changed what it was drawn from, since the run began
+	Number  int64 // in the run, from 0
+	Shape   int   // number of changes of settings or corpus that affect draws, since the run began
 	Topic   string
 	Starter string
-	Planned int // turns
+	Planned int // number of turns
 	Started time.Time
 
 	draw     drawn
 	messages []openai.ChatCompletionMessage
-	answers  int // bytes of the messages that are answers
-	// opening is the first message. Few differ and each is long, so conversations
-	// share them; a text is shared only as long as somebody holds its handle.
+	answers  int // bytes of all answers in messages
+	// opening is the first message. Few openings differ and each is long, so conversations share
+	// their memory. The handle keeps the shared text in memory.
 	opening  unique.Handle[string]
-	question string // the next one
+	question string // the next question
 	asked    []string
 	done     int
 
@@ -44,17 +44,17 @@ type Turn struct {
 	UserMessage  string // as the user typed it; the starter of turn 1 is left out
 	Began        time.Time
 	Live         chat.Live
-	// Instance is the worker instance (decimal id) that it is pinned to, "" where the router
-	// chooses one. It is set where there is a [Witness], before it hears of the turn.
+	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
+	// chooses one. It is set before a [RoutingObserver] receives the turn, and empty without one.
 	Instance string
 
 	prompt []openai.ChatCompletionMessage
 }
 
-// Prompt are the messages that the turn sends. They are shared and must not be written.
+// Prompt returns the messages that the turn sends. They are shared and must not be modified.
 func (t *Turn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
 
-// Turn is the turn under way, nil between two turns.
+// Turn returns the turn under way, nil between two turns.
 func (c *Conversation) Turn() *Turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,30 +67,29 @@ func (c *Conversation) setTurn(t *Turn) {
 	c.turn = t
 }
 
-// Witness hears of what a router hears of, at the moments when it does, from the goroutine
-// of the conversation. It must be safe for concurrent use, and returns at once: the
-// turn's measured times wait for it. Of each turn whose start it heard, it hears the end
-// by [Observer].TurnEnded.
-type Witness interface {
-	// Sent comes right before a turn is sent. What it returns gets the ids of the prompt's
-	// tokens where the target tells them, which are its own; nil: nobody wants them, and
-	// the target is not asked.
+// RoutingObserver receives a turn at the times at which a router receives it and decides on it. It
+// is called from the goroutine of the conversation. It must be safe for concurrent use, and must
+// not block, since the call is part of the turn's measured times. For each turn that is passed to
+// Sent, [Observer].TurnEnded is called at the end.
+type RoutingObserver interface {
+	// Sent is called right before a turn is sent. The function that it returns is called with the
+	// ids of the prompt's tokens, which it may keep, if the target reports them. nil: the ids are
+	// not requested from the target.
 	Sent(*Turn) func(ids []uint32)
-	// FirstToken comes with the first content chunk, when [chat.Live] knows the worker if
-	// the target tells it.
+	// FirstToken is called at the first content chunk. [chat.Live] then has the worker if the
+	// target reports it.
 	FirstToken(*Turn)
 }
 
-// Observer is told what happens, from the goroutine of the conversation that it
-// happens to. It must be safe for concurrent use and return soon.
+// Observer receives the events of a workload. Each is sent from the goroutine of the conversation
+// concerned. It must be safe for concurrent use and return soon.
 type Observer interface {
 	ConversationStarted(*Conversation)
 	TurnStarted(*Turn)
-	Chunk(tokens int) // a content chunk arrived, in whatever turn
+	Chunk(tokens int) // a content chunk arrived, in any turn
 	TurnEnded(*Turn, *chat.Result)
 	ConversationEnded(c *Conversation, status api.ConversationStatus, turnsDone int)
-	// Active is told of each change of the number of conversations in progress,
-	// and of every [Workload.Set], in order, with the target at that moment. It
-	// must not call the workload.
+	// Active is called in order for each change of the number of conversations in progress, and for
+	// each [Workload.Set], with the target at that moment. It must not call the workload.
 	Active(actual, target int)
 }

@@ -17,23 +17,22 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// talk runs some conversations and gives their requests.
+// talk runs some conversations and returns their requests.
 func talk(t *testing.T, target *server, options ...func(*Options)) (sent map[string][]request) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := booth(20)
 		s.Turns = api.Range{Min: 5, Max: 5}
 		run(t, target, s, options...)
-		after(3 * time.Minute)
+		advance(3 * time.Minute)
 		sent = target.conversations()
 	})
 	require.Greater(t, len(sent), 20)
 	return sent
 }
 
-// The first message begins with the starter's text; a nonce stands in front
-// where there is one, the same for all, and nothing else changes with it.
-func TestFirstTurn(t *testing.T) {
+// The first message begins with the nonce, if there is one, and the starter's text. A nonce changes nothing else.
+func TestFirstMessageBeginsWithNonceAndStarter(t *testing.T) {
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	plain := talk(t, &server{})
@@ -58,8 +57,8 @@ func TestFirstTurn(t *testing.T) {
 	assert.Greater(t, len(used), 5)
 }
 
-// Each turn resends all of the one before, byte for byte, with its answer and a
-// new question: otherwise no KV cache could help.
+// Each turn resends the previous one byte for byte, with its answer and a new question. Otherwise no KV cache could
+// help.
 func TestHistoryIsResent(t *testing.T) {
 	for id, turns := range talk(t, &server{}) {
 		for i, turn := range turns {
@@ -73,7 +72,8 @@ func TestHistoryIsResent(t *testing.T) {
 			}
 			before := turns[i-1]
 			assert.Equal(t, before.Messages, turn.Messages[:2*i-1])
-			assert.Equal(t, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: before.answer}, turn.Messages[2*i-1])
+			answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: before.answer}
+			assert.Equal(t, answer, turn.Messages[2*i-1])
 			for _, m := range before.Messages {
 				assert.NotEqual(t, m.Content, last.Content, "a question comes twice")
 			}
@@ -81,23 +81,23 @@ func TestHistoryIsResent(t *testing.T) {
 	}
 }
 
-// The driver is asked once a turn, and its word goes with that turn.
-func TestInstance(t *testing.T) {
+// Instance is called once for each turn, and its result is part of that turn's request.
+func TestInstancePinsEachTurn(t *testing.T) {
 	var mu sync.Mutex
-	var dealt []string
-	deal := func() string {
+	var picked []string
+	pickInstance := func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		dealt = append(dealt, fmt.Sprint(len(dealt)))
-		return dealt[len(dealt)-1]
+		picked = append(picked, fmt.Sprint(len(picked)))
+		return picked[len(picked)-1]
 	}
 	target := &server{}
-	talk(t, target, func(o *Options) { o.Instance = deal })
+	talk(t, target, func(o *Options) { o.Instance = pickInstance })
 	var got []string
 	for _, turn := range target.requests() {
 		got = append(got, turn.Instance)
 	}
-	assert.ElementsMatch(t, dealt, got)
+	assert.ElementsMatch(t, picked, got)
 
 	unpinned := &server{}
 	talk(t, unpinned)

@@ -15,6 +15,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
+// draws returns the draws of the conversations from 0 to n-1.
 func draws(t testing.TB, seed uint64, n int, s Settings) []drawn {
 	t.Helper()
 	articles, err := corpus.Builtin()
@@ -26,12 +27,12 @@ func draws(t testing.TB, seed uint64, n int, s Settings) []drawn {
 	return all
 }
 
-// shape is what was drawn, as far as a target sees it.
+// shape describes the properties of a draw that a target receives.
 func (d *drawn) shape() string {
 	return fmt.Sprint(d.starter.ID, d.Turns, d.MaxTokens[:d.Turns])
 }
 
-// Whatever happens around conversation k, it is what (seed, k) says.
+// Conversation k depends only on the seed and k, not on faults, answers or rates.
 func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
 	busy, faults := booth(50), faulty(7, .1)
 	busy.StartRate, busy.TargetRPS, busy.ThinkTime = 100, 9, 3*time.Second
@@ -41,7 +42,7 @@ func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
 	for i, target := range targets {
 		synctest.Test(t, func(t *testing.T) {
 			r := run(t, target, settings[i], func(o *Options) { o.Seed = 42 })
-			after(15 * time.Minute)
+			advance(15 * time.Minute)
 			r.stop()
 			all, _ := r.ended()
 			require.Greater(t, len(all), 80)
@@ -61,8 +62,8 @@ func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
 	}
 }
 
-// No two conversations are drawn alike, and neither the numbers of one seed nor the first conversations of many seeds
-// may lean to a starter, or to a number of turns. The limits are those of chi-square at one in a thousand.
+// All conversations are drawn differently. Starters and numbers of turns are uniform among the numbers of one seed, and
+// among the first conversations of many seeds. The limits are those of chi-square at one in a thousand.
 func TestDrawsAreUniform(t *testing.T) {
 	bySeed := make([]drawn, 1000)
 	for seed := range bySeed {
@@ -94,7 +95,7 @@ func chiSquare[K comparable](counts map[K]int, want float64) (sum float64) {
 	return sum
 }
 
-// correlation is that of the first lengths of neighbours.
+// correlation returns the correlation between the first lengths of successive conversations.
 func correlation(all []drawn) float64 {
 	var xy, xx float64
 	for i := 1; i < len(all); i++ {
@@ -104,7 +105,7 @@ func correlation(all []drawn) float64 {
 	return xy / xx
 }
 
-// A setting changes what it is about, and nothing else of a conversation.
+// A setting changes its own property of a conversation, and no other.
 func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 	want := draws(t, 1, 200, booth(1))
 	for name, change := range map[string]func(*Settings){
@@ -129,10 +130,9 @@ func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 	}
 }
 
-// With as many openings as the corpus has, or with fewer, the corpus's own are drawn; with
-// more, all of them are, and none more often than chance has it; with one for each,
-// no two are the same.
-func TestOpenings(t *testing.T) {
+// With no more openings than the corpus has, the corpus's own texts are drawn. With more, all of them are drawn, each
+// about equally often. With OneEach, no text is drawn twice.
+func TestOpeningsAreDrawnEvenly(t *testing.T) {
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	for _, tt := range []struct {
@@ -155,31 +155,31 @@ func TestOpenings(t *testing.T) {
 				assert.Contains(t, articles.Starters, d.starter)
 			}
 		}
-		assert.InDelta(t, tt.texts, len(seen), float64(tt.texts)/20*max(0, float64(tt.openings-999)), "%d openings", tt.openings)
+		tolerance := float64(tt.texts) / 20 * max(0, float64(tt.openings-999))
+		assert.InDelta(t, tt.texts, len(seen), tolerance, "%d openings", tt.openings)
 		for text, n := range seen {
 			assert.LessOrEqual(t, n, tt.most, "%d openings: %.60q", tt.openings, text)
 		}
 	}
 }
 
-// The number that the API has for as many as there are is that of the corpus, so that a baseline's number tells how it
-// was measured.
-func TestOpeningsOfTheCorpus(t *testing.T) {
+// In the API, AsMany is the number of the corpus's texts, so that a baseline has the number that it was measured with.
+func TestOpeningsInTheAPI(t *testing.T) {
 	c := &corpus.Corpus{Starters: make([]corpus.Starter, 7)}
 	assert.Equal(t, []int{7, 7, 0, 100}, []int{AsMany.Of(c), Openings(7).Of(c), OneEach.Of(c), OpeningsOf(100).Of(c)})
 	assert.Equal(t, OneEach, OpeningsOf(0))
 }
 
-// Each conversation of a process has a text of its own, in a later run too; and its
-// first message is no longer held twice.
-func TestOwnOpenings(t *testing.T) {
+// With OneEach, all conversations of a process have different texts, also in a later run. The text is freed once it is
+// part of the first message.
+func TestOneEachOpeningsDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen, opened := booth(20), map[string]bool{}, int64(0)
 		s.Openings = OneEach
 		for range 2 {
 			target := &server{}
 			r := run(t, target, s, func(o *Options) { o.Opened = opened })
-			after(time.Minute)
+			advance(time.Minute)
 			for _, c := range r.Conversations() {
 				assert.Empty(t, c.draw.starter.Text)
 			}
@@ -208,8 +208,8 @@ func TestTurnsWithinRange(t *testing.T) {
 	}
 }
 
-// The lengths have mean and variation of the recorded deployment, with and without a cap.
-func TestLengths(t *testing.T) {
+// The lengths have the mean and the variation of the recorded deployment, with and without a cap.
+func TestLengthsMatchTheRecordedDeployment(t *testing.T) {
 	for _, maxTokens := range []int{4096, 1024} {
 		s := booth(1)
 		s.MaxTokens = maxTokens
@@ -242,13 +242,13 @@ func capped(mean, cv, most float64) (float64, float64) {
 	return m, sd * math.Sqrt(second-first*first) / m
 }
 
-// The first conversations of a workload can be held from their midst. They have fewer turns, which are the first of
-// those that they would have had.
-func TestMidway(t *testing.T) {
+// The first conversations of a workload can be joined midway. They have fewer turns, which are the first ones of those
+// that they would have had.
+func TestConversationsJoinedMidwayAreShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, target, booth(20), func(o *Options) { o.Seed, o.Midway = 42, 20 })
-		after(5 * time.Minute)
+		advance(5 * time.Minute)
 		r.stop()
 		want, short := draws(t, 42, 100, booth(20)), 0
 		all, _ := r.ended()

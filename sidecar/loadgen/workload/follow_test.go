@@ -16,14 +16,14 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// thinker is a questioner that takes its time, and counts.
-type thinker struct {
+// slowQuestioner is a questioner that takes a time for each question, and counts its calls.
+type slowQuestioner struct {
 	corpus.BuiltinQuestioner
 	takes          time.Duration
-	asking, broken atomic.Int64
+	asking, broken atomic.Int64 // calls in progress, and calls that ctx ended
 }
 
-func (q *thinker) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
+func (q *slowQuestioner) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
 	q.asking.Add(1)
 	defer q.asking.Add(-1)
 	if !sleep(ctx, nil, q.takes) {
@@ -32,7 +32,7 @@ func (q *thinker) Follow(ctx context.Context, r *rand.Rand, topic string, asked 
 	return q.BuiltinQuestioner.Follow(ctx, r, topic, asked, answer)
 }
 
-// gaps are the times between an answer's end and the next turn of its conversation.
+// gaps returns the times between an answer's end and the next turn of its conversation.
 func gaps(target *server) (all []time.Duration) {
 	for _, turns := range target.conversations() {
 		for i := 1; i < len(turns); i++ {
@@ -42,9 +42,8 @@ func gaps(target *server) (all []time.Duration) {
 	return all
 }
 
-// A question is thought of from the answer's end on, together with the think
-// time; the slower of the two decides when the turn is sent.
-func TestQuestionTakesItsTime(t *testing.T) {
+// A question is generated from the end of the answer on, during the think time. The longer of the two delays the turn.
+func TestQuestionIsGeneratedDuringThinkTime(t *testing.T) {
 	for name, row := range map[string]struct{ takes, think, want time.Duration }{
 		"no time at all":            {0, 0, 0},
 		"longer than the user does": {5 * time.Second, 2 * time.Second, 5 * time.Second},
@@ -54,8 +53,8 @@ func TestQuestionTakesItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, target := booth(10), &server{}
 				s.ThinkTime = row.think
-				run(t, target, s, func(o *Options) { o.Questioner = &thinker{takes: row.takes} })
-				after(2 * time.Minute)
+				run(t, target, s, func(o *Options) { o.Questioner = &slowQuestioner{takes: row.takes} })
+				advance(2 * time.Minute)
 				found := gaps(target)
 				require.NotEmpty(t, found)
 				for _, gap := range found {
@@ -66,20 +65,19 @@ func TestQuestionTakesItsTime(t *testing.T) {
 	}
 }
 
-// Nobody else waits while a question is thought of: at one request a second,
-// questions of a minute hold up no first turn of another conversation, and what
-// the server sees of a turn begins when it is sent.
-func TestQuestionHoldsNoPlace(t *testing.T) {
+// Generating a question does not delay other conversations: at one request a second, questions that take a minute delay
+// no first turn. A turn begins when it is sent.
+func TestQuestionDelaysNoOtherConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, target := booth(10), &server{}
 		s.TargetRPS = 1
-		r := run(t, target, s, func(o *Options) { o.Questioner = &thinker{takes: time.Minute} })
-		after(time.Minute)
+		r := run(t, target, s, func(o *Options) { o.Questioner = &slowQuestioner{takes: time.Minute} })
+		advance(time.Minute)
 		sent := target.requests()
 		require.Len(t, sent, 10, "one turn of each conversation, the second of none")
 		assertPaced(t, []time.Time{sent[0].at, sent[9].at}, 1)
 		assert.Less(t, sent[9].at.Sub(sent[0].at), 10*time.Second)
-		after(time.Minute)
+		advance(time.Minute)
 		for _, c := range r.Conversations() {
 			if turn := c.Turn(); turn != nil && turn.Number == 2 {
 				at := target.conversations()[c.ID][1].at
@@ -89,21 +87,21 @@ func TestQuestionHoldsNoPlace(t *testing.T) {
 	})
 }
 
-// Whatever ends a conversation ends its question, and nothing waits for it.
-func TestQuestionIsGivenUp(t *testing.T) {
+// The end of a conversation ends its question, and does not wait for it.
+func TestEndOfConversationEndsItsQuestion(t *testing.T) {
 	for name, row := range map[string]struct {
-		end  func(*rig)
+		end  func(*testRun)
 		want api.ConversationStatus
 	}{
-		"stopped": {(*rig).stop, api.ConversationCancelled},
-		"drained": {func(r *rig) { r.Drain(); after(0) }, api.ConversationRetired},
-		"retired": {func(r *rig) { s := booth(1); s.StartRate = .01; r.Set(s); after(0) }, api.ConversationRetired},
+		"stopped": {(*testRun).stop, api.ConversationCancelled},
+		"drained": {func(r *testRun) { r.Drain(); advance(0) }, api.ConversationRetired},
+		"retired": {func(r *testRun) { s := booth(1); s.StartRate = .01; r.Set(s); advance(0) }, api.ConversationRetired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := &thinker{takes: time.Hour}
+				q := &slowQuestioner{takes: time.Hour}
 				r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
-				after(time.Minute)
+				advance(time.Minute)
 				require.EqualValues(t, 10, q.asking.Load())
 				begun := time.Now()
 				row.end(r)
@@ -117,35 +115,38 @@ func TestQuestionIsGivenUp(t *testing.T) {
 	}
 }
 
-// No question is asked for a conversation that retires anyway.
+// No question is generated for a conversation that retires.
 func TestNoQuestionForARetiringConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &thinker{takes: time.Hour}
+		q := &slowQuestioner{takes: time.Hour}
 		r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
-		after(2 * time.Second)
+		advance(2 * time.Second)
 		r.Drain()
-		after(longest)
-		assert.True(t, r.over())
+		advance(longest)
+		assert.True(t, r.hasReturned())
 		assert.Zero(t, q.broken.Load())
 	})
 }
 
-// A new corpus is for conversations that begin; the others keep their texts.
-// A question set's conversation has the user's turns in their order and the target's answers, whatever the settings say of
-// turns, and no opening text.
-func TestQuestionSet(t *testing.T) {
+// A conversation of a question set has the user's turns in their order, the target's answers, and no opening text. The
+// setting of turns does not apply.
+func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, target, booth(10))
-		scripts := map[string][]string{"a": {"A one?"}, "b": {"B one?", "B two?"}, "c": {"C 1", "C 2", "C 3", "C 4", "C 5", "C 6", "C 7"}}
+		scripts := map[string][]string{
+			"a": {"A one?"},
+			"b": {"B one?", "B two?"},
+			"c": {"C 1", "C 2", "C 3", "C 4", "C 5", "C 6", "C 7"},
+		}
 		set := &corpus.Corpus{Name: "set"}
 		for _, id := range []string{"a", "b", "c"} {
 			set.Starters = append(set.Starters, corpus.Starter{ID: id, Topic: "T", Script: scripts[id]})
 		}
-		after(1050 * time.Millisecond) // no conversation begins at the moment of the change
+		advance(1050 * time.Millisecond) // no conversation begins at the moment of the change
 		changed := time.Now()
 		r.SetCorpus(set)
-		after(10 * time.Minute)
+		advance(10 * time.Minute)
 		asked := map[string]bool{}
 		for _, turns := range target.conversations() {
 			last := turns[len(turns)-1]
@@ -167,14 +168,16 @@ func TestQuestionSet(t *testing.T) {
 	})
 }
 
-func TestSetCorpus(t *testing.T) {
+// Conversations that begin use a new corpus. Those in progress keep their texts.
+func TestSetCorpusAppliesToNewConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, target, booth(10))
-		after(5 * time.Second)
+		advance(5 * time.Second)
 		changed := time.Now()
-		r.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}}})
-		after(3 * time.Minute)
+		one := corpus.Starter{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}
+		r.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{one}})
+		advance(3 * time.Minute)
 		for _, turns := range target.conversations() {
 			first := turns[0].Messages[0].Content
 			if turns[0].at.Before(changed) {

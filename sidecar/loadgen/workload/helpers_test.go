@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Both booths' shape, without a cap of the requests.
+// booth returns the settings of the booth's recorded results, without a limit on requests.
 func booth(concurrency int) Settings {
 	return Settings{
 		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
@@ -31,8 +31,8 @@ func booth(concurrency int) Settings {
 // server is a target in memory. An answer of n tokens takes ttft and n − 1
 // times gap; longest is more than any turn of booth takes with ttft and gap.
 type server struct {
-	fault func(at time.Time) *chat.Error // asked when a request comes; nil: none
-	text  func(tokens int) string        // nil: short answers that all differ
+	fault func(at time.Time) *chat.Error // called for each request; nil: no faults
+	text  func(tokens int) string        // text of an answer; nil: short answers that all differ
 
 	mu   sync.Mutex
 	sent []request
@@ -44,7 +44,7 @@ const (
 	longest = 21 * time.Second
 )
 
-// request is what came, when, and when its answer was through.
+// request is a request with its arrival time, and its answer with the time of its end.
 type request struct {
 	chat.Request
 	at, ended time.Time
@@ -73,7 +73,7 @@ func (s *server) serve(ctx context.Context, req chat.Request) chat.Result {
 	r := chat.Result{Sent: time.Now()}
 	if s.fault != nil {
 		if r.Err = s.fault(r.Sent); r.Err != nil {
-			r.Cancelled = !sleep(ctx, nil, silence(r.Err))
+			r.Cancelled = !sleep(ctx, nil, faultDelay(r.Err))
 			return r
 		}
 	}
@@ -95,27 +95,27 @@ func (s *server) serve(ctx context.Context, req chat.Request) chat.Result {
 	return r
 }
 
-// silence is how long a fault takes to show.
-func silence(e *chat.Error) time.Duration {
+// faultDelay returns the time until a fault is returned.
+func faultDelay(e *chat.Error) time.Duration {
 	if e.Class == api.ErrorTimeout {
 		return 2 * time.Minute
 	}
 	return 2 * time.Millisecond
 }
 
-// requests gives what was sent so far, in order.
+// requests returns the requests so far, in order.
 func (s *server) requests() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sent)
 }
 
-// since gives what was sent at or after a moment.
-func (s *server) since(at time.Time) []request {
+// requestsSince returns the requests that arrived at a time or later.
+func (s *server) requestsSince(at time.Time) []request {
 	return slices.DeleteFunc(s.requests(), func(r request) bool { return r.at.Before(at) })
 }
 
-// conversations gives the requests of each conversation that sent one.
+// conversations returns the requests of each conversation.
 func (s *server) conversations() map[string][]request {
 	all := map[string][]request{}
 	for _, r := range s.requests() {
@@ -125,8 +125,8 @@ func (s *server) conversations() map[string][]request {
 	return all
 }
 
-// ledger is an Observer that holds every call against those before it.
-type ledger struct {
+// recorder is an Observer that checks every call against the earlier ones.
+type recorder struct {
 	t testing.TB
 
 	mu      sync.Mutex
@@ -136,7 +136,7 @@ type ledger struct {
 	tokens  int
 }
 
-// entry is what became of a conversation.
+// entry is the state of a conversation.
 type entry struct {
 	*Conversation
 	turns, ok int
@@ -151,14 +151,14 @@ type report struct {
 	actual, target int
 }
 
-func (l *ledger) ConversationStarted(c *Conversation) {
+func (l *recorder) ConversationStarted(c *Conversation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	assert.Nil(l.t, l.open[c], "%s starts twice", c.ID)
 	l.open[c] = &entry{Conversation: c}
 }
 
-func (l *ledger) TurnStarted(t *Turn) {
+func (l *recorder) TurnStarted(t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.open[t.Conversation]
@@ -172,13 +172,13 @@ func (l *ledger) TurnStarted(t *Turn) {
 	e.turning = true
 }
 
-func (l *ledger) Chunk(tokens int) {
+func (l *recorder) Chunk(tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens += tokens
 }
 
-func (l *ledger) TurnEnded(t *Turn, r *chat.Result) {
+func (l *recorder) TurnEnded(t *Turn, r *chat.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.open[t.Conversation]
@@ -198,7 +198,7 @@ func (l *ledger) TurnEnded(t *Turn, r *chat.Result) {
 	}
 }
 
-// endings is what the last turn must have been for a conversation to end so.
+// endings has the permitted status of the last turn for each status of a conversation.
 var endings = map[api.ConversationStatus][]api.TurnStatus{
 	api.ConversationCompleted: {api.TurnOK},
 	api.ConversationRetired:   {api.TurnOK, ""}, // whole turns, perhaps none
@@ -206,7 +206,7 @@ var endings = map[api.ConversationStatus][]api.TurnStatus{
 	api.ConversationCancelled: {api.TurnCancelled, api.TurnOK, ""},
 }
 
-func (l *ledger) ConversationEnded(c *Conversation, status api.ConversationStatus, done int) {
+func (l *recorder) ConversationEnded(c *Conversation, status api.ConversationStatus, done int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.open[c]
@@ -216,13 +216,14 @@ func (l *ledger) ConversationEnded(c *Conversation, status api.ConversationStatu
 	assert.False(l.t, e.turning, "%s ends within a turn", c.ID)
 	assert.Equal(l.t, e.ok, done, "turns done")
 	assert.Contains(l.t, endings[status], e.last, "how the last turn of a conversation that is %s ended", status)
-	assert.Equal(l.t, status == api.ConversationCompleted, done == c.Planned, "a %s conversation did %d of %d turns", status, done, c.Planned)
+	assert.Equal(l.t, status == api.ConversationCompleted, done == c.Planned,
+		"a %s conversation did %d of %d turns", status, done, c.Planned)
 	e.status, e.ended = status, time.Now()
 	delete(l.open, c)
 	l.closed = append(l.closed, e)
 }
 
-func (l *ledger) Active(actual, target int) {
+func (l *recorder) Active(actual, target int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := report{target: target}
@@ -234,7 +235,7 @@ func (l *ledger) Active(actual, target int) {
 		assert.NotEmpty(l.t, l.reports, "nothing to report")
 	} else {
 		assert.True(l.t, step == 1 || step == -1, "from %d to %d at once", last.actual, actual)
-		assert.Equal(l.t, last.target, target, "a change of the target is told by itself")
+		assert.Equal(l.t, last.target, target, "a change of the target is reported separately")
 	}
 	if step > 0 {
 		assert.LessOrEqual(l.t, actual, target, "a start above the target")
@@ -242,8 +243,8 @@ func (l *ledger) Active(actual, target int) {
 	l.reports = append(l.reports, report{time.Now(), actual, target})
 }
 
-// actual is the number of conversations as it was last told.
-func (l *ledger) actual() int {
+// actual returns the last reported number of conversations.
+func (l *recorder) actual() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.reports) == 0 {
@@ -252,8 +253,8 @@ func (l *ledger) actual() int {
 	return l.reports[len(l.reports)-1].actual
 }
 
-// mean is the number of conversations between two moments, weighted by time.
-func (l *ledger) mean(from, to time.Time) float64 {
+// mean returns the mean number of conversations between two times, weighted by time.
+func (l *recorder) mean(from, to time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := 0.0
@@ -270,8 +271,8 @@ func (l *ledger) mean(from, to time.Time) float64 {
 	return sum / to.Sub(from).Seconds()
 }
 
-// beginnings are the moments at which conversations started.
-func (l *ledger) beginnings() (at []time.Time) {
+// beginnings returns the times at which conversations started.
+func (l *recorder) beginnings() (at []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range l.reports {
@@ -282,8 +283,8 @@ func (l *ledger) beginnings() (at []time.Time) {
 	return at
 }
 
-// ended gives the conversations that have ended, and how many in which way.
-func (l *ledger) ended() ([]*entry, map[api.ConversationStatus]int) {
+// ended returns the conversations that have ended, and their number by status.
+func (l *recorder) ended() ([]*entry, map[api.ConversationStatus]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	count := map[api.ConversationStatus]int{}
@@ -293,29 +294,29 @@ func (l *ledger) ended() ([]*entry, map[api.ConversationStatus]int) {
 	return slices.Clone(l.closed), count
 }
 
-// rig is a workload that runs, within a bubble of synctest.
-type rig struct {
+// testRun is a workload that runs, within a bubble of synctest.
+type testRun struct {
 	*Workload
-	*ledger
+	*recorder
 	begun  time.Time
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// run starts a workload; the test's end stops it and looks at what is left.
-func run(t *testing.T, target Sender, s Settings, options ...func(*Options)) *rig {
+// run starts a workload. The end of the test stops it and checks that nothing is left.
+func run(t *testing.T, target Sender, s Settings, options ...func(*Options)) *testRun {
 	t.Helper()
 	require.NoError(t, s.Check(1000))
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &rig{
-		ledger: &ledger{t: t, open: map[*Conversation]*entry{}},
-		begun:  time.Now(), cancel: cancel, done: make(chan struct{}),
+	r := &testRun{
+		recorder: &recorder{t: t, open: map[*Conversation]*entry{}},
+		begun:    time.Now(), cancel: cancel, done: make(chan struct{}),
 	}
 	opts := Options{
 		Lane: "main", Run: "r1", Seed: 1, Sender: target, Corpus: articles,
-		Questioner: corpus.BuiltinQuestioner{}, Observer: r.ledger,
+		Questioner: corpus.BuiltinQuestioner{}, Observer: r.recorder,
 	}
 	for _, change := range options {
 		change(&opts)
@@ -329,8 +330,8 @@ func run(t *testing.T, target Sender, s Settings, options ...func(*Options)) *ri
 	return r
 }
 
-// stop ends the workload at once. All must have been told when Run returns.
-func (r *rig) stop() {
+// stop ends the workload at once, and checks that all ends were reported when Run returns.
+func (r *testRun) stop() {
 	r.cancel()
 	<-r.done
 	assert.Empty(r.t, r.open, "conversations without an end")
@@ -338,22 +339,22 @@ func (r *rig) stop() {
 	assert.Zero(r.t, r.actual())
 }
 
-// after lets time pass, and what then happens happen.
-func after(d time.Duration) {
+// advance advances virtual time, and returns when everything that is due has happened.
+func advance(d time.Duration) {
 	wait.Advance(d)
 	synctest.Wait()
 }
 
-// reaches waits until so many conversations are in progress.
-func (r *rig) reaches(n int, within time.Duration) {
+// waitActive waits until n conversations are in progress.
+func (r *testRun) waitActive(n int, within time.Duration) {
 	r.t.Helper()
 	begun := time.Now()
 	wait.Within(r.t, within, "conversations in progress", func() (any, bool) { return r.actual(), r.actual() == n })
 	assert.LessOrEqual(r.t, time.Since(begun), within)
 }
 
-// over says whether Run has returned.
-func (r *rig) over() bool {
+// hasReturned reports whether Run has returned.
+func (r *testRun) hasReturned() bool {
 	select {
 	case <-r.done:
 		return true

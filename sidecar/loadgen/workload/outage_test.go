@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// outage is a fault from one moment to another.
+// outage returns a fault that lasts from one time to another.
 func outage(from, to time.Time, e chat.Error) func(time.Time) *chat.Error {
 	return func(at time.Time) *chat.Error {
 		if at.Before(from) || !at.Before(to) {
@@ -26,13 +26,12 @@ func outage(from, to time.Time, e chat.Error) func(time.Time) *chat.Error {
 
 var refused = chat.Error{Class: api.ErrorConnect, Message: "connection refused"}
 
-// A target that is down from the start is asked by one conversation at a time,
-// ever more rarely.
+// A target that is down from the start receives one request at a time, after growing pauses.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{fault: outage(time.Now(), time.Now().Add(time.Hour), refused)}
 		r := run(t, target, booth(180))
-		after(10 * time.Minute)
+		advance(10 * time.Minute)
 		sent := target.requests()
 		for i, want := range []float64{.25, .5, 1, 2, 4, 4, 4} {
 			assert.InDelta(t, want, sent[i+1].at.Sub(sent[i].at).Seconds(), .1, "pause %d", i+1)
@@ -44,12 +43,12 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-// A target lost in mid-run: what is in flight ends by itself, the turns after
-// it fail, and when it is back the conversations are back as fast as they may start.
-func TestOutage(t *testing.T) {
+// When a target is lost during a run, its conversations fail. When it is back, the conversations are back as fast as
+// the start rate allows.
+func TestWorkloadRecoversFromOutage(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		with chat.Error
+		name  string
+		fault chat.Error
 	}{
 		{"refuses connections", refused},
 		{"accepts and says nothing", chat.Error{Class: api.ErrorTimeout}},
@@ -59,17 +58,17 @@ func TestOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lost := time.Now().Add(time.Minute)
 				back := lost.Add(10 * time.Minute)
-				target := &server{fault: outage(lost, back, tt.with)}
+				target := &server{fault: outage(lost, back, tt.fault)}
 				r := run(t, target, booth(60))
-				after(11*time.Minute - time.Nanosecond)
-				assert.LessOrEqual(t, len(target.since(lost)), 60+160, "those in progress, and a try every 4 s")
+				advance(11*time.Minute - time.Nanosecond)
+				assert.LessOrEqual(t, len(target.requestsSince(lost)), 60+160, "those in progress, and a try every 4 s")
 
-				after(5 * time.Second)
-				again := target.since(back)
+				advance(5 * time.Second)
+				again := target.requestsSince(back)
 				require.NotEmpty(t, again, "a try within 5 s of the return")
-				after(time.Until(again[0].at) + ttft)
-				r.reaches(60, 6*time.Second+100*time.Millisecond)
-				after(5 * time.Minute)
+				advance(time.Until(again[0].at) + ttft)
+				r.waitActive(60, 6*time.Second+100*time.Millisecond)
+				advance(5 * time.Minute)
 				all, _ := r.ended()
 				for _, e := range all {
 					assert.False(t, e.Started.After(back) && e.status == api.ConversationError, "%s failed after the return", e.ID)
@@ -80,7 +79,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// firsts leaves the first turns.
+// firsts returns the first turns among requests.
 func firsts(all []request) (out []request) {
 	for _, r := range all {
 		if len(r.Messages) == 1 {
@@ -90,7 +89,7 @@ func firsts(all []request) (out []request) {
 	return out
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestRetryAfterSetsThePause(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		2 * time.Second: 2 * time.Second, 30 * time.Second: 30 * time.Second,
 		100 * time.Millisecond: firstPause, time.Hour: maxAsked,
@@ -99,7 +98,7 @@ func TestRetryAfter(t *testing.T) {
 			limited := chat.Error{Class: api.ErrorRateLimited, Status: 429, RetryAfter: asked}
 			target := &server{fault: outage(time.Now(), time.Now().Add(200*time.Millisecond), limited)}
 			r := run(t, target, booth(60))
-			after(100 * time.Second)
+			advance(100 * time.Second)
 			sent := target.requests()
 			assert.InDelta(t, want.Seconds(), sent[1].at.Sub(sent[0].at).Seconds(), .1, "%v", asked)
 			assert.Equal(t, 60, r.actual())
@@ -107,12 +106,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A few errors by chance are no outage.
-func TestRandomErrors(t *testing.T) {
+// A few random errors do not reduce the number of conversations.
+func TestRandomErrorsAreNoOutage(t *testing.T) {
 	for concurrency, hours := range map[int]float64{1: 10, 60: .25, 180: .15} {
 		synctest.Test(t, func(t *testing.T) {
 			r := run(t, &server{fault: faulty(1, .01)}, booth(concurrency))
-			after(time.Duration(hours * float64(time.Hour)))
+			advance(time.Duration(hours * float64(time.Hour)))
 			_, count := r.ended()
 			assert.Greater(t, count[api.ConversationError], 10)
 			settled := r.begun.Add(20 * time.Second)
@@ -121,7 +120,7 @@ func TestRandomErrors(t *testing.T) {
 	}
 }
 
-// sender is a target whose answer depends on how many requests came before.
+// sender is a target whose answer depends on the number of the request, from 1.
 type sender struct {
 	n  atomic.Int32
 	do func(ctx context.Context, n int32, req chat.Request) chat.Result
@@ -131,8 +130,8 @@ func (s *sender) Do(ctx context.Context, req chat.Request) chat.Result {
 	return s.do(ctx, s.n.Add(1), req)
 }
 
-// The one conversation that tries may be cancelled, which tells nothing of the target. The next one tries all the same.
-func TestTryThatIsCancelled(t *testing.T) {
+// A cancelled try is no result, and does not prevent the next try.
+func TestCancelledTryIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, &sender{do: func(ctx context.Context, n int32, req chat.Request) chat.Result {
@@ -144,7 +143,7 @@ func TestTryThatIsCancelled(t *testing.T) {
 			}
 			return target.Do(ctx, req)
 		}}, booth(20))
-		r.reaches(20, firstPause+maxPause+ttft+3*time.Second)
+		r.waitActive(20, firstPause+maxPause+ttft+3*time.Second)
 	})
 }
 
@@ -157,40 +156,40 @@ func TestEmptyAnswerEndsThePause(t *testing.T) {
 			}
 			return chat.Result{Cancelled: !sleep(ctx, nil, time.Second), FinishReason: "stop"}
 		}}, booth(5))
-		after(time.Minute)
+		advance(time.Minute)
 		assert.Greater(t, r.mean(r.begun.Add(2*time.Second), time.Now()), 4.5)
 	})
 }
 
-// beginner is an Observer that also does something at the beginning of a conversation.
-type beginner struct {
+// beginObserver is an Observer that also calls begins when a conversation starts.
+type beginObserver struct {
 	Observer
 	begins func()
 }
 
-func (b *beginner) ConversationStarted(c *Conversation) {
+func (b *beginObserver) ConversationStarted(c *Conversation) {
 	b.Observer.ConversationStarted(c)
 	b.begins()
 }
 
-// A try that retires before its turn is sent does not keep the others back.
-func TestTryThatRetires(t *testing.T) {
+// A try that retires before its turn is sent does not delay the others.
+func TestRetiredTryIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{fault: outage(time.Now(), time.Now().Add(100*time.Millisecond), refused)}
-		begun, running := 0, make(chan *rig, 1)
+		begun, running := 0, make(chan *testRun, 1)
 		r := run(t, target, booth(5), func(o *Options) {
-			o.Observer = &beginner{Observer: o.Observer, begins: func() {
+			o.Observer = &beginObserver{Observer: o.Observer, begins: func() {
 				if begun++; begun == 2 { // the second conversation tries
-					(<-running).Set(Settings{}) // nothing less makes a try a surplus
+					(<-running).Set(Settings{}) // concurrency 0: the try is one too many
 				}
 			}}
 		})
 		running <- r
-		after(2 * time.Second)
+		advance(2 * time.Second)
 		require.Equal(t, 2, begun)
 		require.Len(t, target.requests(), 1, "the try was not sent")
 		require.Zero(t, r.actual())
 		r.Set(booth(5))
-		r.reaches(5, maxPause+ttft+time.Second)
+		r.waitActive(5, maxPause+ttft+time.Second)
 	})
 }

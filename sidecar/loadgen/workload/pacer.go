@@ -7,30 +7,30 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pacer lets no more than so many a second pass, at a rate that may change
-// while some wait.
+// pacer is a rate limiter. Its rate may change while callers wait, and applies to them at once. It
+// is safe for concurrent use.
 type pacer struct {
 	limiter *rate.Limiter
 
-	// head holds one word: whoever has it is the next to pass, and the only one
-	// with a reservation. So a reservation can be given back whole, and a new
-	// rate holds for everybody who waits.
+	// head holds one value. The caller that has taken it is the next to pass, and the only one with
+	// a reservation. So a reservation can be returned in full when the rate changes.
 	head chan struct{}
 }
 
+// newPacer returns a pacer that lets perSecond calls pass; 0: all.
 func newPacer(perSecond float64) *pacer {
 	p := &pacer{limiter: rate.NewLimiter(limit(perSecond), burst(perSecond)), head: make(chan struct{}, 1)}
 	p.head <- struct{}{}
 	return p
 }
 
-// set changes the rate. The workload wakes those who wait.
+// set changes the rate. The workload wakes the callers that wait.
 func (p *pacer) set(perSecond float64) {
 	p.limiter.SetLimit(limit(perSecond))
 	p.limiter.SetBurst(burst(perSecond))
 }
 
-// limit takes 0 for no limit.
+// limit converts a rate, of which 0 means no limit.
 func limit(perSecond float64) rate.Limit {
 	if perSecond == 0 {
 		return rate.Inf
@@ -38,11 +38,11 @@ func limit(perSecond float64) rate.Limit {
 	return rate.Limit(perSecond)
 }
 
-// burst is what passes in 10 ms, since a timer that comes late by a millisecond
-// must not cost a high rate its accuracy.
+// burst returns the number of calls that pass in 10 ms, at least 1. Without it, a timer that is
+// late by a millisecond would reduce a high rate.
 func burst(perSecond float64) int { return max(1, int(perSecond/100)) }
 
-// pass waits for its turn; false says that ctx ended or changed came first.
+// pass blocks until the caller may pass. It returns false if ctx ended or changed was closed first.
 func (p *pacer) pass(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -60,7 +60,7 @@ func (p *pacer) pass(ctx context.Context, changed <-chan struct{}) bool {
 	return false
 }
 
-// sleep waits for d; false says that ctx ended or changed came first.
+// sleep blocks for d. It returns false if ctx ended or changed was closed first.
 func sleep(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -8,31 +8,30 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// Settings shape a workload. They may change while it runs; a conversation
-// keeps the shape it was drawn with. The names in JSON are those of [api.Limits].
+// Settings define a workload. They may change while it runs; a conversation keeps the draw that it
+// began with. The names in JSON are those of [api.Limits].
 type Settings struct {
 	Concurrency int               `json:"concurrency"` // conversations in progress
 	Turns       api.Range         `json:"turns"`
 	Openings    Openings          `json:"openings"`
-	MaxTokens   int               `json:"max_tokens"`    // cap of an answer
-	Output      *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always the cap
-	StartRate   float64           `json:"start_rate"`    // new conversations a second at most
-	TargetRPS   float64           `json:"target_rps"`    // requests a second at most; 0: no cap
-	ThinkTime   time.Duration     `json:"think_time"`    // pause of the user before a follow-up
+	MaxTokens   int               `json:"max_tokens"`    // limit of an answer
+	Output      *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always MaxTokens
+	StartRate   float64           `json:"start_rate"`    // maximum of new conversations per second
+	TargetRPS   float64           `json:"target_rps"`    // maximum of requests per second; 0: none
+	ThinkTime   time.Duration     `json:"think_time"`    // pause between an answer and the follow-up
 }
 
-// Openings is how many different texts open the conversations: a number of them, or
-// one of these.
+// Openings is the number of different texts that open the conversations, or one of the constants.
 type Openings int
 
-// AsMany is as many as the corpus has, whichever is in use. With OneEach every
-// conversation of a process opens with a text that no other one has.
+// With AsMany, there are as many openings as the corpus in use has texts. With OneEach, every
+// conversation of a process opens with a text of its own.
 const (
 	AsMany  Openings = 0
 	OneEach Openings = -1
 )
 
-// OpeningsOf takes the number as the API has it, where 0 is [OneEach].
+// OpeningsOf converts the number in the API, where 0 means [OneEach].
 func OpeningsOf(n int) Openings {
 	if n == 0 {
 		return OneEach
@@ -40,7 +39,7 @@ func OpeningsOf(n int) Openings {
 	return Openings(n)
 }
 
-// Of is the number as the API has it, with a corpus.
+// Of returns the number in the API, for a corpus.
 func (o Openings) Of(c *corpus.Corpus) int {
 	switch o {
 	case AsMany:
@@ -51,8 +50,8 @@ func (o Openings) Of(c *corpus.Corpus) int {
 	return int(o)
 }
 
-// Apply gives the settings with a patch. The error is an [api.FieldError] that
-// names what does not fit; then s is returned unchanged.
+// Apply returns the settings changed by a patch. The error is an [api.FieldError] that names the
+// invalid field; then s is returned unchanged.
 func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, error) {
 	if err := api.CheckLimits(p); err != nil {
 		return s, err
@@ -72,7 +71,7 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// drawsAs says whether a conversation drawn by either settings is the same.
+// drawsAs reports whether both settings draw the same conversations.
 func (s Settings) drawsAs(o Settings) bool {
 	length := func(d *api.Distribution) api.Distribution {
 		if d == nil {
@@ -80,10 +79,11 @@ func (s Settings) drawsAs(o Settings) bool {
 		}
 		return *d
 	}
-	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens && length(s.Output) == length(o.Output)
+	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens &&
+		length(s.Output) == length(o.Output)
 }
 
-// Check holds every field against its range. The error is an [api.FieldError].
+// Check checks every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
 		return err
@@ -95,7 +95,8 @@ func (s Settings) Check(maxConcurrency int) error {
 		return api.Refuse("openings", int(s.Openings), api.Limits["openings"].String())
 	}
 	if s.Output != nil && s.Output.Mean == 0 {
-		return api.Refuse("output_tokens.mean", s.Output.Mean, "more than 0; leave output_tokens out to limit answers by max_tokens alone")
+		return api.Refuse("output_tokens.mean", s.Output.Mean,
+			"more than 0; leave output_tokens out to limit answers by max_tokens alone")
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The ranges are those of the API, which names the field. The workload adds limits of its own.
-func TestCheck(t *testing.T) {
+// Check applies the ranges of the API, whose error names the field, and limits of its own.
+func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		"": func(s *Settings) {
 			s.Concurrency, s.Turns, s.Openings = 200, api.Range{Min: 1, Max: 50}, 1_000_000
@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestApply(t *testing.T) {
+func TestApplyChangesAllOrNothing(t *testing.T) {
 	s := booth(60)
 	same, err := s.Apply(api.WorkloadPatch{}, 200)
 	require.NoError(t, err)

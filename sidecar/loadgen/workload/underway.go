@@ -7,10 +7,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Underway is how many turns are under way at a moment.
+// Underway is the number of turns under way at a moment.
 type Underway struct {
 	Turns    int
-	Awaiting api.Awaiting // those that still wait for their first token
+	Awaiting api.Awaiting // turns that still wait for their first token
 }
 
 // Underway counts the turns under way.
@@ -27,7 +27,7 @@ func (w *Workload) Underway(now time.Time) (u Underway) {
 	return u
 }
 
-// LiveTurn is the turn under way of the conversation with an id; nil where there is none.
+// LiveTurn returns the turn under way of the conversation with the id; nil if there is none.
 func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
 	for _, t := range w.turns() {
 		if t.Conversation.ID == conversation {
@@ -37,6 +37,7 @@ func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
 	return nil
 }
 
+// live returns the part of the turn that has arrived.
 func (t *Turn) live() *api.LiveTurn {
 	live := &api.LiveTurn{Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text()}
 	if _, ttft, waiting := t.Live.First(); !waiting {
@@ -48,7 +49,7 @@ func (t *Turn) live() *api.LiveTurn {
 	return live
 }
 
-// turns are those under way.
+// turns returns the turns under way.
 func (w *Workload) turns() []*Turn {
 	var all []*Turn
 	for _, c := range w.Conversations() {
@@ -59,8 +60,8 @@ func (w *Workload) turns() []*Turn {
 	return all
 }
 
-// Uniform says whether every conversation in progress was drawn from the settings and the
-// corpus in force.
+// Uniform reports whether every conversation in progress was drawn from the settings and the corpus
+// in force.
 func (w *Workload) Uniform() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

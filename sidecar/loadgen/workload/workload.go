@@ -17,13 +17,13 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// The pauses after a failed turn: new conversations wait, so that an unreachable
-// target is never asked in a hot loop, and one that comes back is noticed within
-// seconds. The first token of any turn ends them.
+// After a failed turn no conversation starts for a pause, so that an unreachable target is not
+// asked in a hot loop, and one that has come back is detected within seconds. The first token of
+// any turn ends the pauses.
 const (
 	firstPause = 250 * time.Millisecond // doubled with each further failure
 	maxPause   = 4 * time.Second
-	maxAsked   = time.Minute // of a pause that the server itself asked for
+	maxAsked   = time.Minute // longest pause that is granted to a server that asks for one
 )
 
 // Sender sends one request; [chat.Client] is one.
@@ -31,25 +31,24 @@ type Sender interface {
 	Do(ctx context.Context, req chat.Request) chat.Result
 }
 
-// Options are what a workload does not change while it runs.
+// Options configure a workload. They do not change while it runs.
 type Options struct {
-	Lane       string
-	Run        string // makes conversation ids of different runs differ
-	Seed       uint64
-	Opened     int64  // conversations of earlier runs; [OneEach] goes on behind their openings
-	Midway     int64  // conversations, from the first on, that are held from their midst; see [draw.Shape]
-	Nonce      string // stands in front of every starter; empty: nothing does
-	Sender     Sender
-	Corpus     *corpus.Corpus // at the start; see [Workload.SetCorpus]
-	Questioner corpus.Questioner
-	Instance   func() string // see [Driver]; nil pins no turn
-	Observer   Observer
-	Witness    Witness // nil: nobody is
-	// AnswerMemory bounds the bytes of text that the answers of conversations in progress hold
-	// together; 0: nothing does.
+	Lane            string
+	Run             string // makes conversation ids of different runs differ
+	Seed            uint64
+	Opened          int64  // number of conversations of earlier runs; [OneEach] continues after their openings
+	Midway          int64  // number of conversations, from the first on, that are joined midway; see [draw.Shape]
+	Nonce           string // begins every opening; empty: none
+	Sender          Sender
+	Corpus          *corpus.Corpus // at the start; see [Workload.SetCorpus]
+	Questioner      corpus.Questioner
+	Instance        func() string // see [Driver]; nil pins no turn
+	Observer        Observer
+	RoutingObserver RoutingObserver // nil: routing is not observed
+	// AnswerMemory limits the bytes of all answers in the conversations in progress; 0: no limit.
 	AnswerMemory int64
-	// Granted says that there are no numbers to begin but those of [Workload.Grant]; else all
-	// are, from 0 on.
+	// Granted restricts the numbers of conversations to those of [Workload.Grant]. Without it, all
+	// numbers from 0 on may begin.
 	Granted bool
 }
 
@@ -60,32 +59,39 @@ type Workload struct {
 	breaker breaker.Breaker
 	starts  *pacer
 	sends   *pacer
-	freed   chan struct{} // holds one word: a conversation has ended
+	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex
-	settings Settings
-	corpus   *corpus.Corpus
-	shape    int       // how often what conversations are drawn from has changed
-	numbers  []numbers // of conversations that may begin, in this order
-	begun    int64     // conversations
-	waiting  api.Limiter
-	since    time.Time // that it is waited for
-	waited   map[api.Limiter]time.Duration
-	active   map[*Conversation]struct{}
-	drains   bool
-	changed  chan struct{} // closed when whoever waits must look again
+	mu        sync.Mutex
+	settings  Settings
+	corpus    *corpus.Corpus
+	shape     int         // number of changes that affect draws
+	numbers   []numbers   // numbers of conversations that may begin, in this order
+	begun     int64       // number of conversations begun
+	waiting   api.Limiter // the limit that the next conversation waits for; empty: none
+	waitStart time.Time   // start of that wait
+	waited    map[api.Limiter]time.Duration
+	active    map[*Conversation]struct{}
+	drains    bool
+	changed   chan struct{} // closed when all waits must be evaluated again
 }
 
-// numbers are those from one on up to, and without, another.
+// numbers is a range of numbers: from is the first, to the one after the last.
 type numbers struct{ from, to int64 }
 
-// New makes a workload; the settings must have passed [Settings.Check].
+// New returns a workload. The settings must have passed [Settings.Check].
 func New(opts Options, s Settings) *Workload {
 	w := &Workload{
-		opts: opts, breaker: breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause}, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
-		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
-		freed: make(chan struct{}, 1), changed: make(chan struct{}), waited: map[api.Limiter]time.Duration{},
+		opts:     opts,
+		breaker:  breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause},
+		settings: s,
+		corpus:   opts.Corpus,
+		active:   map[*Conversation]struct{}{},
+		starts:   newPacer(s.StartRate),
+		sends:    newPacer(s.TargetRPS),
+		freed:    make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		waited:   map[api.Limiter]time.Duration{},
 	}
 	if opts.AnswerMemory > 0 {
 		w.texts = chat.NewTextBudget(opts.AnswerMemory)
@@ -96,7 +102,8 @@ func New(opts Options, s Settings) *Workload {
 	return w
 }
 
-// Grant adds the numbers from one on up to, and without, another to those that may begin.
+// Grant adds a range of numbers to those that may begin: from is the first, to the one after the
+// last.
 func (w *Workload) Grant(from, to int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +113,8 @@ func (w *Workload) Grant(from, to int64) {
 	}
 }
 
-// Run holds the conversations until ctx ends, which cancels what is in flight,
-// or until a drain is complete. It returns when the last conversation has ended.
+// Run holds the conversations until ctx ends, which cancels requests in flight, or until a drain is
+// complete. It returns when the last conversation has ended.
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
 	for ctx.Err() == nil {
@@ -124,50 +131,51 @@ func (w *Workload) Run(ctx context.Context) {
 			}
 		case wait > 0:
 			sleep(ctx, changed, wait)
-		// Its first turn's place below the cap comes with the conversation: what would
-		// only wait for the cap is not in progress.
-		case w.held(api.LimitedByStartRate, func() bool { return w.starts.pass(ctx, changed) }) &&
-			w.held(api.LimitedByTargetRPS, func() bool { return w.sends.pass(ctx, changed) }):
+		// A conversation begins when its first turn may be sent, so that none is in progress that
+		// only waits for the limit on requests.
+		case w.timeWait(api.LimitedByStartRate, func() bool { return w.starts.pass(ctx, changed) }) &&
+			w.timeWait(api.LimitedByTargetRPS, func() bool { return w.sends.pass(ctx, changed) }):
 			w.start(ctx)
 		}
 	}
 }
 
-// missing says whether a conversation is missing, and whether none will be started.
+// missing reports whether a conversation is missing, and whether none will start any more. changed
+// is closed when the answer may differ.
 func (w *Workload) missing() (missing, over bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
 }
 
-// held waits for a limit, and notes for how long.
-func (w *Workload) held(by api.Limiter, pass func() bool) bool {
+// timeWait calls pass, which blocks on a limit, and adds the time to that limit's total.
+func (w *Workload) timeWait(limiter api.Limiter, pass func() bool) bool {
 	w.mu.Lock()
-	w.waiting, w.since = by, time.Now()
+	w.waiting, w.waitStart = limiter, time.Now()
 	w.mu.Unlock()
 	passed := pass()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waited[by] += time.Since(w.since)
+	w.waited[limiter] += time.Since(w.waitStart)
 	w.waiting = ""
 	return passed
 }
 
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
-	Begun  int64                         // conversations
-	Next   int64                         // the number behind the last that may have been used
-	Actual int                           // in progress
-	Waited map[api.Limiter]time.Duration // for how long one was missing that waited for what
+	Begun  int64                         // number of conversations begun
+	Next   int64                         // the number after the last that may have been used
+	Actual int                           // number of conversations in progress
+	Waited map[api.Limiter]time.Duration // time that the next conversation waited, by limit
 }
 
-// Pace is what has been so far.
+// Pace returns how the conversations have begun so far.
 func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
 	if w.waiting != "" {
-		p.Waited[w.waiting] += time.Since(w.since)
+		p.Waited[w.waiting] += time.Since(w.waitStart)
 	}
 	return p
 }
@@ -186,8 +194,8 @@ func (w *Workload) Set(s Settings) {
 	w.notify()
 }
 
-// SetCorpus gives the texts of the conversations that begin from now on; those in
-// progress keep theirs.
+// SetCorpus changes the texts of the conversations that begin from now on. Those in progress keep
+// theirs.
 func (w *Workload) SetCorpus(c *corpus.Corpus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +205,7 @@ func (w *Workload) SetCorpus(c *corpus.Corpus) {
 	w.corpus = c
 }
 
-// Drain starts nothing more and lets the turns in flight end; then Run returns.
+// Drain starts nothing more and lets the turns in flight end. Then Run returns.
 func (w *Workload) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,13 +213,13 @@ func (w *Workload) Drain() {
 	w.notify()
 }
 
-// notify wakes whoever waits. The lock is held.
+// notify wakes all waits. The lock is held.
 func (w *Workload) notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// Conversations are those in progress, in no order.
+// Conversations returns those in progress, in no order.
 func (w *Workload) Conversations() []*Conversation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,8 +230,7 @@ func (w *Workload) Conversations() []*Conversation {
 	return all
 }
 
-// start begins the next conversation, unless one came to be too many while it
-// was paced, or the target failed.
+// start begins the next conversation, unless there are enough by now, or the target has failed.
 func (w *Workload) start(ctx context.Context) {
 	for {
 		now := time.Now()
@@ -234,7 +241,7 @@ func (w *Workload) start(ctx context.Context) {
 		}
 		k, settings, texts := w.numbers[0].from, w.settings, w.corpus
 		w.mu.Unlock()
-		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.Midway, settings, texts) // may take some ms
+		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.Midway, settings, texts) // may take a few ms
 		c, again := w.begin(now, k, d, settings, texts)
 		if c != nil {
 			w.wg.Go(func() { w.converse(ctx, c) })
@@ -245,9 +252,15 @@ func (w *Workload) start(ctx context.Context) {
 	}
 }
 
-// begin puts a conversation among those in progress, unless there are enough, or the
-// target failed. It says when the draws are no longer those of the settings.
-func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, texts *corpus.Corpus) (c *Conversation, again bool) {
+// begin adds a conversation to those in progress, unless there are enough, or the target has
+// failed. again reports that settings or corpus have changed, so that it must be drawn again.
+func (w *Workload) begin(
+	now time.Time,
+	k int64,
+	d drawn,
+	settings Settings,
+	texts *corpus.Corpus,
+) (c *Conversation, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -269,11 +282,11 @@ func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, tex
 	return c, false
 }
 
-// report tells the observer the numbers; the lock keeps the reports in order.
+// report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
 
-// between is what a conversation asks for between two turns: whether it is one
-// too many, which takes it out of the workload, and how long its user thinks.
+// between decides between two turns whether a conversation retires, because there are too many.
+// Then it is removed from those in progress. It also returns the think time.
 func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,6 +298,7 @@ func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, 
 	return true, 0, nil
 }
 
+// end removes a conversation that has ended, and wakes Run.
 func (w *Workload) end(c *Conversation) {
 	w.mu.Lock()
 	if _, ok := w.active[c]; ok {
@@ -314,19 +328,19 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	if status == "" {
 		status = api.ConversationCompleted
 	}
-	// The place is free only when all is told: whoever sees the workload empty
-	// has heard of every turn.
+	// The conversation is removed only after its last event, so that an empty workload has
+	// reported every turn.
 	w.opts.Observer.ConversationEnded(c, status, c.done)
 	w.texts.Release(c.answers)
 	w.end(c)
 }
 
-// due waits until turn n may be sent: for the user to think of a question, and
-// for the cap. What it returns ends the conversation, "" does not.
+// due blocks until turn n may be sent: for the think time, the question, and the limit on requests.
+// A status that is not empty ends the conversation.
 func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
-	since := time.Now()
+	waitStart := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
-	var question <-chan struct{} // closed when it is there
+	var question <-chan struct{} // closed when the question is generated
 	defer func() {
 		cancel()
 		if question != nil {
@@ -341,17 +355,17 @@ func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.Conversa
 		if n > 1 && question == nil {
 			question = c.follow(ctx, w.opts.Questioner)
 		}
-		if n > 1 && !(sleep(ctx, changed, think-time.Since(since)) && await(ctx, changed, question)) {
+		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
 			continue
 		}
-		if n == 1 || w.sends.pass(ctx, changed) { // the first turn has its place already
+		if n == 1 || w.sends.pass(ctx, changed) { // turn 1 has passed with the start of the conversation
 			return ""
 		}
 	}
 	return api.ConversationCancelled
 }
 
-// await waits for what closes a channel; false says that ctx ended or changed came first.
+// await blocks until done is closed. It returns false if ctx ended or changed was closed first.
 func await(ctx context.Context, changed, done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -367,7 +381,7 @@ func await(ctx context.Context, changed, done <-chan struct{}) bool {
 	return false
 }
 
-// turn sends one turn; what it returns ends the conversation, "" does not.
+// turn sends one turn. A status that is not empty ends the conversation.
 func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
 	t := &Turn{Conversation: c, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n), Began: time.Now()}
 	c.ask(w.opts, t)
@@ -375,7 +389,7 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	w.opts.Observer.TurnStarted(t)
 	r := w.opts.Sender.Do(ctx, w.request(c, t))
 	c.setTurn(nil)
-	w.judge(t, &r)
+	w.updateBreaker(t, &r)
 	w.opts.Observer.TurnEnded(t, &r)
 	switch {
 	case r.Cancelled:
@@ -383,14 +397,15 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	case r.Err != nil:
 		return api.ConversationError
 	}
-	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content})
+	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content}
+	c.messages = append(c.messages, answer)
 	c.answers += len(r.Content)
 	return ""
 }
 
-// judge tells the breaker how the turn went; a first token has told it already,
-// and a cancelled turn says nothing.
-func (w *Workload) judge(t *Turn, r *chat.Result) {
+// updateBreaker reports the result of a turn to the breaker. Success was already reported at the
+// first token. A cancelled turn has no result.
+func (w *Workload) updateBreaker(t *Turn, r *chat.Result) {
 	switch {
 	case r.Cancelled:
 	case r.Err != nil:
@@ -400,7 +415,7 @@ func (w *Workload) judge(t *Turn, r *chat.Result) {
 	}
 }
 
-// notifyIf wakes whoever waits for the breaker, where something about it changed.
+// notifyIf wakes all waits if the breaker has changed.
 func (w *Workload) notifyIf(changed bool) {
 	if changed {
 		w.mu.Lock()
@@ -409,6 +424,7 @@ func (w *Workload) notifyIf(changed bool) {
 	}
 }
 
+// request returns the request of a turn.
 func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
@@ -417,8 +433,8 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 			if first {
 				first = false
 				w.notifyIf(w.breaker.Success())
-				if w.opts.Witness != nil {
-					w.opts.Witness.FirstToken(t)
+				if w.opts.RoutingObserver != nil {
+					w.opts.RoutingObserver.FirstToken(t)
 				}
 			}
 			w.opts.Observer.Chunk(n)
@@ -427,21 +443,21 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 	if w.opts.Instance != nil {
 		req.Instance = w.opts.Instance()
 	}
-	if w.opts.Witness != nil {
+	if w.opts.RoutingObserver != nil {
 		t.Instance = req.Instance
-		req.OnPrompt = w.opts.Witness.Sent(t)
+		req.OnPrompt = w.opts.RoutingObserver.Sent(t)
 	}
 	return req
 }
 
-// ask adds the user's next message. The first one begins with the starter's
-// text, byte-identical in all conversations on it, so that its prefix is shared.
+// ask adds the user's next message. The first one begins with the starter's text, byte-identical in
+// all conversations on it, so that its prefix is shared.
 func (c *Conversation) ask(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = c.draw.starter.Asker(o.Questioner).Open(c.draw.Questions, c.Topic)
 		content = FirstMessage(o.Nonce, c.draw.starter.Text, t.UserMessage)
-		c.draw.starter.Text = "" // one that no other conversation has is held once
+		c.draw.starter.Text = "" // frees a text that no other conversation has
 		c.opening = unique.Make(content)
 		content = c.opening.Value()
 	} else {
@@ -453,8 +469,8 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	t.prompt = c.messages
 }
 
-// FirstMessage is what a conversation on a text sends first; without a nonce, the text is at
-// its very beginning.
+// FirstMessage returns the first message of a conversation on a text. Without a nonce, it begins
+// with the text.
 func FirstMessage(nonce, text, question string) string {
 	content := question
 	if text != "" {
@@ -466,8 +482,8 @@ func FirstMessage(nonce, text, question string) string {
 	return content
 }
 
-// follow begins to think of the question about the last answer, and closes what it
-// gives when it is there. The end of ctx ends it.
+// follow begins to generate the question on the last answer. The channel is closed when the
+// question is generated. The end of ctx ends it.
 func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -19,34 +19,34 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// An operator's afternoon: the slider goes 1, 180, 60, 180, then stop.
+// The number of conversations follows the slider from 1 to 180, 60, and 180, until the stop.
 func TestConcurrencyFollowsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &server{}, booth(1))
-		after(30 * time.Second)
+		advance(30 * time.Second)
 		assert.Equal(t, 1, r.actual())
 
 		for range 2 {
 			raised, had := time.Now(), r.actual()
 			r.Set(booth(180))
-			after(5 * time.Second)
+			advance(5 * time.Second)
 			assert.InDelta(t, had+50, r.actual(), 12, "ten starts a second, less what completes")
-			r.reaches(180, 15*time.Second)
-			after(4 * time.Minute)
+			r.waitActive(180, 15*time.Second)
+			advance(4 * time.Minute)
 			assert.InDelta(t, 180, r.mean(raised.Add(20*time.Second), time.Now()), .5)
 
 			lowered := time.Now()
 			r.Set(booth(60))
-			after(time.Second)
+			advance(time.Second)
 			assert.Greater(t, r.actual(), 150, "surplus conversations finish their turn")
-			r.reaches(60, longest)
-			after(longest)
+			r.waitActive(60, longest)
+			advance(longest)
 			_, before := retired(r, raised, lowered)
 			assert.Zero(t, before, "nothing retires at an unchanged target")
 			turns, n := retired(r, lowered, time.Now())
 			assert.InDelta(t, 120, n, 60, "the others ended by themselves")
 			assert.NotContains(t, turns, 0, "a turn in flight ends whole")
-			after(time.Minute)
+			advance(time.Minute)
 			assert.InDelta(t, 60, r.mean(lowered.Add(longest), time.Now()), .2)
 		}
 
@@ -60,8 +60,8 @@ func TestConcurrencyFollowsTarget(t *testing.T) {
 	})
 }
 
-// retired gives the numbers of turns of those that retired in a span.
-func retired(r *rig, from, to time.Time) (turns []int, n int) {
+// retired returns the numbers of turns of the conversations that retired between two times.
+func retired(r *testRun, from, to time.Time) (turns []int, n int) {
 	all, _ := r.ended()
 	for _, e := range all {
 		if e.status == api.ConversationRetired && !e.ended.Before(from) && e.ended.Before(to) {
@@ -71,7 +71,7 @@ func retired(r *rig, from, to time.Time) (turns []int, n int) {
 	return turns, len(turns)
 }
 
-// assertPaced holds moments against a rate: after any of them, no second has more.
+// assertPaced checks times against a rate: no second that begins at one of them has more.
 func assertPaced(t *testing.T, at []time.Time, perSecond int) {
 	t.Helper()
 	for i := perSecond; i < len(at); i++ {
@@ -79,8 +79,8 @@ func assertPaced(t *testing.T, at []time.Time, perSecond int) {
 	}
 }
 
-// A cancelled conversation is one that the stop met, wherever it was.
-func TestStop(t *testing.T) {
+// A stop cancels each conversation in progress at once, in any state.
+func TestStopCancelsAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*Settings)
@@ -99,7 +99,7 @@ func TestStop(t *testing.T) {
 				s := booth(20)
 				tt.change(&s)
 				r := run(t, &server{fault: func(time.Time) *chat.Error { return tt.fault }}, s)
-				after(tt.after)
+				advance(tt.after)
 				stopped, active := time.Now(), r.actual()
 				r.stop()
 				assert.Equal(t, stopped, time.Now(), "at once")
@@ -110,9 +110,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A drain lets turns in flight end and sends none after them, whatever the
-// conversations and the starts were waiting for.
-func TestDrain(t *testing.T) {
+// A drain lets turns in flight end and sends no other turn, whatever the conversations and the starts wait for.
+func TestDrainSendsNoFurtherTurn(t *testing.T) {
 	asksForAMinute := &chat.Error{Class: api.ErrorRateLimited, RetryAfter: time.Minute}
 	for _, tt := range []struct {
 		name   string
@@ -125,7 +124,10 @@ func TestDrain(t *testing.T) {
 		{"conversations still starting", func(s *Settings) { s.StartRate = 1 }, nil, 5 * time.Second, longest},
 		{"users who think", func(s *Settings) { s.ThinkTime = time.Hour }, nil, time.Minute, 0},
 		{"turns held back by the cap", func(s *Settings) { s.TargetRPS = .01 }, nil, time.Minute, 0},
-		{"starts held back by their rate", func(s *Settings) { s.StartRate, s.Turns = .001, api.Range{Min: 1, Max: 1} }, nil, time.Minute, 0},
+		{
+			"starts held back by their rate",
+			func(s *Settings) { s.StartRate, s.Turns = .001, api.Range{Min: 1, Max: 1} }, nil, time.Minute, 0,
+		},
 		{"a target that asked for a pause", func(*Settings) {}, asksForAMinute, 5 * time.Second, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestDrain(t *testing.T) {
 				s, target := booth(20), &server{fault: func(time.Time) *chat.Error { return tt.fault }}
 				tt.change(&s)
 				r := run(t, target, s)
-				after(tt.after)
+				advance(tt.after)
 				drained, before := time.Now(), len(target.requests())
 				r.Drain()
 				<-r.done
@@ -147,46 +149,46 @@ func TestDrain(t *testing.T) {
 				}
 				assert.True(t, r.tokens == answered || tt.fault != nil, "%d tokens of %d are reported", r.tokens, answered)
 				r.Set(booth(100))
-				assert.True(t, r.over(), "a drained workload stays so")
+				assert.True(t, r.hasReturned(), "new settings do not restart a drained workload")
 			})
 		})
 	}
 }
 
-func TestTargetRPS(t *testing.T) {
+func TestTargetRPSLimitsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, target := booth(60), &server{}
 		s.StartRate, s.TargetRPS = 1000, 2
 		r := run(t, target, s)
-		after(10 * time.Minute)
+		advance(10 * time.Minute)
 		sent := moments(target.requests())
 		assertPaced(t, sent, 2)
 		assert.InDelta(t, 1200, len(sent), 2, "the cap is used up")
 		meanTurn := ttft + 829*gap
-		assert.InDelta(t, 2*meanTurn.Seconds()+4, r.actual(), 4, "what would only wait is not begun")
+		assert.InDelta(t, 2*meanTurn.Seconds()+4, r.actual(), 4, "conversations that would only wait are not begun")
 
 		raised := time.Now()
 		s.TargetRPS = 20
 		r.Set(s)
-		after(2 * time.Second)
-		faster := moments(target.since(raised))
-		assert.GreaterOrEqual(t, len(faster), 20, "those who waited need not wait at the old rate")
+		advance(2 * time.Second)
+		faster := moments(target.requestsSince(raised))
+		assert.GreaterOrEqual(t, len(faster), 20, "the new rate applies to turns that were waiting")
 		assertPaced(t, faster, 20)
 
 		s.TargetRPS = .01
 		r.Set(s)
-		after(longest)
+		advance(longest)
 		opened := time.Now()
 		s.TargetRPS = 0
 		r.Set(s)
-		after(time.Millisecond)
-		assert.GreaterOrEqual(t, len(target.since(opened)), 55, "without a cap all are sent at once")
+		advance(time.Millisecond)
+		assert.GreaterOrEqual(t, len(target.requestsSince(opened)), 55, "without a cap all are sent at once")
 	})
 }
 
-// A workload tells what the next conversation waits for: for nothing once there are
-// enough, for the start rate on the way there, for the cap where it does not get there.
-func TestPace(t *testing.T) {
+// Pace reports what the next conversation waits for: the start rate while the workload grows, the cap where that holds
+// it below its concurrency, and nothing at its concurrency.
+func TestPaceReportsTheLimiter(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		change         func(*Settings)
@@ -202,11 +204,11 @@ func TestPace(t *testing.T) {
 				s := booth(60)
 				tt.change(&s)
 				r := run(t, &server{}, s)
-				after(2 * time.Minute)
+				advance(2 * time.Minute)
 				before := r.Pace()
-				after(time.Minute)
+				advance(time.Minute)
 				p := r.Pace()
-				since := func(by api.Limiter) float64 { return (p.Waited[by] - before.Waited[by]).Seconds() }
+				since := func(l api.Limiter) float64 { return (p.Waited[l] - before.Waited[l]).Seconds() }
 				assert.InDelta(t, tt.starts, since(api.LimitedByStartRate), 10)
 				assert.InDelta(t, tt.cap, since(api.LimitedByTargetRPS), 10)
 				assert.Equal(t, r.actual(), p.Actual)
@@ -224,13 +226,13 @@ func moments(all []request) (at []time.Time) {
 	return at
 }
 
-// The pause is before every turn but the first, and a change holds at once.
-func TestThinkTime(t *testing.T) {
+// The think time precedes every turn but the first. A change applies at once.
+func TestThinkTimePrecedesFollowUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, target := booth(5), &server{}
 		s.ThinkTime = 7 * time.Second
 		r := run(t, target, s)
-		after(5 * time.Minute)
+		advance(5 * time.Minute)
 		follows := gaps(target)
 		assert.Greater(t, len(follows), 30)
 		for _, pause := range follows {
@@ -243,16 +245,16 @@ func TestThinkTime(t *testing.T) {
 
 		s.ThinkTime = time.Hour
 		r.Set(s)
-		after(2 * longest)
+		advance(2 * longest)
 		changed := time.Now()
 		s.ThinkTime = 0
 		r.Set(s)
 		synctest.Wait()
-		assert.Len(t, target.since(changed), 5)
+		assert.Len(t, target.requestsSince(changed), 5)
 	})
 }
 
-// Who waits is between two turns: fewer conversations are reached at once.
+// A conversation that waits is between two turns, so that a lower concurrency is reached at once.
 func TestSurplusRetiresWhileItWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -265,10 +267,10 @@ func TestSurplusRetiresWhileItWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := booth(60)
 				r := run(t, &server{}, s)
-				r.reaches(60, 10*time.Second)
+				r.waitActive(60, 10*time.Second)
 				tt.change(&s)
 				r.Set(s)
-				after(longest)
+				advance(longest)
 				before := r.actual()
 				require.Greater(t, before, 40)
 				s.Concurrency = 10
@@ -282,19 +284,19 @@ func TestSurplusRetiresWhileItWaits(t *testing.T) {
 	}
 }
 
-// A new start rate holds for the start that is waited for, too, and a slider that is dragged neither speeds the starts
-// up nor holds them back.
-func TestStartRateChanges(t *testing.T) {
+// A new start rate also applies to the start that waits. Repeated changes of the concurrency neither speed up the
+// starts nor delay them.
+func TestNewStartRateAppliesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := booth(100)
 		s.StartRate = .001
 		r := run(t, &server{}, s)
-		after(30 * time.Second) // less than three turns
+		advance(30 * time.Second) // less than three turns
 		assert.Equal(t, 1, r.actual())
 		s.StartRate = 50
 		r.Set(s)
 		for i := range 100 {
-			after(10 * time.Millisecond)
+			advance(10 * time.Millisecond)
 			s.Concurrency = 100 + i
 			r.Set(s)
 		}
@@ -303,12 +305,12 @@ func TestStartRateChanges(t *testing.T) {
 	})
 }
 
-// Conversations lists what is in progress, with the turn under way, whose question leaves the starter out.
-func TestConversations(t *testing.T) {
+// Conversations returns those in progress with the turn under way. Its user message is without the starter.
+func TestConversationsHaveTheTurnUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
 		r := run(t, target, booth(5), func(o *Options) { o.Nonce = "[c01d]" })
-		after(time.Second)
+		advance(time.Second)
 		all := r.Conversations()
 		require.Len(t, all, 5)
 		slices.SortFunc(all, func(a, b *Conversation) int { return int(a.Number - b.Number) })
@@ -328,9 +330,8 @@ func TestConversations(t *testing.T) {
 	})
 }
 
-// Every control at once, from several sides, on a target that fails now and
-// then: under the race detector, with the ledger's eye on every call.
-func TestStress(t *testing.T) {
+// Several goroutines change all settings at random, on a target that fails at random. The recorder checks every call.
+func TestConcurrentChanges(t *testing.T) {
 	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
@@ -340,7 +341,7 @@ func TestStress(t *testing.T) {
 			defer cancel()
 			var wg sync.WaitGroup
 			for worker := range uint64(4) {
-				wg.Go(func() { fiddle(ctx, r, rand.New(rand.NewPCG(seed, worker+1))) })
+				wg.Go(func() { changeAtRandom(ctx, r, rand.New(rand.NewPCG(seed, worker+1))) })
 			}
 			wait.Advance(time.Duration(rng.IntN(40_000)) * time.Millisecond)
 			if rng.IntN(2) == 0 {
@@ -353,8 +354,8 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// fiddle changes and reads what it can, at odd moments.
-func fiddle(ctx context.Context, r *rig, rng *rand.Rand) {
+// changeAtRandom changes and reads the workload at random times until ctx ends.
+func changeAtRandom(ctx context.Context, r *testRun, rng *rand.Rand) {
 	for sleep(ctx, nil, time.Duration(rng.IntN(300))*time.Millisecond) {
 		s := booth(1 + rng.IntN(60))
 		s.StartRate = 1 + 50*rng.Float64()
@@ -370,7 +371,7 @@ func fiddle(ctx context.Context, r *rig, rng *rand.Rand) {
 	}
 }
 
-// faulty gives a target's faults: a share of the requests, by chance.
+// faulty returns the faults of a target that fails a share of the requests at random.
 func faulty(seed uint64, share float64) func(time.Time) *chat.Error {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 99))

@@ -61,7 +61,7 @@ func virtually(t *testing.T, settings workload.Settings, clusters []virtual.Opti
 					b.mu.Lock()
 					b.ended[i] = append(b.ended[i], turn)
 					b.mu.Unlock()
-					b.desk.Heard(turn)
+					b.desk.TurnEnded(turn)
 				}
 			}))
 		}

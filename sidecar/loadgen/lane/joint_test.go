@@ -21,8 +21,8 @@ import (
 
 var _ workload.Driver = (*script)(nil)
 
-// duo is a booth with two lanes, main in kv and twin in round_robin.
-type duo struct {
+// twinBooth is a booth with two lanes, main in kv and twin in round_robin.
+type twinBooth struct {
 	*booth
 	fakes   [2]*fake
 	drivers [2]*script
@@ -32,12 +32,13 @@ type duo struct {
 	asked map[string]map[Draw]string // by lane and draw: the opening question of each conversation
 }
 
-func (d *duo) lanes() []*Lane { return []*Lane{d.lane, d.twin} }
+func (d *twinBooth) lanes() []*Lane { return []*Lane{d.lane, d.twin} }
 
-// twins runs a test of two lanes in virtual time. The target of the twin answers more slowly.
-func twins(t *testing.T, test func(t *testing.T, d *duo), change ...func(*options)) {
+// virtualTwins runs a test of two lanes in virtual time. The target of the twin answers more
+// slowly.
+func virtualTwins(t *testing.T, test func(t *testing.T, d *twinBooth), change ...func(*options)) {
 	t.Helper()
-	d := &duo{asked: map[string]map[Draw]string{api.DefaultLane: {}, api.TwinLane: {}}}
+	d := &twinBooth{asked: map[string]map[Draw]string{api.DefaultLane: {}, api.TwinLane: {}}}
 	add := func(o *options) {
 		o.Ended, o.SharedWorkers = d.turnEnded, func() []string { return d.shared }
 		o.twin = func(own Options) Options {
@@ -55,7 +56,7 @@ func twins(t *testing.T, test func(t *testing.T, d *duo), change ...func(*option
 	}, append([]func(*options){add}, change...)...)
 }
 
-func (d *duo) turnEnded(e EndedTurn) {
+func (d *twinBooth) turnEnded(e EndedTurn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.Number == 1 && e.Status == api.TurnOK {
@@ -64,29 +65,29 @@ func (d *duo) turnEnded(e EndedTurn) {
 }
 
 // both waits until both lanes have settled at n conversations.
-func (d *duo) both(n int) {
+func (d *twinBooth) both(n int) {
 	d.t.Helper()
 	agree(d.t, n, d.lanes()...)
 }
 
-func (d *duo) startBoth(n int) {
+func (d *twinBooth) startBoth(n int) {
 	d.t.Helper()
 	d.start(n)
 	d.both(n)
 }
 
 // checkModes compares the modes of both lanes, which began at the same moment.
-func (d *duo) checkModes(main, twin api.Mode) {
+func (d *twinBooth) checkModes(main, twin api.Mode) {
 	d.t.Helper()
 	a, b := d.lane.State(), d.twin.State()
 	assert.Equal(d.t, [2]api.Mode{main, twin}, [2]api.Mode{a.Mode, b.Mode})
 	assert.Equal(d.t, a.Started, b.Started)
 }
 
-// Start, slider, settings, corpus and stop of either lane reach both at the same moment, and conversation k is the
+// Start, slider, settings, corpus and stop of either lane change both at the same moment, and conversation k is the
 // same on both.
-func TestTwoLanesAreSteeredAsOne(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+func TestJoinedLanesChangeTogether(t *testing.T) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
 		d.ok(d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)}))
@@ -105,7 +106,7 @@ func TestTwoLanesAreSteeredAsOne(t *testing.T) {
 		d.ok(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
 		d.phase(api.PhaseStopped, d.lanes()...)
 
-		// the next run goes on behind the conversations of the faster lane on both
+		// On both lanes, the next run continues after the conversations of the faster lane.
 		most := d.lane.opened
 		require.Greater(t, most, d.twin.opened)
 		d.start(4)
@@ -125,16 +126,16 @@ func TestTwoLanesAreSteeredAsOne(t *testing.T) {
 	})
 }
 
-// What one lane refuses happens to neither, and the error names the lane.
-func TestRefusalOfOneLaneHoldsForBoth(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+// A change that one lane refuses is made on neither. The error names the lane.
+func TestRefusalOfOneLaneChangesNeither(t *testing.T) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(2)
 		for _, f := range d.fakes {
 			f.set(func(f *fake) { f.words = 1e6 })
 		}
 		pass(5 * time.Second)
 		d.drain()
-		d.fakes[0].flows()
+		d.fakes[0].endTurns()
 		_, err := d.lane.Start(t.Context(), ann, api.StartRequest{})
 		require.ErrorIs(t, err, api.ErrConflict, "the twin drains")
 		assert.NotEqual(t, api.PhaseRunning, d.lane.State().Phase)
@@ -152,7 +153,7 @@ func TestRefusalOfOneLaneHoldsForBoth(t *testing.T) {
 
 // A change to the mode of the other lane swaps the two. Both begin again together.
 func TestModesAreSwapped(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		d.setMode(roundRobin)
 		calls := [2]*switching{d.drivers[0].called(t), d.drivers[1].called(t)}
@@ -168,7 +169,7 @@ func TestModesAreSwapped(t *testing.T) {
 		d.checkModes(api.ModeRoundRobin, api.ModeKV)
 		assert.Equal(t, d.lane.opened, d.twin.opened)
 
-		// to a third mode one lane goes alone; the other begins again with it
+		// A change to a third mode changes only one lane. The other one begins anew with it.
 		leastLoaded := api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
 		d.drivers[1].offers = append(d.drivers[1].offers, leastLoaded)
 		before := opening(t, d.fakes[0].turns())
@@ -191,7 +192,7 @@ func TestModesAreSwapped(t *testing.T) {
 func TestFailedSwapIsRolledBack(t *testing.T) {
 	for name, back := range map[string]error{"goes back": nil, "cannot go back": errDriver} {
 		t.Run(name, func(t *testing.T) {
-			twins(t, func(t *testing.T, d *duo) {
+			virtualTwins(t, func(t *testing.T, d *twinBooth) {
 				d.startBoth(3)
 				d.setMode(roundRobin)
 				one, two := d.drivers[0].called(t), d.drivers[1].called(t)
@@ -216,9 +217,9 @@ func TestFailedSwapIsRolledBack(t *testing.T) {
 	}
 }
 
-// Stop and cancel reach both lanes while their modes change.
+// Stop and cancel take effect on both lanes while their modes change.
 func TestSwapIsStopped(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		d.setMode(roundRobin)
 		one := d.drivers[0].called(t)
@@ -235,7 +236,7 @@ func TestSwapIsStopped(t *testing.T) {
 
 // With manual drivers the instructions of each lane are shown and confirmed in turn, at the lane that was asked.
 func TestSwapIsConfirmed(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(2)
 		d.setMode(roundRobin)
 		for _, prefix := range []string{"To switch to Round-robin", "lane twin: To switch to KV-aware"} {
@@ -261,11 +262,11 @@ func TestSwapIsConfirmed(t *testing.T) {
 
 // A lane whose target fails does not delay the other one, and only the lane that fails reports a problem.
 func TestOneTargetFails(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		d.fakes[1].set(func(f *fake) {
-			f.ill = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"}
-			f.dark, f.gone = f.ill, f.ill
+			f.turnError = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"}
+			f.probeError, f.modelsError = f.turnError, f.turnError
 		})
 		pass(time.Minute)
 		before := d.totals().OK
@@ -280,9 +281,9 @@ func TestOneTargetFails(t *testing.T) {
 	})
 }
 
-// A sweep takes both lanes. The other one stops with the first span, and both go on together afterwards.
-func TestLeaseOfTwoLanes(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+// A sweep takes both lanes. The other lane stops with the first span, and both continue together afterwards.
+func TestSweepTakesBothLanes(t *testing.T) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		what := &api.SweepSummary{ID: "s1", State: api.SweepRunning, Request: api.SweepRequest{Kind: api.SweepTrial}}
 		lease, before, err := d.lane.Take(t.Context(), func() *api.SweepSummary { return what })
@@ -319,7 +320,7 @@ func TestLeaseOfTwoLanes(t *testing.T) {
 
 // The rows of each lane have a name of their own, and each lane calls its own "this target".
 func TestEachLaneHasItsOwnBaseline(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		const twin = "this target - twin"
 		d.startBoth(2)
 		pass(80 * time.Second)
@@ -355,9 +356,9 @@ loadgen_active_conversations{lane="twin"} 2
 	})
 }
 
-// While workers serve both lanes, no row is kept and nothing is called better or worse.
+// While workers serve both lanes, no row is kept and comparisons are withheld.
 func TestSharedWorkersAreNoEvidence(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.shared = []string{"17", "18"}
 		d.startBoth(2)
 		pass(80 * time.Second)
@@ -372,10 +373,9 @@ func TestSharedWorkersAreNoEvidence(t *testing.T) {
 	})
 }
 
-// Lanes are joined while one of them is already steered: what holds its locks then releases the same ones, and Join
-// waits for it.
+// Join waits for a change of a lane that holds its locks, and the change releases the same locks that it took.
 func TestJoinWaitsForALaneThatChanges(t *testing.T) {
-	twins(t, func(t *testing.T, d *duo) {
+	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		third := New(t.Context(), d.catalogue, d.twin.opts)
 		alone := d.lanes()
 		unlock := d.lane.lockAll()

@@ -9,14 +9,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Join makes lanes of one catalogue be steered as one from now on: whoever starts, stops,
-// changes or takes one of them does it to all, and what one of them refuses happens to
-// none. Conversation k of a run then has the same [Draw] on each. It is called once,
-// before any of them is steered through the API. The lanes may already hold runs of a
-// process before this one, and follow their clusters.
+// Join joins lanes of one catalogue from now on: a change of one of them is made on all, or refused
+// for all. Conversation k of a run then has the same [Draw] on each. Join is called once, before
+// any of the lanes is changed through the API. The lanes may already hold resumed runs, and follow
+// their clusters.
 //
-// Each lane puts a nonce of its own in front of its openings, so that none of them finds
-// in a cache what another one left there.
+// Each lane puts a nonce of its own in front of its openings, so that its prefixes are not found in
+// a cache that another lane has filled.
 func Join(lanes ...*Lane) {
 	for _, l := range lanes {
 		l.mu.Lock()
@@ -27,8 +26,8 @@ func Join(lanes ...*Lane) {
 	}
 }
 
-// lockAll locks the lanes that are steered as one, always in the same order. It begins again
-// where they were joined between the look at them and the last lock.
+// lockAll locks the joined lanes, always in the same order. It starts over if the lanes were joined
+// meanwhile.
 func (l *Lane) lockAll() (unlock func()) {
 	for {
 		l.mu.Lock()
@@ -49,7 +48,7 @@ func (l *Lane) lockAll() (unlock func()) {
 	}
 }
 
-// others are those that are steered as one with the lane.
+// others returns the other joined lanes.
 func (l *Lane) others() (all []*Lane) {
 	for _, each := range l.lanes {
 		if each != l {
@@ -59,17 +58,17 @@ func (l *Lane) others() (all []*Lane) {
 	return all
 }
 
-// together makes a change of all lanes that are steered as one, once prepare has refused
-// it for none of them, and gives the state of this one after it. Both are called with all
-// locks held.
-func (l *Lane) together(prepare func(*Lane) (change func(), err error)) (api.State, error) {
+// changeAll makes a change of all joined lanes, unless prepare refuses it for one of them. It
+// returns the state of this lane after the change. Prepare and change are called with all locks
+// held.
+func (l *Lane) changeAll(prepare func(*Lane) (change func(), err error)) (api.State, error) {
 	err := func() error {
 		defer l.lockAll()()
 		changes := make([]func(), len(l.lanes))
 		for i, each := range l.lanes {
 			var err error
 			if changes[i], err = prepare(each); err != nil {
-				return l.of(each, err)
+				return l.nameLane(each, err)
 			}
 		}
 		l.align()
@@ -82,15 +81,15 @@ func (l *Lane) together(prepare func(*Lane) (change func(), err error)) (api.Sta
 	return l.State(), err
 }
 
-// of names the lane that an error is of, where it is not the one that was asked.
-func (l *Lane) of(other *Lane, err error) error {
+// nameLane adds the lane's name to an error of another lane.
+func (l *Lane) nameLane(other *Lane, err error) error {
 	if err == nil || other == l {
 		return err
 	}
 	return fmt.Errorf("lane %s: %w", other.opts.Name, err)
 }
 
-// align lets the next run of each lane go on behind as many conversations. All locks are
+// align sets the number of earlier conversations to the same value on all lanes. All locks are
 // held.
 func (l *Lane) align() {
 	var opened int64
@@ -102,16 +101,15 @@ func (l *Lane) align() {
 	}
 }
 
-// beginAll starts the run of each lane with the settings and modes in force. All locks are
-// held.
-func (l *Lane) beginAll(by string) {
+// beginAll starts the runs of all lanes with the settings and modes in force. All locks are held.
+func (l *Lane) beginAll(actor string) {
 	l.align()
 	for _, each := range l.lanes {
-		each.begin(by)
+		each.begin(actor)
 	}
 }
 
-// sharedWorkers are those that serve another lane, too.
+// sharedWorkers returns the workers that also serve another lane.
 func (l *Lane) sharedWorkers() []string {
 	if l.opts.SharedWorkers == nil {
 		return nil
@@ -119,7 +117,8 @@ func (l *Lane) sharedWorkers() []string {
 	return l.opts.SharedWorkers()
 }
 
-// disturbed says why the lane's figures are not those of its target alone; empty: they are.
+// disturbed returns the reason why the lane's figures do not only depend on its target; empty if
+// they do.
 func (l *Lane) disturbed() string {
 	n := len(l.sharedWorkers())
 	if n == 0 {
@@ -133,8 +132,8 @@ func (l *Lane) disturbed() string {
 		strings.Join(names, " and "))
 }
 
-// goAll runs f as a job that every one of the lanes waits for. All locks are held.
-func (l *Lane) goAll(f func()) {
+// runJoint runs f in a goroutine that the end of each joined lane waits for. All locks are held.
+func (l *Lane) runJoint(f func()) {
 	done := make(chan struct{})
 	for _, each := range l.others() {
 		each.wg.Go(func() { <-done })
@@ -145,7 +144,7 @@ func (l *Lane) goAll(f func()) {
 	})
 }
 
-// awaitAll waits for channels to be closed, or for the end of ctx, whose error it gives.
+// awaitAll waits until all channels are closed. It returns the error of ctx if that ends first.
 func awaitAll(ctx context.Context, ended []<-chan struct{}) error {
 	for _, c := range ended {
 		select {
@@ -157,8 +156,8 @@ func awaitAll(ctx context.Context, ended []<-chan struct{}) error {
 	return nil
 }
 
-// atOnce runs f for every number below n at once, and returns when all have returned.
-func atOnce(n int, f func(i int)) {
+// concurrently runs f for every number below n, and returns when all calls have returned.
+func concurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { f(i) })
