@@ -44,7 +44,8 @@ func TestSchedulersCountOnce(t *testing.T) {
 		"expert parallel": {series(`moe_ep_rank="0",tp_rank="0"`, 5, 2) +
 			series(`moe_ep_rank="1",tp_rank="1"`, 5, 2), 5, 2},
 		"data parallel ranks are schedulers": {
-			series(`dp_rank="0",tp_rank="0"`, 4, 3) + series(`dp_rank="0",tp_rank="1"`, 4, 3) + series(`dp_rank="1",tp_rank="2"`, 2, 1) +
+			series(`dp_rank="0",tp_rank="0"`, 4, 3) + series(`dp_rank="0",tp_rank="1"`, 4, 3) +
+				series(`dp_rank="1",tp_rank="2"`, 2, 1) +
 				series(`dp_rank="1",tp_rank="3"`, 2, 1), 6, 4,
 		},
 		"priorities without a sum": {series(`priority="0",tp_rank="0"`, 4, 2) + series(`priority="5",tp_rank="0"`, 3, 1) +

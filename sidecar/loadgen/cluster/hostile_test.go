@@ -96,7 +96,8 @@ func TestHostilePagesAreBounded(t *testing.T) {
 func TestImpossibleValuesAreLeftOut(t *testing.T) {
 	before := plausible.Rejected()[plausible.Metrics]
 	impossible := []string{
-		"dynamo_frontend_queued_requests -1e308", "dynamo_frontend_queued_requests -1", "dynamo_frontend_inflight_requests 1e999",
+		"dynamo_frontend_queued_requests -1e308", "dynamo_frontend_queued_requests -1",
+		"dynamo_frontend_inflight_requests 1e999",
 		"dynamo_frontend_inflight_requests +Inf", "dynamo_frontend_cached_tokens_sum -5", "trtllm_kv_cache_utilization 55",
 		`DCGM_FI_DEV_GPU_UTIL{gpu="0"} 101`, `DCGM_FI_DEV_FB_USED{gpu="0"} 1e300`,
 	}

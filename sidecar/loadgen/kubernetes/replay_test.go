@@ -113,7 +113,8 @@ func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string)
 // client returns a client of the replay, with further objects.
 func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{
-		Graphs: "DynamoGraphDeploymentList", v1alpha1: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList",
+		Graphs: "DynamoGraphDeploymentList", v1alpha1: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList",
+		reviews: "SelfSubjectAccessReviewList",
 	}
 	for _, version := range allocationVersions {
 		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList",
@@ -349,7 +350,8 @@ func boothV1alpha1(where, mode string) *unstructured.Unstructured {
 		"envs": envOf("graph"),
 		"services": map[string]any{
 			"Frontend": map[string]any{
-				"componentType": "frontend", "replicas": int64(1), "envs": envOf("frontend"), "extraPodSpec": container(envOf("container")),
+				"componentType": "frontend", "replicas": int64(1), "envs": envOf("frontend"),
+				"extraPodSpec": container(envOf("container")),
 			},
 			"TRTLLMWorker": map[string]any{
 				"componentType": "worker", "replicas": int64(3), "resources": map[string]any{"limits": map[string]any{"gpu": "1"}},

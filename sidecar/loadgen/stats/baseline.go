@@ -18,8 +18,9 @@ var (
 	inForce    = newBaselineDescs("loadgen_baseline_", " at the concurrency in force.")
 	everyLevel = newBaselineDescs("loadgen_baseline_level_", " at a level.", "concurrency")
 
-	// descDerived is for tables alone: nothing live compares with it.
-	descDerived = desc("loadgen_baseline_level_tpot_derived_seconds", "Time per output token that was derived from other recorded percentiles, at a level.",
+	// descDerived is for tables only. No live value is compared with it.
+	descDerived = desc("loadgen_baseline_level_tpot_derived_seconds",
+		"Time per output token that was derived from other recorded percentiles, at a level.",
 		"baseline", "mode", "speculation", "concurrency", "percentile")
 )
 
@@ -49,8 +50,8 @@ func (b *baselineDescs) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// baseline sends the recorded results; what is not recorded, or lies outside the
-// recorded range, is absent.
+// baseline emits the recorded results. Values that are not recorded, or lie outside the
+// recorded range, are absent.
 func (e emitter) baseline(g *Gauges) {
 	if g.Baseline == nil {
 		return
@@ -67,7 +68,7 @@ func (e emitter) baseline(g *Gauges) {
 	}
 }
 
-// derived sends a level's derived TPOT, if there is one.
+// derived emits a level's derived TPOT, if there is one.
 func (e emitter) derived(name string, row api.BaselineRow) {
 	for percentile, v := range map[string]*float64{"50": row.TPOTDerived.P50, "95": row.TPOTDerived.P95} {
 		if v != nil {
@@ -76,15 +77,15 @@ func (e emitter) derived(name string, row api.BaselineRow) {
 	}
 }
 
-// rowKey is what tells the series of two rows of a baseline apart.
+// rowKey identifies the series of a baseline's row.
 type rowKey struct {
 	mode        api.Mode
 	speculation api.Speculation
 	concurrency int
 }
 
-// newest keeps the last of several rows for the same series: with two of them
-// the whole scrape would fail.
+// newest keeps the last of several rows for the same series. Two of them would make the
+// whole scrape fail.
 func newest(rows []api.BaselineRow) map[rowKey]api.BaselineRow {
 	last := map[rowKey]api.BaselineRow{}
 	for _, row := range rows {

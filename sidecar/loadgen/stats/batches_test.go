@@ -17,7 +17,7 @@ func TestBatchOf(t *testing.T) {
 	assert.Zero(t, batchOf(0, 0), "a span of no length")
 }
 
-// The interval of a ratio by hand, and what has none.
+// A ratio has an interval unless a batch is empty.
 func TestRatioInterval(t *testing.T) {
 	var s shares
 	for i, part := range []float64{8, 12, 9, 11} {
@@ -33,8 +33,8 @@ func TestRatioInterval(t *testing.T) {
 	assert.Nil(t, s.interval(1), "a batch of which nothing is known")
 }
 
-// The interval of a quantile by hand. The more the batches differ in their shares of values up to the quantile, the
-// fewer values count as independent: 151 of 400 where they agree, by the ratio of the normal quantile to Student's.
+// The more the batches differ in their shares of values up to the quantile, the fewer values count as independent: 151
+// of 400 where they agree, by the ratio of the normal quantile to Student's.
 func TestQuantileInterval(t *testing.T) {
 	rank := func(p float64) float64 { return p }
 	for _, c := range []struct {
@@ -61,23 +61,23 @@ func TestQuantileInterval(t *testing.T) {
 	}
 }
 
-func TestTooFewBatches(t *testing.T) {
+func TestNoIntervalWithEmptyBatch(t *testing.T) {
 	var m measured
 	for i := range 400 {
 		m.add(0, float64(i%97))
 	}
-	q := m.summarise(true)
+	q := m.summarize(true)
 	assert.Equal(t, 400, q.N)
 	assert.Nil(t, q.P50Interval, "three batches are empty")
 	for i := range 1200 {
 		m.add(1+i%3, float64(i%97))
 	}
-	assert.NotNil(t, m.summarise(true).P50Interval)
-	assert.Nil(t, m.summarise(false).P50Interval, "the turns are too long for the batches")
+	assert.NotNil(t, m.summarize(true).P50Interval)
+	assert.Nil(t, m.summarize(false).P50Interval, "the turns are too long for the batches")
 }
 
-// A span must be longer than a turn by a third, so that a batch lasts a third of one.
-func TestBatched(t *testing.T) {
+// Intervals require a span of four thirds of a turn, so that a batch lasts a third of one.
+func TestBatchedNeedsLongSpan(t *testing.T) {
 	w := NewWindow(t0)
 	var early Report
 	for i := range 541 {
@@ -96,14 +96,15 @@ func TestBatched(t *testing.T) {
 	require.True(t, r.Batched)
 	assert.Equal(t, &[2]float64{.25, .25}, r.HitInterval)
 	assert.InDelta(t, 10, r.RequestsInterval[0], 1)
-	for _, q := range []*[2]float64{r.Window.Metrics.TTFT.P50Interval, r.Window.Metrics.TPOT.P50Interval, r.Window.Metrics.ITL.P50Interval} {
+	for _, q := range []*[2]float64{r.Window.Metrics.TTFT.P50Interval, r.Window.Metrics.TPOT.P50Interval,
+		r.Window.Metrics.ITL.P50Interval} {
 		assert.LessOrEqual(t, q[0], q[1])
 	}
 	assert.Less(t, r.Window.Metrics.ITL.P50Interval[0], *r.Window.Metrics.ITL.P50)
 	assert.Greater(t, r.Window.Metrics.ITL.P50Interval[1], *r.Window.Metrics.ITL.P50)
 }
 
-// The tokens up to a gap are those that a quantile counts.
+// The tokens up to a gap agree with the quantile.
 func TestBucketsUpTo(t *testing.T) {
 	var b buckets
 	r := rand.New(rand.NewPCG(1, 1))

@@ -6,26 +6,26 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Log-linear buckets: each octave [2^e, 2^(e+1)) s is cut into equal parts, so
+// Log-linear buckets: each octave [2^e, 2^(e+1)) s is divided into equal parts, so
 // that no bucket is wider than 1/128 of its lower bound.
 const (
 	octaveBits = 7
 	perOctave  = 1 << octaveBits
-	minExp     = -20 // 0.95 µs: shorter gaps count as none
+	minExp     = -20 // 0.95 µs: shorter gaps count as zero
 	octaves    = 30  // up to 1,024 s; longer gaps count as that
 )
 
-// buckets is a weighted histogram of inter-token latencies. An octave is made
-// when something falls into it, and kept: a set has 30 KB at most, 6 KB usually.
-// The zero value is empty. It is not safe for concurrent use.
+// buckets is a weighted histogram of inter-token latencies. An octave is allocated
+// with its first value and kept: a set has 30 KB at most, 6 KB usually. The zero
+// value is empty. It is not safe for concurrent use.
 type buckets struct {
-	zero      float64 // tokens that came together with the one before
+	zero      float64 // tokens that arrived together with the previous one
 	octave    [octaves]*[perOctave]float64
 	total     float64
 	estimated bool
 }
 
-// bucketOf finds a value's octave and part; octave −1 stands for none.
+// bucketOf returns a value's octave and part; octave −1 stands for zero.
 func bucketOf(seconds float64) (octave, part int) {
 	const fraction = 52 // bits of a float64's significand
 	bits := math.Float64bits(seconds)
@@ -39,7 +39,7 @@ func bucketOf(seconds float64) (octave, part int) {
 	return octave, int(bits>>(fraction-octaveBits)) & (perOctave - 1)
 }
 
-// middle is the middle of a bucket, at most 0.4 % from every value in it.
+// middle returns the middle of a bucket, at most 0.4 % from every value in it.
 func middle(octave, part int) float64 {
 	return math.Ldexp(1+(float64(part)+.5)/perOctave, octave+minExp)
 }
@@ -61,15 +61,15 @@ func (b *buckets) addAll(seconds []float64) {
 	}
 }
 
-// addGaps adds those of a turn.
-func (b *buckets) addGaps(of *Sample) {
-	for _, g := range of.ITL {
+// addGaps adds the gaps of a turn.
+func (b *buckets) addGaps(s *Sample) {
+	for _, g := range s.ITL {
 		if g.valid() {
 			octave, part := bucketOf(g.Seconds)
 			b.add(octave, part, g.Tokens)
 		}
 	}
-	b.estimated = b.estimated || of.ITLEstimated
+	b.estimated = b.estimated || s.ITLEstimated
 }
 
 func (b *buckets) parts(octave int) *[perOctave]float64 {
@@ -79,7 +79,7 @@ func (b *buckets) parts(octave int) *[perOctave]float64 {
 	return b.octave[octave]
 }
 
-// merge adds all that is in from.
+// merge adds the contents of from.
 func (b *buckets) merge(from *buckets) {
 	if from.total == 0 {
 		return
@@ -100,7 +100,9 @@ func (b *buckets) merge(from *buckets) {
 
 // clear empties the set and keeps its memory.
 func (b *buckets) clear() {
-	b.zero, b.total, b.estimated = 0, 0, false
+	b.zero = 0
+	b.total = 0
+	b.estimated = false
 	for _, parts := range b.octave {
 		if parts != nil {
 			clear(parts[:])
@@ -108,7 +110,7 @@ func (b *buckets) clear() {
 	}
 }
 
-// quantile is the p-quantile over the tokens by nearest rank: the middle of the
+// quantile returns the p-quantile over the tokens by nearest rank: the middle of the
 // first bucket at which a share p of them is reached. The set must not be empty.
 func (b *buckets) quantile(p float64) float64 {
 	below, value := b.zero, 0.0
@@ -121,14 +123,15 @@ func (b *buckets) quantile(p float64) float64 {
 				return value
 			}
 			if tokens > 0 {
-				below, value = below+tokens, middle(o, i)
+				below += tokens
+				value = middle(o, i)
 			}
 		}
 	}
 	return value
 }
 
-// upTo counts the tokens whose gaps are no longer than that.
+// upTo counts the tokens whose gaps are at most that long.
 func (b *buckets) upTo(seconds float64) float64 {
 	octave, part := bucketOf(seconds)
 	below := b.zero
@@ -148,12 +151,14 @@ func (b *buckets) upTo(seconds float64) float64 {
 	return below
 }
 
-// summarise gives the percentiles over the tokens, without intervals, which
-// [summariseGaps] has.
-func (b *buckets) summarise() api.Quantiles {
+// summarize returns the percentiles over the tokens without intervals; see
+// [summarizeGaps].
+func (b *buckets) summarize() api.Quantiles {
 	q := api.Quantiles{N: int(math.Round(b.total)), Estimated: b.estimated}
 	if b.total > 0 {
-		q.P50, q.P95, q.P99 = new(b.quantile(.5)), new(b.quantile(.95)), new(b.quantile(.99))
+		q.P50 = new(b.quantile(.5))
+		q.P95 = new(b.quantile(.95))
+		q.P99 = new(b.quantile(.99))
 	}
 	return q
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No bucket is wider than 1 % of what is in it, and its middle not 0.4 % off.
+// No bucket is wider than 1 % of its values, and its middle is at most 0.4 % off.
 func TestBucketWidth(t *testing.T) {
 	for o := range octaves {
 		for i := range perOctave {
@@ -36,7 +36,7 @@ func TestBucketEdges(t *testing.T) {
 	assert.Zero(t, b.quantile(.5))
 }
 
-// Quantiles of weighted gaps against a sort, and merged sets against one.
+// Quantiles of weighted gaps agree with a sort, and those of merged sets with one set.
 func TestBucketQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
@@ -63,7 +63,7 @@ func TestBucketsClear(t *testing.T) {
 	b.add(-1, 0, 1)
 	b.estimated = true
 	b.clear()
-	q := b.summarise()
+	q := b.summarize()
 	assert.Zero(t, q.N)
 	assert.False(t, q.Estimated)
 	assert.Nil(t, q.P50)

@@ -11,10 +11,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Gauges are what the metrics tell of a lane beside its turns.
+// Gauges are the state of a lane for its metrics, beside its turns.
 type Gauges struct {
 	TargetConcurrency, ActiveConversations, InflightRequests int
-	AwaitingFirstToken                                       int // of those requests
+	AwaitingFirstToken                                       int // of InflightRequests
 
 	Running, Settling      bool
 	Step                   int64
@@ -22,26 +22,26 @@ type Gauges struct {
 	Mode                   api.Mode
 	Speculation            api.Speculation
 	LostTurns              int64               // since the process began
-	Followup               *api.FollowupStatus // nil where no model asks the follow-ups
-	Sweep                  *api.SweepSummary   // that has the lane; nil: none
+	Followup               *api.FollowupStatus // nil where no model writes the follow-up questions
+	Sweep                  *api.SweepSummary   // the sweep that uses the lane; nil: none
 	Drafting               api.SpeculativeUse  // over the last 60 s, as the engines report it
 
 	Baseline *api.Baseline     // the default one; nil: none
-	InForce  []api.BaselineRow // what it has at the concurrency in force, recorded or interpolated
+	InForce  []api.BaselineRow // its rows at the present concurrency, recorded or interpolated
 
-	// OwnInForce is the same of the lane's own results, [api.ThisTarget], where another baseline is the default,
-	// so that a screen draws what was recorded and what was measured here together.
+	// OwnInForce are those rows of the lane's own results, [api.ThisTarget], where another baseline is the default. A
+	// screen can then draw recorded and measured results together.
 	OwnInForce []api.BaselineRow
 }
 
-// collector makes the metrics of one lane at the scrape.
+// collector computes the metrics of one lane at the scrape.
 type collector struct {
 	rec    *Recorder
 	gauges func() Gauges
 	now    func() time.Time
 }
 
-// NewCollector gives the metrics of one lane, all with the label lane. It calls
+// NewCollector returns the metrics of one lane, all with the label lane. It calls
 // gauges once a scrape, from any goroutine.
 func NewCollector(lane string, rec *Recorder, gauges func() Gauges) prometheus.Collector {
 	return newCollector(lane, rec, gauges, time.Now)
@@ -56,45 +56,64 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descTTFT    = desc("loadgen_ttft_all_seconds", "Time to first token of whole turns: quantiles over the last 60 s.")
-	descTPOT    = desc("loadgen_tpot_all_seconds", "Time per output token of whole turns, one value a turn: quantiles over the last 60 s.")
-	descITL     = desc("loadgen_itl_all_seconds", "Inter-token latency of whole turns, one value a token: quantiles over the last 60 s.")
-	descLatency = desc("loadgen_latency_all_seconds", "Time from the request to the last content chunk of whole turns: quantiles over the last 60 s.")
+	descTTFT = desc("loadgen_ttft_all_seconds", "Time to first token of whole turns: quantiles over the last 60 s.")
+	descTPOT = desc("loadgen_tpot_all_seconds",
+		"Time per output token of whole turns, one value a turn: quantiles over the last 60 s.")
+	descITL = desc("loadgen_itl_all_seconds",
+		"Inter-token latency of whole turns, one value a token: quantiles over the last 60 s.")
+	descLatency = desc("loadgen_latency_all_seconds",
+		"Time from the request to the last content chunk of whole turns: quantiles over the last 60 s.")
 
 	descRequests      = desc("loadgen_requests_total", "Ended turns by status.", "status")
 	descSLOMet        = desc("loadgen_requests_slo_met_total", "Whole turns within every objective.")
 	descErrors        = desc("loadgen_errors_total", "Failed turns by class.", "class")
 	descConversations = desc("loadgen_conversations_total", "Ended conversations by status.", "status")
 	descInput         = desc("loadgen_input_tokens_total", "Prompt tokens of ended turns.")
-	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache. Absent if no ended turn reported it.")
-	descCacheTold     = desc("loadgen_cache_reported_input_tokens_total", "Prompt tokens of ended turns that reported cached tokens: the denominator of the hit rate.")
-	descOutput        = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
-	descLost          = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
+	descCached        = desc("loadgen_cached_tokens_total",
+		"Prompt tokens that came from a KV cache. Absent if no ended turn reported it.")
+	descCacheReported = desc("loadgen_cache_reported_input_tokens_total",
+		"Prompt tokens of ended turns that reported cached tokens: the denominator of the hit rate.")
+	descOutput = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
+	descLost   = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
 
-	descFollowup = desc("loadgen_followup_total", "Follow-up questions by who asked: the end user's model, or the built-in questioner in its place, and why.", "source", "cause")
+	descFollowup = desc("loadgen_followup_total",
+		"Follow-up questions by who asked: the end user's model, or the built-in questioner in its place, and why.",
+		"source", "cause")
 
 	descTarget   = desc("loadgen_target_concurrency", "Conversations to keep in progress.")
 	descActive   = desc("loadgen_active_conversations", "Conversations in progress.")
 	descInflight = desc("loadgen_inflight_requests", "Turns in progress.")
-	descAwaiting = desc("loadgen_awaiting_first_token_requests", "Turns in progress that were sent and still wait for their first token.")
+	descAwaiting = desc("loadgen_awaiting_first_token_requests",
+		"Turns in progress that were sent and still wait for their first token.")
 	descRunning  = desc("loadgen_workload_running", "1 while the workload runs, else 0.")
 	descSettling = desc("loadgen_settling", "1 until 60 s of counted turns exist in the step, else 0.")
 	descStep     = desc("loadgen_step", "Number of the step in progress.")
-	descInfo     = desc("loadgen_info", "Version, target, model, mode and speculation of the run.", "version", "target", "model", "mode", "speculation")
-	descSLO      = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
+	descInfo     = desc("loadgen_info", "Version, target, model, mode and speculation of the run.",
+		"version", "target", "model", "mode", "speculation")
+	descSLO = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
-	descAcceptance = desc("loadgen_acceptance_ratio", "Drafted tokens that the large model accepted over the last 60 s, by the engines' metrics. Absent where nothing is drafted.")
-	descPerStep    = desc("loadgen_tokens_per_step", "Tokens that a forward pass of the large model yielded over the last 60 s, by the engines' metrics; 1 without speculation. Absent where it is not reported.")
+	descAcceptance = desc("loadgen_acceptance_ratio",
+		"Drafted tokens that the large model accepted over the last 60 s, by the engines' metrics. Absent where nothing "+
+			"is drafted.")
+	descPerStep = desc("loadgen_tokens_per_step",
+		"Tokens that a forward pass of the large model yielded over the last 60 s, by the engines' metrics; 1 without "+
+			"speculation. Absent where it is not reported.")
 
-	descSweep = desc("loadgen_sweep_running", "1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
-	descSpan  = desc("loadgen_sweep_span_running", "1 while a span of a sweep warms up, counts or is stored, with its mode in force, else absent. Span is its number, the same when it is repeated.", "id", "span", "mode", "speculation", "concurrency")
+	descSweep = desc("loadgen_sweep_running",
+		"1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
+	descSpan = desc("loadgen_sweep_span_running",
+		"1 while a span of a sweep warms up, counts or is stored, with its mode in force, else absent. Span is its number, "+
+			"the same when it is repeated.", "id", "span", "mode", "speculation", "concurrency")
 )
 
-// laneDescs are all of the above.
+// laneDescs lists all of the above.
 var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
-	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheTold, descOutput, descLost, descFollowup,
-	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep, descSpan,
+	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheReported, descOutput,
+	descLost,
+	descFollowup,
+	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep,
+	descSpan,
 	descAcceptance, descPerStep,
 }
 
@@ -142,8 +161,8 @@ func (e emitter) counter(d *prometheus.Desc, v int64, labels ...string) {
 	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), printable(labels)...)
 }
 
-// summary joins the window's quantiles, NaN where it is empty, with the count
-// and sum since the process began, which as counters must never fall.
+// summary combines the window's quantiles, NaN where it is empty, with the count and sum
+// since the process began, which are counters and must never fall.
 func (e emitter) summary(d *prometheus.Desc, s sum, q api.Quantiles) {
 	quantiles := map[float64]float64{.5: orNaN(q.P50), .95: orNaN(q.P95), .99: orNaN(q.P99)}
 	e <- prometheus.MustNewConstSummary(d, s.n, s.total, quantiles)
@@ -161,10 +180,10 @@ func (e emitter) counts(c *counts) {
 	}
 	e.counter(descSLOMet, c.sloMet)
 	e.counter(descInput, c.input)
-	if c.knowsCached() {
+	if c.reportsCached() {
 		e.counter(descCached, c.cached)
 	}
-	e.counter(descCacheTold, c.cacheToldInput)
+	e.counter(descCacheReported, c.cacheReportedInput)
 	e.counter(descOutput, c.output)
 }
 
@@ -193,20 +212,21 @@ func (e emitter) state(g *Gauges) {
 	e.sweep(g.Sweep)
 }
 
-// sweep tells what is in progress. A sweep that is paused or over still has the lane until
-// that is as it was before.
+// sweep emits the sweep in progress. A sweep that is paused or over uses the lane until the
+// lane's settings are restored.
 func (e emitter) sweep(s *api.SweepSummary) {
 	if s == nil || s.State != api.SweepRunning {
 		return
 	}
 	e.gauge(descSweep, 1, s.ID, string(s.Request.Kind))
 	if n := s.Progress.Span; n != nil && n.Phase != api.SpanSwitching {
-		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), string(n.Mode.Mode), string(n.Mode.Speculation), strconv.Itoa(n.Concurrency))
+		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), string(n.Mode.Mode), string(n.Mode.Speculation),
+			strconv.Itoa(n.Concurrency))
 	}
 }
 
-// printable makes label values what Prometheus takes: a target may call its
-// model anything.
+// printable replaces invalid UTF-8 in label values, since the name of a target's model may
+// be any text.
 func printable(labels []string) []string {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "�")

@@ -25,7 +25,8 @@ func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
 	return api.BaselineRow{
 		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
-		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20, 25), TPOTDerived: api.Percentiles{P95: new(.05)},
+		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20,
+			25), TPOTDerived: api.Percentiles{P95: new(.05)},
 		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), KVHitRatio: new(.7),
 		AcceptanceRate: new(.6), TokensPerStep: new(2.5), GPUMemoryBytes: new(70e9),
 	}
@@ -33,18 +34,20 @@ func row(mode api.Mode, concurrency int) api.BaselineRow {
 
 func fullGauges() Gauges {
 	return Gauges{
-		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, AwaitingFirstToken: 12, Running: true, Settling: true, Step: 7,
+		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, AwaitingFirstToken: 12, Running: true,
+		Settling: true, Step: 7,
 		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff", Mode: api.ModeKV, Speculation: api.SpeculationOff,
 		LostTurns: 2,
-		Followup:  &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
-		InForce:   []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
-		Baseline:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
-		Sweep:     trial(api.SweepRunning, api.SpanCounting),
-		Drafting:  api.SpeculativeUse{AcceptanceRatio: new(.65), TokensPerStep: new(2.6)},
+		Followup: &api.FollowupStatus{ByModel: 40,
+			Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
+		InForce:  []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
+		Baseline: &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
+		Sweep:    trial(api.SweepRunning, api.SpanCounting),
+		Drafting: api.SpeculativeUse{AcceptanceRatio: new(.65), TokensPerStep: new(2.6)},
 	}
 }
 
-// trial is one in its third span.
+// trial returns a trial in its third span.
 func trial(state api.SweepState, phase api.SweepPhase) *api.SweepSummary {
 	now := api.SweepNow{
 		Number: 2, Attempt: 1, Arm: "a", Phase: phase, Concurrency: 60,
@@ -55,7 +58,7 @@ func trial(state api.SweepState, phase api.SweepPhase) *api.SweepSummary {
 	}
 }
 
-// gather scrapes one lane at a time, the way that finds every inconsistency.
+// gather scrapes one lane with a pedantic registry, which finds every inconsistency.
 func gather(t *testing.T, r *Recorder, g Gauges, now time.Time) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -69,7 +72,7 @@ func gather(t *testing.T, r *Recorder, g Gauges, now time.Time) map[string]*dto.
 	return byName
 }
 
-// labels of a series but its lane, as in a query.
+// labels returns the labels of a series without its lane, as in a query.
 func labels(m *dto.Metric) string {
 	var all []string
 	for _, l := range m.GetLabel() {
@@ -80,7 +83,7 @@ func labels(m *dto.Metric) string {
 	return strings.Join(all, ",")
 }
 
-// values of a family of counters or gauges by their labels.
+// values returns the values of a family of counters or gauges by their labels.
 func values(f *dto.MetricFamily) map[string]float64 {
 	all := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -89,7 +92,7 @@ func values(f *dto.MetricFamily) map[string]float64 {
 	return all
 }
 
-// scrape gives the counters and gauges of a registry by their names and labels.
+// scrape returns the counters and gauges of a registry by their names and labels.
 func scrape(t *testing.T, reg *prometheus.Registry) map[string]map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -101,7 +104,7 @@ func scrape(t *testing.T, reg *prometheus.Registry) map[string]map[string]float6
 	return all
 }
 
-// busy is a recorder with turns of every kind.
+// busy returns a recorder with turns of every kind.
 func busy() *Recorder {
 	r := NewRecorder(t0, slo)
 	for _, s := range random(rand.New(rand.NewPCG(9, 10)), 2000) {
@@ -112,7 +115,7 @@ func busy() *Recorder {
 	return r
 }
 
-func TestLint(t *testing.T) {
+func TestMetricsPassLint(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for _, lane := range []string{"main", "twin"} {
 		reg.MustRegister(NewCollector(lane, busy(), fullGauges))
@@ -123,8 +126,8 @@ func TestLint(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// The contract: every name, its type and its labels beside lane, and no other.
-func TestNames(t *testing.T) {
+// The metrics have exactly these names, types and labels beside lane.
+func TestMetricNames(t *testing.T) {
 	want := map[string]string{
 		"loadgen_ttft_all_seconds": "SUMMARY", "loadgen_tpot_all_seconds": "SUMMARY",
 		"loadgen_itl_all_seconds": "SUMMARY", "loadgen_latency_all_seconds": "SUMMARY",
@@ -133,10 +136,12 @@ func TestNames(t *testing.T) {
 		"loadgen_input_tokens": "HISTOGRAM turn", "loadgen_output_tokens": "HISTOGRAM turn",
 		"loadgen_requests_total": "COUNTER status", "loadgen_requests_slo_met_total": "COUNTER",
 		"loadgen_errors_total": "COUNTER class", "loadgen_conversations_total": "COUNTER status",
-		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_cache_reported_input_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
+		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER",
+		"loadgen_cache_reported_input_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
 		"loadgen_store_lost_turns_total": "COUNTER",
 		"loadgen_followup_total":         "COUNTER cause source",
-		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
+		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE",
+		"loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
 		"loadgen_sweep_running": "GAUGE id kind", "loadgen_sweep_span_running": "GAUGE concurrency id mode span speculation",
@@ -148,7 +153,8 @@ func TestNames(t *testing.T) {
 	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE baseline concurrency mode percentile speculation"
 	want["loadgen_acceptance_ratio"], want["loadgen_tokens_per_step"] = "GAUGE", "GAUGE"
 	for _, m := range []string{
-		"output_tokens_per_second", "requests_per_second", "kv_hit_ratio", "acceptance_ratio", "tokens_per_step", "gpu_memory_bytes",
+		"output_tokens_per_second", "requests_per_second", "kv_hit_ratio", "acceptance_ratio", "tokens_per_step",
+		"gpu_memory_bytes",
 	} {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode speculation"
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode speculation"
@@ -171,7 +177,7 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// A rate needs its series before the first event.
+// A rate requires its series before the first event.
 func TestCountersExistFromTheStart(t *testing.T) {
 	f := gather(t, NewRecorder(t0, slo), Gauges{}, t0)
 	zero := func(label string, names ...string) map[string]float64 {
@@ -183,7 +189,8 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	}
 	assert.Equal(t, zero("status", "ok", "error", "cancelled"), values(f["loadgen_requests_total"]))
 	assert.Equal(t, zero("status", "completed", "retired", "cancelled", "error"), values(f["loadgen_conversations_total"]))
-	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error", "truncated", "malformed", "overrun", "empty"), values(f["loadgen_errors_total"]))
+	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error",
+		"truncated", "malformed", "overrun", "empty"), values(f["loadgen_errors_total"]))
 	var turns []string
 	for _, m := range f["loadgen_itl_seconds"].GetMetric() {
 		turns = append(turns, labels(m))
@@ -192,12 +199,13 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	assert.True(t, math.IsNaN(f["loadgen_ttft_all_seconds"].GetMetric()[0].GetSummary().GetQuantile()[0].GetValue()))
 }
 
-// The scrape says what the snapshot says.
+// The scrape agrees with the snapshot.
 func TestScrapeAgreesWithReport(t *testing.T) {
 	r, now := busy(), at(101)
 	f, rep := gather(t, r, fullGauges(), now), r.Report(now)
 	for name, q := range map[string]api.Quantiles{
-		"ttft": rep.Window.Metrics.TTFT, "tpot": rep.Window.Metrics.TPOT, "itl": rep.Window.Metrics.ITL, "latency": rep.Window.Metrics.Latency,
+		"ttft": rep.Window.Metrics.TTFT, "tpot": rep.Window.Metrics.TPOT, "itl": rep.Window.Metrics.ITL,
+		"latency": rep.Window.Metrics.Latency,
 	} {
 		s := f["loadgen_"+name+"_all_seconds"].GetMetric()[0].GetSummary()
 		require.Len(t, s.GetQuantile(), 3)
@@ -216,20 +224,22 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 	}
 	totals := r.Totals()
 	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), "model=m�,", "no model's name may fail the scrape")
-	assert.Equal(t, map[string]float64{"status=ok": float64(totals.OK), "status=error": float64(totals.Errors), "status=cancelled": float64(totals.Cancelled)}, values(f["loadgen_requests_total"]))
+	assert.Equal(t, map[string]float64{"status=ok": float64(totals.OK), "status=error": float64(totals.Errors),
+		"status=cancelled": float64(totals.Cancelled)}, values(f["loadgen_requests_total"]))
 	assert.Equal(t, float64(totals.OutputTokens), values(f["loadgen_output_tokens_total"])[""])
 	assert.Equal(t, map[string]float64{"metric=ttft": .6, "metric=tpot": .06}, values(f["loadgen_slo_seconds"]))
 	assert.Equal(t, 180.0, values(f["loadgen_target_concurrency"])[""])
 	assert.Equal(t, 2.0, values(f["loadgen_store_lost_turns_total"])[""])
 	assert.Equal(t, map[string]float64{
-		"cause=,source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9, "cause=connect,source=built_in": 0,
+		"cause=,source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9,
+		"cause=connect,source=built_in":      0,
 		"cause=rate_limited,source=built_in": 0, "cause=http_4xx,source=built_in": 0, "cause=http_5xx,source=built_in": 0,
 		"cause=empty,source=built_in": 0, "cause=malformed,source=built_in": 0, "cause=repeated,source=built_in": 0,
 	}, values(f["loadgen_followup_total"]))
 	assert.NotContains(t, gather(t, NewRecorder(t0, slo), Gauges{}, t0), "loadgen_followup_total", "no model asks")
 }
 
-// Count and sum of a summary never fall, though its window does.
+// Count and sum of a summary never fall, although its window shrinks.
 func TestSummaryIsCumulative(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	r.Add(whole(1))
@@ -241,7 +251,7 @@ func TestSummaryIsCumulative(t *testing.T) {
 	assert.True(t, math.IsNaN(s.GetQuantile()[0].GetValue()), "nothing in the window")
 }
 
-// Fractions of a token add up; classic and native buckets both stand there.
+// Fractions of a token add up, in classic and in native buckets.
 func TestITLHistogram(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	s := whole(1)
@@ -249,7 +259,7 @@ func TestITLHistogram(t *testing.T) {
 	for range 100 {
 		s.ITL = append(s.ITL, Gap{.02, 1.25})
 	}
-	s.ITL = append(s.ITL, Gap{.5, 1e12}) // nonsense is bounded
+	s.ITL = append(s.ITL, Gap{.5, 1e12}) // an impossible number of tokens is bounded
 	r.Add(s)
 	for _, m := range gather(t, r, Gauges{}, at(2))["loadgen_itl_seconds"].GetMetric() {
 		if labels(m) != "turn=2" {
@@ -266,9 +276,10 @@ func TestITLHistogram(t *testing.T) {
 	}
 }
 
-// What is not recorded, or outside the range, is absent and not zero. What was measured on this target is beside the
-// default baseline at the concurrency in force, and not in the table of all levels. Of two rows of one level the later
-// one counts, since both would fail the scrape.
+// A value that is not recorded, or outside the range, is absent and not zero. Results measured on this target are
+// beside
+// the default baseline at the present concurrency, and not in the table of all levels. The later of two rows for one
+// level is used, since both would fail the scrape.
 func TestBaselineGauges(t *testing.T) {
 	g := fullGauges()
 	own, again := row(api.ModeKV, 180), row(api.ModeKV, 180)
@@ -340,7 +351,7 @@ func TestClientCollector(t *testing.T) {
 	assert.Equal(t, want, scrape(t, reg))
 }
 
-// Scrapes, reports and turns run at the same time, for the race detector, and nothing is lost.
+// Scrapes, reports and turns run concurrently, for the race detector, and no turn is lost.
 func TestScrapeWhileTurnsEnd(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	var writers sync.WaitGroup
@@ -366,10 +377,10 @@ func TestScrapeWhileTurnsEnd(t *testing.T) {
 	assert.Equal(t, 500, r.Counted(at(50), 1).OK)
 }
 
-// A count of cached tokens that no turn told is no count: it is absent, and what a
-// hit rate divides by stays zero. Before the first turn both start from zero.
-func TestCachedTokensThatNobodyTold(t *testing.T) {
-	const cached, told = "loadgen_cached_tokens_total", "loadgen_cache_reported_input_tokens_total"
+// If no turn reports cached tokens, their count is absent, and the denominator of the hit
+// rate stays zero. Before the first turn both are zero.
+func TestUnreportedCachedTokensAreAbsent(t *testing.T) {
+	const cached, reported = "loadgen_cached_tokens_total", "loadgen_cache_reported_input_tokens_total"
 	r := NewRecorder(t0, slo)
 	families := gather(t, r, Gauges{}, at(1))
 	assert.Equal(t, map[string]float64{"": 0}, values(families[cached]))
@@ -379,18 +390,19 @@ func TestCachedTokensThatNobodyTold(t *testing.T) {
 	assert.Nil(t, r.Report(at(2)).HitRatio)
 	families = gather(t, r, Gauges{}, at(2))
 	assert.NotContains(t, families, cached)
-	assert.Equal(t, map[string]float64{"": 0}, values(families[told]))
+	assert.Equal(t, map[string]float64{"": 0}, values(families[reported]))
 	assert.Positive(t, values(families["loadgen_input_tokens_total"])[""])
 	r.Add(whole(3))
 	families = gather(t, r, Gauges{}, at(4))
 	assert.Equal(t, map[string]float64{"": 1000}, values(families[cached]))
-	assert.Equal(t, map[string]float64{"": 4000}, values(families[told]), "of the turn that told, not of both")
+	assert.Equal(t, map[string]float64{"": 4000}, values(families[reported]),
+		"only of the turn that reported, not of both")
 	assert.Equal(t, .25, *r.Report(at(4)).HitRatio)
 }
 
-// A sweep is reported while it is in progress, and a span of it while its mode is in force, so that both are regions
-// on a time series. At any other time there is nothing.
-func TestSweepInProgress(t *testing.T) {
+// A sweep is reported while it is in progress, and a span while its mode is in force, so that both are regions on a
+// time series. At other times the metrics are absent.
+func TestSweepReportedWhileInProgress(t *testing.T) {
 	between := trial(api.SweepRunning, "")
 	between.Progress.Span = nil
 	sweep := map[string]float64{"id=mih1x2,kind=trial": 1}

@@ -6,15 +6,15 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// EngineRecord holds what a cluster's engines have reported in all, once a second, for the figures of that time. The
-// zero value is empty. It is not safe for concurrent use.
+// EngineRecord holds the totals of a cluster's engines, once a second, for the figures of that time. The zero value is
+// empty. It is not safe for concurrent use.
 type EngineRecord struct {
-	Keep int // how many seconds it reaches back; 0: all
+	Keep int // seconds to keep; 0: all
 
 	totals []api.EngineTotals
 }
 
-// Add takes in the totals of a second; nil is not known.
+// Add adds the totals of a second; nil means unknown.
 func (e *EngineRecord) Add(t *api.EngineTotals) {
 	if t == nil {
 		return
@@ -25,14 +25,16 @@ func (e *EngineRecord) Add(t *api.EngineTotals) {
 	}
 }
 
-// Fill sets the figures of a row, and their 95 % intervals if the time is long enough to be cut into batches.
+// Fill sets the figures of a row, and their 95 % intervals if the time is long enough for batches.
 func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	last := len(e.totals) - 1
 	if last < 1 {
 		return
 	}
 	use := e.totals[last].Since(e.totals[0])
-	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
+	row.AcceptanceRate = use.AcceptanceRate
+	row.TokensPerStep = use.TokensPerStep
+	row.GPUMemoryBytes = use.GPUMemoryBytes
 	if !batched || row.Intervals == nil {
 		return
 	}
@@ -41,16 +43,21 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 		parts[i] = e.totals[(i+1)*last/batches].Since(e.totals[i*last/batches])
 	}
 	in := row.Intervals
-	in.AcceptanceRate = around(use.AcceptanceRate, 1, parts, func(u api.EngineUse) *float64 { return u.AcceptanceRate })
-	in.TokensPerStep = around(use.TokensPerStep, math.Inf(1), parts, func(u api.EngineUse) *float64 { return u.TokensPerStep })
-	in.GPUMemoryBytes = around(use.GPUMemoryBytes, math.Inf(1), parts, func(u api.EngineUse) *float64 { return u.GPUMemoryBytes })
+	acceptance := func(u api.EngineUse) *float64 { return u.AcceptanceRate }
+	perStep := func(u api.EngineUse) *float64 { return u.TokensPerStep }
+	memory := func(u api.EngineUse) *float64 { return u.GPUMemoryBytes }
+	in.AcceptanceRate = around(use.AcceptanceRate, 1, parts, acceptance)
+	in.TokensPerStep = around(use.TokensPerStep, math.Inf(1), parts, perStep)
+	in.GPUMemoryBytes = around(use.GPUMemoryBytes, math.Inf(1), parts, memory)
 }
 
-// around is the interval of a figure by those of its batches; nil where one of them has none.
-func around(value *float64, limit float64, parts [batches]api.EngineUse, of func(api.EngineUse) *float64) *[2]float64 {
+// around returns the interval of a figure from those of its batches; nil where a batch has none.
+func around(
+	value *float64, limit float64, parts [batches]api.EngineUse, figure func(api.EngineUse) *float64,
+) *[2]float64 {
 	var s shares
 	for i := range parts {
-		part := of(parts[i])
+		part := figure(parts[i])
 		if value == nil || part == nil {
 			return nil
 		}

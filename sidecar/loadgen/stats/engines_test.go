@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The figures are those of the seconds that are kept, with intervals from four parts of them.
+// The figures cover the kept seconds, with intervals from four parts of them.
 func TestEngineRecord(t *testing.T) {
 	fill := func(keep int, rates ...float64) api.BaselineRow {
 		e := EngineRecord{Keep: keep}

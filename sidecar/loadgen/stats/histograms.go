@@ -6,29 +6,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Classic buckets, in seconds and tokens. The default objectives are among them.
+// Classic buckets, in seconds and tokens. They include the default objectives.
 var (
-	ttftBuckets    = []float64{.01, .025, .05, .1, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 60}
-	gapBuckets     = []float64{.001, .0025, .005, .0075, .01, .015, .02, .025, .03, .04, .05, .06, .08, .1, .15, .2, .3, .5, 1, 2.5}
+	ttftBuckets = []float64{.01, .025, .05, .1, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 60}
+	gapBuckets  = []float64{.001, .0025, .005, .0075, .01, .015, .02, .025, .03, .04, .05, .06, .08, .1, .15, .2, .3,
+		.5, 1, 2.5}
 	latencyBuckets = []float64{.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 300}
-	inputBuckets   = []float64{128, 256, 512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 12288, 16384, 32768, 65536, 131072}
-	outputBuckets  = []float64{16, 32, 64, 128, 256, 384, 512, 640, 768, 896, 1024, 1536, 2048, 4096, 8192, 16384}
+	inputBuckets   = []float64{128, 256, 512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 12288, 16384, 32768, 65536,
+		131072}
+	outputBuckets = []float64{16, 32, 64, 128, 256, 384, 512, 640, 768, 896, 1024, 1536, 2048, 4096, 8192, 16384}
 )
 
-// A histogram counts whole observations, so that an inter-token latency is
-// observed once a token. A gap of more tokens than this is a server's nonsense.
+// maxTokensPerGap bounds the tokens of a gap. A histogram counts whole observations, so
+// that an inter-token latency is observed once a token; a larger number is a server's error.
 const maxTokensPerGap = 4096
 
-// histograms are one lane's, since the process began.
+// histograms holds those of one lane since the process began.
 type histograms struct {
 	ttft, tpot, itl, latency, input, output byTurn
 
-	// carry is the part of a token that the gaps so far left unobserved, by turn:
-	// where tokens are estimated, a gap's share of them need not be whole.
+	// carry is the fraction of a token that was not observed yet, by turn: where tokens are
+	// estimated, a gap's share of them need not be whole.
 	carry [len(turnLabels)]float64
 }
 
-// byTurn is a histogram with the label turn; all its series exist from the start.
+// byTurn is a histogram with the label turn. All its series exist from the start.
 type byTurn struct {
 	vec  *prometheus.HistogramVec
 	turn [len(turnLabels)]prometheus.Observer
@@ -36,16 +38,18 @@ type byTurn struct {
 
 func newHistograms() *histograms {
 	return &histograms{
-		ttft:    newByTurn("loadgen_ttft_seconds", "Time to first token of whole turns.", ttftBuckets),
-		tpot:    newByTurn("loadgen_tpot_seconds", "Time per output token of whole turns: (latency - TTFT) / (output tokens - 1).", gapBuckets),
-		itl:     newByTurn("loadgen_itl_seconds", "Inter-token latency of whole turns, one observation a token.", gapBuckets),
-		latency: newByTurn("loadgen_latency_seconds", "Time from the request to the last content chunk of whole turns.", latencyBuckets),
-		input:   newByTurn("loadgen_input_tokens", "Prompt tokens of whole turns.", inputBuckets),
-		output:  newByTurn("loadgen_output_tokens", "Output tokens of whole turns.", outputBuckets),
+		ttft: newByTurn("loadgen_ttft_seconds", "Time to first token of whole turns.", ttftBuckets),
+		tpot: newByTurn("loadgen_tpot_seconds",
+			"Time per output token of whole turns: (latency - TTFT) / (output tokens - 1).", gapBuckets),
+		itl: newByTurn("loadgen_itl_seconds", "Inter-token latency of whole turns, one observation a token.", gapBuckets),
+		latency: newByTurn("loadgen_latency_seconds",
+			"Time from the request to the last content chunk of whole turns.", latencyBuckets),
+		input:  newByTurn("loadgen_input_tokens", "Prompt tokens of whole turns.", inputBuckets),
+		output: newByTurn("loadgen_output_tokens", "Output tokens of whole turns.", outputBuckets),
 	}
 }
 
-// newByTurn makes classic buckets and native ones no wider than 10 %.
+// newByTurn makes a histogram with classic buckets, and native ones no wider than 10 %.
 func newByTurn(name, help string, buckets []float64) byTurn {
 	h := byTurn{vec: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
@@ -59,19 +63,19 @@ func newByTurn(name, help string, buckets []float64) byTurn {
 	return h
 }
 
-// all are the histograms as collectors.
+// all returns the histograms as collectors.
 func (h *histograms) all() []prometheus.Collector {
 	return []prometheus.Collector{h.ttft.vec, h.tpot.vec, h.itl.vec, h.latency.vec, h.input.vec, h.output.vec}
 }
 
-// observe takes in a whole turn, and tells the count and sum of what it observed
-// as inter-token latency. It is not safe for concurrent use.
+// observe adds a whole turn, and returns the count and sum of its observed inter-token
+// latencies. It is not safe for concurrent use.
 func (h *histograms) observe(s *Sample) (n uint64, total float64) {
 	turn := turnIndex(s.Turn)
 	observe(h.ttft.turn[turn], s.TTFT)
 	observe(h.tpot.turn[turn], s.TPOT)
 	observe(h.latency.turn[turn], s.Latency)
-	if s.PromptTokens > 0 { // 0 where the server told none
+	if s.PromptTokens > 0 { // 0 where the server did not report it
 		h.input.turn[turn].Observe(float64(s.PromptTokens))
 	}
 	h.output.turn[turn].Observe(float64(s.OutputTokens))

@@ -11,13 +11,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Lag buckets are log-linear: eight to an octave, from 1 µs to 134 s.
+// Buckets of lags are log-linear: eight to an octave, from 1 µs to 134 s.
 const (
 	lagParts   = 8
 	lagOctaves = 27
 )
 
-// Lags counts samples of a probe by how late they were. The zero value is empty.
+// Lags counts samples of a probe by their delay. The zero value is empty.
 type Lags [lagOctaves * lagParts]uint32
 
 // Add counts a sample.
@@ -28,7 +28,7 @@ func (l *Lags) Add(late time.Duration) {
 	l[min(int(octave)*lagParts+int(part), len(l)-1)]++
 }
 
-// lagAt is the upper end of a bucket in seconds.
+// lagAt returns the upper end of a bucket in seconds.
 func lagAt(i int) float64 {
 	return math.Exp2(float64(i/lagParts)) * (1 + float64(i%lagParts+1)/lagParts) * 1e-6
 }
@@ -39,7 +39,7 @@ func (l *Lags) merge(o *Lags) {
 	}
 }
 
-// N is the number of samples.
+// N returns the number of samples.
 func (l *Lags) N() (n int) {
 	for _, count := range l {
 		n += int(count)
@@ -47,7 +47,7 @@ func (l *Lags) N() (n int) {
 	return n
 }
 
-// Quantile is the p-quantile in seconds, rounded up to the end of its bucket; 0 without samples.
+// Quantile returns the p-quantile in seconds, rounded up to the end of its bucket; 0 without samples.
 func (l *Lags) Quantile(p float64) float64 {
 	rank, below := p*float64(l.N()), 0.0
 	for i, count := range l {
@@ -58,17 +58,18 @@ func (l *Lags) Quantile(p float64) float64 {
 	return 0
 }
 
-// moments are the mean and the standard deviation in seconds.
+// moments returns the mean and the standard deviation in seconds.
 func (l *Lags) moments() (mean, deviation float64) {
 	values, weights := make([]float64, len(l)), make([]float64, len(l))
 	for i, count := range l {
-		values[i], weights[i] = lagAt(i), float64(count)
+		values[i] = lagAt(i)
+		weights[i] = float64(count)
 	}
 	mean, variance := stat.PopMeanVariance(values, weights)
 	return mean, math.Sqrt(variance)
 }
 
-// MarshalJSON writes the buckets that are not empty, as pairs of place and count.
+// MarshalJSON writes the non-empty buckets as pairs of index and count.
 func (l Lags) MarshalJSON() ([]byte, error) {
 	pairs := [][2]uint32{}
 	for i, count := range l {
@@ -79,7 +80,7 @@ func (l Lags) MarshalJSON() ([]byte, error) {
 	return json.Marshal(pairs)
 }
 
-// UnmarshalJSON ignores places that do not exist.
+// UnmarshalJSON reads pairs of index and count. It ignores invalid indices.
 func (l *Lags) UnmarshalJSON(data []byte) error {
 	var pairs [][2]uint32
 	if err := json.Unmarshal(data, &pairs); err != nil {
@@ -94,18 +95,18 @@ func (l *Lags) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Lag is how late the load generator was over a span, by its probes: a time stamp is as wrong
-// as the later of Timer and Stream, and a request goes out later than its stamp by Send.
+// Lag is the delay of the load generator over a span, measured by its probes. The error of a time
+// stamp is the larger of Timer and Stream. A request is sent later than its stamp by Send.
 type Lag struct {
 	Timer  Lags `json:"timer"`
 	Stream Lags `json:"stream"`
 	Send   Lags `json:"send"`
 }
 
-// lagSamples of timer and stream are needed before anything is said: two seconds' worth.
+// lagSamples is the number of timer and stream samples needed for a result: two seconds' worth.
 const lagSamples = 80
 
-// Known says whether there are enough samples.
+// Known reports whether there are enough samples.
 func (l *Lag) Known() bool { return l.Timer.N() >= lagSamples && l.Stream.N() >= lagSamples }
 
 // Merge adds the samples of another lag.
@@ -115,7 +116,7 @@ func (l *Lag) Merge(o *Lag) {
 	l.Send.merge(&o.Send)
 }
 
-// Since leaves out the samples that an earlier value of the same count has.
+// Since returns the samples added after an earlier copy of the same count.
 func (l Lag) Since(earlier Lag) Lag {
 	for i := range l.Timer {
 		l.Timer[i] -= earlier.Timer[i]
@@ -125,63 +126,64 @@ func (l Lag) Since(earlier Lag) Lag {
 	return l
 }
 
-// Quantile is the p-quantile of the later probe in seconds.
+// Quantile returns the p-quantile of the probe with the larger delay, in seconds.
 func (l *Lag) Quantile(p float64) float64 { return max(l.Timer.Quantile(p), l.Stream.Quantile(p)) }
 
 const (
-	// certain is how many standard errors a bound allows for: 95 % on one side, for samples of
-	// which about four are late together, as bursts are.
-	certain = 1.645 * 2
-	// more is a quarter on top, since turns are not late at the moments at which the probes are:
-	// without it, 114 of 120 bounds on a quiet machine held, and missed by up to 18 %.
-	more = 1.25
-	// unseen is what the probes may miss, in seconds: their own transport is a loopback.
-	unseen = 100e-6
+	// errorFactor is the number of standard errors in a bound: 95 % on one side, for samples of
+	// which about four are late together, as in bursts.
+	errorFactor = 1.645 * 2
+	// safetyFactor adds a quarter, since turns are not late at the same moments as the probes.
+	// Without it, 114 of 120 bounds on a quiet machine held, and missed by up to 18 %.
+	safetyFactor = 1.25
+	// unseenError is what the probes may miss, in seconds, since their transport is a loopback.
+	unseenError = 100e-6
 )
 
-// bound is the most that late stamps add to a value, the p-quantile of n. Where the values
-// are much alike without them, they add the p-quantile of the lag; where the values are spread
-// more widely than the lag, its mean and little more. Of a known shape, the lag's share of the
-// spread is that of the squares of the ranges, since late stamps and the target's times are
-// independent: that is regression calibration, Carroll et al., "Measurement Error in Nonlinear
-// Models" (2006), chapter 4, with ranges in place of deviations, which outliers spoil. And the
-// earliest stamp is no later than the earliest samples are.
+// bound returns the most that late stamps add to a value, the p-quantile of n. Where the values
+// without late stamps are much alike, late stamps add the p-quantile of the lag; where they are
+// spread more widely than the lag, its mean and little more. With a known shape, the lag's share
+// of the spread is the ratio of the squared ranges, since late stamps and the target's times are
+// independent. That is regression calibration, Carroll et al., "Measurement Error in Nonlinear
+// Models" (2006), chapter 4, with ranges in place of deviations, which are sensitive to outliers.
+// The earliest stamp is no later than the earliest samples.
 func (l *Lags) bound(p, value float64, n int, shape *api.Shape) float64 {
 	if l.N() == 0 || n == 0 {
 		return 0
 	}
 	deviates := math.Sqrt(1/float64(n) + 1/float64(l.N()))
-	above := func(p, errors float64) float64 { return l.Quantile(min(1, p+errors*deviates*math.Sqrt(p*(1-p)))) }
+	above := func(p, errors float64) float64 {
+		return l.Quantile(min(1, p+errors*deviates*math.Sqrt(p*(1-p))))
+	}
 	mean, deviation := l.moments()
-	mean += certain * deviation * deviates
-	quantile := above(p, certain)
+	mean += errorFactor * deviation * deviates
+	quantile := above(p, errorFactor)
 	if shape == nil {
 		return max(mean, quantile)
 	}
-	late := 1. // of the spread, as a share
-	if own := above(.95, certain/2) - l.Quantile(.05); own < shape.Range {
+	late := 1. // share of the spread
+	if own := above(.95, errorFactor/2) - l.Quantile(.05); own < shape.Range {
 		late = own * own / (shape.Range * shape.Range)
 	}
 	likely := mean + late*(value-shape.Mean)
 	return min(max(likely, min(mean, quantile)), max(mean, quantile), value-shape.Least+l.Quantile(.05))
 }
 
-// MeanError is the most that late stamps add to the mean of n TTFTs, in seconds.
+// MeanError returns the most that late stamps add to the mean of n TTFTs, in seconds.
 func (l *Lag) MeanError(n int) float64 {
-	bound := func(of *Lags) float64 {
-		if of.N() == 0 || n == 0 {
+	bound := func(lags *Lags) float64 {
+		if lags.N() == 0 || n == 0 {
 			return 0
 		}
-		mean, deviation := of.moments()
-		return mean + certain*deviation*math.Sqrt(1/float64(n)+1/float64(of.N()))
+		mean, deviation := lags.moments()
+		return mean + errorFactor*deviation*math.Sqrt(1/float64(n)+1/float64(lags.N()))
 	}
-	return more*max(bound(&l.Timer), bound(&l.Stream)) + unseen + bound(&l.Send)
+	return safetyFactor*max(bound(&l.Timer), bound(&l.Stream)) + unseenError + bound(&l.Send)
 }
 
-// LagHistory remembers lags: by the second, and all of them in one count. It is not safe for
-// concurrent use.
+// LagHistory keeps lags by the second, and the sum of all. It is not safe for concurrent use.
 type LagHistory struct {
-	Kept    int // seconds that are remembered; 0: five minutes and a few more
+	Kept    int // seconds to keep; 0: five minutes and a few more
 	seconds []lagSecond
 	total   Lag
 }
@@ -191,25 +193,25 @@ type lagSecond struct {
 	lag    Lag
 }
 
-// Add takes in samples of one moment.
+// Add adds samples of one moment.
 func (h *LagHistory) Add(at time.Time, lag *Lag) {
 	h.at(at).Merge(lag)
 	h.total.Merge(lag)
 }
 
-// AddTimer takes in a sample of the timer.
+// AddTimer adds a sample of the timer.
 func (h *LagHistory) AddTimer(at time.Time, late time.Duration) {
 	h.at(at).Timer.Add(late)
 	h.total.Timer.Add(late)
 }
 
-// AddStream takes in a sample of the stream.
+// AddStream adds a sample of the stream.
 func (h *LagHistory) AddStream(at time.Time, late time.Duration) {
 	h.at(at).Stream.Add(late)
 	h.total.Stream.Add(late)
 }
 
-// AddSend takes in by how much a request was late.
+// AddSend adds the delay of a request.
 func (h *LagHistory) AddSend(at time.Time, late time.Duration) {
 	h.at(at).Send.Add(late)
 	h.total.Send.Add(late)
@@ -227,7 +229,7 @@ func (h *LagHistory) at(t time.Time) *Lag {
 	return &slot.lag
 }
 
-// Between are the samples of the seconds that two times lie in, and of those between.
+// Between returns the samples of all seconds from that of from to that of to.
 func (h *LagHistory) Between(from, to time.Time) (lag Lag) {
 	for i := range h.seconds {
 		if s := &h.seconds[i]; from.Unix() <= s.second && s.second <= to.Unix() {
@@ -237,15 +239,15 @@ func (h *LagHistory) Between(from, to time.Time) (lag Lag) {
 	return lag
 }
 
-// Total are all samples so far.
+// Total returns all samples so far.
 func (h *LagHistory) Total() Lag { return h.total }
 
-// Allow notes with each latency of a set of turns the most that the load generator itself may be
-// wrong by, and widens the intervals by it. A late stamp makes TTFT and latency longer, never
-// shorter, while each end of a gap may be late: its error may have either sign. Tokens are those of
-// a mean turn, whose TPOT shares the error among its gaps.
+// Allow sets for each latency of a set of turns the most that the load generator's own error may
+// be, and widens the intervals by it. A late stamp makes TTFT and latency longer, never shorter.
+// Each end of a gap may be late, so that the error of a gap may have either sign. tokens is the
+// number of a mean turn's tokens, whose gaps share the error of its TPOT.
 func (l *Lag) Allow(m *api.Metrics, tokens float64) {
-	for _, of := range []struct {
+	for _, metric := range []struct {
 		q        *api.Quantiles
 		share    float64
 		bothWays bool
@@ -259,20 +261,20 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 			if value == nil {
 				return nil, in
 			}
-			shape, send := of.q.Shape, l.Send.Quantile(max(.75, p))
-			if of.bothWays {
+			shape, send := metric.q.Shape, l.Send.Quantile(max(.75, p))
+			if metric.bothWays {
 				shape, send = nil, 0
 			}
-			e := max(l.Timer.bound(p, *value, of.q.N, shape), l.Stream.bound(p, *value, of.q.N, shape))
-			e = (more*e+unseen)*of.share + send
-			return &e, Widen(in, &e, of.bothWays)
+			e := max(l.Timer.bound(p, *value, metric.q.N, shape), l.Stream.bound(p, *value, metric.q.N, shape))
+			e = (safetyFactor*e+unseenError)*metric.share + send
+			return &e, Widen(in, &e, metric.bothWays)
 		}
-		of.q.P50Error, of.q.P50Interval = allow(.5, of.q.P50, of.q.P50Interval)
-		of.q.P95Error, of.q.P95Interval = allow(.95, of.q.P95, of.q.P95Interval)
+		metric.q.P50Error, metric.q.P50Interval = allow(.5, metric.q.P50, metric.q.P50Interval)
+		metric.q.P95Error, metric.q.P95Interval = allow(.95, metric.q.P95, metric.q.P95Interval)
 	}
 }
 
-// AllowRow does the same for a row of N turns.
+// AllowRow is Allow for a row of N turns.
 func (l *Lag) AllowRow(row *api.BaselineRow, tokens float64) {
 	if row.Intervals == nil {
 		row.Intervals = &api.RowIntervals{}
@@ -286,21 +288,25 @@ func (l *Lag) AllowRow(row *api.BaselineRow, tokens float64) {
 		ITL: quantiles(row.ITL, in.ITL), Latency: quantiles(row.Latency, in.Latency),
 	}
 	l.Allow(&m, tokens)
-	in.TTFT, in.TPOT, in.ITL, in.Latency = intervals(m.TTFT), intervals(m.TPOT), intervals(m.ITL), intervals(m.Latency)
-	row.LagSeconds, row.Errors = new(l.Quantile(.95)), errorsOf(&m)
+	in.TTFT = intervals(m.TTFT)
+	in.TPOT = intervals(m.TPOT)
+	in.ITL = intervals(m.ITL)
+	in.Latency = intervals(m.Latency)
+	row.LagSeconds = new(l.Quantile(.95))
+	row.Errors = errorsOf(&m)
 }
 
 func errorsOf(m *api.Metrics) *api.RowErrors {
-	of := func(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50Error, P95: q.P95Error} }
-	e := api.RowErrors{TTFT: of(m.TTFT), TPOT: of(m.TPOT), ITL: of(m.ITL), Latency: of(m.Latency)}
+	p := func(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50Error, P95: q.P95Error} }
+	e := api.RowErrors{TTFT: p(m.TTFT), TPOT: p(m.TPOT), ITL: p(m.ITL), Latency: p(m.Latency)}
 	if e == (api.RowErrors{}) {
 		return nil
 	}
 	return &e
 }
 
-// Widen gives an interval of a latency that contains an error, too: of a value that is too
-// large by so much at most, or, both ways, too small. Either may be nil.
+// Widen extends an interval of a latency by an error. The value may be too large by the error, or,
+// with bothWays, too large or too small. Either pointer may be nil.
 func Widen(in *[2]float64, e *float64, bothWays bool) *[2]float64 {
 	if in == nil || e == nil {
 		return in

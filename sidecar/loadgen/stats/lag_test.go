@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A quantile is in the bucket of the sample, rounded up; what travels as JSON is the same.
+// A quantile is rounded up within the bucket of the sample, and JSON preserves the lags.
 func TestLags(t *testing.T) {
 	var l Lags
 	for i := range 100 {
@@ -35,8 +35,7 @@ func TestLags(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte("7"), &back))
 }
 
-// The lag of a span is that of its own samples, whatever the present lag, and that of a run is what came since its
-// start.
+// The lag of a span includes only its own samples, and that of a run the samples since its start.
 func TestLagHistory(t *testing.T) {
 	var h LagHistory
 	start := time.Unix(1_000_000, 0)
@@ -69,9 +68,9 @@ func TestLagHistory(t *testing.T) {
 	assert.InDelta(t, .0011, since.Quantile(.5), .0001)
 }
 
-// The bound holds what a lag truly adds, and is not much larger, whether the target's times are alike or spread
-// widely.
-func TestBoundOfTheError(t *testing.T) {
+// The bound covers the true effect of a lag, and is not much larger, for similar and for widely spread times of the
+// target.
+func TestErrorBoundCoversLag(t *testing.T) {
 	for name, spread := range map[string]float64{"alike": 0, "as wide as the lag": .01, "wide": .5} {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
@@ -88,18 +87,18 @@ func TestBoundOfTheError(t *testing.T) {
 				v := .2 + spread*r.Float64()
 				truth, measured = append(truth, v), append(measured, v+stop())
 			}
-			m := api.Metrics{TTFT: Summarise(measured), TPOT: Summarise(measured)}
-			was, want := m.TTFT, Summarise(truth)
+			m := api.Metrics{TTFT: Summarize(measured), TPOT: Summarize(measured)}
+			before, want := m.TTFT, Summarize(truth)
 			lag.Allow(&m, 11)
-			for _, p := range []struct{ was, want, bound float64 }{
-				{*was.P50, *want.P50, *m.TTFT.P50Error}, {*was.P95, *want.P95, *m.TTFT.P95Error},
+			for _, p := range []struct{ before, want, bound float64 }{
+				{*before.P50, *want.P50, *m.TTFT.P50Error}, {*before.P95, *want.P95, *m.TTFT.P95Error},
 			} {
-				assert.LessOrEqual(t, p.was-p.want, p.bound)
-				assert.Less(t, p.bound, 4*max(p.was-p.want, .0003))
+				assert.LessOrEqual(t, p.before-p.want, p.bound)
+				assert.Less(t, p.bound, 4*max(p.before-p.want, .0003))
 			}
-			assert.InDelta(t, was.P50Interval[0]-*m.TTFT.P50Error, m.TTFT.P50Interval[0], 1e-9)
-			assert.InDelta(t, was.P50Interval[1], m.TTFT.P50Interval[1], 1e-9, "a time stamp is never early")
-			assert.InDelta(t, was.P50Interval[1]+*m.TPOT.P50Error, m.TPOT.P50Interval[1], 1e-9)
+			assert.InDelta(t, before.P50Interval[0]-*m.TTFT.P50Error, m.TTFT.P50Interval[0], 1e-9)
+			assert.InDelta(t, before.P50Interval[1], m.TTFT.P50Interval[1], 1e-9, "a time stamp is never early")
+			assert.InDelta(t, before.P50Interval[1]+*m.TPOT.P50Error, m.TPOT.P50Interval[1], 1e-9)
 			assert.Less(t, *m.TPOT.P95Error, .003, "ten gaps share it")
 			assert.Nil(t, m.ITL.P50Error, "of what is not known")
 		})

@@ -8,49 +8,48 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// A step in progress is looked at all along, and acted on at any time. Its intervals are therefore confidence sequences
-// over batches of time: they hold at all times together, see [decide.Sequence].
+// A step in progress is observed continuously, and decisions are made at any time. Its intervals are therefore
+// confidence sequences over batches of time, which hold at all times together: see [decide.Sequence].
 const (
-	liveBatch  = 30 * time.Second // how long a batch lasts at least
-	liveTurns  = 1                // mean turns that it lasts at least
-	leastTurns = 40               // turns that its p95 takes: that of fewer is too low
-	// designEffect is by how much the variance of a batch's TTFT percentile exceeds that of as many independent turns, and
-	// priorDegrees how many degrees of freedom that counts for beside the batches: an assumption, see
-	// docs/statistics.md. Turns depend on each other far more in their other times.
+	liveBatch  = 30 * time.Second // minimum length of a batch
+	liveTurns  = 1                // minimum length of a batch in mean turns
+	leastTurns = 40               // turns needed for the p95 of a batch; that of fewer is too low
+	// designEffect is the factor by which the variance of a batch's TTFT percentile exceeds that of as many independent
+	// turns. priorDegrees is its weight in degrees of freedom. Both are assumptions: see docs/statistics.md. The other
+	// times of turns depend on each other far more.
 	designEffect = 2
 	priorDegrees = 6
-	liveReach    = time.Hour // how far the batches reach back
-	liveError    = .05       // of an interval at all times together
-	// liveWander is by how much the speed of a system, and that of the one before it, may change slowly by itself: one
-	// standard deviation.
+	liveReach    = time.Hour // age up to which batches are kept
+	liveError    = .05       // error probability of an interval over all times together
+	// liveWander is the standard deviation of slow changes in the speed of a system and of the previous one.
 	liveWander = .01 * math.Sqrt2
 )
 
-// liveBatches are those of the latest step.
+// liveBatches holds the batches of the latest step.
 type liveBatches struct {
 	from time.Duration // end of the latest batch, or of the step's first counted turn
 	all  []stepBatch   // ascending
 }
 
-// stepBatch is what the counted turns of a batch were like.
+// stepBatch holds the figures of a batch's counted turns.
 type stepBatch struct {
 	until  time.Duration
 	report Report
-	prompt float64    // tokens of the prompts whose cached ones are known
+	prompt float64    // tokens of the prompts whose cached tokens are known
 	times  [4]buckets // in the order of [timesOf]
 }
 
-// timeOfTTFT is the place of TTFT in [timesOf].
+// timeOfTTFT is the index of TTFT in [timesOf].
 const timeOfTTFT = 0
 
-// timesOf are those of a report.
+// timesOf returns the times of a report.
 func timesOf(r *Report) [4]*api.Quantiles {
 	m := &r.Window.Metrics
 	return [...]*api.Quantiles{&m.TTFT, &m.TPOT, &m.ITL, &m.Latency}
 }
 
-// AdvanceLive closes the batches that have ended by now. It must be called once a minute or more often, since the turns
-// of a step are kept for [StepSpan]. The tokens are those that the meter counted.
+// AdvanceLive closes the batches that have ended by now. It must be called at least once a minute, since the turns of a
+// step are kept for [StepSpan]. The tokens are those that the meter counted.
 func (w *Window) AdvanceLive(m *Meter, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,21 +63,22 @@ func (w *Window) AdvanceLive(m *Meter, now time.Time) {
 		if rate, _ := m.Over(w.start.Add(w.live.from), w.start.Add(b.until)); rate != nil {
 			b.report.Window.OutputTokensPerSecond = *rate
 		}
-		w.live.from, w.live.all = b.until, append(w.live.all, b)
+		w.live.from = b.until
+		w.live.all = append(w.live.all, b)
 	}
 	for len(w.live.all) > 0 && w.live.all[0].until <= at-liveReach {
 		w.live.all = w.live.all[1:]
 	}
 }
 
-// nextBatch is the next batch, if it is over: as many half minutes as have a mean turn and the turns that a p95 takes,
-// or all that is kept.
+// nextBatch returns the next batch, if it is over. Its length is the smallest number of half minutes that covers a mean
+// turn and the turns needed for a p95, or all that is kept.
 func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 	from := w.live.from
 	for length := liveBatch; length <= StepSpan && from+length <= now; length += liveBatch {
 		b.until = from + length
-		counts := func(one *turn) bool {
-			return one.Counted && one.Step == w.step && from < one.ended && one.ended <= b.until
+		counts := func(t *turn) bool {
+			return t.Counted && t.Step == w.step && from < t.ended && t.ended <= b.until
 		}
 		if length < StepSpan && !w.suffices(length, counts) {
 			continue
@@ -91,31 +91,34 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 			b.times[2].merge(&t.itl[i])
 			b.times[3].addAll(t.latency[i])
 		}
-		b.report, b.prompt = t.report(), addUp(t.hits.whole)
+		b.report = t.report()
+		b.prompt = addUp(t.hits.whole)
 		return b, true
 	}
 	return b, false
 }
 
-// suffices says whether a batch of a length has turns enough, and none too long. It allocates nothing: where turns are
-// long, it is asked again and again before a batch is over.
+// suffices reports whether a batch of a length has enough turns, none of them too long. It allocates nothing, since it
+// is
+// called again and again before a batch with long turns is over.
 func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
 	ok, known, seconds := 0, 0, 0.
 	for i := range w.turns {
-		one := &w.turns[i]
-		if one.Status != api.TurnOK || !counts(one) {
+		t := &w.turns[i]
+		if t.Status != api.TurnOK || !counts(t) {
 			continue
 		}
 		ok++
-		if defined(one.Latency) {
-			known, seconds = known+1, seconds+one.Latency
+		if defined(t.Latency) {
+			known++
+			seconds += t.Latency
 		}
 	}
 	return ok >= leastTurns && known > 0 && length.Seconds() >= liveTurns*seconds/float64(known)
 }
 
-// Live describes a step as [Window.CountedAsArrived] does, but over its batches of the last hour, with intervals that
-// hold however often they are looked at. It has none before there are enough batches.
+// Live describes a step like [Window.CountedAsArrived], but over its batches of the last hour, with intervals that hold
+// under continuous observation. It has no intervals before there are enough batches.
 func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
 	w.AdvanceLive(m, now)
 	r := w.CountedAsArrived(m, now, step, slo)
@@ -132,15 +135,18 @@ func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
 	return r
 }
 
-// liveQuantiles gives the percentiles of one of the times over all batches, with the intervals that the batches' own allow.
+// liveQuantiles sets the percentiles of one of the times over all batches, with the intervals that the batches give.
 func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
-	q.P50Interval, q.P95Interval = nil, nil
+	q.P50Interval = nil
+	q.P95Interval = nil
 	var whole buckets
-	p50, p95 := make([]float64, len(all)), make([]float64, len(all))
+	p50 := make([]float64, len(all))
+	p95 := make([]float64, len(all))
 	for i := range all {
 		whole.merge(&all[i].times[time])
-		of := timesOf(&all[i].report)[time]
-		p50[i], p95[i] = orNaN(of.P50), orNaN(of.P95)
+		batch := timesOf(&all[i].report)[time]
+		p50[i] = orNaN(batch.P50)
+		p95[i] = orNaN(batch.P95)
 		if all[i].report.OK < leastTurns {
 			p95[i] = math.NaN()
 		}
@@ -148,16 +154,20 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 	if whole.total == 0 {
 		return
 	}
-	overall := whole.summarise()
-	q.N, q.P50, q.P95, q.P99, q.Estimated = overall.N, overall.P50, overall.P95, overall.P99, overall.Estimated
+	overall := whole.summarize()
+	q.N = overall.N
+	q.P50 = overall.P50
+	q.P95 = overall.P95
+	q.P99 = overall.P99
+	q.Estimated = overall.Estimated
 	turns := whole.total / float64(len(all)) // of a batch
 	q.P50Interval = relative(*q.P50, p50, quantilePrior(&whole, .5, turns, time))
 	q.P95Interval = relative(*q.P95, p95, quantilePrior(&whole, .95, turns, time))
 }
 
-// quantilePrior is what the turns of all batches, as if independent, say of the variance of the logarithm of one batch's
-// p-quantile: p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal
-// of Research of the National Bureau of Standards 64B, 1960). Turns do depend on each other, by [designEffect].
+// quantilePrior is the variance of the logarithm of one batch's p-quantile that independent turns would have:
+// p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal of Research
+// of the National Bureau of Standards 64B, 1960). Turns depend on each other; [designEffect] accounts for it.
 func quantilePrior(whole *buckets, p, turns float64, time int) decide.Prior {
 	if time != timeOfTTFT {
 		return decide.Prior{}
@@ -168,29 +178,37 @@ func quantilePrior(whole *buckets, p, turns float64, time int) decide.Prior {
 	return decide.Prior{Variance: designEffect * slope * slope * p * (1 - p) / turns, Degrees: priorDegrees}
 }
 
-// liveRates does the same for the rates and the hit ratio.
+// liveRates sets the rates and the hit ratio over all batches.
 func (r *Report) liveRates(all []stepBatch) {
 	r.OutputInterval, r.RequestsInterval, r.HitInterval = nil, nil, nil
 	if len(all) == 0 {
 		return
 	}
-	r.OK, r.OutputTokens, r.CachedTokens, r.Window.Seconds = 0, 0, 0, 0
+	r.OK = 0
+	r.OutputTokens = 0
+	r.CachedTokens = 0
+	r.Window.Seconds = 0
 	var tokens, requests, prompt float64
 	var outputs, rates, hits []float64
 	for i := range all {
 		b := &all[i].report
-		r.OK, r.OutputTokens, r.CachedTokens = r.OK+b.OK, r.OutputTokens+b.OutputTokens, r.CachedTokens+b.CachedTokens
+		r.OK += b.OK
+		r.OutputTokens += b.OutputTokens
+		r.CachedTokens += b.CachedTokens
 		r.Window.Seconds += b.Window.Seconds
 		tokens += b.Window.OutputTokensPerSecond * b.Window.Seconds
 		requests += b.Window.RequestsPerSecond * b.Window.Seconds
 		prompt += all[i].prompt
 		outputs = append(outputs, b.Window.OutputTokensPerSecond)
-		rates, hits = append(rates, b.Window.RequestsPerSecond), append(hits, orNaN(b.HitRatio))
+		rates = append(rates, b.Window.RequestsPerSecond)
+		hits = append(hits, orNaN(b.HitRatio))
 	}
-	r.Window.OutputTokensPerSecond, r.Window.RequestsPerSecond = tokens/r.Window.Seconds, requests/r.Window.Seconds
+	r.Window.OutputTokensPerSecond = tokens / r.Window.Seconds
+	r.Window.RequestsPerSecond = requests / r.Window.Seconds
 	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs, decide.Prior{})
 	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates, decide.Prior{})
-	if r.HitRatio = ratio(r.CachedTokens, int64(prompt)); r.HitRatio == nil {
+	r.HitRatio = ratio(r.CachedTokens, int64(prompt))
+	if r.HitRatio == nil {
 		return
 	}
 	if half := liveHalf(hits, 0, decide.Prior{}); defined(half) {
@@ -198,15 +216,17 @@ func (r *Report) liveRates(all []stepBatch) {
 	}
 }
 
-// liveHalf is half the width of the interval of a mean over batches; not finite where a batch has no value, or there are
-// too few.
+// liveHalf returns half the width of the interval of a mean over batches. It is not finite where a batch has no value,
+// or
+// there are too few.
 func liveHalf(batches []float64, wander float64, prior decide.Prior) float64 {
 	mean, in := decide.Sequence(batches, liveError, wander, prior)
 	return in[1] - mean
 }
 
-// relative is the interval of a value, from that of its batches: on the logarithmic scale, on which a slow wander of the
-// speed is the same for all values. It is nil where one batch or more has none, or there are too few.
+// relative returns the interval of a value, from that of its batches on the logarithmic scale, on which a slow change
+// of
+// speed is the same for all values. It is nil where a batch has no value, or there are too few.
 func relative(value float64, batches []float64, prior decide.Prior) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {

@@ -11,10 +11,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A step's live figures are those of its whole batches: of half a minute, longer where that holds too few turns or the
-// turns are long. The intervals of TTFT come with the first batch, others with the third or fourth, and all begin anew
-// with each step.
-func TestLive(t *testing.T) {
+// A step's live figures cover its whole batches, of half a minute or longer where there are few turns or long ones. The
+// intervals of TTFT come with the first batch, others with the third or fourth, and all start anew with each step.
+func TestLiveFiguresOfWholeBatches(t *testing.T) {
 	for name, test := range map[string]struct {
 		every, latency, minutes float64 // seconds between turns, seconds, of the run
 		seconds, n              float64
@@ -35,8 +34,9 @@ func TestLive(t *testing.T) {
 				now = began.Add(time.Duration(at * float64(time.Second)))
 				m.Add(now, 100)
 				w.Add(Sample{
-					Ended: now, Turn: 1, Step: 1, Counted: true, Status: api.TurnOK, HasCached: true, PromptTokens: 100, CachedTokens: 50,
-					TTFT: .2 + .1*math.Mod(at, 7), TPOT: .02, Latency: test.latency,
+					Ended: now, Turn: 1, Step: 1, Counted: true, Status: api.TurnOK, HasCached: true, PromptTokens: 100,
+					CachedTokens: 50,
+					TTFT:         .2 + .1*math.Mod(at, 7), TPOT: .02, Latency: test.latency,
 				})
 				w.AdvanceLive(m, now)
 			}

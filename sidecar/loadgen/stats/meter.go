@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Meter measures output tokens a second, as chunks arrive, over the last 60 s or
-// over a span of up to [StepSpan]. Adding takes no lock and allocates nothing.
+// Meter measures output tokens a second, as chunks arrive, over the last 60 s or over a
+// span of up to [StepSpan]. Add takes no lock and allocates nothing.
 type Meter struct {
 	base  time.Time
 	start atomic.Int64 // of the span, in nanoseconds since base
-	// slots hold one second each: its number since base in the upper half, its
-	// tokens in the lower one. In one word, both change together.
+	// slots hold one second each: its number since base in the upper half, its tokens in the
+	// lower one. Both change together in one word.
 	slots [meterSlots]atomic.Uint64
 }
 
-// meterSlots are a few more than the seconds of the longest span, so that a second
-// that has just begun takes no slot that still counts.
+// meterSlots is a few more than the seconds of the longest span, so that a second that has
+// just begun does not overwrite one that still counts.
 const meterSlots = StepSpan/time.Second + 4
 
-// NewMeter makes a meter that begins now.
+// NewMeter makes a meter that starts now.
 func NewMeter(now time.Time) *Meter { return &Meter{base: now} }
 
-// Add counts n tokens that arrived at a time. A negative n corrects what was
-// counted before by what the server says at the turn's end. What came before
-// the last reset, or five minutes late, is left out. A second holds 2^31 tokens.
+// Add counts n tokens that arrived at a time. A negative n corrects the count by the
+// server's usage at the turn's end. Tokens from before the last reset, or five minutes
+// late, are ignored. A second holds 2^31 tokens.
 func (m *Meter) Add(at time.Time, n int) {
 	since := at.Sub(m.base)
 	if since < time.Duration(m.start.Load()) {
@@ -48,8 +48,8 @@ func (m *Meter) Add(at time.Time, n int) {
 	}
 }
 
-// Rate is the tokens a second over the last 59 to 60 s (whole seconds and the
-// one under way), or since the start where that is nearer, never less than 1 s.
+// Rate returns the tokens a second over the last 59 to 60 s (whole seconds and the one in
+// progress), or since the start where that is later, over at least 1 s.
 func (m *Meter) Rate(now time.Time) float64 {
 	since := now.Sub(m.base)
 	first := max(0, since/time.Second-(windowSeconds-1))
@@ -64,12 +64,12 @@ func (m *Meter) Rate(now time.Time) float64 {
 	return max(0, float64(tokens)/max(1, (since-from).Seconds()))
 }
 
-// Over is the tokens a second over the whole seconds that lie between two times,
-// with its 95 % interval; nil where these are fewer than the batches, or more than
-// [StepSpan]. The second time is the present one.
+// Over returns the tokens a second over the whole seconds between two times, with its 95 %
+// interval; nil where there are fewer seconds than batches, or more than [StepSpan]. now is
+// the present time.
 func (m *Meter) Over(from, now time.Time) (rate *float64, interval *[2]float64) {
 	first := int64((from.Sub(m.base) + time.Second - 1) / time.Second)
-	last := int64(now.Sub(m.base) / time.Second) // has only begun
+	last := int64(now.Sub(m.base) / time.Second) // the second in progress
 	if from.Before(m.base) || last <= first || last-first > int64(StepSpan/time.Second) {
 		return nil, nil
 	}
@@ -91,8 +91,8 @@ func (m *Meter) Over(from, now time.Time) (rate *float64, interval *[2]float64) 
 	return new(max(0, value)), s.interval(math.Inf(1))
 }
 
-// Reset forgets everything and begins anew. Tokens of chunks that arrive at that
-// very moment may stay out.
+// Reset clears the meter and starts it anew. Tokens that arrive at that moment may not be
+// counted.
 func (m *Meter) Reset(now time.Time) {
 	m.start.Store(int64(now.Sub(m.base)))
 	for i := range m.slots {

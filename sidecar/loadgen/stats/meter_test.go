@@ -11,7 +11,7 @@ import (
 
 var t0 = time.Date(2025, 3, 18, 9, 0, 0, 0, time.UTC)
 
-// at is a time some seconds after the tests' beginning.
+// at returns the time some seconds after t0.
 func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
 
 func TestMeterRate(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMeterRate(t *testing.T) {
 	}
 }
 
-// Over counts whole seconds alone, and knows its rate as well as its batches agree.
+// Over counts whole seconds only, and its interval reflects the differences of the batches.
 func TestMeterOver(t *testing.T) {
 	m := NewMeter(t0)
 	for second := range 400 {
@@ -68,12 +68,12 @@ func TestMeterReset(t *testing.T) {
 	m := NewMeter(t0)
 	m.Add(at(7.2), 100)
 	m.Reset(at(7.5))
-	m.Add(at(7.4), 100) // a chunk of the run before
+	m.Add(at(7.4), 100) // a chunk of the previous run
 	m.Add(at(8), 30)
 	assert.Equal(t, 10.0, m.Rate(at(10.5)))
 }
 
-// Nothing is lost where many add at once while the seconds go by.
+// Concurrent calls of Add lose no tokens while the seconds pass.
 func TestMeterConcurrent(t *testing.T) {
 	m := NewMeter(t0)
 	var wg sync.WaitGroup

@@ -9,10 +9,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Percentile is the p-quantile (p from 0 to 1) of ascending values, with linear
-// interpolation between the two nearest: definition 7 of Hyndman and Fan,
-// "Sample Quantiles in Statistical Packages", The American Statistician 50
-// (1996), which NumPy and with it the field's benchmarks use. NaN for no values.
+// Percentile returns the p-quantile (p from 0 to 1) of ascending values, with linear
+// interpolation between the two nearest: definition 7 of Hyndman and Fan, "Sample
+// Quantiles in Statistical Packages", The American Statistician 50 (1996), which NumPy
+// and common benchmarks use. It returns NaN for no values.
 func Percentile(sorted []float64, p float64) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -26,32 +26,35 @@ func Percentile(sorted []float64, p float64) float64 {
 	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// Summarise gives the percentiles of values with the intervals of p50 and p95.
-// It sorts the values. They must not be NaN; turns count as independent.
-func Summarise(values []float64) api.Quantiles {
+// Summarize returns the percentiles of values with the intervals of p50 and p95. It sorts
+// the values, which must not be NaN. It assumes that they are independent.
+func Summarize(values []float64) api.Quantiles {
 	q := quantiles(values)
-	q.P50Interval, q.P95Interval = interval(values, .5), interval(values, .95)
+	q.P50Interval = interval(values, .5)
+	q.P95Interval = interval(values, .95)
 	return q
 }
 
-// quantiles is [Summarise] without the intervals.
+// quantiles is [Summarize] without the intervals.
 func quantiles(values []float64) api.Quantiles {
 	slices.Sort(values)
 	q := api.Quantiles{N: len(values)}
 	if q.N > 0 {
-		q.P50, q.P95, q.P99 = new(Percentile(values, .5)), new(Percentile(values, .95)), new(Percentile(values, .99))
+		q.P50 = new(Percentile(values, .5))
+		q.P95 = new(Percentile(values, .95))
+		q.P99 = new(Percentile(values, .99))
 		q.Shape = &api.Shape{Least: values[0], Mean: stat.Mean(values, nil), Range: *q.P95 - Percentile(values, .05)}
 	}
 	return q
 }
 
-// outside is the probability that a 95 % interval may miss on either side.
+// outside is the probability with which a 95 % interval may miss on either side.
 const outside = .025
 
-// interval is the distribution-free 95 % confidence interval of the p-quantile:
-// the order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 %
-// each, where B is binomial (n, p); see David and Nagaraja, "Order Statistics",
-// 3rd edition (2003), chapter 7. It is nil where n is too small to have both.
+// interval returns the distribution-free 95 % confidence interval of the p-quantile: the
+// order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 % each, where B is
+// binomial (n, p); see David and Nagaraja, "Order Statistics", 3rd edition (2003),
+// chapter 7. It is nil where n is too small for both.
 func interval(sorted []float64, p float64) *[2]float64 {
 	n := len(sorted)
 	// P(B ≥ u) is P(n−B < n+1−u), and n−B is binomial (n, 1−p).
@@ -62,10 +65,10 @@ func interval(sorted []float64, p float64) *[2]float64 {
 	return &[2]float64{sorted[lower-1], sorted[n-upper]}
 }
 
-// lowerRank is the largest l with P(B < l) ≤ 2.5 % for a binomial (n, p) B.
+// lowerRank returns the largest l with P(B < l) ≤ 2.5 % for a binomial (n, p) B.
 func lowerRank(n int, p float64) int {
 	size := float64(n)
-	// Less than ten standard deviations below the mean lies nothing that matters.
+	// The probability more than ten standard deviations below the mean is negligible.
 	k := max(0, math.Floor(size*p-10*math.Sqrt(size*p*(1-p))))
 	term := math.Exp(logChoose(size, k) + k*math.Log(p) + (size-k)*math.Log1p(-p))
 	for below := term; below <= outside && k < size; below += term {
@@ -75,7 +78,7 @@ func lowerRank(n int, p float64) int {
 	return int(k)
 }
 
-// logChoose is the logarithm of the binomial coefficient.
+// logChoose returns the logarithm of the binomial coefficient.
 func logChoose(n, k float64) float64 {
 	a, _ := math.Lgamma(n + 1)
 	b, _ := math.Lgamma(k + 1)

@@ -16,8 +16,8 @@ func TestPercentile(t *testing.T) {
 	}{
 		{[]float64{7}, .95, 7},                     // one value is every percentile
 		{[]float64{1, 2, 3, 4}, .5, 2.5},           // half way between two
-		{[]float64{1, 2, 3, 4}, .95, 3.85},         // as numpy.percentile says
-		{[]float64{15, 20, 35, 40, 50}, .4, 29},    // as numpy.percentile says
+		{[]float64{1, 2, 3, 4}, .95, 3.85},         // equals numpy.percentile
+		{[]float64{15, 20, 35, 40, 50}, .4, 29},    // equals numpy.percentile
 		{[]float64{15, 20, 35, 40, 50}, 1, 50},     // the greatest
 		{[]float64{1, 2, 3, 4, 5, 6, 7}, .5, 4},    // the middle one
 		{[]float64{0, 0, 0, 0, 0, 0, 1}, .99, .94}, // an outlier weighs by its distance
@@ -27,7 +27,7 @@ func TestPercentile(t *testing.T) {
 	assert.True(t, math.IsNaN(Percentile(nil, .5)), "no values have no percentile")
 }
 
-// ascending are the numbers from 1 to n.
+// ascending returns the numbers from 1 to n.
 func ascending(n int) []float64 {
 	v := make([]float64, n)
 	for i := range v {
@@ -36,7 +36,7 @@ func ascending(n int) []float64 {
 	return v
 }
 
-// The smallest n that has an interval, and a table value for the ranks.
+// The rows have the smallest n with an interval, and a table value for the ranks.
 func TestIntervalRanks(t *testing.T) {
 	assert.Nil(t, interval(nil, .5))
 	assert.Nil(t, interval(ascending(5), .5), "0.5^5 > 2.5 %%")
@@ -47,7 +47,7 @@ func TestIntervalRanks(t *testing.T) {
 	assert.Equal(t, &[2]float64{40, 61}, interval(ascending(100), .5), "binomial tables")
 }
 
-// The ranks are those of the binomial distribution added up term by term.
+// The ranks equal those of the binomial distribution summed term by term.
 func TestLowerRankIsExact(t *testing.T) {
 	for _, p := range []float64{.05, .5, .95} {
 		for n := 1; n <= 400; n++ {
@@ -66,15 +66,15 @@ func TestLowerRankIsExact(t *testing.T) {
 	}
 }
 
-func TestSummarise(t *testing.T) {
-	q := Summarise([]float64{3, 1, 2})
+func TestSummarize(t *testing.T) {
+	q := Summarize([]float64{3, 1, 2})
 	assert.Equal(t, 3, q.N)
 	assert.Equal(t, 2.0, *q.P50)
 	assert.Nil(t, q.P50Interval, "three values have no interval")
-	empty := Summarise(nil)
+	empty := Summarize(nil)
 	assert.Nil(t, empty.P50, "not known, and not zero")
 
-	many := Summarise(ascending(100))
+	many := Summarize(ascending(100))
 	assert.Equal(t, 50.5, *many.P50)
 	assert.Equal(t, &[2]float64{40, 61}, many.P50Interval)
 	assert.InDelta(t, 95.05, *many.P95, 1e-9)

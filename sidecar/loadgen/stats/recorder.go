@@ -8,9 +8,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Recorder keeps all figures of one lane: its window, its totals since the last
-// start, and what Prometheus reads since the process began. It is safe for
-// concurrent use.
+// Recorder holds all figures of one lane: its window, its totals since the last start, and
+// the Prometheus counters since the process began. It is safe for concurrent use.
 type Recorder struct {
 	window *Window
 	hist   *histograms
@@ -18,12 +17,12 @@ type Recorder struct {
 	mu    sync.Mutex
 	slo   api.SLO
 	ever  counts // since the process began
-	start counts // what ever was at the last reset
+	start counts // the value of ever at the last reset
 	sums  sums
 	gaps  gapsOfRun // since the last reset
 }
 
-// counts only grow.
+// counts never decrease.
 type counts struct {
 	turns         map[api.TurnStatus]int64
 	errors        map[api.ErrorClass]int64
@@ -31,15 +30,15 @@ type counts struct {
 
 	sloMet, input, cached, output int64
 
-	cacheTold      int64 // turns that told cached tokens
-	cacheToldInput int64 // their prompt tokens
+	cacheReported      int64 // turns that reported cached tokens
+	cacheReportedInput int64 // prompt tokens of those turns
 
-	inputUnknown, cachedUnknown int64 // whole turns without a count of these tokens
+	inputUnknown, cachedUnknown int64 // whole turns that did not report these tokens
 }
 
-// knowsCached says whether the count of cached tokens is one: not where every turn
-// that told its prompt tokens kept silent about the cached ones.
-func (c *counts) knowsCached() bool { return c.cacheTold > 0 || c.input == 0 }
+// reportsCached reports whether the count of cached tokens is meaningful. It is not where
+// turns reported their prompt tokens, and none its cached tokens.
+func (c *counts) reportsCached() bool { return c.cacheReported > 0 || c.input == 0 }
 
 // sum is the count and sum of a summary.
 type sum struct {
@@ -47,7 +46,7 @@ type sum struct {
 	total float64
 }
 
-// sums are those of the four summaries since the process began.
+// sums holds the four summaries since the process began.
 type sums struct{ ttft, tpot, itl, latency sum }
 
 func (s *sum) add(v float64) {
@@ -60,21 +59,26 @@ func (s *sum) add(v float64) {
 // NewRecorder makes a recorder whose window and totals start now.
 func NewRecorder(now time.Time, slo api.SLO) *Recorder {
 	r := &Recorder{window: NewWindow(now), hist: newHistograms(), slo: slo, gaps: newGapsOfRun(now)}
-	r.ever = counts{turns: map[api.TurnStatus]int64{}, errors: map[api.ErrorClass]int64{}, conversations: map[api.ConversationStatus]int64{}}
+	r.ever = counts{
+		turns: map[api.TurnStatus]int64{}, errors: map[api.ErrorClass]int64{},
+		conversations: map[api.ConversationStatus]int64{},
+	}
 	for _, status := range []api.TurnStatus{api.TurnOK, api.TurnError, api.TurnCancelled} {
 		r.ever.turns[status] = 0
 	}
 	for _, class := range api.ErrorClasses {
 		r.ever.errors[class] = 0
 	}
-	for _, status := range []api.ConversationStatus{api.ConversationCompleted, api.ConversationRetired, api.ConversationCancelled, api.ConversationError} {
+	for _, status := range []api.ConversationStatus{
+		api.ConversationCompleted, api.ConversationRetired, api.ConversationCancelled, api.ConversationError,
+	} {
 		r.ever.conversations[status] = 0
 	}
 	r.start = r.ever.clone()
 	return r
 }
 
-// Add takes in one ended turn.
+// Add adds an ended turn.
 func (r *Recorder) Add(s Sample) {
 	r.window.Add(s)
 	r.mu.Lock()
@@ -92,31 +96,32 @@ func (r *Recorder) Add(s Sample) {
 	r.sums.itl.total += total
 }
 
-// ConversationEnded counts a conversation by how it ended.
+// ConversationEnded counts a conversation by its final status.
 func (r *Recorder) ConversationEnded(status api.ConversationStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ever.conversations[status]++
 }
 
-// SetSLO changes the objectives: reports judge the whole window by the new ones,
-// the counter of good turns only those that end from now on.
+// SetSLO changes the objectives. Reports judge the whole window by the new ones; the
+// counter of good turns applies them from now on.
 func (r *Recorder) SetSLO(slo api.SLO) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.slo = slo
 }
 
-// Reset empties the window and the totals, as at a lane's start. Prometheus'
-// counters go on.
+// Reset clears the window and the totals, as at a lane's start. Prometheus counters
+// continue.
 func (r *Recorder) Reset(now time.Time) {
 	r.window.Reset(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.start, r.gaps = r.ever.clone(), newGapsOfRun(now)
+	r.start = r.ever.clone()
+	r.gaps = newGapsOfRun(now)
 }
 
-// Report is [Window.Report] by the objectives in force.
+// Report is [Window.Report] with the present objectives.
 func (r *Recorder) Report(now time.Time) Report { return r.window.Report(now, r.objectives()) }
 
 // Course is [Window.Course].
@@ -124,17 +129,17 @@ func (r *Recorder) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64)
 	return r.window.Course(now)
 }
 
-// Counted is [Window.Counted] by the objectives in force.
+// Counted is [Window.Counted] with the present objectives.
 func (r *Recorder) Counted(now time.Time, step int64) Report {
 	return r.window.Counted(now, step, r.objectives())
 }
 
-// CountedAsArrived is [Window.CountedAsArrived] by the objectives in force.
+// CountedAsArrived is [Window.CountedAsArrived] with the present objectives.
 func (r *Recorder) CountedAsArrived(m *Meter, now time.Time, step int64) Report {
 	return r.window.CountedAsArrived(m, now, step, r.objectives())
 }
 
-// Live is [Window.Live] by the objectives in force.
+// Live is [Window.Live] with the present objectives.
 func (r *Recorder) Live(m *Meter, now time.Time, step int64) Report {
 	return r.window.Live(m, now, step, r.objectives())
 }
@@ -148,35 +153,35 @@ func (r *Recorder) objectives() api.SLO {
 	return r.slo
 }
 
-// Totals are the counts since the last reset, without LostTurns, which only the
-// store knows. Classes that did not occur are left out.
+// Totals returns the counts since the last reset, without LostTurns, which the store
+// counts. Error classes without a turn are left out.
 func (r *Recorder) Totals() api.Totals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, was := &r.ever, &r.start
+	now, start := &r.ever, &r.start
 	t := api.Totals{
-		OK:            now.turns[api.TurnOK] - was.turns[api.TurnOK],
-		Errors:        now.turns[api.TurnError] - was.turns[api.TurnError],
-		Cancelled:     now.turns[api.TurnCancelled] - was.turns[api.TurnCancelled],
+		OK:            now.turns[api.TurnOK] - start.turns[api.TurnOK],
+		Errors:        now.turns[api.TurnError] - start.turns[api.TurnError],
+		Cancelled:     now.turns[api.TurnCancelled] - start.turns[api.TurnCancelled],
 		ErrorsByClass: map[api.ErrorClass]int64{},
-		InputTokens:   now.input - was.input,
-		CachedTokens:  now.cached - was.cached,
-		OutputTokens:  now.output - was.output,
-
-		InputUnknown: now.inputUnknown - was.inputUnknown, CachedUnknown: now.cachedUnknown - was.cachedUnknown,
+		InputTokens:   now.input - start.input,
+		CachedTokens:  now.cached - start.cached,
+		OutputTokens:  now.output - start.output,
+		InputUnknown:  now.inputUnknown - start.inputUnknown,
+		CachedUnknown: now.cachedUnknown - start.cachedUnknown,
 	}
 	for class, n := range now.errors {
-		if n > was.errors[class] {
-			t.ErrorsByClass[class] = n - was.errors[class]
+		if n > start.errors[class] {
+			t.ErrorsByClass[class] = n - start.errors[class]
 		}
 	}
 	for status, n := range now.conversations {
-		t.Conversations += n - was.conversations[status]
+		t.Conversations += n - start.conversations[status]
 	}
 	return t
 }
 
-// cumulative is what Prometheus reads beside the window, all of one moment.
+// cumulative returns the counters and objectives of one moment.
 func (r *Recorder) cumulative() (counts, sums, api.SLO) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,12 +206,14 @@ func (c *counts) add(s *Sample, slo api.SLO) {
 	c.output += int64(s.OutputTokens)
 	if s.HasCached {
 		c.cached += int64(s.CachedTokens)
-		c.cacheTold++
-		c.cacheToldInput += int64(s.PromptTokens)
+		c.cacheReported++
+		c.cacheReportedInput += int64(s.PromptTokens)
 	}
 }
 
 func (c counts) clone() counts {
-	c.turns, c.errors, c.conversations = maps.Clone(c.turns), maps.Clone(c.errors), maps.Clone(c.conversations)
+	c.turns = maps.Clone(c.turns)
+	c.errors = maps.Clone(c.errors)
+	c.conversations = maps.Clone(c.conversations)
 	return c
 }

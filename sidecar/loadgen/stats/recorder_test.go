@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Totals begin anew with the lane; what Prometheus reads goes on.
+// Totals restart with the lane; Prometheus counters continue.
 func TestRecorderTotals(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	r.Add(whole(1))
@@ -34,7 +34,7 @@ func TestRecorderTotals(t *testing.T) {
 	assert.Equal(t, int64(3), ever.sloMet)
 }
 
-// The window is judged by the objectives in force, the counter by those of the time.
+// The window is judged by the present objectives, the counter by those at the end of each turn.
 func TestRecorderSLO(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	r.Add(counted(whole(1), 1))

@@ -8,26 +8,27 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// gapsOfRun holds the inter-token latencies of a run of any length in a bounded
-// space: in slots of one length, by when the turns ended. A run that outgrows its
-// slots has them merged two by two. It is not safe for concurrent use.
+// gapsOfRun holds the inter-token latencies of a run of any length in bounded space: in
+// slots of one length, by the end of the turns. When a run outgrows its slots they are
+// merged in pairs. It is not safe for concurrent use.
 type gapsOfRun struct {
 	start  time.Time
 	length time.Duration // of a slot
-	slots  []buckets     // ringSlots at most
+	slots  []buckets     // at most ringSlots
 
 	chunks, tokens int64 // of all these turns
 }
 
 func newGapsOfRun(now time.Time) gapsOfRun { return gapsOfRun{start: now, length: time.Second} }
 
-// add takes in those of a whole turn; one that ended before the start stays out.
+// add adds the gaps of a whole turn. It ignores a turn that ended before the start.
 func (g *gapsOfRun) add(s *Sample) {
 	ended := s.Ended.Sub(g.start)
 	if ended < 0 {
 		return
 	}
-	g.chunks, g.tokens = g.chunks+int64(cmp.Or(s.Chunks, len(s.ITL)+1)), g.tokens+int64(s.OutputTokens)
+	g.chunks += int64(cmp.Or(s.Chunks, len(s.ITL)+1))
+	g.tokens += int64(s.OutputTokens)
 	for ended >= ringSlots*g.length {
 		g.halve()
 	}
@@ -37,7 +38,7 @@ func (g *gapsOfRun) add(s *Sample) {
 	g.slots[ended/g.length].addGaps(s)
 }
 
-// halve makes the slots twice as long.
+// halve doubles the length of the slots.
 func (g *gapsOfRun) halve() {
 	for i := range g.slots {
 		if i%2 == 1 {
@@ -46,11 +47,12 @@ func (g *gapsOfRun) halve() {
 			g.slots[i/2] = g.slots[i]
 		}
 	}
-	g.slots, g.length = g.slots[:(len(g.slots)+1)/2], 2*g.length
+	g.slots = g.slots[:(len(g.slots)+1)/2]
+	g.length *= 2
 }
 
-// TokensPerChunk is how many output tokens a chunk had on average since the last reset;
-// 1 where no turn has told.
+// TokensPerChunk returns the mean number of output tokens in a chunk since the last reset;
+// 1 where it is unknown.
 func (r *Recorder) TokensPerChunk() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,17 +62,17 @@ func (r *Recorder) TokensPerChunk() float64 {
 	return float64(r.gaps.tokens) / float64(r.gaps.chunks)
 }
 
-// Whole describes the run from the last reset to a time, its end, as
-// [Recorder.Report] does the last 60 s. It takes every turn of the run from whoever
-// kept them; their inter-token latencies it has kept itself, and puts them in the
-// batch in which the middle of their slot lies. The percentiles are those of all turns
-// that ended well, the first ones on cold caches among them. The output tokens are
-// those that arrived: a turn's are taken as evenly spread from its first token to its
-// end, those of a turn that was cut short too; see [Arrived].
+// Whole describes the run from the last reset to its end, as [Recorder.Report] describes
+// the last 60 s. turns yields every turn of the run. Inter-token latencies are those that
+// the Recorder kept, each in the batch of the middle of its slot. The percentiles include
+// all successful turns, also the first ones on cold caches. The output tokens are those
+// that arrived: the tokens of a turn are spread evenly from its first token to its end,
+// also those of a turn that was cut short; see [Arrived].
 func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	perChunk := r.TokensPerChunk()
 	r.mu.Lock()
-	start, span := r.gaps.start, ended.Sub(r.gaps.start)
+	start := r.gaps.start
+	span := ended.Sub(start)
 	t := newTally(span, span+1, 0, r.slo)
 	for i := range r.gaps.slots {
 		t.itl[t.batch(time.Duration(i)*r.gaps.length+r.gaps.length/2)].merge(&r.gaps.slots[i])
@@ -89,9 +91,10 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	return t.report()
 }
 
-// Arrived gives the output tokens of a turn that arrived in each of n equal parts of a
-// span: as if evenly from the first token to the turn's end, and none outside the span.
-// A turn that was cut short tells its chunks alone, which have so many tokens each.
+// Arrived returns the output tokens of a turn that arrived in each of n equal parts of a
+// span, as if evenly from the first token to the turn's end. Tokens outside the span do
+// not count. For a turn that was cut short only its chunks are known, with perChunk tokens
+// each.
 func Arrived(t *api.Turn, perChunk float64, start time.Time, span time.Duration, n int) []float64 {
 	tokens := 0.0
 	if t.OutputTokens != nil {
@@ -107,9 +110,10 @@ func Arrived(t *api.Turn, perChunk float64, start time.Time, span time.Duration,
 	return shares
 }
 
-// spread gives the share of each part.
+// spread returns the share of a turn's tokens in each part of a span.
 func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
-	shares, part := make([]float64, n), span.Seconds()/float64(n)
+	shares := make([]float64, n)
+	part := span.Seconds() / float64(n)
 	to := t.Ended.Sub(start).Seconds()
 	from := to
 	if t.TTFT != nil {
@@ -127,7 +131,7 @@ func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
 	return shares
 }
 
-// SampleOf is a stored turn as a sample, without its inter-token latencies.
+// SampleOf converts a stored turn to a sample, without its inter-token latencies.
 func SampleOf(t *api.Turn) Sample {
 	s := Sample{
 		Ended: t.Ended, Turn: t.Number, Step: t.Step, Counted: t.Counted, Status: t.Status, Class: t.ErrorClass,

@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// stored is a sample as the store keeps it.
+// stored converts a sample to a turn as in the store.
 func stored(s Sample) *api.Turn {
 	known := func(v float64) *float64 {
 		if !defined(v) {
@@ -32,14 +32,14 @@ func stored(s Sample) *api.Turn {
 	return t
 }
 
-// A run of no more than 60 s is told as the window tells it: every percentile, every
-// interval, every count.
+// The report of a run of at most 60 s equals that of the window in every percentile,
+// interval and count.
 func TestWholeAgreesWithTheWindow(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	var turns []*api.Turn
 	for _, s := range random(rand.New(rand.NewPCG(3, 4)), 900) {
 		s.ITL = []Gap{{.01 + .04*s.TTFT, 3}, {.02, 1}}
-		s.Latency = min(s.Latency, .1) // begun and ended at about one time, so that its tokens are, too
+		s.Latency = min(s.Latency, .1) // short, so that start and end are in one batch
 		if s.Ended.After(at(59)) {
 			continue
 		}
@@ -54,19 +54,21 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 	assert.Equal(t, window.TTFTByTurn, whole.TTFTByTurn)
 	assert.Equal(t, window.RequestsInterval, whole.RequestsInterval)
 	assert.Equal(t, window.HitInterval, whole.HitInterval)
-	assert.Equal(t, []int{window.OK, window.Errors, window.Cancelled, window.SLOMet}, []int{whole.OK, whole.Errors, whole.Cancelled, whole.SLOMet})
+	assert.Equal(t, []int{window.OK, window.Errors, window.Cancelled, window.SLOMet},
+		[]int{whole.OK, whole.Errors, whole.Cancelled, whole.SLOMet})
 	assert.Equal(t, window.Window.Errors, whole.Window.Errors)
 	assert.Equal(t, window.Window.ErrorRatio, whole.Window.ErrorRatio)
 	arrived := 0
 	for _, one := range turns {
 		arrived += *one.OutputTokens
 	}
-	assert.InEpsilon(t, float64(arrived)/59, whole.Window.OutputTokensPerSecond, 1e-9, "of turns that failed or were cut short, too")
+	assert.InEpsilon(t, float64(arrived)/59, whole.Window.OutputTokensPerSecond, 1e-9,
+		"of turns that failed or were cut short, too")
 }
 
-// A run of hours keeps all its inter-token latencies, in no more slots, and in the
+// A run of hours keeps all its inter-token latencies in a bounded number of slots, in the
 // batch of their time.
-func TestWholeOfALongRun(t *testing.T) {
+func TestWholeOfLongRun(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	const hours = 5
 	var turns []*api.Turn
@@ -92,8 +94,8 @@ func TestWholeOfALongRun(t *testing.T) {
 	assert.Zero(t, r.Whole(at(hours*3600+1), slices.Values(turns[:0])).Window.Metrics.ITL.N)
 }
 
-// A turn that was cut short tells its chunks, which have as many tokens as those of whole
-// turns had; one that ended well tells its tokens.
+// Only the chunks of a turn that was cut short are known. They count with the tokens of
+// whole turns' chunks. A successful turn reports its tokens.
 func TestTokensOfTurnsCutShort(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	assert.InDelta(t, 1, r.TokensPerChunk(), 0)
@@ -115,6 +117,8 @@ func TestSpread(t *testing.T) {
 	}
 	assert.InDeltaSlice(t, []float64{0, .5, .5, 0}, spread(turn(12, 3, 25), t0, 40*time.Second, 4), 1e-9)
 	assert.InDeltaSlice(t, []float64{1, 0, 0, 0}, spread(turn(1, 1, 2), t0, 40*time.Second, 4), 1e-9, "one token")
-	assert.InDeltaSlice(t, []float64{0, 0, 0, 1}, spread(&api.Turn{Started: at(1), Ended: at(40)}, t0, 40*time.Second, 4), 1e-9, "no first token is known")
-	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9, "the rest came after the span")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, 1}, spread(&api.Turn{Started: at(1), Ended: at(40)}, t0, 40*time.Second, 4),
+		1e-9, "no first token is known")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9,
+		"the rest came after the span")
 }

@@ -9,63 +9,63 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Gap is the time between two content chunks, shared by the tokens of the later
-// one: Seconds per token, Tokens of them.
+// Gap is the time between two content chunks, shared by the tokens of the later one:
+// Seconds per token, and the number of tokens.
 type Gap struct {
 	Seconds float64 `json:"s,omitempty"`
 	Tokens  float64 `json:"n"`
 }
 
-// valid leaves out what no clock and no server can mean.
+// valid reports whether the gap is possible.
 func (g Gap) valid() bool { return defined(g.Seconds) && defined(g.Tokens) && g.Tokens > 0 }
 
-// Sample is one ended turn. TTFT, TPOT and Latency are seconds, NaN where they
-// are undefined. ITL is read while it is added and not kept.
+// Sample is an ended turn. TTFT, TPOT and Latency are seconds, NaN where undefined. ITL is
+// read by Add and not kept.
 type Sample struct {
 	Ended   time.Time
 	Turn    int // from 1
 	Step    int64
-	Counted bool // ended in a settled step, after all turns that had begun before it settled
+	Counted bool // the turn ended in a settled step, after all turns that began before the step had settled
 	Status  api.TurnStatus
 	Class   api.ErrorClass // of a failed turn
 
 	TTFT, TPOT, Latency float64
-	FirstAnswer         float64 // time to the first token after the reasoning; 0 where there was no reasoning
+	FirstAnswer         float64 // time to the first token after the reasoning; 0 without reasoning
 	ITL                 []Gap
 	Chunks              int  // content chunks; 0: one more than there are gaps
-	ITLEstimated        bool // the chunks did not tell their tokens
+	ITLEstimated        bool // the chunks did not report their tokens
 
-	// Tokens, 0 where not known. CachedTokens counts only with HasCached.
+	// Tokens, 0 where unknown. CachedTokens is valid only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
 	HasCached                                bool
-	OutputEstimated                          bool // the server did not count the output tokens: they are the chunks
+	OutputEstimated                          bool // the server did not report output tokens: the number is that of chunks
 }
 
-// meets reports whether the turn is good: whole, and within both objectives. A threshold itself is
-// met. An answer of one token has no TPOT and needs none; an unknown TPOT meets nothing.
+// meets reports whether the turn is good: whole, and within both objectives. A value equal to
+// the objective meets it. An answer of one token needs no TPOT; an unknown TPOT meets nothing.
 func (s *Sample) meets(slo api.SLO) bool {
-	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && (s.TPOT <= slo.TPOT || math.IsNaN(s.TPOT) && !s.tpotUnknown())
+	meetsTPOT := s.TPOT <= slo.TPOT || math.IsNaN(s.TPOT) && !s.tpotUnknown()
+	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && meetsTPOT
 }
 
-// tpotUnknown reports whether the turn has a TPOT that could not be measured: its tokens came in
-// bursts, or in one chunk that may hold any number of them.
+// tpotUnknown reports whether the turn's TPOT could not be measured: its tokens came in bursts,
+// or in one chunk that may hold any number of them.
 func (s *Sample) tpotUnknown() bool {
 	return math.IsNaN(s.TPOT) && (s.OutputTokens > 1 || s.OutputEstimated)
 }
 
-// turnLabels number the turns of a conversation as metrics and screens do.
+// turnLabels number the turns of a conversation in metrics and on screens.
 var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}
 
-// turnIndex is the place of a turn among the turnLabels.
+// turnIndex returns the index of a turn in turnLabels.
 func turnIndex(turn int) int { return min(max(turn, 1), len(turnLabels)) - 1 }
 
-// defined says whether a duration is one: not NaN, infinite or negative.
+// defined reports whether a duration is valid: not NaN, infinite or negative.
 func defined(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
 
-// Compact gives gaps as how many tokens had which inter-token latency: each is that of the
-// middle of its bucket, at most 0.4 % from what it was, ascending. A window that is given these
-// has the same buckets as one that is given the gaps themselves. What no clock and no server can mean is left
-// out.
+// Compact converts gaps to the number of tokens by inter-token latency, ascending. Each latency
+// is the middle of its bucket, at most 0.4 % from the original. A window has the same buckets
+// with the result as with the gaps themselves. Impossible gaps are left out.
 func Compact(gaps []Gap) []Gap {
 	var b buckets
 	b.addGaps(&Sample{ITL: gaps})
@@ -86,8 +86,8 @@ func Compact(gaps []Gap) []Gap {
 	return all
 }
 
-// GapPercentiles are the p50 and p95 of one turn's inter-token latency over its
-// tokens, by nearest rank; NaN where there is no gap. It sorts the gaps.
+// GapPercentiles returns the p50 and p95 of one turn's inter-token latency over its tokens, by
+// nearest rank; NaN without gaps. It sorts the gaps.
 func GapPercentiles(gaps []Gap) (p50, p95 float64) {
 	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	total := 0.0
@@ -97,11 +97,12 @@ func GapPercentiles(gaps []Gap) (p50, p95 float64) {
 	return weightedRank(gaps, .5*total), weightedRank(gaps, .95*total)
 }
 
-// weightedRank is the first of the sorted gaps at which the tokens reach rank.
+// weightedRank returns the first of the sorted gaps at which the tokens reach rank.
 func weightedRank(sorted []Gap, rank float64) float64 {
 	value, below := math.NaN(), 0.0
 	for _, g := range sorted {
-		value, below = g.Seconds, below+g.Tokens
+		value = g.Seconds
+		below += g.Tokens
 		if below >= rank {
 			break
 		}

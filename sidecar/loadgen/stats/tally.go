@@ -7,45 +7,44 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// tally gathers a selection of turns under the window's lock; what takes longer
-// happens in report, without it.
+// tally gathers a selection of turns under the window's lock. The slower computations are in
+// report, without the lock.
 type tally struct {
 	Report
 	slo                 api.SLO
-	span                time.Duration // how far it reaches back at most
-	now, from           time.Duration // since the window's start; what ended at from is not in the rates
+	span                time.Duration // the longest time before now
+	now, from           time.Duration // since the window's start; turns that ended at from are not in the rates
 	byTurn              [len(turnLabels)]turnValues
 	ttft, tpot, latency measured
 	firstAnswer         measured
-	unknownTTFT         int // whole turns without a token that was seen
+	unknownTTFT         int // whole turns without a known first token
 	unknownTPOT         int // whole turns whose tokens came in bursts
 	itl                 [batches]buckets
-	rated, tokens, hits shares // of whole turns; the rates' wholes are filled in by report
+	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
 
-// newTally selects the last span until now, or what was since origin where it is later.
+// newTally selects the last span until now, or the time since origin where that is shorter.
 func newTally(now, span, origin time.Duration, slo api.SLO) *tally {
 	t := &tally{slo: slo, span: span, now: now, from: max(now-span, origin)}
 	t.Window.Errors = map[api.ErrorClass]int{}
 	return t
 }
 
-// gather takes the turns of the span that are wanted, and their gaps. The rates
-// count every whole turn: a conversation goes on at the same pace whether its turn
-// counts or not.
+// gather adds the wanted turns of the span, and their gaps. The rates count every whole turn,
+// since a conversation continues at the same pace whether its turn counts or not.
 func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 	for i := range w.turns {
-		one := &w.turns[i]
-		if one.ended <= t.now-t.span || one.ended > t.now {
+		turn := &w.turns[i]
+		if turn.ended <= t.now-t.span || turn.ended > t.now {
 			continue
 		}
-		if wanted(one) {
-			t.add(one)
+		if wanted(turn) {
+			t.add(turn)
 		}
-		if one.Status == api.TurnOK && one.ended > t.from {
-			batch := t.batch(one.ended)
+		if turn.Status == api.TurnOK && turn.ended > t.from {
+			batch := t.batch(turn.ended)
 			t.rated.part[batch]++
-			t.tokens.part[batch] += float64(one.OutputTokens)
+			t.tokens.part[batch] += float64(turn.OutputTokens)
 		}
 	}
 	for i := range gaps.slots {
@@ -95,7 +94,7 @@ func (t *tally) addWhole(one *turn) {
 	}
 }
 
-// countUnknown counts what is not known of a whole turn.
+// countUnknown counts the figures that a whole turn does not report.
 func (t *tally) countUnknown(one *turn) {
 	if math.IsNaN(one.TTFT) {
 		t.unknownTTFT++
@@ -111,11 +110,11 @@ func (t *tally) countUnknown(one *turn) {
 	}
 }
 
-// report computes what follows from the tally. It needs no lock.
+// report computes the figures. It needs no lock.
 func (t *tally) report() Report {
 	r := t.Report
 	r.Window.Seconds = max(0, (t.now - t.from).Seconds())
-	// Less than a second of evidence does not make a rate.
+	// A rate needs at least a second.
 	span := max(1, r.Window.Seconds)
 	r.Window.RequestsPerSecond = addUp(t.rated.part) / span
 	r.Window.OutputTokensPerSecond = addUp(t.tokens.part) / span
@@ -125,25 +124,29 @@ func (t *tally) report() Report {
 	r.TTFTByTurn, r.Window.InputP95 = t.rows()
 	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
 	r.Window.Metrics = api.Metrics{
-		TTFT: t.ttft.summarise(r.Batched), TPOT: t.tpot.summarise(r.Batched),
-		ITL: summariseGaps(&t.itl, r.OK, r.Batched), Latency: t.latency.summarise(r.Batched),
+		TTFT: t.ttft.summarize(r.Batched), TPOT: t.tpot.summarize(r.Batched),
+		ITL: summarizeGaps(&t.itl, r.OK, r.Batched), Latency: t.latency.summarize(r.Batched),
 	}
-	r.Window.Metrics.TTFT.Unknown, r.Window.Metrics.Latency.Unknown = t.unknownTTFT, t.unknownTTFT
-	r.Window.Metrics.TPOT.Unknown, r.Window.Metrics.ITL.Unknown = t.unknownTPOT, t.unknownTPOT
-	if first := t.firstAnswer.summarise(r.Batched); first.N > 0 {
+	r.Window.Metrics.TTFT.Unknown = t.unknownTTFT
+	r.Window.Metrics.Latency.Unknown = t.unknownTTFT
+	r.Window.Metrics.TPOT.Unknown = t.unknownTPOT
+	r.Window.Metrics.ITL.Unknown = t.unknownTPOT
+	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {
 		r.Window.FirstAnswer = &first
 	}
 	if r.Batched {
 		for i := range batches {
-			t.rated.whole[i], t.tokens.whole[i] = span/batches, span/batches
+			t.rated.whole[i] = span / batches
+			t.tokens.whole[i] = span / batches
 		}
-		r.RequestsInterval, r.OutputInterval = t.rated.interval(math.Inf(1)), t.tokens.interval(math.Inf(1))
+		r.RequestsInterval = t.rated.interval(math.Inf(1))
+		r.OutputInterval = t.tokens.interval(math.Inf(1))
 		r.HitInterval = t.hits.interval(1)
 	}
 	return r
 }
 
-// meanTurn is how long a turn took, in seconds; infinite where none is known.
+// meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
 func (t *tally) meanTurn() float64 {
 	total, n := 0.0, 0
 	for _, batch := range t.latency {
@@ -158,11 +161,11 @@ func (t *tally) meanTurn() float64 {
 	return total / float64(n)
 }
 
-// turnValues are what the whole turns with one number had, of each that was known.
+// turnValues holds the known values of the whole turns with one number.
 type turnValues struct {
 	ttft, latency, input []float64
 	turns, output        int
-	cached, prompt       int64 // tokens of the turns that told both
+	cached, prompt       int64 // tokens of the turns that reported both
 }
 
 func (v *turnValues) add(one *turn) {
@@ -176,13 +179,14 @@ func (v *turnValues) add(one *turn) {
 		v.input = append(v.input, float64(one.PromptTokens))
 	}
 	if one.HasCached && one.PromptTokens > 0 {
-		v.cached, v.prompt = v.cached+int64(one.CachedTokens), v.prompt+int64(one.PromptTokens)
+		v.cached += int64(one.CachedTokens)
+		v.prompt += int64(one.PromptTokens)
 	}
 	v.turns++
 	v.output += one.OutputTokens
 }
 
-// rows are the figures of each turn that occurred, and the p95 of the input of all.
+// rows returns the figures by turn number, and the p95 of the input of all turns.
 func (t *tally) rows() ([]api.TurnFigures, *float64) {
 	rows, inputs := []api.TurnFigures{}, []float64(nil)
 	for i, v := range t.byTurn {
@@ -197,7 +201,8 @@ func (t *tally) rows() ([]api.TurnFigures, *float64) {
 		if input.Shape != nil {
 			row.InputMean = &input.Shape.Mean
 		}
-		rows, inputs = append(rows, row), append(inputs, v.input...)
+		rows = append(rows, row)
+		inputs = append(inputs, v.input...)
 	}
 	return rows, quantiles(inputs).P95
 }
@@ -210,7 +215,7 @@ func addUp(parts [batches]float64) float64 {
 	return total
 }
 
-// ratio is nil where there is nothing to divide by.
+// ratio returns nil where whole is 0.
 func ratio(part, whole int64) *float64 {
 	if whole == 0 {
 		return nil

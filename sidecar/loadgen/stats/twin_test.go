@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// What two lanes have in common is reported as gauges, as far as it is known.
+// The known figures of two lanes are reported as gauges.
 func TestTwinMetrics(t *testing.T) {
 	twin := api.Twin{
 		Arranged: api.TwinApart, Evidence: api.EvidenceNone, Pairs: 12, Showcase: &api.Showcase{State: api.ShowcaseRunning},

@@ -12,46 +12,46 @@ const windowSeconds = 60
 
 const windowSpan = windowSeconds * time.Second
 
-// StepSpan is how far a step's own figures reach back at most. Within a step
-// nothing is changed, so that more of it tells more.
+// StepSpan is the longest time over which a step's figures are computed. No setting changes
+// within a step, so a longer time gives more evidence.
 const StepSpan = 5 * time.Minute
 
-// maxStepTurns bounds what is kept of a step beyond the window: at more than 66
-// turns a second its figures reach back less far than [StepSpan].
+// maxStepTurns bounds the turns of a step that are kept beyond the window. With more than 66
+// turns a second the figures cover less than [StepSpan].
 const maxStepTurns = 20_000
 
-// Window holds the turns that ended in the last 60 s, and of the latest step those
-// of [StepSpan]. It is safe for concurrent use.
+// Window holds the turns that ended in the last 60 s, and those of the latest step from the last
+// [StepSpan]. It is safe for concurrent use.
 type Window struct {
 	mu      sync.Mutex
 	start   time.Time
 	turns   []turn        // in the order in which they were added
 	gaps    ring          // of all whole turns
-	counted ring          // of the latest step's counted ones
-	step    int64         // the latest with a counted turn
+	counted ring          // of the latest step's counted turns
+	step    int64         // the latest step with a counted turn
 	first   time.Duration // end of its first counted turn
-	kept    time.Duration // turns that ended up to then may be gone, though they are not older than StepSpan
+	kept    time.Duration // turns that ended up to then may be missing, although they are within StepSpan
 	counts  bool          // there is such a step
 	live    liveBatches   // of that step
 }
 
-// turn is what the window keeps of a sample.
+// turn is the part of a sample that the window keeps.
 type turn struct {
 	Sample
 	ended time.Duration // since the window's start
 }
 
-// ringSlots are the slots of a ring.
+// ringSlots is the number of slots of a ring.
 const ringSlots = 60
 
-// ring holds the inter-token latencies of turns by when these ended, in slots of
-// one length; its latest slots only.
+// ring holds the inter-token latencies of turns by their end, in slots of one length. It has only
+// the latest slots.
 type ring struct {
 	length time.Duration
 	slots  [ringSlots]slot
 }
 
-// slot is one of a ring. Slots are numbered since the window's start.
+// slot is a slot of a ring. Slots are numbered since the window's start.
 type slot struct {
 	number int64
 	buckets
@@ -59,8 +59,8 @@ type slot struct {
 
 func (r *ring) number(at time.Duration) int64 { return int64(at / r.length) }
 
-// at is the slot of a moment, emptied if it held an earlier one; nil where it holds
-// a later one.
+// at returns the slot of a moment, and clears it if it held an earlier one. It returns nil where
+// the slot holds a later one.
 func (r *ring) at(moment time.Duration) *slot {
 	number := r.number(moment)
 	s := &r.slots[number%ringSlots]
@@ -81,11 +81,11 @@ func (r *ring) clear() {
 	}
 }
 
-// Report is what a selection of the window's turns was like. Failed turns enter
-// the counts alone; cancelled ones enter Cancelled alone.
+// Report holds the figures of a selection of the window's turns. Failed turns enter the counts
+// only; cancelled ones enter Cancelled only.
 type Report struct {
-	// Window is complete but for Awaiting. Its OutputTokensPerSecond counts
-	// tokens by the end of their turn; [Meter] counts them as they arrive.
+	// Window lacks Awaiting. Its OutputTokensPerSecond counts tokens at the end of their turn;
+	// [Meter] counts them as they arrive.
 	Window     api.Window
 	TTFTByTurn []api.TurnFigures // turns that occurred, ascending
 
@@ -96,14 +96,14 @@ type Report struct {
 	PromptTokens, CachedTokens, OutputTokens int64
 	// Whole turns without a count of prompt and of cached tokens.
 	PromptUnknown, CachedUnknown int
-	// HitRatio is cached / prompt tokens over the turns that reported cached
-	// tokens; nil where none did.
+	// HitRatio is cached / prompt tokens over the turns that reported cached tokens; nil where
+	// none did.
 	HitRatio *float64
 
-	// Batched says that the span is long enough for intervals. Without it there is
-	// none, neither below nor in Window.
+	// Batched reports whether the span is long enough for intervals. Without it there are none,
+	// neither below nor in Window.
 	Batched bool
-	// The 95 % intervals of Window's rates and of HitRatio; nil where not known.
+	// The 95 % intervals of Window's rates and of HitRatio; nil where unknown.
 	OutputInterval, RequestsInterval, HitInterval *[2]float64
 }
 
@@ -112,8 +112,7 @@ func (r *Report) Allow(l *Lag) {
 	l.Allow(&r.Window.Metrics, float64(r.OutputTokens)/float64(max(1, r.OK)))
 }
 
-// Row is a report as a row of a baseline, which the caller gives its level, mode and
-// time.
+// Row converts a report to a row of a baseline. The caller sets its level, mode and time.
 func (r *Report) Row() api.BaselineRow {
 	m := &r.Window.Metrics
 	return api.BaselineRow{
@@ -138,18 +137,22 @@ func NewWindow(now time.Time) *Window {
 	return &Window{start: now, gaps: ring{length: windowSpan / ringSlots}, counted: ring{length: StepSpan / ringSlots}}
 }
 
-// Reset empties the window, which starts anew. Turns that ended before will not
-// enter it.
+// Reset clears the window and starts it anew. Turns that ended before are ignored.
 func (w *Window) Reset(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.start, w.turns, w.step, w.first, w.kept, w.counts = now, nil, 0, 0, 0, false
+	w.start = now
+	w.turns = nil
+	w.step = 0
+	w.first = 0
+	w.kept = 0
+	w.counts = false
 	w.live = liveBatches{}
 	w.gaps.clear()
 	w.counted.clear()
 }
 
-// Add takes in one ended turn.
+// Add adds an ended turn.
 func (w *Window) Add(s Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,19 +175,22 @@ func (w *Window) Add(s Sample) {
 	w.turns = append(w.turns[old:], turn{Sample: s, ended: ended})
 }
 
-// isOld says whether the oldest of so many turns can go.
+// isOld reports whether the oldest of so many turns can be removed.
 func (w *Window) isOld(t *turn, turns int, now time.Duration) bool {
 	age := now - t.ended
 	ofStep := w.counts && t.ended >= w.first && age < StepSpan && turns <= maxStepTurns
 	return age >= windowSpan && !ofStep
 }
 
-// count notes the first counted turn of the latest step, and lets the gaps of
-// the step before go.
+// count records the first counted turn of the latest step, and drops the gaps of the previous
+// step.
 func (w *Window) count(step int64, ended time.Duration) {
 	switch {
 	case !w.counts || step > w.step:
-		w.step, w.first, w.counts, w.live = step, ended, true, liveBatches{from: ended}
+		w.step = step
+		w.first = ended
+		w.counts = true
+		w.live = liveBatches{from: ended}
 		w.counted.clear()
 	case step == w.step:
 		w.first = min(w.first, ended)
@@ -201,15 +207,15 @@ func (w *Window) addGaps(s *Sample, ended time.Duration) {
 	}
 }
 
-// addGaps adds those of a turn. A slot that is nil has gone on to a later time.
-func (s *slot) addGaps(of *Sample) {
+// addGaps adds the gaps of a turn. A nil slot is already used for a later time.
+func (s *slot) addGaps(sample *Sample) {
 	if s != nil {
-		s.buckets.addGaps(of)
+		s.buckets.addGaps(sample)
 	}
 }
 
-// Report describes all turns of the last 60 s; its ITL covers whole seconds, the
-// last 59 and the one under way.
+// Report describes all turns of the last 60 s. Its ITL covers whole seconds: the last 59 and the
+// one in progress.
 func (w *Window) Report(now time.Time, slo api.SLO) Report {
 	w.mu.Lock()
 	t := newTally(now.Sub(w.start), windowSpan, 0, slo)
@@ -218,19 +224,19 @@ func (w *Window) Report(now time.Time, slo api.SLO) Report {
 	return t.report()
 }
 
-// Counted describes the counted turns of a step, which must be the latest that
-// has any: for another one the report is empty. Its seconds run from the end of
-// the step's first counted turn, which the rates therefore leave out, and reach
-// back [StepSpan] at most; its ITL covers whole spans of 5 s. The rates are those
-// of all whole turns that ended in that time: those that straddle the step's
-// beginning do not count, and still are a part of its pace.
+// Counted describes the counted turns of a step. It must be the latest step with a counted turn;
+// for another one the report is empty. The span begins at the end of the step's first counted
+// turn, which the rates therefore leave out, and covers at most [StepSpan]. ITL covers whole spans
+// of 5 s. The rates include all whole turns that ended in that time: turns that straddle the
+// step's beginning do not count, but are part of its pace.
 func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	w.mu.Lock()
 	at := now.Sub(w.start)
 	t := newTally(at, StepSpan, at, slo)
 	if w.counts && step == w.step {
 		t = newTally(at, StepSpan, max(w.first, w.kept), slo)
-		t.gather(w, func(one *turn) bool { return one.Counted && one.Step == step && one.ended >= t.from }, &w.counted)
+		counts := func(one *turn) bool { return one.Counted && one.Step == step && one.ended >= t.from }
+		t.gather(w, counts, &w.counted)
 	}
 	w.mu.Unlock()
 	return t.report()
@@ -251,20 +257,22 @@ func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 			values = append(values, one.TTFT)
 		}
 		if one.HasCached {
-			cached, prompt = cached+int64(one.CachedTokens), prompt+int64(one.PromptTokens)
+			cached += int64(one.CachedTokens)
+			prompt += int64(one.PromptTokens)
 		}
 	}
 	w.mu.Unlock()
 	return quantiles(values), ratio(cached, prompt)
 }
 
-// CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that
-// time: a rate that is far steadier than that by the end of their turn.
+// CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that time. That
+// rate is far steadier than the rate by the end of their turn.
 func (w *Window) CountedAsArrived(m *Meter, now time.Time, step int64, slo api.SLO) Report {
 	r := w.Counted(now, step, slo)
 	span := time.Duration(r.Window.Seconds * float64(time.Second))
 	if rate, interval := m.Over(now.Add(-span), now); rate != nil {
-		r.Window.OutputTokensPerSecond, r.OutputInterval = *rate, nil
+		r.Window.OutputTokensPerSecond = *rate
+		r.OutputInterval = nil
 		if r.Batched {
 			r.OutputInterval = interval
 		}

@@ -15,7 +15,7 @@ import (
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
 
-// whole is a successful turn that ended at some second.
+// whole returns a successful turn that ended at a given second.
 func whole(ended float64) Sample {
 	return Sample{
 		Ended: at(ended), Turn: 1, Status: api.TurnOK, TTFT: .3, TPOT: .025, Latency: 20,
@@ -24,7 +24,8 @@ func whole(ended float64) Sample {
 }
 
 func failed(ended float64, class api.ErrorClass) Sample {
-	return Sample{Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(), Latency: math.NaN(), ITL: []Gap{{9, 1}}}
+	return Sample{Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(),
+		Latency: math.NaN(), ITL: []Gap{{9, 1}}}
 }
 
 func counted(s Sample, step int64) Sample {
@@ -39,14 +40,14 @@ func fill(w *Window, samples ...Sample) *Window {
 	return w
 }
 
-// reference is the percentile found by counting, without interpolation by index.
+// reference computes a percentile by counting, without interpolation by index.
 func reference(values []float64, p float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	whole, part := math.Modf(p * float64(len(s)-1))
 	return (1-part)*s[int(whole)] + part*s[min(int(whole)+1, len(s)-1)]
 }
 
-// random makes turns of every kind over 100 s, in two steps, some out of order.
+// random returns turns of every kind over 100 s, in two steps, some out of order.
 func random(r *rand.Rand, n int) []Sample {
 	all := make([]Sample, n)
 	for i := range all {
@@ -68,7 +69,7 @@ func random(r *rand.Rand, n int) []Sample {
 	return all
 }
 
-// Every figure against a plain count over the samples.
+// Every figure equals a plain count over the samples.
 func TestWindowAgainstBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for round := range 10 {
@@ -110,7 +111,8 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 				require.InEpsilon(t, reference(c.want, .95), *c.got.P95, 1e-9)
 				require.InEpsilon(t, reference(c.want, .99), *c.got.P99, 1e-9)
 			}
-			require.Equal(t, n, map[api.TurnStatus]int{api.TurnOK: rep.OK, api.TurnError: rep.Errors, api.TurnCancelled: rep.Cancelled})
+			require.Equal(t, n, map[api.TurnStatus]int{api.TurnOK: rep.OK, api.TurnError: rep.Errors,
+				api.TurnCancelled: rep.Cancelled})
 			require.Equal(t, good, rep.SLOMet)
 			require.Equal(t, [2]int{unknown, unknown}, [2]int{rep.Window.Metrics.TPOT.Unknown, rep.Window.Metrics.ITL.Unknown})
 			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
@@ -162,7 +164,7 @@ func TestWindowReset(t *testing.T) {
 	assert.Equal(t, .5, w.Report(at(8), slo).Window.RequestsPerSecond)
 }
 
-// What fails enters counts alone, what is cancelled not even those.
+// Failed turns enter the counts only, cancelled ones only their own.
 func TestWindowStatus(t *testing.T) {
 	cancelled := failed(3, "")
 	cancelled.Status = api.TurnCancelled
@@ -170,7 +172,8 @@ func TestWindowStatus(t *testing.T) {
 		failed(3, api.ErrorTimeout), failed(3, api.ErrorStall), failed(3, api.ErrorHTTP5xx),
 		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4), slo)
 	assert.Equal(t, []int{3, 5, 1}, []int{r.OK, r.Errors, r.Cancelled})
-	assert.Equal(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2, api.ErrorConnect: 1}, r.Window.Errors)
+	assert.Equal(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
+		api.ErrorConnect: 1}, r.Window.Errors)
 	assert.Equal(t, 2, r.Window.Timeouts)
 	assert.Equal(t, 5.0/8, *r.Window.ErrorRatio)
 	assert.Equal(t, 3.0/8, *r.Window.GoodputRatio)
@@ -187,13 +190,13 @@ func TestWindowSLO(t *testing.T) {
 		good       int
 		uncounted  bool
 	}{
-		{.6, .06, 800, 1, false},         // met at the threshold itself
-		{.6001, .01, 800, 0, false},      // too late
-		{.1, .0601, 800, 0, false},       // too slow
+		{.6, .06, 800, 1, false},         // equal to the objective
+		{.6001, .01, 800, 0, false},      // TTFT above the objective
+		{.1, .0601, 800, 0, false},       // TPOT above the objective
 		{.1, math.NaN(), 1, 1, false},    // one token has no TPOT to miss
 		{.1, math.NaN(), 800, 0, false},  // an unknown TPOT meets nothing
 		{.1, math.NaN(), 1, 0, true},     // one chunk may hold any number of tokens
-		{math.NaN(), .01, 800, 0, false}, // no answer came
+		{math.NaN(), .01, 800, 0, false}, // no token was received
 	} {
 		s := whole(1)
 		s.TTFT, s.TPOT, s.OutputTokens, s.OutputEstimated = c.ttft, c.tpot, c.tokens, c.uncounted
@@ -201,8 +204,7 @@ func TestWindowSLO(t *testing.T) {
 	}
 }
 
-// The time to the first token of the answer itself counts where reasoning came before it. Turns without a count of
-// tokens are counted.
+// After reasoning, the time to the first token of the answer counts. Turns without a count of tokens are counted.
 func TestWindowOfReasoning(t *testing.T) {
 	first, plain := whole(1), whole(1)
 	first.FirstAnswer, first.PromptTokens, first.HasCached = 2.5, 0, false
@@ -222,7 +224,7 @@ func TestWindowByTurn(t *testing.T) {
 	for turn, ttft := range map[int]float64{1: .5, 5: .1, 6: .2, 9: .4} {
 		s := whole(1)
 		s.Turn, s.TTFT, s.Latency = turn, ttft, 10*ttft
-		s.PromptTokens, s.OutputTokens = max(0, 1000*(turn-1)), 100*turn // the first does not tell its prompt
+		s.PromptTokens, s.OutputTokens = max(0, 1000*(turn-1)), 100*turn // the first turn does not report its prompt
 		s.HasCached, s.CachedTokens = true, s.PromptTokens/4
 		w.Add(s)
 	}
@@ -232,16 +234,18 @@ func TestWindowByTurn(t *testing.T) {
 		if r.InputMean != nil {
 			input = fmt.Sprintf("%.0f, p95 %.0f, %.0f %% cached", *r.InputMean, *r.InputP95, 100**r.CachedRatio)
 		}
-		got += fmt.Sprintf("%s: %d at %.2f, %.1f s, input %s, output %.0f; ", r.Turn, r.N, *r.P50, *r.LatencyP50, input, *r.OutputMean)
+		got += fmt.Sprintf("%s: %d at %.2f, %.1f s, input %s, output %.0f; ", r.Turn, r.N, *r.P50, *r.LatencyP50, input,
+			*r.OutputMean)
 	}
-	assert.Equal(t, "1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, 25 % cached, output 500; "+
-		"6+: 2 at 0.30, 3.0 s, input 6500, p95 7850, 25 % cached, output 750; ", got)
+	assert.Equal(t,
+		"1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, 25 % cached, output 500; "+
+			"6+: 2 at 0.30, 3.0 s, input 6500, p95 7850, 25 % cached, output 750; ", got)
 	assert.InDelta(t, 7700, *r.Window.InputP95, 1e-9)
 }
 
 func TestWindowITL(t *testing.T) {
 	a, b := whole(1), whole(1.5)
-	a.ITL = []Gap{{.010, 95}, {math.NaN(), 1}, {-1, 1}, {.01, 0}, {.01, math.Inf(1)}} // only the first is one
+	a.ITL = []Gap{{.010, 95}, {math.NaN(), 1}, {-1, 1}, {.01, 0}, {.01, math.Inf(1)}} // only the first is valid
 	b.ITL, b.ITLEstimated = []Gap{{.200, 5}}, true
 	w := fill(NewWindow(t0), a)
 	assert.False(t, w.Report(at(2), slo).Window.Metrics.ITL.Estimated)
@@ -254,7 +258,7 @@ func TestWindowITL(t *testing.T) {
 	assert.Nil(t, q.P50Interval)
 }
 
-// Gaps are let go second by second, also where a slot is used again.
+// Gaps expire second by second, also when a slot is reused.
 func TestWindowITLExpires(t *testing.T) {
 	w := NewWindow(t0)
 	for second := range 700 {
@@ -262,7 +266,8 @@ func TestWindowITLExpires(t *testing.T) {
 		s.ITL = []Gap{{.02, 1}}
 		w.Add(s)
 		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6), slo).Window.Metrics.ITL.N)
-		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N, "in slots of 5 s")
+		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N,
+			"in slots of 5 s")
 	}
 	late := counted(whole(100), 1)
 	late.ITL = []Gap{{.02, 1}}
@@ -284,7 +289,8 @@ func TestCounted(t *testing.T) {
 	assert.Equal(t, 3, r.OK, "neither another step's, though late, nor what straddled the step's begin")
 	assert.Equal(t, 30, r.Window.Metrics.ITL.N)
 	assert.Equal(t, 10.0, r.Window.Seconds, "since the first counted turn ended")
-	assert.InDelta(t, .3, r.Window.RequestsPerSecond, 1e-9, "without the turn that began the span, with the one that straddles the step's begin")
+	assert.InDelta(t, .3, r.Window.RequestsPerSecond, 1e-9,
+		"without the turn that starts the span, with the one that straddles the step's start")
 	assert.Equal(t, 240.0, r.Window.OutputTokensPerSecond)
 	assert.Equal(t, int64(2400), r.OutputTokens)
 	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step is gone")
@@ -297,8 +303,7 @@ func TestCounted(t *testing.T) {
 	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2, slo).Window.Seconds, "up to five minutes")
 }
 
-// A step at many turns a second reaches back as far as its turns are kept, and
-// never less than the window.
+// The figures of a step with many turns a second cover the kept turns, and at least the window.
 func TestCountedOfManyTurns(t *testing.T) {
 	w := NewWindow(t0)
 	for i := range 3 * maxStepTurns {

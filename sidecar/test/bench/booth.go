@@ -192,7 +192,7 @@ func printTurns(ctx context.Context, control *api.Client, since time.Time) error
 			tokens += *t.OutputTokens
 		}
 	}
-	first, each := stats.Summarise(ttft), stats.Summarise(tpot)
+	first, each := stats.Summarize(ttft), stats.Summarize(tpot)
 	fmt.Printf("  TTFT %s / %s ms, TPOT %s / %s ms over %d turns, %.0f output tokens/s, %d errors; client: %s, %s\n\n",
 		ms(first.P50), ms(first.P95), ms(each.P50), ms(each.P95), first.N,
 		float64(tokens)/time.Since(since).Seconds(), s.Lanes[0].Totals.Errors, s.Client.Verdict, s.Client.Reason)

@@ -322,7 +322,7 @@ func (m *result) compare(ctx context.Context, control *api.Client, sent known.Tr
 		return err
 	}
 	w := s.Lanes[0].Window.Metrics
-	ttft, itl := stats.Summarise(sent.TTFT), stats.Summarise(sent.ITL)
+	ttft, itl := stats.Summarize(sent.TTFT), stats.Summarize(sent.ITL)
 	if w.TTFT.P50 == nil || ttft.P50 == nil || s.Lanes[0].Totals.Errors > 0 {
 		return fmt.Errorf("nothing to compare: %d turns, %d errors %v", w.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
 	}

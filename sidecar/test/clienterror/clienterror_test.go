@@ -77,7 +77,7 @@ func measure(url string) error {
 			})
 		}
 		turns.Wait()
-		m := api.Metrics{TTFT: stats.Summarise(all)}
+		m := api.Metrics{TTFT: stats.Summarize(all)}
 		lag, _ := watch.Lag(began, time.Now())
 		lag.Allow(&m, 2)
 		if err := json.NewEncoder(os.Stdout).Encode(m.TTFT); err != nil {
@@ -159,7 +159,7 @@ func windows(t *testing.T, server *known.Server, stop time.Duration) []*quantile
 		require.NoError(t, err)
 		var q api.Quantiles
 		require.NoError(t, decoder.Decode(&q))
-		truth := stats.Summarise(server.Take().TTFT)
+		truth := stats.Summarize(server.Take().TTFT)
 		found[0].add(*q.P50, *truth.P50, *q.P50Error)
 		found[1].add(*q.P95, *truth.P95, *q.P95Error)
 	}

@@ -257,14 +257,14 @@ func (t *totals) sum() int64 { return t.before + t.latest }
 
 // wrong holds the turns that began during the fault against what the target sent.
 func (r *rig) wrong(since time.Time) float64 {
-	sent := stats.Summarise(r.target.Take().TTFT)
+	sent := stats.Summarize(r.target.Take().TTFT)
 	var ttft []float64
 	for _, t := range r.stored() {
 		if t.Status == api.TurnOK && t.Started.After(since) && t.TTFT != nil {
 			ttft = append(ttft, *t.TTFT)
 		}
 	}
-	got := stats.Summarise(ttft)
+	got := stats.Summarize(ttft)
 	if got.N < 20 || sent.N < 20 {
 		return math.NaN()
 	}
