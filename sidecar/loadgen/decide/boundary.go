@@ -12,22 +12,22 @@ import (
 // type I error probability spending functions", Statistics in Medicine 9 (1990).
 const Gamma = -2
 
-// spent is the share of the error that may be spent up to a share of the trial.
+// spent returns the share of the error that may be spent up to a share of the trial.
 func spent(share float64) float64 { return math.Expm1(-Gamma*share) / math.Expm1(-Gamma) }
 
 // Look is one analysis of a trial.
 type Look struct {
 	Blocks int     `json:"blocks"` // so far
 	Share  float64 `json:"share"`  // of the blocks that fit into the time limit; 1 at the last look
-	DF     float64 `json:"df"`     // of the variance, by these blocks alone
+	DF     float64 `json:"df"`     // of the variance, from these blocks only
 }
 
-// information grows in proportion to the blocks. The factor, found by simulation, stands for Student's t: looks with
+// information grows in proportion to the blocks. The factor, found by simulation, accounts for Student's t: looks with
 // few degrees of freedom depend on each other less than normal statistics do. Without it later looks spend a sixth more
-// than their part, with it a twentieth, which [kept] holds back.
+// than their part, with it a twentieth, which [kept] covers.
 func (l Look) information() float64 { return float64(l.Blocks) * l.DF / (l.DF + 3) }
 
-// moderated returns looks at a variance that a prior adds degrees of freedom to.
+// moderated returns looks whose degrees of freedom include those of a prior.
 func moderated(looks []Look, prior Variance) []Look {
 	looks = slices.Clone(looks)
 	for i := range looks {
@@ -42,11 +42,11 @@ const kept = .95
 // normal is the standard normal distribution.
 var normal = distuv.UnitNormal
 
-// Boundaries computes critical values and keeps them, since Decide asks for the same ones after every block. The zero
-// value is ready for use, by one goroutine.
+// Boundaries computes critical values and caches them, since Decide needs the same ones after every block. The zero
+// value is ready for use. It is not safe for concurrent use.
 type Boundaries struct{ known map[string][]float64 }
 
-// at returns [Boundary] from what is kept; nil keeps nothing.
+// at returns [Boundary], cached unless b is nil.
 func (b *Boundaries) at(alpha float64, looks []Look) []float64 {
 	if b == nil {
 		return Boundary(alpha, looks)
@@ -64,17 +64,18 @@ func (b *Boundaries) at(alpha float64, looks []Look) []float64 {
 
 // Boundary returns the critical value of |Z| at each look of a symmetric two-sided test that spends alpha by the shares
 // of the looks: Lan and DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983). It is +Inf
-// where a look has nothing to spend.
+// at a look without error to spend.
 func Boundary(alpha float64, looks []Look) []float64 {
 	spend := make([]float64, len(looks))
 	information := make([]float64, len(looks))
 	for i, l := range looks {
-		spend[i], information[i] = kept*alpha*spent(l.Share), l.information()
+		spend[i] = kept * alpha * spent(l.Share)
+		information[i] = l.information()
 	}
 	return critical(spend, information)
 }
 
-// critical returns the critical values at which the error spent up to each look is as given.
+// critical returns the critical values at which the error spent up to each look equals spend.
 func critical(spend, information []float64) []float64 {
 	bounds := make([]float64, len(spend))
 	w := walk{}
@@ -94,18 +95,18 @@ func critical(spend, information []float64) []float64 {
 	return bounds
 }
 
-// The grids of the integration: fine for boundaries, to six digits; coarse for intervals, to four. farthest bounds
-// the normal deviates.
+// The grids of the integration: fine for boundaries, with six digits; coarse for intervals, with four. farthest is the
+// largest normal deviate.
 const (
 	fine     = 16
 	coarse   = 6
 	farthest = 12.0
 )
 
-// walk is the density of the statistic Z at a look, restricted to trials that have not stopped, on a grid: recursive
+// walk is the density of the statistic Z at a look, on a grid, for trials that have not stopped. It uses recursive
 // integration after Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data", JRSS A 132
 // (1969), with the grid and the weights of Jennison and Turnbull, "Group Sequential Methods with Applications to
-// Clinical Trials" (2000), chapter 19. The zero walk is the beginning of a trial.
+// Clinical Trials" (2000), chapter 19. The zero walk is the start of a trial.
 type walk struct {
 	information float64
 	z, mass     []float64 // mass is density times weight
@@ -117,7 +118,8 @@ func (w walk) beyond(information, b, side float64) (p float64) {
 		return normal.CDF(-b)
 	}
 	scale := 1 / math.Sqrt(information-w.information)
-	to, from := math.Sqrt(information)*scale, side*math.Sqrt(w.information)*scale
+	to := math.Sqrt(information) * scale
+	from := side * math.Sqrt(w.information) * scale
 	for i, z := range w.z {
 		p += w.mass[i] * normal.CDF(z*from-b*to)
 	}
@@ -135,7 +137,8 @@ func (w walk) next(information, a, b float64, r int) walk {
 		return n
 	}
 	scale := 1 / math.Sqrt(information-w.information)
-	to, from := math.Sqrt(information)*scale, math.Sqrt(w.information)*scale
+	to := math.Sqrt(information) * scale
+	from := math.Sqrt(w.information) * scale
 	for i, v := range z {
 		density := 0.0
 		for j, u := range w.z {
@@ -166,10 +169,12 @@ func grid(a, b float64, r int) (z, weights []float64) {
 	}
 	knots = slices.DeleteFunc(knots, func(v float64) bool { return v <= low || v >= high })
 	knots = append(append([]float64{low}, knots...), high)
-	z, weights = make([]float64, 2*len(knots)-1), make([]float64, 2*len(knots)-1)
+	z = make([]float64, 2*len(knots)-1)
+	weights = make([]float64, 2*len(knots)-1)
 	for i := range len(knots) - 1 {
 		width := knots[i+1] - knots[i]
-		z[2*i], z[2*i+1] = knots[i], knots[i]+width/2
+		z[2*i] = knots[i]
+		z[2*i+1] = knots[i] + width/2
 		weights[2*i] += width / 6
 		weights[2*i+1] += width * 4 / 6
 		weights[2*i+2] += width / 6
@@ -178,7 +183,7 @@ func grid(a, b float64, r int) (z, weights []float64) {
 	return z, weights
 }
 
-// solve returns the root of a decreasing function between two values, or the end that is closer to it.
+// solve returns the root of a decreasing function between two values, or the nearer end where there is none.
 func solve(low, high float64, f func(float64) float64) float64 {
 	for range 60 {
 		middle := (low + high) / 2
@@ -202,7 +207,7 @@ func toNormal(t, df float64) float64 {
 
 // toStudent is the inverse of toNormal.
 func toStudent(z, df float64) float64 {
-	if math.Abs(z) > 8 { // beyond what a trial decides by
+	if math.Abs(z) > 8 { // larger than any boundary of a trial
 		return math.Copysign(math.Inf(1), z)
 	}
 	return math.Copysign(-distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(normal.CDF(-math.Abs(z))), z)

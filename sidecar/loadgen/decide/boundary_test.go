@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Critical values from the literature, two-sided at 5 % (the last one-sided at 2.5 %).
+// The critical values are from the literature, two-sided at 5 % (the last one-sided at 2.5 %).
 func TestBoundaryMatchesPublishedValues(t *testing.T) {
 	even := []float64{.2, .4, .6, .8, 1}
 	for _, test := range []struct {
@@ -34,7 +34,7 @@ func TestBoundaryMatchesPublishedValues(t *testing.T) {
 	}
 }
 
-// One look spends what there is; with few degrees of freedom later looks need more than normal statistics would.
+// A single look spends the whole error. With few degrees of freedom later looks need more than normal statistics do.
 func TestBoundaryOfStudentsT(t *testing.T) {
 	assert.InDelta(t, normal.Quantile(1-kept*.05/2), Boundary(.05, []Look{{2, 1, 3}})[0], 1e-6)
 	few := Boundary(.05, []Look{{2, 1. / 3, 3}, {3, .5, 4}, {6, 1, 10}})

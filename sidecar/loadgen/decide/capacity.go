@@ -6,29 +6,30 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Excess is by how much a level exceeds its limit, as the logarithm of their ratio: the mean over its spans, and how
-// many there are.
+// Excess is the amount by which a level exceeds its limit, as the logarithm of their ratio: the mean over its spans,
+// and
+// their number.
 type Excess struct {
 	Level, Mean, Spans float64
 }
 
-// Sustained is the level up to which a limit is met. It lies beyond the levels that were measured where an end of the
-// interval is infinite or 0.
+// Sustained is the level up to which a limit is met. An infinite or zero end of the interval lies beyond the measured
+// levels.
 type Sustained struct {
 	Level    float64
 	Interval [2]float64
 }
 
-// crossingRatio is the 95 % quantile of the limit of the likelihood ratio statistic for where a monotone function
-// crosses a value.
+// crossingRatio is the 95 % quantile of the limit distribution of the likelihood ratio statistic for the point where a
+// monotone function crosses a value.
 const crossingRatio = 2.28
 
-// Capacity estimates where a limit begins to be missed, from levels in ascending order and the variance of a span. More
-// load does not make a target faster, so the excess rises with the level: isotonic regression (Barlow, Bartholomew,
-// Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972), interpolated between levels. The interval
-// holds the places that the likelihood ratio test does not reject: Banerjee and Wellner, "Likelihood ratio tests for
-// monotone functions", Annals of Statistics 29 (2001), with their quantile made larger as Student's t is than the
-// normal distribution.
+// Capacity estimates the level at which a limit begins to be missed, from levels in ascending order and the variance of
+// a span. More load does not make a target faster, so the excess rises with the level. The estimate uses isotonic
+// regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972),
+// interpolated between levels. The interval holds the points that the likelihood ratio test does not reject: Banerjee
+// and Wellner, "Likelihood ratio tests for monotone functions", Annals of Statistics 29 (2001), with their quantile
+// increased by the ratio of Student's t to the normal quantile.
 func Capacity(levels []Excess, variance Variance) Sustained {
 	n := len(levels)
 	if n == 0 {
@@ -39,7 +40,7 @@ func Capacity(levels []Excess, variance Variance) Sustained {
 	enough := crossingRatio * t * t * variance.Value
 	s := Sustained{crossingOf(levels, fitted), [2]float64{math.Inf(1), 0}}
 	free := misfit(levels, fitted)
-	for below := range n + 1 { // so many levels meet the limit
+	for below := range n + 1 { // below is the number of levels that meet the limit
 		bound := append(isotonic(levels[:below]), isotonic(levels[below:])...)
 		for i := range bound {
 			if i < below {
@@ -63,18 +64,20 @@ func Capacity(levels []Excess, variance Variance) Sustained {
 	return s
 }
 
-// isotonic returns the ascending values closest to those of the levels, by pooling neighbours that are out of order.
+// isotonic returns the ascending values closest to those of the levels, by pooling neighbors that are out of order.
 func isotonic(levels []Excess) (fitted []float64) {
 	var pools []Excess
 	var sizes []int
 	for _, l := range levels {
-		pools, sizes = append(pools, l), append(sizes, 1)
+		pools = append(pools, l)
+		sizes = append(sizes, 1)
 		for i := len(pools) - 1; i > 0 && pools[i-1].Mean >= pools[i].Mean; i-- {
 			a, b := pools[i-1], pools[i]
 			a.Mean = (a.Mean*a.Spans + b.Mean*b.Spans) / (a.Spans + b.Spans)
 			a.Spans += b.Spans
 			sizes[i-1] += sizes[i]
-			pools, sizes = append(pools[:i-1], a), sizes[:i]
+			pools = append(pools[:i-1], a)
+			sizes = sizes[:i]
 		}
 	}
 	for i, p := range pools {
@@ -85,7 +88,8 @@ func isotonic(levels []Excess) (fitted []float64) {
 	return fitted
 }
 
-// crossingOf interpolates where fitted values cross zero: 0 where all lie above, the highest level where none does.
+// crossingOf interpolates the level at which fitted values cross zero: 0 if all are above, the highest level if none
+// is.
 func crossingOf(levels []Excess, fitted []float64) float64 {
 	for i, v := range fitted {
 		if v <= 0 {
@@ -100,7 +104,7 @@ func crossingOf(levels []Excess, fitted []float64) float64 {
 	return levels[len(levels)-1].Level
 }
 
-// misfit is the sum of squares of the levels' means around fitted values, each weighted by its spans.
+// misfit returns the sum of squares of the levels' means around fitted values, weighted by the number of spans.
 func misfit(levels []Excess, fitted []float64) (sum float64) {
 	for i, l := range levels {
 		sum += l.Spans * (l.Mean - fitted[i]) * (l.Mean - fitted[i])

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Metric is one figure that arms are compared by.
+// Metric is a figure by which arms are compared.
 type Metric struct {
 	Name         string `json:"name"`
 	Share        bool   `json:"share,omitempty"` // differences are in points; else relative, on the logarithmic scale
 	LessIsBetter bool   `json:"less_is_better,omitempty"`
-	// TwoSided says that time stamps can make it too small as well as too large, as for TPOT.
+	// TwoSided means that late time stamps can make a value too small as well as too large, as for TPOT.
 	TwoSided bool `json:"two_sided,omitempty"`
 }
 
-// scaled brings a value to the scale on which differences are taken.
+// scaled converts a value to the scale on which differences are taken.
 func (m Metric) scaled(v float64) float64 {
 	if m.Share {
 		return v
@@ -23,7 +23,7 @@ func (m Metric) scaled(v float64) float64 {
 	return math.Log(v)
 }
 
-// Shown brings a difference from that scale to what is shown: a share of a's value, or points.
+// Shown converts a difference on that scale to the displayed one: a share of a's value, or points.
 func (m Metric) Shown(difference float64) float64 {
 	if m.Share {
 		return difference
@@ -31,7 +31,7 @@ func (m Metric) Shown(difference float64) float64 {
 	return math.Expm1(difference)
 }
 
-// margin brings a difference as it is shown to the scale.
+// margin converts a displayed difference to the scale.
 func (m Metric) margin(shown float64) float64 {
 	if m.Share {
 		return shown
@@ -39,55 +39,55 @@ func (m Metric) margin(shown float64) float64 {
 	return math.Log1p(shown)
 }
 
-// Plan is what a trial asks, fixed before its first block.
+// Plan describes a trial. It is fixed before the first block.
 type Plan struct {
 	Arms       int      `json:"arms"`
 	Metrics    []Metric `json:"metrics"`                // the first one decides
-	Alpha      float64  `json:"alpha"`                  // of all looks and pairs of arms together
-	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as it is shown
-	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; no block begins that would take longer
+	Alpha      float64  `json:"alpha"`                  // error of all looks and pairs of arms together
+	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
+	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
 	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
-	// Prior is what earlier trials on this target say of the first metric's variance; see [Moderate].
+	// Prior is the estimate of the first metric's variance from earlier trials on this target; see [Moderate].
 	Prior Variance `json:"prior"`
-	// Known keeps the boundaries between calls of [Decide]; nil computes them anew.
+	// Known caches the boundaries between calls of [Decide]; nil computes them each time.
 	Known *Boundaries `json:"-"`
 }
 
-// Span is a [Run] that was measured.
+// Span is a [Run] with its measurements.
 type Span struct {
 	Arm int     `json:"arm"`
-	At  float64 `json:"at"` // of the run; where arms run side by side, −½ or ½ for the lane
-	// Values are those of the plan's metrics by name, in their own units; what is missing is not known.
+	At  float64 `json:"at"` // of the run; for arms that run side by side, −½ or ½ for the lane
+	// Values are those of the plan's metrics by name, in their own units. Missing values are unknown.
 	Values map[string]float64 `json:"values"`
-	// Late is by how much a value may be too large for late time stamps of the load generator, on the scale of
-	// differences.
+	// Late is the amount by which a value may be too large because of late time stamps of the load generator, on the scale
+	// of differences.
 	Late   map[string]float64 `json:"late,omitempty"`
 	Failed int                `json:"failed"`
-	Ended  int                `json:"ended"` // turns, the failed among them
+	Ended  int                `json:"ended"` // turns, including failed ones
 }
 
-// Block is one whole block: the runs of all arms that were left at its beginning.
+// Block is a whole block: the runs of all arms that were left at its beginning.
 type Block struct {
 	Spans   []Span  `json:"spans"`
-	Seconds float64 `json:"seconds"` // it took, with switches and warm-up
+	Seconds float64 `json:"seconds"` // duration with switches and warm-up
 }
 
-// Verdict is how a trial stands.
+// Verdict is the state of a trial.
 type Verdict string
 
 // The verdicts. All but the first are final.
 const (
 	Running      Verdict = "running"
-	Better       Verdict = "better"        // the one arm that is left is better than all others
+	Better       Verdict = "better"        // the one arm left is better than all others
 	TradeOff     Verdict = "trade_off"     // the better one of two arms fails more often
-	NoDifference Verdict = "no_difference" // all arms that are left lie within the margin
-	TimeOver     Verdict = "time_over"     // undecided
+	NoDifference Verdict = "no_difference" // all arms left are within the margin
+	TimeOver     Verdict = "time_over"     // undecided at the time limit
 )
 
-// Over says whether a trial with this verdict has ended.
+// Over reports whether a trial with this verdict has ended.
 func (v Verdict) Over() bool { return v != Running }
 
-// Comparison is what is known of one metric for two arms. Differences are B minus A on the metric's scale.
+// Comparison is the comparison of two arms by one metric. Differences are B minus A on the metric's scale.
 type Comparison struct {
 	Metric   Metric  `json:"metric"`
 	A        int     `json:"a"`
@@ -95,12 +95,12 @@ type Comparison struct {
 	Estimate float64 `json:"estimate"` // of the model
 	SE       float64 `json:"se"`
 	DF       float64 `json:"df"`
-	// Repeated is the interval that holds over all looks and decides. It has the error of late time stamps in it, and
-	// is infinite at a look that has no error left to spend.
+	// Repeated is the deciding interval, which holds over all looks. It includes the error of late time stamps, and is
+	// infinite at a look without error to spend.
 	Repeated [2]float64 `json:"repeated"`
-	// Narrow is the interval of the two one-sided tests, also over all looks, at 5 % each.
+	// Narrow is the interval of the two one-sided tests, at 5 % each over all looks.
 	Narrow [2]float64 `json:"narrow"`
-	Shown  int        `json:"shown"` // 1: B is larger, −1: smaller, 0: neither is shown
+	Shown  int        `json:"shown"` // 1: B is larger, −1: B is smaller, 0: undecided
 
 	key          [3]int // metric and arms
 	lateA, lateB float64
@@ -108,19 +108,19 @@ type Comparison struct {
 	deviation    []float64 // standard errors at the looks
 }
 
-// Final is the result at the stop: median-unbiased, with an interval by the stage-wise ordering.
+// Final is the result at the stop: the median-unbiased estimate, and an interval by the stage-wise ordering.
 type Final struct {
 	Estimate float64    `json:"estimate"`
 	Interval [2]float64 `json:"interval"`
 }
 
-// Decision is what the blocks show.
+// Decision is the result of the blocks so far.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	Looks   []Look  `json:"looks"`
 	Left    []int   `json:"left"` // arms that are not eliminated, in order
-	Best    int     `json:"best"` // of those left, the one with the best estimate; −1 before the first look
-	// MayBeBest are the arms that no other is certainly better than: Hsu's comparison with the best.
+	Best    int     `json:"best"` // the arm left with the best estimate; −1 before the first look
+	// MayBeBest are the arms that no other is certainly better than, by Hsu's comparison with the best.
 	MayBeBest []int `json:"may_be_best"`
 	// Primary are the comparisons of the first metric for the pairs of arms that were left before the last look.
 	Primary  []Comparison   `json:"primary"`
@@ -130,18 +130,18 @@ type Decision struct {
 	// Others are the comparisons of the other metrics for the same pairs. Shown is by Holm's procedure over all of
 	// them, at every look.
 	Others []Comparison `json:"others"`
-	// Final is the result of the first of Primary once the trial is over.
+	// Final is the result of the first of Primary, set once the trial is over.
 	Final    *Final   `json:"final,omitempty"`
-	Variance Variance `json:"variance"` // of the first metric, by these blocks alone, for [Moderate] and [Detectable]
+	Variance Variance `json:"variance"` // of the first metric, from these blocks only, for [Moderate] and [Detectable]
 }
 
-// LeastBlocks is how many whole blocks come before the first look.
+// LeastBlocks is the number of whole blocks before the first look.
 const LeastBlocks = 2
 
 // equivalence is the error of the two one-sided tests together.
 const equivalence = .10
 
-// Decide computes what blocks show, look by look. It ignores blocks after the one that ended the trial.
+// Decide computes the decision look by look. It ignores blocks after the one that ended the trial.
 func Decide(p Plan, blocks []Block) Decision {
 	d := Decision{Verdict: Running, Best: -1}
 	for arm := range p.Arms {
@@ -159,11 +159,11 @@ func Decide(p Plan, blocks []Block) Decision {
 	return d
 }
 
-// due says whether there is a look after so many blocks: after each of the first 32, then after every second, and so
-// on, 16 to an octave. More looks cost much to compute and decide hardly sooner.
+// due reports whether there is a look after so many blocks: after each of the first 32, then after every second, and so
+// on, 16 to an octave. More looks are expensive to compute and hardly decide sooner.
 func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 }
 
-// NextLook returns after how many blocks the next look is, after so many.
+// NextLook returns the number of blocks at the next look.
 func NextLook(blocks int) int {
 	n := max(LeastBlocks, blocks+1)
 	for !due(n) {
@@ -172,7 +172,7 @@ func NextLook(blocks int) int {
 	return n
 }
 
-// next is how much time there must be for another block.
+// next returns the time in seconds at which another block would end.
 func next(left []int, blocks []Block) float64 {
 	last := blocks[len(blocks)-1]
 	arms := map[int]bool{}
@@ -189,7 +189,7 @@ func used(blocks []Block) (seconds float64) {
 	return seconds
 }
 
-// state is what Decide carries from look to look.
+// state is the state that Decide carries from look to look.
 type state struct {
 	Plan
 	blocks    []Block
@@ -198,7 +198,7 @@ type state struct {
 	deviation map[[3]int][]float64 // standard errors by metric and pair, of every look
 }
 
-// look takes one look, after the blocks so far.
+// look makes one look, after the blocks so far.
 func (s *state) look(d *Decision, blocks []Block) {
 	s.blocks = blocks
 	time := used(blocks)
@@ -238,10 +238,10 @@ func (s *state) look(d *Decision, blocks []Block) {
 	}
 }
 
-// pairAlpha is the two-sided error of a pair: α / (K (K − 1)) on each side.
+// pairAlpha returns the two-sided error of a pair: α / (K (K − 1)) on each side.
 func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arms-1)) }
 
-// fit fits a metric over all runs; false where one of them does not know it.
+// fit fits a metric over all runs. ok is false where a run lacks the metric.
 func (s *state) fit(metric int) (model, bool) {
 	var all []observation
 	for i := range s.blocks {
@@ -257,7 +257,7 @@ func (s *state) fit(metric int) (model, bool) {
 	return fit(all, s.Arms, s.prior(metric))
 }
 
-// prior is that of a metric: only the first one has any.
+// prior returns the prior of a metric. Only the first one has any.
 func (s *state) prior(metric int) Variance {
 	if metric == 0 {
 		return s.Prior
@@ -265,12 +265,12 @@ func (s *state) prior(metric int) Variance {
 	return Variance{}
 }
 
-// bounds are the critical values of a metric at all looks so far.
+// bounds returns the critical values of a metric at all looks so far.
 func (s *state) bounds(alpha float64, metric int) []float64 {
 	return s.Known.at(alpha, moderated(s.looks, s.prior(metric)))
 }
 
-// bound is the critical value of Student's t at this look.
+// bound returns the critical value of Student's t at this look.
 func (s *state) bound(alpha float64, metric int, df float64) float64 {
 	all := s.bounds(alpha, metric)
 	return toStudent(all[len(all)-1], df)
@@ -280,12 +280,13 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
 	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, key: [3]int{metric, a, b}}
 	c.Estimate, c.SE = m.difference(a, b)
-	c.lateA, c.lateB = s.late(metric, a), s.late(metric, b)
+	c.lateA = s.late(metric, a)
+	c.lateB = s.late(metric, b)
 	if c.Metric.TwoSided {
 		c.lateA += c.lateB
 		c.lateB = c.lateA
 	}
-	for len(s.deviation[c.key]) < len(s.looks) { // at looks before, the metric may have been unknown
+	for len(s.deviation[c.key]) < len(s.looks) { // at earlier looks the metric may have been unknown
 		s.deviation[c.key] = append(s.deviation[c.key], c.SE)
 	}
 	c.deviation = s.deviation[c.key]
@@ -303,17 +304,17 @@ func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
 	return c
 }
 
-// interval has so many standard errors on either side of the estimate, and the lateness of the arm that it favours.
+// interval extends t standard errors on either side of the estimate, plus the lateness of the arm that it favors.
 func (c *Comparison) interval(t float64) [2]float64 {
 	return [2]float64{c.Estimate - t*c.SE - c.lateB, c.Estimate + t*c.SE + c.lateA}
 }
 
-// within says whether the difference is certainly smaller than a margin.
+// within reports whether the difference is certainly smaller than a margin.
 func (c *Comparison) within(margin float64) bool {
 	return c.Narrow[0] > -margin && c.Narrow[1] < margin
 }
 
-// NotWorse says whether B is certainly not worse than A by the margin, as it is shown, or more; ofB false asks for A.
+// NotWorse reports whether B is certainly not worse than A by the displayed margin or more; ofB false asks for A.
 func (c *Comparison) NotWorse(margin float64, ofB bool) bool {
 	m := c.Metric.margin(margin)
 	if ofB == c.Metric.LessIsBetter {
@@ -322,7 +323,7 @@ func (c *Comparison) NotWorse(margin float64, ofB bool) bool {
 	return c.Narrow[0] > -m
 }
 
-// better is the arm that is shown to be better and the other one.
+// better returns the arm that is shown to be better and the other one; ok is false where neither is.
 func (c *Comparison) better() (winner, loser int, ok bool) {
 	if (c.Shown < 0) == c.Metric.LessIsBetter {
 		return c.B, c.A, c.Shown != 0
@@ -330,7 +331,7 @@ func (c *Comparison) better() (winner, loser int, ok bool) {
 	return c.A, c.B, c.Shown != 0
 }
 
-// late is the mean lateness of an arm's runs.
+// late returns the mean lateness of an arm's runs.
 func (s *state) late(metric, arm int) float64 {
 	sum, n := 0.0, 0.0
 	for i := range s.blocks {
@@ -344,7 +345,7 @@ func (s *state) late(metric, arm int) float64 {
 	return sum / n
 }
 
-// verdict eliminates arms and says how the trial stands.
+// verdict eliminates arms and sets the state of the trial.
 func (s *state) verdict(d *Decision, m model) {
 	within := true
 	for i := range d.Primary {
@@ -372,7 +373,7 @@ func (s *state) verdict(d *Decision, m model) {
 	}
 }
 
-// allWithin says whether the arms that are left lie within the margin.
+// allWithin reports whether the arms left are within the margin.
 func (s *state) allWithin(d *Decision) bool {
 	for i := range d.Primary {
 		c := &d.Primary[i]
@@ -392,7 +393,8 @@ func (s *state) best(d *Decision, m model) {
 		sign = -1
 	}
 	bound := s.bound(2*s.Alpha/float64(s.Arms-1), 0, m.df)
-	d.Best, d.MayBeBest = d.Left[0], nil
+	d.Best = d.Left[0]
+	d.MayBeBest = nil
 	for _, a := range d.Left {
 		may := true
 		for _, b := range d.Left {
@@ -408,7 +410,8 @@ func (s *state) best(d *Decision, m model) {
 	}
 }
 
-// others compares the arms by the other metrics: Holm's procedure at every look, with what earlier looks have shown.
+// others compares the arms by the other metrics: Holm's procedure at every look, including the results of earlier
+// looks.
 // Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
 // sequential trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
 func (s *state) others(d *Decision, left []int) {
@@ -425,8 +428,8 @@ func (s *state) others(d *Decision, left []int) {
 			}
 		}
 	}
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for i := range d.Others {
 			c := &d.Others[i]
 			if s.shown[c.key] != 0 {
@@ -435,7 +438,7 @@ func (s *state) others(d *Decision, left []int) {
 			in := c.interval(s.bound(s.Alpha/float64(max(1, n-len(s.shown))), c.key[0], c.DF))
 			if in[0] > 0 || in[1] < 0 {
 				s.shown[c.key] = int(math.Copysign(1, c.Estimate))
-				again = true
+				changed = true
 			}
 		}
 	}

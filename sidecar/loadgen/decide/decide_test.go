@@ -15,7 +15,7 @@ func planOf(arms int, metrics ...Metric) Plan {
 	return Plan{Arms: arms, Metrics: metrics, Alpha: .05, Margin: .05, MaxSeconds: 3600, Known: &Boundaries{}}
 }
 
-// abba is a block of two arms, with values of one metric in the order of its runs.
+// abba returns a block of two arms, with values of one metric in the order of its runs.
 func abba(outer int, values ...float64) Block {
 	b := Block{Seconds: 600}
 	for i, v := range values {
@@ -30,9 +30,9 @@ func abba(outer int, values ...float64) Block {
 	return b
 }
 
-// Two blocks by hand: contrasts B − A are .2 and .4, the outer runs differ by .1 and by .3. Without the slope the
+// In the two blocks, contrasts B − A are .2 and .4, and the outer runs differ by .1 and by .3. Without the slope the
 // residual squares are those of (.2 − .3) and (.4 − .3), times 2/3, and (.1² + .3²)/2, over three degrees of freedom.
-func TestModelOnHandComputedData(t *testing.T) {
+func TestModelEqualsHandComputedFit(t *testing.T) {
 	blocks := []Block{abba(0, 1, 1.25, 1.1), abba(1, 3.55, 3, 3.25)}
 	d := Decide(planOf(2, ttft), blocks)
 	require.Len(t, d.Primary, 1)
@@ -53,7 +53,7 @@ func TestModelOnHandComputedData(t *testing.T) {
 	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "by the prior's degrees of freedom")
 }
 
-// blocksOf draws whole blocks of arms with the given effects, in their order.
+// blocksOf draws whole blocks of arms with the given effects.
 func blocksOf(seed uint64, n int, noise float64, effects ...float64) (all []Block) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for k := range n {
@@ -131,8 +131,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A trial that the first look ends has Student's interval; one that stops later is brought back towards the truth.
-func TestFinal(t *testing.T) {
+// A trial that ends at the first look has Student's interval. The estimate of one that ends later is corrected towards
+// the truth.
+func TestFinalIsMedianUnbiased(t *testing.T) {
 	first := Decide(planOf(2, ttft), blocksOf(1, 2, .001, 0, -.3))
 	c := first.Primary[0]
 	half := toStudent(1.959964, c.DF) * c.SE
@@ -153,8 +154,8 @@ func TestFinal(t *testing.T) {
 	t.Fatal("no trial stopped at a later look")
 }
 
-// Holm's procedure: the second metric needs less once the first is shown, and guards are one-sided.
-func TestOtherMetrics(t *testing.T) {
+// By Holm's procedure the second metric needs less evidence once the first is shown, and guards are one-sided.
+func TestOtherMetricsByHolm(t *testing.T) {
 	tpot, rate := Metric{Name: "tpot", LessIsBetter: true}, Metric{Name: "rate"}
 	blocks := blocksOf(1, 2, .001, 0, -.3)
 	for i := range blocks {
@@ -176,8 +177,8 @@ func TestOtherMetrics(t *testing.T) {
 	assert.InDelta(t, .2, Metric{Share: true}.Shown(.2), 0)
 }
 
-// Failures in clusters are no more certain than the runs agree.
-func TestFailuresComeInClusters(t *testing.T) {
+// Clustered failures are as certain as the runs agree.
+func TestClusteredFailuresNeedAgreement(t *testing.T) {
 	of := func(failed ...int) []Block {
 		blocks := blocksOf(1, 2, .001, 0, 0)
 		for i := range blocks {
@@ -206,8 +207,8 @@ func TestFailuresComeInClusters(t *testing.T) {
 	}
 }
 
-// With the variance known, two looks or more lose a few per cent of the power of one: 2.80 standard errors are found in
-// 80 % of trials without them.
+// With a known variance, two looks or more lose a few per cent of the power of one, which finds 2.80 standard errors in
+// 80 % of trials.
 func TestDetectable(t *testing.T) {
 	p := planOf(2, ttft)
 	p.Prior = Variance{.0025, 1e6}
@@ -226,7 +227,7 @@ func planWith(p Plan, prior Variance) Plan {
 	return p
 }
 
-// Variances that agree are worth all their degrees of freedom, others fewer.
+// Variances that agree keep all their degrees of freedom, others have fewer.
 func TestModerate(t *testing.T) {
 	assert.Zero(t, Moderate([]Variance{{.01, 5}, {.01, 5}, {0, 5}}))
 	same := Moderate([]Variance{{.01, 5}, {.01, 5}, {.01, 5}})
@@ -237,10 +238,11 @@ func TestModerate(t *testing.T) {
 	assert.InDelta(t, math.Pi*math.Pi/2, trigamma(.5), 1e-9)
 }
 
-// A large difference and none at all are over soon; one that is hidden by the scatter is not within the time.
+// A large difference and none at all are decided soon. One that is hidden by the scatter is undecided in the time.
 func TestExpected(t *testing.T) {
 	for _, sideBySide := range []bool{false, true} {
-		p := Plan{Arms: 2, Metrics: []Metric{{Name: "ttft", LessIsBetter: true}}, Alpha: .05, Margin: .05, MaxSeconds: 3600, SideBySide: sideBySide}
+		p := Plan{Arms: 2, Metrics: []Metric{{Name: "ttft", LessIsBetter: true}}, Alpha: .05, Margin: .05, MaxSeconds: 3600,
+			SideBySide: sideBySide}
 		for _, row := range []struct {
 			estimate, se float64
 			want         int
@@ -250,12 +252,14 @@ func TestExpected(t *testing.T) {
 		}
 		assert.Zero(t, Expected(p, &Comparison{Estimate: -1, SE: .01}, 1, 2000), "two blocks do not fit")
 	}
-	assert.Less(t, Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600, SideBySide: true}, .01, 600),
-		Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600}, .01, 600), "four runs in a block say more than three")
+	assert.Less(t, Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600, SideBySide: true}, .01,
+		600),
+		Detectable(Plan{Arms: 2, Metrics: []Metric{{}}, Alpha: .05, MaxSeconds: 3600}, .01, 600),
+		"four runs in a block give more evidence than three")
 }
 
-// Long trials look less often: 16 times while their blocks double.
-func TestLooksOfALongTrial(t *testing.T) {
+// Long trials have fewer looks: 16 while their blocks double.
+func TestLooksOfLongTrial(t *testing.T) {
 	looks := 0
 	for n := 1; n <= 1024; n++ {
 		if due(n) {

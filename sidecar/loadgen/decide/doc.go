@@ -1,10 +1,10 @@
 // Package decide compares arms on blocks of spans: which arm is better, which may be the best, and how large the
 // difference is. One method serves two arms and more. The package has no I/O, no clock and no goroutine, and its
-// functions keep nothing between calls.
+// functions keep no state between calls.
 //
-// A trial runs whole blocks. [Order] gives the runs of a block from the seed. The caller measures each run, takes its
-// values by [Sample], and appends a [Block]. [Decide] computes everything again from the blocks so far, so a trial
-// that stores its blocks needs no other state:
+// A trial runs whole blocks. [Order] returns the runs of a block from the seed. The caller measures each run, computes
+// its values by [Sample], and appends a [Block]. [Decide] recomputes the decision from all blocks, so a trial that
+// stores its blocks needs no other state:
 //
 //	plan := decide.Plan{Arms: 2, Metrics: metrics, Alpha: .05, Margin: .05, MaxSeconds: 3600}
 //	decision := decide.Decide(plan, nil)
@@ -14,6 +14,6 @@
 //		decision = decide.Decide(plan, blocks)
 //	}
 //
-// A run is repeated for faults of the client or of the switch alone, never for what the target did: a failed turn is an
+// A run is repeated only for faults of the client or of the switch, never for those of the target: a failed turn is an
 // observation. docs/statistics.md has the formulas with their sources and the error rates on simulated spans.
 package decide

@@ -4,17 +4,17 @@ import (
 	"math"
 )
 
-// FailureShare is how many of an arm's turns failed.
+// FailureShare counts the failed turns of an arm.
 type FailureShare struct {
 	Failed int `json:"failed"`
 	Ended  int `json:"ended"`
 }
 
-// share is NaN for none.
+// share is NaN without turns.
 func (f FailureShare) share() float64 { return float64(f.Failed) / float64(f.Ended) }
 
-// failures returns the arms' shares, and the pairs of which the first fails more often than the second. That one
-// blocks a verdict and favours none, so it is tested at 5 % on one side at each look.
+// failures returns the arms' shares, and the pairs whose first arm fails more often than the second. More failures
+// prevent a verdict and favor no arm, so they are tested at 5 % on one side at each look.
 func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 	all = make([]FailureShare, s.Arms)
 	for i := range s.blocks {
@@ -33,10 +33,11 @@ func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 	return all, more
 }
 
-// failureScore is the normal deviate of the score test that arm a fails more often than b. Failures come in clusters,
-// one for each run: the variance of the binomial distribution is multiplied by how much more the runs scatter than
-// it explains (Pearson's X² over its degrees of freedom, where that exceeds 1), and Student's t has these degrees of
-// freedom (overdispersion: McCullagh and Nelder, second edition, 1989, section 4.5).
+// failureScore returns the normal deviate of the score test that arm a fails more often than b. Failures come in
+// clusters, one for each run. Therefore the binomial variance is multiplied by the excess scatter of the runs
+// (Pearson's
+// X² over its degrees of freedom, if that exceeds 1), and Student's t has these degrees of freedom (overdispersion:
+// McCullagh and Nelder, second edition, 1989, section 4.5).
 func (s *state) failureScore(all []FailureShare, a, b int) float64 {
 	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
 	p := both.share()

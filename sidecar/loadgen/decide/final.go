@@ -2,8 +2,8 @@ package decide
 
 import "math"
 
-// final is the result of a comparison at the stop. The stage-wise ordering of outcomes gives a p-value for every
-// difference that may be the true one: that of stopping for B larger at an earlier look, or of as large a statistic at
+// final computes the result of a comparison at the stop. The stage-wise ordering of outcomes gives a p-value for every
+// possible true difference: the probability of stopping for B larger at an earlier look, or of as large a statistic at
 // this one. The estimate has p = ½, the interval's ends α/2 on either side. Tsiatis, Rosner and Mehta, "Exact
 // confidence intervals following a group sequential test", Biometrics 40 (1984). It equals Student's interval where the
 // first look ends the trial.
@@ -16,7 +16,8 @@ func (s *state) final(c *Comparison) *Final {
 		for i := range last {
 			deviation := c.SE * math.Sqrt(float64(looks[last].Blocks)/float64(looks[i].Blocks))
 			bound := c.t[i] * c.deviation[i]
-			upper, lower := toNormal((bound-truth)/deviation, c.DF), toNormal((-bound-truth)/deviation, c.DF)
+			upper := toNormal((bound-truth)/deviation, c.DF)
+			lower := toNormal((-bound-truth)/deviation, c.DF)
 			p += w.beyond(information(i), upper, 1)
 			w = w.next(information(i), lower, upper, coarse)
 		}

@@ -9,15 +9,15 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// LevelDifference is what two arms differ by at a level: B minus A, on the scale of the values.
+// LevelDifference is the difference of two arms at a level: B minus A, on the scale of the values.
 type LevelDifference struct {
 	Estimate, SE, DF float64
 	P                float64 // two-sided; for [Holm]
 }
 
-// Levels compares two arms at several levels, each by the values of its repeats, with one variance for all: a few
-// repeats of one level say little of it, those of all levels more. A level that lacks an arm has NaN. With fewer than
-// two values of one arm at every level, nothing is known.
+// Levels compares two arms at several levels by the values of their repeats. All levels share one variance, since a few
+// repeats of one level determine it poorly. A level that lacks an arm has NaN. The results are unknown where no arm has
+// two values at any level.
 func Levels(levels [][2][]float64) []LevelDifference {
 	var groups [][]float64
 	for _, arms := range levels {
@@ -38,22 +38,23 @@ func Levels(levels [][2][]float64) []LevelDifference {
 	return all
 }
 
-// Pooled returns one variance for groups of values, each around its own mean. It is NaN, with no degrees of freedom, where
-// no group has two values.
+// Pooled returns one variance for groups of values, each around its own mean. It is NaN, with no degrees of freedom,
+// where no group has two values.
 func Pooled(groups [][]float64) (v Variance) {
 	squares := 0.
 	for _, values := range groups {
 		if n := float64(len(values)); n > 1 {
-			squares, v.DF = squares+stat.Variance(values, nil)*(n-1), v.DF+n-1
+			squares += stat.Variance(values, nil) * (n - 1)
+			v.DF += n - 1
 		}
 	}
 	v.Value = squares / v.DF
 	return v
 }
 
-// Holm says which of several p-values are significant, with an error of alpha for all together: Holm, "A simple
-// sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979). NaN is not, and counts
-// for none.
+// Holm reports which of several p-values are significant, with an error of alpha for all together: Holm, "A simple
+// sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979). NaN is not significant
+// and does not count.
 func Holm(p []float64, alpha float64) []bool {
 	var order []int
 	for i, v := range p {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Two levels by hand: the four variances of two repeats are .02, .02, 0 and .04, so that they have .02 together.
+// The four variances of two repeats are .02, .02, 0 and .04, so that the pooled one is .02.
 func TestLevelsPoolTheVariance(t *testing.T) {
 	got := Levels([][2][]float64{{{1, 1.2}, {2, 2.2}}, {{1, 1}, {1.1, 1.1 + math.Sqrt(.08)}}, {{1}, nil}})
 	assert.InDelta(t, 1, got[0].Estimate, 1e-9)
@@ -63,7 +63,7 @@ func TestCapacity(t *testing.T) {
 	assert.Equal(t, []float64{1, 2.5, 2.5, 4}, isotonic([]Excess{{1, 1, 1}, {2, 3, 1}, {3, 2, 1}, {4, 4, 1}}))
 }
 
-// The interval is exactly where the mixture of likelihood ratios reaches 1/α.
+// The ends of the interval are where the mixture of likelihood ratios reaches 1/α.
 func TestSequence(t *testing.T) {
 	batches := []float64{1, 1.2, .9, 1.1, 1, 1.2, .9, 1.1}
 	mean, in := Sequence(batches, .05, 0, Prior{})

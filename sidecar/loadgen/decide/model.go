@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// leastDegrees is how many degrees of freedom must be left for the order within blocks to be taken out.
+// leastDegrees is the number of degrees of freedom beyond which the slope within blocks is fitted.
 const leastDegrees = 4
 
-// observation is one run's value on the scale of differences; those of a block follow those of the block before.
+// observation is one run's value on the scale of differences. The observations of a block are consecutive.
 type observation struct {
 	arm, block int
 	at, y      float64
@@ -22,7 +22,7 @@ type model struct {
 	inverse  *mat.SymDense
 	variance float64 // of a run, moderated
 	df       float64
-	own      Variance // of these blocks alone
+	own      Variance // from these blocks only
 }
 
 // Variance is an estimate of the variance of a run, on the scale of differences, with its degrees of freedom.
@@ -31,10 +31,11 @@ type Variance struct {
 	DF    float64 `json:"df"`
 }
 
-// fit fits the model by least squares. Block effects are taken out by centring within blocks. All runs have one
-// variance, double ones too: that is so where restarts scatter more than turns do, and else overstates the variance.
-// The slope takes out what grows evenly over a block, or what two lanes differ in. It waits until leastDegrees are left
-// without it; before that it inflates the variance, and the order within a block balances the estimates.
+// fit fits the model by least squares. Block effects are removed by centering within blocks. All runs have one
+// variance,
+// double ones too: that holds where restarts scatter more than turns, and otherwise overstates the variance. The slope
+// removes a steady change over a block, or the difference of two lanes. It is fitted if leastDegrees are left without
+// it. Before that it inflates the variance, and the order within a block balances the estimates.
 func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	var blocks [][]observation
 	for _, o := range all {
@@ -51,9 +52,11 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	if df < 1 || arms < 2 {
 		return m, false
 	}
-	normalEquations, right, squares := mat.NewSymDense(columns, nil), mat.NewVecDense(columns, nil), 0.0
+	normalEquations := mat.NewSymDense(columns, nil)
+	right := mat.NewVecDense(columns, nil)
+	squares := 0.0
 	for _, block := range blocks {
-		rows, ys := centred(block, columns, arms)
+		rows, ys := centered(block, columns, arms)
 		for i, row := range rows {
 			squares += ys[i] * ys[i]
 			right.AddScaledVec(right, ys[i], row)
@@ -79,7 +82,7 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	return m, true
 }
 
-// degrees returns how many degrees of freedom runs leave to the variance, and whether the slope is taken out.
+// degrees returns the degrees of freedom that runs leave for the variance, and whether the slope is fitted.
 func degrees(runs, blocks, arms int) (df int, slope bool) {
 	df = runs - blocks - (arms - 1)
 	if df > leastDegrees {
@@ -88,8 +91,8 @@ func degrees(runs, blocks, arms int) (df int, slope bool) {
 	return df, false
 }
 
-// centred returns the rows of the design matrix of a block and its values, both without their means.
-func centred(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
+// centered returns the rows of the design matrix of a block and its values, both without their means.
+func centered(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
 	n := float64(len(block))
 	means, mean := mat.NewVecDense(columns, nil), 0.0
 	for _, o := range block {
@@ -102,7 +105,8 @@ func centred(block []observation, columns, arms int) (rows []*mat.VecDense, ys [
 		}
 		means.AddScaledVec(means, 1/n, row)
 		mean += o.y / n
-		rows, ys = append(rows, row), append(ys, o.y)
+		rows = append(rows, row)
+		ys = append(ys, o.y)
 	}
 	for i := range rows {
 		rows[i].SubVec(rows[i], means)
@@ -122,10 +126,10 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 	return m.effect[b] - m.effect[a], math.Sqrt(m.variance * (at(a, a) + at(b, b) - 2*at(a, b)))
 }
 
-// Moderate returns the variance that earlier trials on a target suggest, with as many degrees of freedom as it is
-// worth: the more the trials' variances differ beyond chance, the fewer. It is zero for fewer than three trials. Smyth,
-// "Linear models and empirical Bayes methods for assessing differential expression in microarray experiments",
-// Statistical Applications in Genetics and Molecular Biology 3 (2004), section 6.2.
+// Moderate returns the variance that earlier trials on a target suggest. The more the trials' variances differ beyond
+// chance, the fewer degrees of freedom it has. It is zero for fewer than three trials. Smyth, "Linear models and
+// empirical Bayes methods for assessing differential expression in microarray experiments", Statistical Applications in
+// Genetics and Molecular Biology 3 (2004), section 6.2.
 func Moderate(trials []Variance) Variance {
 	n, sum, squares, chance, total := 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, v := range trials {
@@ -133,7 +137,11 @@ func Moderate(trials []Variance) Variance {
 			continue
 		}
 		e := math.Log(v.Value) - mathext.Digamma(v.DF/2) + math.Log(v.DF/2)
-		n, sum, squares, chance, total = n+1, sum+e, squares+e*e, chance+trigamma(v.DF/2), total+v.DF
+		n++
+		sum += e
+		squares += e * e
+		chance += trigamma(v.DF / 2)
+		total += v.DF
 	}
 	if n < 3 {
 		return Variance{}

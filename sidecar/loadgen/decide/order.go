@@ -8,20 +8,21 @@ import (
 // Run is one uninterrupted measurement of an arm in a block.
 type Run struct {
 	Arm    int
-	Length int     // in spans: 2 where two neighbouring spans of an arm run as one
+	Length int     // in spans: 2 where two neighboring spans of an arm run as one
 	At     float64 // middle of the run on the axis of the block's spans, 0 at the middle of the block
-	// RunIn is how many spans pass before it counts: one for the first run of two arms, so that it follows a span of
-	// its own arm, as the first run of most later blocks does.
+	// RunIn is the number of spans before the run counts: one for the first run of two arms, so that it follows a span of
+	// its own arm, like the first run of most later blocks.
 	RunIn int
 }
 
 // Order returns the runs of a block, from 0, of the arms that are left. Two arms run as ABBA or BAAB with the middle
-// pair as one run. The order changes after every second block, from the one that the seed draws: within two blocks of
-// one order each arm follows itself as often as the other arm, so that what a run leaves behind weighs the same on
-// both; over four blocks both arms have as many single and double runs, so that an arm that scatters more than the
-// other is seen. More arms run once each in the order of a row of a Williams design, in which every arm follows every
-// other equally often: "Experimental designs balanced for the estimation of residual effects of treatments",
-// Australian Journal of Scientific Research 2 (1949). The seed draws names and order of the rows.
+// pair as one run. The seed draws the first order, which changes after every second block. Within two blocks of one
+// order each arm follows itself as often as the other arm, so that the after-effects of a run are the same for both.
+// Over four blocks both arms have as many single and double runs, so that a difference in their scatter is visible.
+// More
+// arms run once each in the order of a row of a Williams design, in which every arm follows every other equally often:
+// "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
+// Scientific Research 2 (1949). The seed draws the arms' names and the order of the rows.
 func Order(seed uint64, arms []int, block int) []Run {
 	switch len(arms) {
 	case 0:
@@ -46,15 +47,16 @@ func Order(seed uint64, arms []int, block int) []Run {
 	return runs
 }
 
-// SideBySide returns the runs of a block of two arms on two lanes: two times a run on each, with the arms changed over
-// in between, so that what the lanes differ in cancels out. At is −½ on the first lane and ½ on the second.
+// SideBySide returns the runs of a block of two arms on two lanes: two runs on each, with the arms exchanged in
+// between,
+// so that differences of the lanes cancel out. At is −½ on the first lane and ½ on the second.
 func SideBySide(seed uint64, arms []int, block int) [2][2]Run {
 	outer, inner := outerInner(seed, arms, block)
 	run := func(arm int, at float64) Run { return Run{Arm: arm, Length: 1, At: at} }
 	return [2][2]Run{{run(outer, -.5), run(inner, .5)}, {run(inner, -.5), run(outer, .5)}}
 }
 
-// outerInner deals out two arms to the places of ABBA.
+// outerInner assigns two arms to the places of ABBA.
 func outerInner(seed uint64, arms []int, block int) (outer, inner int) {
 	if coin := rand.New(rand.NewPCG(seed, 0)).IntN(2); (coin+block/2)%2 == 1 {
 		return arms[1], arms[0]
@@ -62,8 +64,8 @@ func outerInner(seed uint64, arms []int, block int) (outer, inner int) {
 	return arms[0], arms[1]
 }
 
-// williams returns the rows of a Williams design: k of them for an even number of arms, 2k for an odd one, where each
-// row comes with its reverse.
+// williams returns the rows of a Williams design: k of them for an even number of arms, 2k for an odd one, with the
+// reverse of each row.
 func williams(k int) (rows [][]int) {
 	for shift := range k {
 		row := make([]int, k)

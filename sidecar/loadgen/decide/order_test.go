@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Two arms: each block is ABBA or BAAB with the middle as one run; the order changes after every second block, and the
-// seed draws the first.
+// Each block of two arms is ABBA or BAAB with the middle as one run. The seed draws the first order, which changes
+// after
+// every second block.
 func TestOrderOfTwoArmsBalances(t *testing.T) {
 	first := map[int]int{}
 	for seed := range uint64(200) {
@@ -35,7 +36,7 @@ func TestOrderOfTwoArmsBalances(t *testing.T) {
 	assert.Empty(t, Order(1, nil, 0))
 }
 
-// More arms: each once in a block, and over a whole design each follows every other equally often.
+// More arms run once each in a block, and over a whole design each follows every other equally often.
 func TestOrderOfMoreArmsBalances(t *testing.T) {
 	for _, arms := range [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 2, 5, 6, 9}, {0, 1, 2, 3, 4, 5}} {
 		k := len(arms)

@@ -7,12 +7,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Power is the share of trials in which [Detectable] finds the difference that it returns.
+// Power is the probability with which [Detectable] requires a difference to be found.
 const Power = .8
 
 // Detectable returns the smallest difference of the first metric, on the scale of differences, that a trial of two arms
-// finds in 80 % of cases, if its runs scatter by a variance, as a pilot or the last trial showed, and a block takes so
-// many seconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
+// finds with probability [Power]. variance is that of a run, from a pilot or the last trial, and a block takes
+// blockSeconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
 // [LeastBlocks] fit into the time.
 func Detectable(p Plan, variance, blockSeconds float64) float64 {
 	s, looks, t := p.ahead(blockSeconds)
@@ -24,16 +24,17 @@ func Detectable(p Plan, variance, blockSeconds float64) float64 {
 	return solve(0, 60*one, func(difference float64) float64 {
 		found := 0.
 		for i := range nodes {
-			s := math.Sqrt(chi.Quantile((float64(i)+.5)/nodes) / chi.K) // by what the standard error is over or under its truth
-			found += crossing(looks, t, s, difference/one) / nodes
+			scale := math.Sqrt(chi.Quantile((float64(i)+.5)/nodes) / chi.K) // estimated over true standard error
+			found += crossing(looks, t, scale, difference/one) / nodes
 		}
 		return Power - found
 	})
 }
 
-// Expected returns after how many blocks a trial of two arms is over, as likely as not, if a comparison of the first
-// metric after so many blocks has the truth: once the interval excludes 0, or lies within the margin. It is 0 where the
-// time is over before.
+// Expected returns the median number of blocks after which a trial of two arms is over, if the estimate of a comparison
+// after so many blocks is the truth: once the interval excludes 0, or is within the margin. It is 0 where the time
+// limit
+// comes first.
 func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 	_, looks, t := p.ahead(blockSeconds)
 	within := p.Metrics[0].margin(p.Margin) - math.Abs(c.Estimate)
@@ -47,8 +48,9 @@ func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 	return 0
 }
 
-// ahead returns the looks of a trial whose blocks take so many seconds, with the critical values of Student's t; none
-// where fewer than [LeastBlocks] fit into the time.
+// ahead returns the looks of a trial whose blocks take blockSeconds, with the critical values of Student's t; none
+// where
+// fewer than [LeastBlocks] fit into the time.
 func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
 	s = state{Plan: p}
 	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))
@@ -69,7 +71,7 @@ func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
 	return s, looks, t
 }
 
-// runs is how many there are in a block.
+// runs returns the number of runs in a block.
 func (s *state) runs() int {
 	switch {
 	case s.Arms != 2:
@@ -80,7 +82,7 @@ func (s *state) runs() int {
 	return 3
 }
 
-// perBlock is the variance of a difference in one block, in those of a run.
+// perBlock returns the variance of a difference in one block, in units of the variance of a run.
 func (s *state) perBlock() float64 {
 	switch {
 	case s.Arms != 2:
@@ -91,15 +93,16 @@ func (s *state) perBlock() float64 {
 	return 1.5
 }
 
-// nodes is over how many estimates of the variance the power is averaged.
+// nodes is the number of estimates of the variance over which the power is averaged.
 const nodes = 8
 
-// crossing returns the probability that a drift leads over the upper boundary.
+// crossing returns the probability that a drift leads across the upper boundary.
 func crossing(looks []Look, t []float64, s, drift float64) (p float64) {
 	w := walk{}
 	for i, l := range looks {
 		information := float64(l.Blocks)
-		upper, lower := s*t[i]-drift*math.Sqrt(information), -s*t[i]-drift*math.Sqrt(information)
+		drifted := drift * math.Sqrt(information)
+		upper, lower := s*t[i]-drifted, -s*t[i]-drifted
 		p += w.beyond(information, upper, 1)
 		w = w.next(information, lower, upper, coarse)
 	}

@@ -6,26 +6,26 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// scaleOfEffects is the weight of the prior in [Sequence], in batches: it makes the interval narrowest for differences
+// scaleOfEffects is the weight of the prior in [Sequence], in batches. It makes the interval narrowest for differences
 // of about three standard deviations of a batch.
 const scaleOfEffects = .1
 
-// allowance is by how many standard deviations of a slow wander the mean of a window may be off.
+// allowance is the error of a window's mean due to a slow change, in standard deviations of the change.
 const allowance = 2.5
 
-// Prior is what is known of the variance of one batch before there are any: as much as so many degrees of freedom say.
-// The zero value says nothing.
+// Prior is prior knowledge of the variance of one batch, with a weight in degrees of freedom. The zero value is no
+// prior
+// knowledge.
 type Prior struct {
 	Variance float64
 	Degrees  float64
 }
 
-// Sequence returns the interval of a mean that holds at all numbers of batches together, with an error of alpha: it may
-// be looked at all along, and acted on at any time. A batch must last at least as long as the system's memory, a few
-// turns; batches that follow their neighbours widen the interval. wander is the standard deviation of slow changes of
-// speed that are not of interest, on the scale of the batches. A prior of the variance makes the first intervals
-// shorter; where the variance is not what the prior says, more of them are wrong. The interval is infinite while there
-// are too few batches.
+// Sequence returns the interval of a mean that holds at all numbers of batches together, with an error of alpha. It can
+// be observed continuously, and decisions can be made at any time. A batch must last at least as long as the system's
+// memory, a few turns; correlated neighboring batches widen the interval. wander is the standard deviation of slow
+// changes of speed that are not of interest, on the scale of the batches. A prior of the variance shortens the first
+// intervals; a wrong prior makes more of them miss. The interval is infinite while there are too few batches.
 //
 // The interval is the set of means that a scale-invariant mixture of likelihood ratios does not reject: Lai, "On
 // confidence sequences", Annals of Statistics 4 (1976); Wang and Ramdas, "Anytime-valid t-tests and confidence
@@ -45,7 +45,7 @@ func Sequence(batches []float64, alpha, wander float64, prior Prior) (mean float
 	return mean, [2]float64{mean - half, mean + half}
 }
 
-// squaresOf is the sum of the squared distances from the mean.
+// squaresOf returns the sum of the squared distances from the mean.
 func squaresOf(batches []float64) (squares float64) {
 	mean := stat.Mean(batches, nil)
 	for _, v := range batches {
@@ -54,9 +54,9 @@ func squaresOf(batches []float64) (squares float64) {
 	return squares
 }
 
-// inflation is by how much batches that follow their neighbours understate the variance of their mean: (1 + r)/(1 − r),
-// that of an autoregressive series, for every positive lag-1 autocorrelation, with 1/n given back for the bias of short
-// series (Marriott and Pope, Biometrika 41, 1954).
+// inflation returns the factor by which correlated neighboring batches understate the variance of their mean:
+// (1 + r)/(1 − r), that of an autoregressive series, for every positive lag-1 autocorrelation, with 1/n added for the
+// bias of short series (Marriott and Pope, Biometrika 41, 1954).
 func inflation(batches []float64) float64 {
 	mean := stat.Mean(batches, nil)
 	products, squares := 0., squaresOf(batches)

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Sample is what the turns of a run say of a time. A failed turn counts as slower than every successful turn of its
-// block: as [Largest] of the block's runs, or as its own wait where that is longer. So an arm that fails its slow turns
-// does not look fast, a turn that fails at the time-out counts with the time-out, and one that is refused at once does
-// not outweigh hundreds of others, as it would if each failure counted with the time-out. Quantiles depend on the rank
-// alone as long as they fall on a successful turn.
+// Sample holds one time of the turns of a run. A failed turn counts as slower than every successful turn of its block:
+// as [Largest] of the block's runs, or as its own wait where that is longer. An arm that fails its slow turns therefore
+// does not look fast, a turn that fails at the time-out counts with the time-out, and a turn that is refused at once
+// does not outweigh hundreds of others. Quantiles depend on the rank only, as long as they fall on a successful turn.
 type Sample struct {
 	OK     []float64 // of successful turns
-	Failed []float64 // what each failed turn had waited; 0 where nothing comparable exists, as for TPOT
+	Failed []float64 // the wait of each failed turn; 0 where there is no comparable time, as for TPOT
 }
 
-// Largest returns the largest value of successful turns over the runs of a block, 0 where there is none.
+// Largest returns the largest value of successful turns over the runs of a block, 0 without any.
 func Largest(block ...Sample) (largest float64) {
 	for _, s := range block {
 		for _, v := range s.OK {
@@ -25,7 +24,7 @@ func Largest(block ...Sample) (largest float64) {
 	return largest
 }
 
-// Mean returns the mean over all turns, NaN for none.
+// Mean returns the mean over all turns, NaN without turns.
 func (s Sample) Mean(largest float64) float64 {
 	sum := 0.0
 	for _, v := range s.OK {
@@ -37,8 +36,8 @@ func (s Sample) Mean(largest float64) float64 {
 	return sum / float64(len(s.OK)+len(s.Failed))
 }
 
-// Quantile returns the p-quantile over all turns, with linear interpolation (definition 7 of Hyndman and Fan), NaN for
-// none. atLeast reports that it falls on a failed turn, and so is a lower bound.
+// Quantile returns the p-quantile over all turns, with linear interpolation (definition 7 of Hyndman and Fan), NaN
+// without turns. atLeast reports that it falls on a failed turn, and is therefore a lower bound.
 func (s Sample) Quantile(p, largest float64) (value float64, atLeast bool) {
 	all := slices.Clone(s.OK)
 	for _, v := range s.Failed {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A failed turn ranks above every success of the block, and its value is its wait where that is longer.
+// A failed turn ranks above every success of the block. Its value is its wait where that is longer.
 func TestFailedTurnsAreTheSlowest(t *testing.T) {
 	hundred := func(failed ...float64) (s Sample) {
 		for i := range 100 - len(failed) {

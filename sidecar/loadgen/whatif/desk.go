@@ -17,61 +17,61 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// Bounds of what a [Desk] holds.
+// Limits of a [Desk].
 const (
-	maxKept   = 8 // simulations, with those that have not ended
+	maxKept   = 8 // simulations, including those that have not ended
 	maxQueued = 4
 )
 
-// patience is how long a simulation goes on that nobody follows.
-const patience = 15 * time.Second
+// followTimeout is how long a simulation continues without a follower.
+const followTimeout = 15 * time.Second
 
 const defaultMemory = 512 << 20
 
-// Options make a [Desk].
+// Options configure a [Desk].
 type Options struct {
-	CPUs     int          // cores that a simulation may use; 0: there are no simulations
-	Memory   int64        // bytes of heap that a simulation may use; 0: 512 MiB
-	Profiles string       // folder of files with profiles; empty: none
-	Log      *slog.Logger // nil: silence
+	CPUs     int          // cores that a simulation may use; 0 disables simulations
+	Memory   int64        // bytes of heap that a simulation may use; 0 means 512 MiB
+	Profiles string       // folder of profile files; may be empty
+	Log      *slog.Logger // nil disables the log
 }
 
-// Desk takes simulations and computes them one after the other, while [Desk.Run] runs.
-// It is safe for concurrent use.
+// Desk queues simulations and computes them one at a time, while [Desk.Run] runs. It is safe
+// for concurrent use.
 type Desk struct {
 	opts    Options
-	environ []string      // of the processes, besides what bounds them
-	wake    chan struct{} // there may be something to compute, or the end of Run
+	environ []string      // environment of the processes, besides their limits
+	wake    chan struct{} // signals a queued simulation, or the end of Run
 
 	mu    sync.Mutex
 	all   []*simulation // oldest first
-	ended time.Time     // the last one that computed
+	ended time.Time     // end of the last computation
 }
 
-// simulation is one of a desk, whose lock guards it.
+// simulation is a simulation of a desk, guarded by the desk's lock.
 type simulation struct {
-	id, by, who string
-	request     api.SimulationRequest // complete
-	grid        study.Grid
-	calibrated  bool
-	notes       []string
-	asked       time.Time
+	id, by, user string
+	request      api.SimulationRequest // with all defaults
+	grid         study.Grid
+	calibrated   bool
+	notes        []string
+	requested    time.Time
 
 	state       api.SimulationState
 	problem     string
 	explanation []string
-	begun       time.Time // to compute
+	begun       time.Time // start of the computation
 	end         time.Time
-	stop        context.CancelFunc // of what computes it; nil: nothing does
+	stop        context.CancelFunc // cancels the computation; nil while there is none
 
 	points   []point // in the order of levels, then modes
-	done     int     // runs
+	done     int     // completed runs
 	changed  chan struct{}
 	readers  int
 	lastRead time.Time
 }
 
-// point is one with the number of times that it has changed: 0, if there is nothing yet.
+// point is a point with the number of its changes, 0 for an empty one.
 type point struct {
 	api.SimulationPoint
 	version int
@@ -86,20 +86,20 @@ func New(o Options) *Desk {
 	return &Desk{opts: o, wake: make(chan struct{}, 1)}
 }
 
-// Why a simulation was cancelled.
+// Reasons for canceling a simulation.
 var (
-	errAsked    = errors.New("it was cancelled")
-	errReplaced = errors.New("the same user started a newer simulation")
-	errAlone    = errors.New("nobody was watching it any more")
-	errEnding   = errors.New("the load generator is shutting down")
+	errRequested  = errors.New("it was cancelled")
+	errReplaced   = errors.New("the same user started a newer simulation")
+	errUnfollowed = errors.New("no page was following it any more")
+	errEnding     = errors.New("the load generator is shutting down")
 )
 
-// Run computes what is asked until ctx ends; then no process of the desk is left.
+// Run computes queued simulations until ctx ends. No process of the desk is left when it returns.
 func (d *Desk) Run(ctx context.Context) {
 	defer d.cancelAll(errEnding)
 	defer context.AfterFunc(ctx, d.nudge)()
 	var wg sync.WaitGroup
-	wg.Go(func() { d.watchReaders(ctx) })
+	wg.Go(func() { d.watchFollowers(ctx) })
 	defer wg.Wait()
 	for ctx.Err() == nil {
 		s, work := d.next(ctx)
@@ -118,7 +118,7 @@ func (d *Desk) nudge() {
 	}
 }
 
-// next takes the oldest simulation that waits, and gives the context that it ends with.
+// next starts the oldest queued simulation, and returns it with the context of its computation.
 func (d *Desk) next(ctx context.Context) (*simulation, context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,25 +127,26 @@ func (d *Desk) next(ctx context.Context) (*simulation, context.Context) {
 		return nil, nil
 	}
 	s := d.all[i]
-	s.state, s.begun = api.SimulationRunning, time.Now()
+	s.state = api.SimulationRunning
+	s.begun = time.Now()
 	work, stop := context.WithCancel(ctx)
 	s.stop = stop
 	s.notify()
 	return s, work
 }
 
-// compute lets a process compute a simulation, and waits for that process's end.
+// compute computes a simulation in a process, and waits for the end of the process.
 func (d *Desk) compute(ctx context.Context, s *simulation) {
 	explanation, err := d.process(ctx, s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = time.Now()
-	cancelled := ctx.Err() != nil
+	canceled := ctx.Err() != nil
 	s.stop()
 	s.stop = nil
 	switch {
-	case cancelled:
-		s.finish(api.SimulationCancelled, errEnding.Error()) // unless it has been cancelled for another reason
+	case canceled:
+		s.finish(api.SimulationCancelled, errEnding.Error()) // has no effect if it was canceled for another reason
 	case err != nil:
 		d.opts.Log.Warn("a simulation failed", "id", s.id, "error", err)
 		s.finish(api.SimulationFailed, err.Error())
@@ -155,12 +156,14 @@ func (d *Desk) compute(ctx context.Context, s *simulation) {
 	}
 }
 
-// finish ends a simulation, if it has not ended.
+// finish ends a simulation that has not ended.
 func (s *simulation) finish(state api.SimulationState, problem string) {
 	if s.state.Ended() {
 		return
 	}
-	s.state, s.problem, s.end = state, problem, time.Now()
+	s.state = state
+	s.problem = problem
+	s.end = time.Now()
 	if s.stop != nil {
 		s.stop()
 	}
@@ -173,11 +176,13 @@ func (s *simulation) notify() {
 	s.changed = make(chan struct{})
 }
 
-// grow takes a point that has one run more.
-func (d *Desk) grow(s *simulation, p api.SimulationPoint) {
+// update replaces a point after one more run.
+func (d *Desk) update(s *simulation, p api.SimulationPoint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i := slices.IndexFunc(s.points, func(of point) bool { return of.Concurrency == p.Concurrency && of.Mode == p.Mode })
+	i := slices.IndexFunc(s.points, func(old point) bool {
+		return old.Concurrency == p.Concurrency && old.Mode == p.Mode
+	})
 	if i < 0 || s.state.Ended() {
 		return
 	}
@@ -186,27 +191,27 @@ func (d *Desk) grow(s *simulation, p api.SimulationPoint) {
 	s.notify()
 }
 
-// watchReaders looks from time to time whether anybody follows.
-func (d *Desk) watchReaders(ctx context.Context) {
-	tick := time.NewTicker(patience / 10)
+// watchFollowers cancels simulations without a follower until ctx ends.
+func (d *Desk) watchFollowers(ctx context.Context) {
+	tick := time.NewTicker(followTimeout / 10)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			d.cancelUnread(now)
+			d.cancelUnfollowed(now)
 		}
 	}
 }
 
-// cancelUnread cancels what nobody has followed for some time.
-func (d *Desk) cancelUnread(now time.Time) {
+// cancelUnfollowed cancels simulations without a follower for followTimeout.
+func (d *Desk) cancelUnfollowed(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.all {
-		if s.readers == 0 && now.Sub(s.lastRead) > patience {
-			s.finish(api.SimulationCancelled, errAlone.Error())
+		if s.readers == 0 && now.Sub(s.lastRead) > followTimeout {
+			s.finish(api.SimulationCancelled, errUnfollowed.Error())
 		}
 	}
 }
@@ -219,39 +224,43 @@ func (d *Desk) cancelAll(reason error) {
 	}
 }
 
-// Ran says whether a simulation has computed since a moment.
+// Ran reports whether a simulation has computed since a moment.
 func (d *Desk) Ran(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ended.After(since) || slices.ContainsFunc(d.all, func(s *simulation) bool { return s.stop != nil })
 }
 
-// off says why there are no simulations.
-const off = "what-if simulations are disabled: the configuration sets whatif.cpus to 0"
+// disabled is the message while simulations are disabled.
+const disabled = "what-if simulations are disabled: the configuration sets whatif.cpus to 0"
 
-// StartSimulation takes a question. by is who the others are told asked it, who
-// identifies them: their unfinished simulation, whose answer they no longer want, is
-// cancelled. The error is an [api.FieldError], or an [api.ErrUnavailable].
-func (d *Desk) StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error) {
+// StartSimulation queues a simulation. by is the author that other users see. user identifies
+// the author; an unfinished simulation of the same user is canceled. The error is an
+// [api.FieldError] or an [api.ErrUnavailable].
+func (d *Desk) StartSimulation(by, user string, req api.SimulationRequest) (api.SimulationResult, error) {
 	if d.opts.CPUs == 0 {
-		return api.SimulationResult{}, fmt.Errorf("%w: %s", api.ErrUnavailable, off)
+		return api.SimulationResult{}, fmt.Errorf("%w: %s", api.ErrUnavailable, disabled)
 	}
 	s, err := d.read(req)
 	if err != nil {
 		return api.SimulationResult{}, err
 	}
-	s.by, s.who, s.asked, s.lastRead = by, who, time.Now(), time.Now()
+	s.by = by
+	s.user = user
+	s.requested = time.Now()
+	s.lastRead = s.requested
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, of := range d.all {
-		if of.who == who {
-			of.finish(api.SimulationCancelled, errReplaced.Error())
+	for _, other := range d.all {
+		if other.user == user {
+			other.finish(api.SimulationCancelled, errReplaced.Error())
 		}
 	}
 	if n := d.ahead(nil); n > maxQueued {
-		return api.SimulationResult{}, fmt.Errorf("%w: %d simulations are ahead of this one; try again when one has ended", api.ErrUnavailable, n)
+		return api.SimulationResult{}, fmt.Errorf("%w: %d simulations are ahead of this one; try again when one has ended",
+			api.ErrUnavailable, n)
 	}
-	if len(d.all) >= maxKept { // of which at most maxQueued and one more have not ended
+	if len(d.all) >= maxKept { // at most maxQueued+1 of them have not ended
 		oldest := slices.IndexFunc(d.all, func(s *simulation) bool { return s.state.Ended() })
 		d.all = slices.Delete(d.all, oldest, oldest+1)
 	}
@@ -260,7 +269,7 @@ func (d *Desk) StartSimulation(by, who string, req api.SimulationRequest) (api.S
 	return d.result(s), nil
 }
 
-// read makes a simulation of a question.
+// read makes a simulation of a request.
 func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
@@ -288,7 +297,7 @@ func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
 	return s, nil
 }
 
-// notes are what a reader of the figures must know.
+// notes returns the caveats of the figures.
 func notes(p sim.Profile, r api.SimulationRequest) []string {
 	all := []string{"Simulated on the profile " + p.Name + ": none of these figures was measured."}
 	if !p.CalibratedFor(*r.Speculation) {
@@ -296,18 +305,20 @@ func notes(p sim.Profile, r api.SimulationRequest) []string {
 		if p.Calibrated {
 			basis = p.Speculation[*r.Speculation].Basis
 		}
-		all = append(all, "Not calibrated: the times are not based on measurements of this profile with speculation "+string(*r.Speculation)+". "+strings.TrimSpace(basis))
+		all = append(all, "Not calibrated: the times are not based on measurements of this profile with speculation "+
+			string(*r.Speculation)+". "+strings.TrimSpace(basis))
 	}
 	if *r.MaxBatchSize > p.MaxSequences {
-		all = append(all, fmt.Sprintf("The times of iterations with more than %d sequences are extrapolated: the profile's deployment runs no larger batches.", p.MaxSequences))
+		all = append(all, fmt.Sprintf("The times of iterations with more than %d sequences are extrapolated: the profile's "+
+			"deployment runs no larger batches.", p.MaxSequences))
 	}
 	return all
 }
 
-// ahead counts the simulations that end before one, before a new one for nil.
-func (d *Desk) ahead(of *simulation) (n int) {
+// ahead counts the unfinished simulations before one; nil stands for a new one.
+func (d *Desk) ahead(before *simulation) (n int) {
 	for _, s := range d.all {
-		if s == of {
+		if s == before {
 			break
 		}
 		if !s.state.Ended() {
@@ -317,8 +328,8 @@ func (d *Desk) ahead(of *simulation) (n int) {
 	return n
 }
 
-// Simulation gives a simulation with what it has computed so far, and counts as
-// following it. The error is an [api.ErrNotFound].
+// Simulation returns a simulation with its results so far. A call counts as following it. The
+// error is an [api.ErrNotFound].
 func (d *Desk) Simulation(id string) (api.SimulationResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -339,22 +350,24 @@ func (d *Desk) CancelSimulation(id string) (api.SimulationResult, error) {
 	if err != nil {
 		return api.SimulationResult{}, err
 	}
-	s.finish(api.SimulationCancelled, errAsked.Error())
+	s.finish(api.SimulationCancelled, errRequested.Error())
 	return d.result(s), nil
 }
 
 func (d *Desk) find(id string) (*simulation, error) {
 	i := slices.IndexFunc(d.all, func(s *simulation) bool { return s.id == id })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: no simulation %.40q; only the last %d are kept, and none survives a restart of the load generator", api.ErrNotFound, id, maxKept)
+		return nil, fmt.Errorf("%w: no simulation %.40q; only the last %d are kept, and none survives a restart of the load "+
+			"generator", api.ErrNotFound, id, maxKept)
 	}
 	return d.all[i], nil
 }
 
 func (d *Desk) result(s *simulation) api.SimulationResult {
 	r := api.SimulationResult{
-		ID: s.id, Request: s.request, Runs: s.grid.Runs(), By: s.by, Asked: s.asked, Ended: when(s.end),
-		Basis: api.BasisSimulated, Calibrated: s.calibrated, Notes: s.notes, Progress: d.progress(s), Error: s.problem, Explanation: s.explanation,
+		ID: s.id, Request: s.request, Runs: s.grid.Runs(), By: s.by, Asked: s.requested, Ended: timeOrNil(s.end),
+		Basis: api.BasisSimulated, Calibrated: s.calibrated, Notes: s.notes, Progress: d.progress(s), Error: s.problem,
+		Explanation: s.explanation,
 	}
 	for _, p := range s.points {
 		if p.version > 0 {
@@ -364,7 +377,7 @@ func (d *Desk) result(s *simulation) api.SimulationResult {
 	return r
 }
 
-func when(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -372,7 +385,10 @@ func when(t time.Time) *time.Time {
 }
 
 func (d *Desk) summary(s *simulation) api.SimulationSummary {
-	return api.SimulationSummary{ID: s.id, State: s.state, By: s.by, Asked: s.asked, Ended: when(s.end), Done: s.done, Of: s.grid.Runs(), Request: s.request}
+	return api.SimulationSummary{
+		ID: s.id, State: s.state, By: s.by, Asked: s.requested, Ended: timeOrNil(s.end),
+		Done: s.done, Of: s.grid.Runs(), Request: s.request,
+	}
 }
 
 func (d *Desk) progress(s *simulation) api.SimulationProgress {
@@ -386,8 +402,8 @@ func (d *Desk) progress(s *simulation) api.SimulationProgress {
 	return p
 }
 
-// secondsLeft estimates from the conversations of the runs so far, which say better
-// than their number how much has been computed.
+// secondsLeft estimates from the conversations of the completed runs, which represent the work
+// better than the number of runs.
 func (s *simulation) secondsLeft(now time.Time) *float64 {
 	var done, all int
 	for _, p := range s.points {

@@ -22,10 +22,11 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
 )
 
-// running returns a desk that computes until the end of the test. how is the behavior of its processes.
+// running returns a desk that computes until the end of the test. how selects the behavior of its processes.
 func running(t *testing.T, o Options, how string) *Desk {
 	t.Helper()
 	d, stop := desk(o, how)
@@ -50,7 +51,7 @@ func desk(o Options, how string) (d *Desk, stop func()) {
 	}
 }
 
-// small is a question with a quick answer.
+// small returns a simulation that is quickly computed.
 func small() api.SimulationRequest {
 	return api.SimulationRequest{
 		Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2),
@@ -78,8 +79,8 @@ func becomes(t *testing.T, d *Desk, id string, wanted func(api.SimulationResult)
 func ended(r api.SimulationResult) bool { return r.Progress.State.Ended() }
 func begun(r api.SimulationResult) bool { return len(r.Points) > 0 }
 
-// The process gives the figures of the study.
-func TestSimulation(t *testing.T) {
+// The process returns the figures of the study.
+func TestSimulationEqualsStudy(t *testing.T) {
 	d := running(t, Options{}, "")
 	s := ask(t, d, "ada", small())
 	assert.Equal(t, []int{4, 20}, s.Request.Levels)
@@ -112,8 +113,8 @@ func TestSimulation(t *testing.T) {
 	for i, p := range points {
 		want := pointOf(p)
 		assert.Equal(t, want, r.Points[i])
-		assert.Equal(t, want, latest[name(p.Mode, p.Concurrency)], "the last one that a follower got")
-		low, high := p.Band(figures[0].of)
+		assert.Equal(t, want, latest[name(p.Mode, p.Concurrency)], "the last point that a follower received")
+		low, high := p.Band(func(f *closedloop.Figures) *float64 { return &f.TTFT50 })
 		assert.Equal(t, api.SimulationFigure{Mean: want.Figures.TTFTP50.Mean, Low: low, High: high}, *want.Figures.TTFTP50)
 		assert.InDelta(t, p.Mean().TTFT50, want.Figures.TTFTP50.Mean, 1e-9)
 	}
@@ -125,7 +126,7 @@ func TestSimulation(t *testing.T) {
 	}}, d.Simulations().Simulations)
 }
 
-// The process gets the whole grid.
+// The job has the whole grid.
 func TestJobKeepsTheGrid(t *testing.T) {
 	g, err := study.Request{
 		Openings: new(0), ThinkTimeSeconds: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3),
@@ -161,7 +162,7 @@ func TestCancelEndsTheProcess(t *testing.T) {
 	assert.ErrorIs(t, err, api.ErrNotFound)
 }
 
-// Simulations wait for each other. A newer one of the same user cancels the one before.
+// Simulations run one at a time. A newer one of the same user cancels the previous one.
 func TestQueue(t *testing.T) {
 	d := running(t, Options{}, "hang")
 	first := ask(t, d, "ada", small())
@@ -172,7 +173,7 @@ func TestQueue(t *testing.T) {
 	assert.Equal(t, 1, third.Progress.Ahead)
 	assert.Equal(t, "the same user started a newer simulation", becomes(t, d, first.ID, ended).Error)
 	becomes(t, d, second.ID, begun)
-	_, err := d.CancelSimulation(third.ID) // which has not begun
+	_, err := d.CancelSimulation(third.ID) // it has not begun
 	require.NoError(t, err)
 	assert.Equal(t, api.SimulationCancelled, becomes(t, d, third.ID, ended).Progress.State)
 }
@@ -197,9 +198,9 @@ func TestQueueIsBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Len(t, d.Simulations().Simulations, maxKept)
-	becomes(t, d, stays.ID, begun) // what has not ended is kept
+	becomes(t, d, stays.ID, begun) // an unfinished simulation is kept
 	_, err = d.Simulation(all[0].ID)
-	assert.ErrorIs(t, err, api.ErrNotFound, "the oldest go")
+	assert.ErrorIs(t, err, api.ErrNotFound, "the oldest are dropped")
 }
 
 // A simulation without a follower is canceled after some time.
@@ -208,7 +209,7 @@ func TestUnfollowedSimulationIsCanceled(t *testing.T) {
 		d := New(Options{CPUs: 1})
 		s := ask(t, d, "ada", small())
 		state := func() string {
-			d.cancelUnread(time.Now())
+			d.cancelUnfollowed(time.Now())
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return string(d.all[0].state) + " " + d.all[0].problem
@@ -221,14 +222,14 @@ func TestUnfollowedSimulationIsCanceled(t *testing.T) {
 		wait.Advance(time.Hour)
 		assert.Equal(t, "queued ", state())
 		leave()
-		wait.Advance(patience)
+		wait.Advance(followTimeout)
 		assert.Equal(t, "queued ", state())
 		wait.Advance(time.Second)
-		assert.Equal(t, "cancelled nobody was watching it any more", state())
+		assert.Equal(t, "cancelled no page was following it any more", state())
 	})
 }
 
-func TestFollowEndsWithItsFollower(t *testing.T) {
+func TestFollowEndsWithFollower(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	s := ask(t, d, "ada", small())
 	gone := errors.New("the connection is gone")
@@ -236,8 +237,7 @@ func TestFollowEndsWithItsFollower(t *testing.T) {
 	assert.ErrorIs(t, d.FollowSimulation(t.Context(), "x", nil), api.ErrNotFound)
 }
 
-// The reason is shown where a process fails.
-func TestProcessFails(t *testing.T) {
+func TestProcessFailureHasReason(t *testing.T) {
 	const early = "^the simulation's process ended before it was done"
 	for name, row := range map[string]struct {
 		how, want string
@@ -256,7 +256,7 @@ func TestProcessFails(t *testing.T) {
 	}
 }
 
-// The end of a desk leaves no process and cancels what waits.
+// The end of a desk leaves no process and cancels queued simulations.
 func TestEndLeavesNoProcess(t *testing.T) {
 	d, stop := desk(Options{}, "hang")
 	defer stop()
@@ -273,8 +273,7 @@ func TestEndLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// A process ends with its standard input, which a killed load generator closes. Its answer to a bad request is an
-// error.
+// A process exits when its standard input ends, as after a kill of the load generator. A bad request gives an error.
 func TestProcessReadsItsInput(t *testing.T) {
 	g, err := study.Request{Levels: []int{10_000}, Seeds: new(12)}.Grid()
 	require.NoError(t, err)
@@ -282,7 +281,7 @@ func TestProcessReadsItsInput(t *testing.T) {
 	require.NoError(t, err)
 	for _, row := range []struct {
 		how, text, want string
-		open            bool // the input, until the process has ended
+		open            bool // the input stays open until the process has exited
 	}{
 		{"", string(long), "", false},
 		{"hang", string(long), "", false},
@@ -317,8 +316,8 @@ func TestSimulationsAreDisabled(t *testing.T) {
 	assert.Contains(t, l.Message, "whatif.cpus")
 }
 
-// What the request or the folder of profiles refuses is not started. Packages api and study test their limits.
-func TestStartRefuses(t *testing.T) {
+// Invalid requests and profiles are refused. Packages api and study test their limits.
+func TestStartRefusesInvalidRequests(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	for want, r := range map[string]api.SimulationRequest{
 		"levels: 0 is not allowed: 1 to 10000":                                  {Levels: []int{0}},
@@ -353,7 +352,7 @@ func TestNotes(t *testing.T) {
 	assert.Contains(t, s.Notes[1], scaled.Basis)
 }
 
-// Profiles are those of the folder beside the built-in ones. One that cannot be used has its reason.
+// The list has the built-in profiles and those of the folder. One that cannot be used has its reason.
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../sim/profiles/h200-tp1.yaml")
@@ -397,7 +396,7 @@ func TestProfiles(t *testing.T) {
 	assert.Contains(t, file.Simulations().Message, "not a directory")
 }
 
-// The limits of the API are offered as far as the simulation has no narrower ones.
+// The offered limits are those of the API, or narrower ones of the simulation.
 func TestLimits(t *testing.T) {
 	all := limits()
 	for path := range api.SimulationLimits {
@@ -408,7 +407,7 @@ func TestLimits(t *testing.T) {
 	assert.Equal(t, api.SimulationLimit{Min: 0, Max: 1000, Above: true}, all["start_rate"])
 }
 
-// child returns the process of a desk of this test.
+// child returns the process id of a desk's child.
 func child(t *testing.T) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {

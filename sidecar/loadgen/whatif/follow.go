@@ -7,20 +7,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The names of events of a simulation.
+// Names of a simulation's events.
 const (
 	EventPoint    = "point"    // an [api.SimulationPoint]
 	EventProgress = "progress" // an [api.SimulationProgress]
 	EventEnd      = "end"      // an [api.SimulationEnd], the last
 )
 
-// beat is how often a follower hears of the progress at least.
-const beat = 2 * time.Second
+// progressEvery is the longest time between two progress events.
+const progressEvery = 2 * time.Second
 
-// FollowSimulation calls on with what a simulation has computed, with the rest as it
-// comes, and with its end. It returns after that, when ctx ends, or with the error
-// of on; a simulation that there is not gives an [api.ErrNotFound] at once. A slow
-// follower misses points that newer ones have replaced, and holds up nobody.
+// FollowSimulation calls on with the results so far, with further results as they come, and with
+// the end. It returns after the end, when ctx ends, or with the error of on. An unknown id gives
+// an [api.ErrNotFound]. A slow follower misses points that were replaced by newer ones, and does
+// not block others.
 func (d *Desk) FollowSimulation(ctx context.Context, id string, on func(event string, data any) error) error {
 	d.mu.Lock()
 	s, err := d.find(id)
@@ -36,7 +36,7 @@ func (d *Desk) FollowSimulation(ctx context.Context, id string, on func(event st
 		s.readers--
 		s.lastRead = time.Now()
 	}()
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	seen := make([]int, len(s.points))
 	for {
@@ -63,7 +63,7 @@ type event struct {
 	data any
 }
 
-// eventsSince gives what has changed since a follower saw these versions of the points.
+// eventsSince returns the changes since the seen versions of the points.
 func (d *Desk) eventsSince(s *simulation, seen []int) (events []event, ended bool, changed <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,8 @@ func (d *Desk) eventsSince(s *simulation, seen []int) (events []event, ended boo
 	}
 	events = append(events, event{EventProgress, d.progress(s)})
 	if s.state.Ended() {
-		events = append(events, event{EventEnd, api.SimulationEnd{State: s.state, Error: s.problem, Explanation: s.explanation}})
+		end := api.SimulationEnd{State: s.state, Error: s.problem, Explanation: s.explanation}
+		events = append(events, event{EventEnd, end})
 	}
 	return events, s.state.Ended(), s.changed
 }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standBack makes this process the last that gets a core and the first that is ended
-// when memory is short. What the system does not let it do, it does not do.
+// lowerPriority gives this process the lowest priority, and makes it the first that is ended when
+// memory is short. Settings that the system refuses are skipped.
 //
-// Priorities are per thread on Linux; a new thread has that of the one that makes it.
-// So the threads are gone through until there is none left that has not been seen.
-func standBack() {
+// Priorities are per thread on Linux, and a new thread inherits that of its creator. The threads
+// are therefore listed again until there is no new one.
+func lowerPriority() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600)
 	seen := map[string]bool{}
-	for again := true; again; {
-		again = false
+	for found := true; found; {
+		found = false
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowest)
@@ -27,26 +27,29 @@ func standBack() {
 			if seen[t.Name()] {
 				continue
 			}
-			seen[t.Name()], again = true, true
+			seen[t.Name()] = true
+			found = true
 			id, _ := strconv.Atoi(t.Name())
 			_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, lowest)
-			// A thread of this policy gives way to any other that wakes up; one that is only
-			// nice keeps the core for the rest of its slice.
-			_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE, Nice: lowest}, 0)
+			// A thread with this policy yields to any other thread that wakes up. A thread that is only nice
+			// keeps the core for the rest of its time slice.
+			idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE, Nice: lowest}
+			_ = unix.SchedSetAttr(id, &idle, 0)
 		}
 	}
 }
 
-// stepForward gives another process a share of the cores again, if a small one: that is
-// allowed to whoever may signal it.
-func stepForward(process int) {
+// raisePriority gives another process a small share of the cores again. Any process that may
+// signal it is allowed to.
+func raisePriority(process int) {
 	threads, err := os.ReadDir("/proc/" + strconv.Itoa(process) + "/task")
 	if err != nil {
-		return // it has ended
+		return // the process has exited
 	}
 	for _, t := range threads {
 		id, _ := strconv.Atoi(t.Name())
-		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: lowest}, 0)
+		normal := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: lowest}
+		_ = unix.SchedSetAttr(id, &normal, 0)
 	}
 }
 

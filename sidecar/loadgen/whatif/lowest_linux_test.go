@@ -18,11 +18,11 @@ import (
 
 // Every thread of the process has the lowest priority, and the environment of the process has no secret of the load
 // generator.
-func TestProcessHasTheLowestPriority(t *testing.T) {
+func TestProcessHasLowestPriority(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", "secret")
 	d := running(t, Options{}, "stands back")
 	r := small()
-	r.Levels, r.Seeds = []int{2000}, new(12) // for longer than this test takes
+	r.Levels, r.Seeds = []int{2000}, new(12) // takes longer than this test
 	ask(t, d, "ada", r)
 	var process string
 	wait.Eventually(t, "a process of the lowest priority", func() (any, bool) {

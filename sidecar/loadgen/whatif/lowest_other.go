@@ -2,8 +2,8 @@
 
 package whatif
 
-// standBack does nothing: this system has no such priority.
-func standBack() {}
+// lowerPriority does nothing: this system has no such priority.
+func lowerPriority() {}
 
-// stepForward does nothing: nothing has stood back.
-func stepForward(int) {}
+// raisePriority does nothing, since lowerPriority does nothing.
+func raisePriority(int) {}

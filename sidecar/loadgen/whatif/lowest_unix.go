@@ -4,8 +4,8 @@ package whatif
 
 import "syscall"
 
-// standBack makes this process the last that gets a core.
-func standBack() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) }
+// lowerPriority gives this process the lowest priority.
+func lowerPriority() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) }
 
-// stepForward does nothing: nice processes get a share of the cores.
-func stepForward(int) {}
+// raisePriority does nothing: nice processes get a share of the cores.
+func raisePriority(int) {}

@@ -9,10 +9,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// misbehave is the variable of a process's environment with its behavior.
+// misbehave is the environment variable that selects the behavior of a process.
 const misbehave = "WHATIF_TEST"
 
-// The program of the test computes simulations, as the load generator does.
+// TestMain makes the test binary compute simulations, like the load generator.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		os.Exit(behave())
@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// behave computes as the process of the load generator does, at a normal priority: the lowest one gets no core for
-// minutes beside the tests of other packages.
+// behave computes like the process of the load generator, at normal priority: beside the tests of other packages, a
+// process of the lowest priority may get no core for minutes.
 func behave() int {
 	switch os.Getenv(misbehave) {
 	case "crash":
@@ -32,7 +32,7 @@ func behave() int {
 		return 0
 	case "hang":
 		fmt.Println(`{"point":{"concurrency":20,"mode":"kv","seeds":1,"basis":"simulated","figures":{}}}`)
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent's end
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent exits
 		return 0
 	}
 	return work(os.Stdin, os.Stdout)

@@ -16,36 +16,35 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// Command is the argument by which a program becomes the process that computes a
-// simulation: it is to call [Work] then, before anything else.
+// Command is the argument with which the program becomes the process that computes a simulation.
+// The program must then call [Work] before anything else.
 const Command = "simulations-worker"
 
-// job is what the process is told on its standard input.
+// job is the input of the process.
 type job struct {
 	Grid   study.Grid `json:"grid"`
-	Memory int64      `json:"memory"` // bytes of heap that it may use
+	Memory int64      `json:"memory"` // limit of the heap in bytes
 }
 
-// report is a line of the process's standard output. The last has End or Error.
+// report is a line of the process's standard output. The last line has End or Error.
 type report struct {
 	Point *api.SimulationPoint `json:"point,omitempty"`
 	End   *conclusion          `json:"end,omitempty"`
 	Error string               `json:"error,omitempty"`
 }
 
-// conclusion is what can be said when all is computed.
+// conclusion is the result of all runs.
 type conclusion struct {
 	Explanation []string `json:"explanation,omitempty"`
 }
 
-// process computes a simulation in a process of its own, which has ended when this
-// returns.
+// process computes a simulation in a child process. The child has exited when it returns.
 func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string, err error) {
 	cmd, err := d.command(ctx)
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(job{s.grid, d.opts.Memory})
+	input, err := json.Marshal(job{s.grid, d.opts.Memory})
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +56,15 @@ func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string
 	if err != nil {
 		return nil, err
 	}
-	var words head
-	cmd.Stderr = &words
+	var stderr head
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("the simulation's process cannot be started: %w", err)
 	}
-	_, _ = in.Write(told) // a process that does not read it says why not, or its exit does
-	last := d.listen(s, out)
+	_, _ = in.Write(input) // if the process does not read it, its error or exit code shows the reason
+	last := d.readReports(s, out)
 	if last.End == nil {
-		_ = end(cmd.Process) // it has nothing more to say
+		_ = kill(cmd.Process)
 	}
 	_ = in.Close()
 	switch err := cmd.Wait(); {
@@ -74,15 +73,15 @@ func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string
 	case last.Error != "":
 		return nil, errors.New(last.Error)
 	case err != nil:
-		return nil, fmt.Errorf("the simulation's process ended before it was done: %w%s", err, words.said())
+		return nil, fmt.Errorf("the simulation's process ended before it was done: %w%s", err, stderr.suffix())
 	}
-	return nil, errors.New("the simulation's process ended before it was done" + words.said())
+	return nil, errors.New("the simulation's process ended before it was done" + stderr.suffix())
 }
 
-// command is the process, not started: this program, with nothing of its environment,
-// which may hold secrets.
+// command returns the process, not started: this program, without its environment, which may
+// hold secrets.
 func (d *Desk) command(ctx context.Context) (*exec.Cmd, error) {
-	program := "/proc/self/exe" // this very file, even where another one has taken its name
+	program := "/proc/self/exe" // the running file, also after it was replaced under its name
 	if runtime.GOOS != "linux" {
 		var err error
 		if program, err = os.Executable(); err != nil {
@@ -91,35 +90,35 @@ func (d *Desk) command(ctx context.Context) (*exec.Cmd, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, Command)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(d.environ[:len(d.environ):len(d.environ)], fmt.Sprintf("GOMAXPROCS=%d", d.opts.CPUs), fmt.Sprintf("GOMEMLIMIT=%d", d.opts.Memory))
-	cmd.Cancel = func() error { return end(cmd.Process) }
-	cmd.SysProcAttr = ownGroup() // an interrupt from the terminal is for the load generator alone
+	cmd.Env = append(d.environ[:len(d.environ):len(d.environ)],
+		fmt.Sprintf("GOMAXPROCS=%d", d.opts.CPUs), fmt.Sprintf("GOMEMLIMIT=%d", d.opts.Memory))
+	cmd.Cancel = func() error { return kill(cmd.Process) }
+	cmd.SysProcAttr = ownGroup() // an interrupt from the terminal ends only the load generator
 	cmd.WaitDelay = time.Second
 	return cmd, nil
 }
 
-// end kills the process. On a machine that is busy, one of the lowest priority gets so little
-// of the cores that even dying takes it seconds.
-func end(p *os.Process) error {
-	stepForward(p.Pid)
+// kill kills the process. On a busy machine a process of the lowest priority may take seconds to
+// exit, so its priority is raised first.
+func kill(p *os.Process) error {
+	raisePriority(p.Pid)
 	return p.Kill()
 }
 
-// listen reads what the process says, and gives the last of it: the end, an error, or
-// neither where it just stopped.
-func (d *Desk) listen(s *simulation, out io.Reader) report {
+// readReports reads the output of the process, and returns the last report: the end, an error, or
+// an empty one where the output stops.
+func (d *Desk) readReports(s *simulation, out io.Reader) report {
 	lines := json.NewDecoder(out)
 	for {
 		var r report
 		if lines.Decode(&r) != nil || r.Point == nil {
 			return r
 		}
-		d.grow(s, *r.Point)
+		d.update(s, *r.Point)
 	}
 }
 
-// head keeps the beginning of what a process says on its standard error, where a
-// crash names its reason.
+// head keeps the beginning of a process's standard error, where a crash names its reason.
 type head struct{ text []byte }
 
 const maxHead = 2000 // bytes
@@ -129,8 +128,8 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// said is its first line, to be put behind an error.
-func (h *head) said() string {
+// suffix returns the first line as the end of an error.
+func (h *head) suffix() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(h.text)), "\n")
 	if line == "" {
 		return ""

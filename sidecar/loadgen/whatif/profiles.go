@@ -16,24 +16,24 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// Bounds of the folder of profiles.
+// Limits of the folder of profiles.
 const (
 	maxFiles = 50
 	maxFile  = 64 << 10 // bytes
 )
 
-// builtIn is the source of the profiles that are part of the program.
+// builtIn is the source of the built-in profiles.
 const builtIn = "built in"
 
-// entry is a profile, or what is wrong with its file.
+// entry is a profile, or the error of its file.
 type entry struct {
 	name, source string
 	profile      sim.Profile
 	err          error
 }
 
-// profiles are all that can be simulated, the built-in ones first, and the files that
-// cannot be read. The error is about the folder.
+// profiles returns the built-in profiles and then those of the folder, including files that
+// cannot be read. The error is that of the folder.
 func (d *Desk) profiles() ([]entry, error) {
 	var all []entry
 	for _, name := range sim.ProfileNames() {
@@ -54,7 +54,7 @@ func (d *Desk) profiles() ([]entry, error) {
 	return all, err
 }
 
-// profileFiles are the names of the files, none where the folder does not exist.
+// profileFiles returns the names of the files, none where the folder does not exist.
 func profileFiles(dir string) (names []string, err error) {
 	if dir == "" {
 		return nil, nil
@@ -90,13 +90,13 @@ func readProfile(path string) (p sim.Profile, err error) {
 	return sim.ParseProfile(text)
 }
 
-// profile finds one by its name; nil is the recorded deployment. The error is an
+// profile finds a profile by its name; nil means the recorded deployment. The error is an
 // [api.FieldError].
 func (d *Desk) profile(name *string) (sim.Profile, error) {
 	if name == nil {
 		return sim.H200(), nil
 	}
-	all, _ := d.profiles() // what is wrong with the folder, the list says
+	all, _ := d.profiles() // Simulations reports the error of the folder
 	var names []string
 	for _, e := range all {
 		switch {
@@ -111,7 +111,7 @@ func (d *Desk) profile(name *string) (sim.Profile, error) {
 	return sim.Profile{}, api.Refuse("profile", fmt.Sprintf("%.80q", *name), "one of "+strings.Join(names, ", "))
 }
 
-// Simulations gives what can be asked, and what is kept of what has been asked.
+// Simulations returns what can be simulated, and the kept simulations.
 func (d *Desk) Simulations() api.SimulationList {
 	l := api.SimulationList{
 		Available: d.opts.CPUs > 0, Limits: limits(), MaxLevels: api.MaxSimulationLevels, MaxWork: api.MaxSimulationWork,
@@ -121,7 +121,7 @@ func (d *Desk) Simulations() api.SimulationList {
 		l.Message = err.Error()
 	}
 	if !l.Available {
-		l.Message = off
+		l.Message = disabled
 	}
 	for _, e := range entries {
 		l.Profiles = append(l.Profiles, e.api())
@@ -134,7 +134,7 @@ func (d *Desk) Simulations() api.SimulationList {
 	return l
 }
 
-// limits are the API's, where the simulation's own are not narrower.
+// limits returns the limits of the API, or those of the simulation where they are narrower.
 func limits() map[string]api.SimulationLimit {
 	all := map[string]api.SimulationLimit{}
 	for path, l := range api.SimulationLimits {
@@ -150,36 +150,45 @@ func (e entry) api() api.SimulationProfile {
 		return api.SimulationProfile{Name: e.name, Title: e.name, Source: e.source, Error: e.err.Error()}
 	}
 	out := api.SimulationProfile{
-		Name: p.Name, Title: title(p), Source: e.source, Calibrated: p.Calibrated, Basis: strings.TrimSpace(p.Basis), Baseline: p.Baseline,
+		Name: p.Name, Title: title(p), Source: e.source, Calibrated: p.Calibrated, Basis: strings.TrimSpace(p.Basis),
+		Baseline: p.Baseline,
 		Deployment: api.Deployment{
-			Model: p.Model, GPU: p.GPU, Workers: p.Workers, TensorParallel: p.TensorParallel, Speculation: api.SpeculationNotRecorded,
-			BlockSize: p.KV.BlockTokens, MaxBatchSize: p.MaxSequences, MaxNumTokens: p.MaxBatchedTokens,
+			Model: p.Model, GPU: p.GPU, Workers: p.Workers, TensorParallel: p.TensorParallel,
+			Speculation: api.SpeculationNotRecorded,
+			BlockSize:   p.KV.BlockTokens, MaxBatchSize: p.MaxSequences, MaxNumTokens: p.MaxBatchedTokens,
 		},
 		Defaults: api.SimulationRequest(study.Request{}.Complete(p)),
 	}
 	for _, kind := range slices.Sorted(maps.Keys(p.Speculation)) {
-		of := p.Speculation[kind]
-		s := api.SimulationSpeculation{Speculation: kind, Calibrated: p.CalibratedFor(kind), Basis: strings.TrimSpace(of.Basis), TokensPerStep: of.TokensPerStep()}
-		if of.DraftTokens > 0 {
-			s.AcceptanceRate = new(of.AcceptanceRate())
+		speculation := p.Speculation[kind]
+		s := api.SimulationSpeculation{
+			Speculation: kind, Calibrated: p.CalibratedFor(kind), Basis: strings.TrimSpace(speculation.Basis),
+			TokensPerStep: speculation.TokensPerStep(),
+		}
+		if speculation.DraftTokens > 0 {
+			s.AcceptanceRate = new(speculation.AcceptanceRate())
 		}
 		out.Speculations = append(out.Speculations, s)
 	}
 	for _, preset := range study.Presets(p) {
-		out.Presets = append(out.Presets, api.SimulationPreset{Name: preset.Name, Title: preset.Title, Description: descriptions[preset.Name], Request: api.SimulationRequest(preset.Request)})
+		out.Presets = append(out.Presets, api.SimulationPreset{
+			Name: preset.Name, Title: preset.Title, Description: descriptions[preset.Name],
+			Request: api.SimulationRequest(preset.Request),
+		})
 	}
 	return out
 }
 
-// descriptions say what is behind the title of a preset.
+// descriptions explain the presets.
 var descriptions = map[string]string{
 	"as-recorded":    "The deployment and the workload of the recorded results.",
 	"twice-the-gpus": "Twice as many workers for the same conversations.",
-	"own-documents":  "No two conversations begin with the same text: a cache can only hold a conversation's own earlier turns.",
-	"batch-128":      "A worker serves up to 128 sequences in one iteration.",
+	"own-documents": "No two conversations begin with the same text: a cache can only hold a " +
+		"conversation's own earlier turns.",
+	"batch-128": "A worker serves up to 128 sequences in one iteration.",
 }
 
-// title says what serves: how many GPUs, of which kind, and how many of them a worker has.
+// title describes the deployment: the number and kind of GPUs, and the GPUs of a worker.
 func title(p sim.Profile) string {
 	each := "1 GPU"
 	if p.TensorParallel > 1 {
