@@ -1,6 +1,5 @@
-// Package draw decides what chance decides of a conversation, from seed and number
-// alone: one piece of code for the workload that is sent to a target and for the one
-// that is simulated, so that both hold the same conversations.
+// Package draw computes the random properties of a conversation from seed and number. The workload for a target and
+// the simulated workload share it, so that both hold the same conversations.
 package draw
 
 import (
@@ -11,29 +10,28 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Shape is what the draws of a conversation depend on besides seed and number.
+// Shape holds the settings that the draws of a conversation depend on, besides seed and number.
 type Shape struct {
 	Turns     api.Range
-	Openings  int               // different ones in circulation; 0: one for each conversation
-	MaxTokens int               // cap of an answer
-	Output    *api.Distribution // of an answer's length, up to the cap; nil: always the cap
-	// Midway is how many conversations, from the first on, are held from their midst: of each, as
-	// many turns as are left of one met at a random moment. Conversations that begin together
-	// otherwise end together, and so on for many times their length: load comes in waves.
-	Midway int64
+	Openings  int               // number of different openings; 0 means one for each conversation
+	MaxTokens int               // limit of an answer
+	Output    *api.Distribution // length of an answer, up to the limit; nil means always the limit
+	// RampedStart is the number of conversations, from the first on, that start in their middle: with the turns
+	// that remain of a conversation at a random moment. Otherwise, conversations that begin together end together,
+	// and the load comes in waves for many times their length.
+	RampedStart int64
 }
 
-// Conversation is what was drawn for one.
+// Conversation holds the random properties of a conversation.
 type Conversation struct {
-	Opening   int64             // its number: below Shape.Openings, or from [api.MaxOpenings] on where each has its own
-	Turns     int               // from its range
+	Opening   int64             // number: below Shape.Openings, or from [api.MaxOpenings] on for an opening of its own
+	Turns     int               // number of turns
 	MaxTokens [api.MaxTurns]int // of each turn's answer
 	Questions *rand.Rand        // for the follow-up questions; separate, so that answers change no draw
 }
 
-// New decides conversation k. own numbers those that have an opening of their own.
-// Every number is drawn whether or not it is used, so that a setting changes only what
-// it is about.
+// New returns the properties of conversation k. own is the number of its opening among those that are used once. All
+// numbers are drawn whether or not they are used, so that a setting changes only the properties that it describes.
 func New(seed uint64, k, own int64, s Shape) Conversation {
 	r := Random(seed, uint64(k), 0)
 	c := Conversation{Questions: Random(seed, uint64(k), 1)}
@@ -45,27 +43,28 @@ func New(seed uint64, k, own int64, s Shape) Conversation {
 	for i := range c.MaxTokens {
 		c.MaxTokens[i] = length(r.NormFloat64(), s.Output, s.MaxTokens)
 	}
-	if k < s.Midway {
-		c.Turns = left(r, s.Turns)
+	if k < s.RampedStart {
+		c.Turns = remaining(r, s.Turns)
 	}
 	return c
 }
 
-// left is how many turns are left, the present one among them, of a conversation met at a random
-// moment: a long one is met more often, by so many times as it is longer, and as likely in any
-// of its turns. That is the distribution of the residual life of a renewal process in equilibrium:
-// Feller, "An Introduction to Probability Theory and Its Applications", volume 2, XI.4.
-func left(r *rand.Rand, turns api.Range) int {
+// remaining draws the number of remaining turns, the current one included, of a conversation at a random moment. The
+// probability of a conversation at that moment is proportional to its length, and all of its turns are equally likely.
+// This is the distribution of the residual lifetime of a renewal process in equilibrium: Feller, "An Introduction to
+// Probability Theory and Its Applications", volume 2, XI.4.
+func remaining(r *rand.Rand, turns api.Range) int {
 	for {
-		if n, at := turns.Min+r.IntN(turns.Max-turns.Min+1), r.IntN(turns.Max); at < n {
+		n := turns.Min + r.IntN(turns.Max-turns.Min+1)
+		at := r.IntN(turns.Max)
+		if at < n {
 			return n - at
 		}
 	}
 }
 
-// length turns a standard normal draw into a turn's max_tokens: the cap
-// itself without a distribution, else the normal draw, never under a quarter of
-// the mean and never over the cap.
+// length converts a standard normal draw to a turn's max_tokens: the limit itself without a distribution, otherwise a
+// normal value between a quarter of the mean and the limit.
 func length(z float64, d *api.Distribution, limit int) int {
 	if d == nil || d.Mean <= 0 {
 		return limit
@@ -74,10 +73,9 @@ func length(z float64, d *api.Distribution, limit int) int {
 	return int(min(max(n, math.Ceil(d.Mean/4), 1), float64(limit)))
 }
 
-// Random gives a generator of its own to every list of at most four numbers, such as
-// a seed and what it is for. ChaCha8 needs no mixing of its seed: neighbouring numbers
-// are all that tells conversations apart, and PCG promises nothing about neighbouring
-// seeds.
+// Random returns a generator for a list of at most four numbers, such as a seed and a purpose. Different lists give
+// independent generators, even if they differ only in neighboring numbers. ChaCha8 needs no mixing of its seed for
+// that, whereas PCG gives no guarantee for neighboring seeds.
 func Random(numbers ...uint64) *rand.Rand {
 	var seed [32]byte
 	for i, n := range numbers {

@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func TestAnswerLength(t *testing.T) {
+func TestLengthStaysWithinBounds(t *testing.T) {
 	booth := &api.Distribution{Mean: 830, CV: .15}
 	for _, tt := range []struct {
 		name  string
@@ -18,13 +18,13 @@ func TestAnswerLength(t *testing.T) {
 		limit int
 		want  int
 	}{
-		{"no distribution: the cap", 2, nil, 1024, 1024},
+		{"no distribution: the limit", 2, nil, 1024, 1024},
 		{"the mean", 0, booth, 1024, 830},
 		{"half a deviation above", .5, booth, 1024, 892},
-		{"never over the cap", 3, booth, 1024, 1024},
-		{"a cap below the mean", 0, booth, 100, 100},
+		{"never over the limit", 3, booth, 1024, 1024},
+		{"a limit below the mean", 0, booth, 100, 100},
 		{"never under a quarter of the mean", -9, booth, 1024, 208},
-		{"always a token", -9, &api.Distribution{Mean: 1, CV: 1}, 1024, 1},
+		{"at least one token", -9, &api.Distribution{Mean: 1, CV: 1}, 1024, 1},
 		{"no variation", 3, &api.Distribution{Mean: 50}, 1024, 50},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -33,9 +33,9 @@ func TestAnswerLength(t *testing.T) {
 	}
 }
 
-// Conversations held from their midst have as many turns left as those that are met at a random
-// moment; nothing else of them changes, and nothing of those after them.
-func TestMidway(t *testing.T) {
+// TestRampedStartShortensFirstConversations checks that conversations that start in their middle have the remaining
+// turns of conversations at a random moment. Their other properties and later conversations do not change.
+func TestRampedStartShortensFirstConversations(t *testing.T) {
 	for _, tt := range []struct {
 		turns api.Range
 		want  []float64 // shares of one turn left, of two, and so on
@@ -47,11 +47,11 @@ func TestMidway(t *testing.T) {
 		t.Run(fmt.Sprint(tt.turns), func(t *testing.T) {
 			const n = 20_000
 			whole := Shape{Turns: tt.turns, Openings: 10, MaxTokens: 1024, Output: &api.Distribution{Mean: 830, CV: .15}}
-			midway := whole
-			midway.Midway = n
+			ramped := whole
+			ramped.RampedStart = n
 			left := make([]float64, len(tt.want))
 			for k := range int64(n) {
-				a, b := New(7, k, k, whole), New(7, k, k, midway)
+				a, b := New(7, k, k, whole), New(7, k, k, ramped)
 				left[b.Turns-1] += 1. / n
 				assert.LessOrEqual(t, b.Turns, tt.turns.Max)
 				assert.Equal(t, a.Questions.Uint64(), b.Questions.Uint64())
@@ -59,7 +59,7 @@ func TestMidway(t *testing.T) {
 				assert.Equal(t, a, b)
 			}
 			assert.InDeltaSlice(t, tt.want, left, .015)
-			assert.Equal(t, New(7, n, n, whole), New(7, n, n, midway))
+			assert.Equal(t, New(7, n, n, whole), New(7, n, n, ramped))
 		})
 	}
 }

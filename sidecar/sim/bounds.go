@@ -9,49 +9,49 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Compute is the arithmetic of one GPU and of the model, for the least that a
-// token can take.
+// Compute describes the arithmetic of one GPU and of the model. Together they bound the least time per token.
 type Compute struct {
-	TFLOPS     float64 `yaml:"tflops"`     // of one GPU, dense, at the profile's precision, as its maker states it
-	Parameters float64 `yaml:"parameters"` // of the model, in billions: each takes two operations a token
-	Attention  float64 `yaml:"attention"`  // layers × heads × width of a head: each takes four operations for a token and one before it
+	// TFLOPS is the dense peak of one GPU at the profile's precision, as the manufacturer states it.
+	TFLOPS float64 `yaml:"tflops"`
+	// Parameters of the model, in billions. Each takes two operations per token.
+	Parameters float64 `yaml:"parameters"`
+	// Attention is layers × heads × width of a head. Each takes four operations for a token and one before it.
+	Attention float64 `yaml:"attention"`
 }
 
-// Origin is where a constant comes from.
+// Origin classifies where a constant comes from.
 type Origin string
 
 // The origins of a constant.
 const (
 	Fitted  Origin = "fitted"  // to the baseline
-	Derived Origin = "derived" // from data sheets or another profile, as From says
-	Assumed Origin = "assumed" // nothing recorded tells it
+	Derived Origin = "derived" // from data sheets or another profile; Source.From has the details
+	Assumed Origin = "assumed" // no recorded data supports it
 )
 
-// Source says of a constant where it comes from.
+// Source documents where a constant comes from.
 type Source struct {
 	Origin Origin `yaml:"origin"`
 	From   string `yaml:"from"` // the data and the reasoning, in words
 }
 
-// Constant is a number of a profile's timing, and what it can be on the profile's
-// GPUs with its model whatever was measured. Milliseconds, but for shares and tokens.
+// Constant is a number of a profile's timing, with the bounds that the profile's GPUs and model set, independent of
+// measurements. The unit is milliseconds, except for shares and tokens.
 type Constant struct {
 	Name      string  // its path in the YAML form
-	Low, High float64 // no fit may leave these
-	Why       string  // they are the bounds
+	Low, High float64 // a fit stays within these
+	Why       string  // the reason for the bounds
 
 	Get func(*Profile) float64
-	// Set changes the constant in this profile and in no copy of it. It does not hold
-	// the value to the bounds.
+	// Set changes the constant in this profile only, not in copies of it. It does not check the bounds.
 	Set func(*Profile, float64)
 }
 
-// Constants are the constants of a profile's timing with their bounds, in a fixed
-// order. The bounds depend on GPUs, memory and model alone, not on the constants.
+// Constants returns the constants of a profile's timing with their bounds, in a fixed order. The bounds depend only
+// on GPUs, memory and model, not on the constants.
 //
-// A worker cannot read its weights, or the cache, faster than the bandwidth of its
-// GPUs; it cannot compute faster than their peak. Upper bounds leave room for what
-// kernels reach: a quarter of the peak at least.
+// A worker cannot read its weights or its cache faster than the bandwidth of its GPUs, and cannot compute faster than
+// their peak. Upper bounds allow for what kernels reach: at least a quarter of the peak.
 func (p *Profile) Constants() []Constant {
 	gpus := float64(p.TensorParallel)
 	reading := p.reading()
@@ -70,19 +70,26 @@ func (p *Profile) Constants() []Constant {
 	all := []Constant{
 		step("host", 0, maxFloor, "nothing, or as long as launching the kernels one by one",
 			func(c *StepCost) *float64 { return &c.Host }),
-		step("host_per_sequence", 0, hostPerSequence, "what the host spends on a sequence in an iteration: its inputs, sampling, its answer's text",
+		step("host_per_sequence", 0, hostPerSequence,
+			"what the host spends on a sequence in an iteration: its inputs, sampling, its answer's text",
 			func(c *StepCost) *float64 { return &c.HostPerSequence }),
-		step("base", reading, 4*reading, "the weights are read once an iteration, at the full bandwidth, or at a quarter of it",
+		step("base", reading, 4*reading,
+			"the weights are read once an iteration, at the full bandwidth, or at a quarter of it",
 			func(c *StepCost) *float64 { return &c.Base }),
-		step("per_sequence", 0, 4*verified*perToken, "nothing while reading the weights takes longer; its tokens at a quarter of the peak",
+		step("per_sequence", 0, 4*verified*perToken,
+			"nothing while reading the weights takes longer; its tokens at a quarter of the peak",
 			func(c *StepCost) *float64 { return &c.PerSequence }),
-		step("per_context_token", perContext, 4*perContext, "keys and values are read at the full bandwidth, or at a quarter of it",
+		step("per_context_token", perContext, 4*perContext,
+			"keys and values are read at the full bandwidth, or at a quarter of it",
 			func(c *StepCost) *float64 { return &c.PerContextToken }),
-		step("per_prefill_token", perToken, 4*perToken, "two operations a parameter at the GPUs' peak, or at a quarter of it",
+		step("per_prefill_token", perToken, 4*perToken,
+			"two operations a parameter at the GPUs' peak, or at a quarter of it",
 			func(c *StepCost) *float64 { return &c.PerPrefillToken }),
-		step("per_chunk_context", perPair, 8*perPair, "attention at the GPUs' peak, or at an eighth of it: a quarter, at twice the precision",
+		step("per_chunk_context", perPair, 8*perPair,
+			"attention at the GPUs' peak, or at an eighth of it: a quarter, at twice the precision",
 			func(c *StepCost) *float64 { return &c.PerChunkContext }),
-		step("jitter", 0, maxJitter, "larger values would give iterations of zero duration", func(c *StepCost) *float64 { return &c.Jitter }),
+		step("jitter", 0, maxJitter, "larger values would give iterations of zero duration",
+			func(c *StepCost) *float64 { return &c.Jitter }),
 	}
 	all = append(all, p.floorConstants()...)
 	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {
@@ -92,10 +99,14 @@ func (p *Profile) Constants() []Constant {
 		}
 	}
 	return append(all,
-		share("uneven", 0, .15, "no two machines are equally fast; a worker a third slower would be replaced", func(p *Profile) *float64 { return &p.Uneven }),
-		share("hand_over", 0, 1, "tokens leave during the iteration after theirs", func(p *Profile) *float64 { return &p.HandOver }),
-		share("frontend.in", 1, 100, "template, tokenizer and router, on a CPU", func(p *Profile) *float64 { return &p.Frontend.In }),
-		share("frontend.out", 0, 50, "text of a token, on a CPU, and the network", func(p *Profile) *float64 { return &p.Frontend.Out }),
+		share("uneven", 0, .15, "no two machines are equally fast; a worker a third slower would be replaced",
+			func(p *Profile) *float64 { return &p.Uneven }),
+		share("hand_over", 0, 1, "tokens leave during the iteration after theirs",
+			func(p *Profile) *float64 { return &p.HandOver }),
+		share("frontend.in", 1, 100, "template, tokenizer and router, on a CPU",
+			func(p *Profile) *float64 { return &p.Frontend.In }),
+		share("frontend.out", 0, 50, "text of a token, on a CPU, and the network",
+			func(p *Profile) *float64 { return &p.Frontend.Out }),
 		Constant{
 			Name: "speculation." + string(api.SpeculationNotRecorded) + ".tokens_per_step", Low: 1, High: verified,
 			Why: "an iteration gives a sequence one token at least, at most one more than are drafted",
@@ -116,25 +127,26 @@ func (p *Profile) floorConstants() (all []Constant) {
 				},
 			}
 		}
-		all = append(all, floor("milliseconds", p.reading(), maxFloor, "no less than without a floor; a host launches a layer of the model in 2 ms at most",
-			func(f *Floor) *float64 { return &f.Milliseconds }),
+		all = append(all,
+			floor("milliseconds", p.reading(), maxFloor,
+				"no less than without a floor; a host launches a layer of the model in 2 ms at most",
+				func(f *Floor) *float64 { return &f.Milliseconds }),
 			floor("per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
 				func(f *Floor) *float64 { return &f.PerSequence }))
 	}
 	return all
 }
 
-// hostPerSequence is what the host may spend on a sequence in an iteration, at most.
+// hostPerSequence is the most that the host may spend on a sequence in an iteration, in milliseconds.
 const hostPerSequence = 1
 
-// maxFloor is the least that an iteration may be said to take, at most: launching
-// the kernels of 80 layers, 2 ms each.
+// maxFloor is the largest floor of an iteration, in milliseconds: the launch of the kernels of 80 layers, 2 ms each.
 const maxFloor = 160
 
 func (p *Profile) tokensPerStep() float64 { return p.TokensPerStep() }
 
-// setTokensPerStep raises all acceptances of the deployment as recorded to one power,
-// which is what makes the mean number of tokens so.
+// setTokensPerStep raises all acceptances of the deployment as recorded to one power, so that the mean number of
+// tokens per step becomes the given one.
 func (p *Profile) setTokensPerStep(tokens float64) {
 	s := p.Speculation[api.SpeculationNotRecorded]
 	given := s.Acceptance
@@ -155,8 +167,8 @@ func (p *Profile) setTokensPerStep(tokens float64) {
 	p.Speculation[api.SpeculationNotRecorded] = s
 }
 
-// validateConstants holds the constants to their bounds and sees to it that the
-// profile tells the source of each, and of nothing else.
+// validateConstants checks that the constants are within their bounds, and that the profile names the source of
+// each constant and of nothing else.
 func (p Profile) validateConstants() error {
 	constants := p.Constants()
 	names := make([]string, 0, len(constants))
@@ -186,6 +198,5 @@ func (p Profile) validateConstants() error {
 	return nil
 }
 
-// rounding is how far a constant may be off its bound, as a share: what a person
-// writes down has few digits.
+// rounding is the share by which a constant may exceed its bound, because written constants have few digits.
 const rounding = .005

@@ -9,11 +9,11 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// What bounds the constants are: the GPU's data sheet and the model.
-func TestBounds(t *testing.T) {
+// TestConstantBounds checks the bounds against the GPU's data sheet and the model.
+func TestConstantBounds(t *testing.T) {
 	low := map[string]float64{
-		"step.host": 0, "step.host_per_sequence": 0, "step.base": 15.88, "step.per_sequence": 0, "step.per_context_token": 3.413e-5,
-		"step.per_prefill_token": .07135, "step.per_chunk_context": 1.325e-6,
+		"step.host": 0, "step.host_per_sequence": 0, "step.base": 15.88, "step.per_sequence": 0,
+		"step.per_context_token": 3.413e-5, "step.per_prefill_token": .07135, "step.per_chunk_context": 1.325e-6,
 		"speculation.not_recorded.tokens_per_step": 1,
 	}
 	p, other := H200(), H200()
@@ -41,8 +41,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// No profile is taken that leaves its bounds, or that hides where a constant is from.
-func TestConstantsAreRefused(t *testing.T) {
+func TestValidateRefusesConstantsAndSources(t *testing.T) {
 	for _, row := range []struct {
 		intent, field string
 		change        func(*Profile)
@@ -50,13 +49,15 @@ func TestConstantsAreRefused(t *testing.T) {
 		{"faster than the memory", "step.base", func(p *Profile) { p.Step.Base = 15 }},
 		{"faster than the arithmetic", "step.per_prefill_token", func(p *Profile) { p.Step.PerPrefillToken = .05 }},
 		{"more tokens than are drafted", "speculation.not_recorded.acceptance[0]", func(p *Profile) {
-			p.Speculation[api.SpeculationNotRecorded] = Speculation{DraftTokens: 1, Acceptance: []float64{1.5}, StepScale: 1, Basis: "test"}
+			p.Speculation[api.SpeculationNotRecorded] = Speculation{
+				DraftTokens: 1, Acceptance: []float64{1.5}, StepScale: 1, Basis: "test",
+			}
 		}},
 		{"no source", "sources.step.base", func(p *Profile) { delete(p.Sources, "step.base") }},
-		{"a source of nothing", "sources", func(p *Profile) { p.Sources["step.bass"] = Source{Fitted, "test"} }},
+		{"a source of an unknown constant", "sources", func(p *Profile) { p.Sources["step.bass"] = Source{Fitted, "test"} }},
 		{"no origin", "sources.hand_over.origin", func(p *Profile) { p.Sources["hand_over"] = Source{"", "test"} }},
-		{"no words", "sources.hand_over.from", func(p *Profile) { p.Sources["hand_over"] = Source{Fitted, ""} }},
-		{"fitted to nothing", "sources.step.host.origin", func(p *Profile) { p.Calibrated, p.Baseline = false, "" }},
+		{"no text", "sources.hand_over.from", func(p *Profile) { p.Sources["hand_over"] = Source{Fitted, ""} }},
+		{"fitted without a baseline", "sources.step.host.origin", func(p *Profile) { p.Calibrated, p.Baseline = false, "" }},
 	} {
 		p := H200()
 		row.change(&p)

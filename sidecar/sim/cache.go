@@ -1,34 +1,32 @@
 package sim
 
-// cache is the KV cache of one worker. A block is private (a running sequence
-// fills it), registered (found by its id, used by any number of sequences or by
-// none) or free. Registered blocks that nobody uses are evicted, least recently
-// used first, when blocks are needed. No block is registered twice.
+// cache is the KV cache of one worker. A block is private (filled by a running sequence), registered (found by its
+// id, in use by any number of sequences or by none) or free. When blocks are needed, unused registered blocks are
+// evicted, the least recently used first. A block is registered at most once.
 //
-// Who uses a block uses those before it too. So a sequence holds on to the last of its
-// registered blocks only, and of each block it is enough to know how many
-// sequences end in it and how many of the blocks behind it are in use.
+// A sequence that uses a block uses all blocks before it too. Therefore a sequence refers only to the last of its
+// registered blocks, and each block counts the sequences that end in it and the blocks behind it that are in use.
 type cache[K blockKey] struct {
 	capacity int
 	private  int
 	used     int // registered blocks in use
 	tree     tree
-	blocks   []block // of the tree's nodes; that of the root is both ends of the list of unused ones
-	changed  []K     // for the event under way
+	blocks   []block // of the tree's nodes; the root's is both ends of the list of unused blocks
+	changed  []K     // for the current event
 	events   eventSink[K]
 }
 
-// blockKey is what a block is found by: the id that the router has given it, or its hash.
+// blockKey identifies a block: the id that the router has assigned, or the block's hash.
 type blockKey interface{ blockID | uint64 }
 
 // block is a registered block.
 type block struct {
 	users      int32 // sequences that end in it, and blocks behind it that are in use
-	prev, next int32 // in the list of unused ones: the one to evict next comes first
+	prev, next int32 // in the list of unused blocks, which begins with the next one to evict
 }
 
-// eventSink is told what a cache holds, as a Dynamo worker publishes it: one call
-// is one event. It must not keep the ids.
+// eventSink receives the changes of a cache, as a Dynamo worker publishes them. One call is one event. It must not
+// keep the ids.
 type eventSink[K blockKey] interface {
 	stored(ids []K)
 	removed(ids []K)
@@ -36,20 +34,21 @@ type eventSink[K blockKey] interface {
 }
 
 func newCache[K blockKey](capacity int, events eventSink[K]) *cache[K] {
-	return &cache[K]{capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events}
+	return &cache[K]{
+		capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events,
+	}
 }
 
-// available is how many blocks can be had, free or by eviction.
+// available returns the number of blocks that are free or can be evicted.
 func (c *cache[K]) available() int { return c.capacity - c.private - c.used }
 
-// active is how many blocks are in use.
+// active returns the number of blocks in use.
 func (c *cache[K]) active() int { return c.private + c.used }
 
-// registered is how many blocks can be found, in use or not.
+// registered returns the number of registered blocks, in use or not.
 func (c *cache[K]) registered() int { return c.tree.count }
 
-// match is the last block of those that are registered, from the first on, and how
-// many these are.
+// match returns the longest registered prefix of ids: its last block and its length.
 func (c *cache[K]) match(ids []K) (last int32, n int) {
 	for i, id := range ids {
 		next := c.tree.find(last, uint64(id))
@@ -61,7 +60,7 @@ func (c *cache[K]) match(ids []K) (last int32, n int) {
 	return last, len(ids)
 }
 
-// acquire takes a registered block, and so those before it, into use.
+// acquire marks a registered block and all blocks before it as used.
 func (c *cache[K]) acquire(last int32) {
 	for ; last != 0; last = c.tree.nodes[last].parent {
 		b := &c.blocks[last]
@@ -73,8 +72,8 @@ func (c *cache[K]) acquire(last int32) {
 	}
 }
 
-// release gives blocks back. Of a sequence's registered blocks the last one is
-// evicted first, so that a prefix stays whole from its beginning on.
+// release returns the blocks of a sequence. The last of its registered blocks is evicted first, so that a prefix
+// stays complete from its beginning.
 func (c *cache[K]) release(last int32, private int) {
 	for ; last != 0; last = c.tree.nodes[last].parent {
 		if c.blocks[last].users--; c.blocks[last].users > 0 {
@@ -86,7 +85,7 @@ func (c *cache[K]) release(last int32, private int) {
 	c.private -= private
 }
 
-// unused puts a block at the end of those to evict.
+// unused appends a block to the list of blocks to evict.
 func (c *cache[K]) unused(id int32) {
 	end := &c.blocks[0]
 	c.blocks[id].prev, c.blocks[id].next = end.prev, 0
@@ -94,8 +93,8 @@ func (c *cache[K]) unused(id int32) {
 	end.prev = id
 }
 
-// reserve takes so many blocks as private, evicting what must go; false, and
-// nothing is taken, if there are not enough.
+// reserve takes n blocks as private and evicts blocks where necessary. It returns false and changes nothing if fewer
+// are available.
 func (c *cache[K]) reserve(n int) bool {
 	if n > c.available() {
 		return false
@@ -114,9 +113,8 @@ func (c *cache[K]) reserve(n int) bool {
 	return true
 }
 
-// register makes private blocks findable behind a registered one, in which a sequence
-// ends, and gives the last of them, in which it ends from then on. Where a block is
-// registered already, the private one is given up for that one.
+// register registers private blocks behind last, the registered block in which a sequence ends, and returns the new
+// last block of the sequence. Where a block is registered already, the private one is freed.
 func (c *cache[K]) register(last int32, ids []K) int32 {
 	c.changed = c.changed[:0]
 	end := last
@@ -135,7 +133,7 @@ func (c *cache[K]) register(last int32, ids []K) int32 {
 	return end
 }
 
-// add registers a block that nobody uses yet.
+// add registers a block that is not in use yet.
 func (c *cache[K]) add(parent int32, id K) int32 {
 	n := c.tree.add(parent, uint64(id))
 	c.tree.hold(n)
@@ -148,7 +146,7 @@ func (c *cache[K]) add(parent int32, id K) int32 {
 	return n
 }
 
-// clear empties the cache. No block may be in use by a sequence that goes on.
+// clear empties the cache. No running sequence may use a block.
 func (c *cache[K]) clear() {
 	*c = *newCache(c.capacity, c.events)
 	c.events.cleared()

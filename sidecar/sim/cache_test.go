@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ledger is an event sink that keeps what a listener would believe to be cached.
+// ledger is an event sink that records the blocks in the cache.
 type ledger map[blockID]bool
 
 func (l ledger) stored(ids []blockID) {
@@ -31,8 +31,7 @@ func ids(from, to blockID) (out []blockID) {
 	return out
 }
 
-// compute is what a sequence does to a cache: it reuses what is there, computes
-// the rest, and gives all of it back.
+// compute runs a sequence through a cache: it reuses cached blocks, computes the rest, and releases all of them.
 func compute(t *testing.T, c *cache[blockID], blocks []blockID) {
 	t.Helper()
 	last, found := c.match(blocks)
@@ -44,13 +43,14 @@ func compute(t *testing.T, c *cache[blockID], blocks []blockID) {
 	assert.Zero(t, c.active())
 }
 
-// What was used last stays longest, and of one sequence its beginning.
-func TestEviction(t *testing.T) {
+// TestEvictionOrder checks that the least recently used blocks are evicted first, and the end of a sequence before its
+// beginning.
+func TestEvictionOrder(t *testing.T) {
 	seen := ledger{}
 	c := newCache[blockID](10, seen)
 	compute(t, c, ids(100, 104))
 	compute(t, c, ids(200, 204))
-	compute(t, c, ids(100, 104)) // again, so that the others are older
+	compute(t, c, ids(100, 104)) // makes the others the least recently used
 	require.True(t, c.reserve(5))
 	assert.Equal(t, ledger{100: true, 101: true, 102: true, 103: true, 200: true}, seen)
 	require.True(t, c.reserve(2))
@@ -59,8 +59,7 @@ func TestEviction(t *testing.T) {
 	assert.Equal(t, 3, found)
 }
 
-// Blocks in use are never evicted, and a reservation is taken whole or not at all.
-func TestBlocksInUse(t *testing.T) {
+func TestReserveKeepsBlocksInUse(t *testing.T) {
 	seen := ledger{}
 	c := newCache[blockID](10, seen)
 	compute(t, c, ids(100, 106))
@@ -68,7 +67,7 @@ func TestBlocksInUse(t *testing.T) {
 	c.acquire(last)
 	assert.Equal(t, 6, c.available())
 	assert.False(t, c.reserve(7))
-	assert.Len(t, seen, 6, "nothing was evicted in vain")
+	assert.Len(t, seen, 6, "a failed reservation evicts nothing")
 	assert.True(t, c.reserve(6))
 	assert.Len(t, seen, 4)
 	assert.False(t, c.reserve(1))
@@ -76,8 +75,8 @@ func TestBlocksInUse(t *testing.T) {
 	assert.Equal(t, 10, c.available())
 }
 
-// Two sequences that compute the same blocks at once end up with one copy.
-func TestSameBlocksTwice(t *testing.T) {
+// TestRegisterSharesEqualBlocks has two sequences compute the same blocks at the same time.
+func TestRegisterSharesEqualBlocks(t *testing.T) {
 	seen := ledger{}
 	c := newCache[blockID](10, seen)
 	require.True(t, c.reserve(8))

@@ -2,32 +2,31 @@ package sim
 
 import "time"
 
-// event is something that happens at a moment of virtual time.
+// event is an action at a moment of virtual time.
 type event struct {
 	at     time.Duration
-	serial uint64 // of two at one moment, the one that was made first comes first
-	what   happening
+	serial uint64 // orders events of one moment: the lower serial, which was scheduled first, runs first
+	action action
 }
 
-// happening is what an event is about: a pointer, so that events are values without
-// allocations of their own.
-type happening interface{ happen() }
+// action is the effect of an event. Pointers implement it, so that events are values without allocations.
+type action interface{ run() }
 
 func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.serial < other.serial
 }
 
-// clock holds virtual time and what is to come. Its zero value stands at zero.
+// clock holds the virtual time and the pending events. Its zero value is at time zero, without events.
 type clock struct {
 	now    time.Duration
 	serial uint64
 	queue  []event // a binary heap, the earliest first
 }
 
-// at lets something happen at a moment, now at the earliest.
-func (c *clock) at(when time.Duration, what happening) {
+// schedule adds an event at a moment, now at the earliest.
+func (c *clock) schedule(when time.Duration, a action) {
 	c.serial++
-	e := event{at: max(when, c.now), serial: c.serial, what: what}
+	e := event{at: max(when, c.now), serial: c.serial, action: a}
 	c.queue = append(c.queue, e)
 	i := len(c.queue) - 1
 	for i > 0 && e.before(&c.queue[(i-1)/2]) {
@@ -37,7 +36,7 @@ func (c *clock) at(when time.Duration, what happening) {
 	c.queue[i] = e
 }
 
-// next is the moment of the next event; false without one.
+// next returns the moment of the next event; false if there is none.
 func (c *clock) next() (time.Duration, bool) {
 	if len(c.queue) == 0 {
 		return 0, false
@@ -45,17 +44,17 @@ func (c *clock) next() (time.Duration, bool) {
 	return c.queue[0].at, true
 }
 
-// advance runs all events up to a moment, which is the present one afterwards.
+// advance runs all events up to a moment and sets the clock to it.
 func (c *clock) advance(until time.Duration) {
 	for len(c.queue) > 0 && c.queue[0].at <= until {
 		e := c.pop()
 		c.now = e.at
-		e.what.happen()
+		e.action.run()
 	}
 	c.now = max(c.now, until)
 }
 
-// pop takes the earliest event.
+// pop removes and returns the earliest event.
 func (c *clock) pop() event {
 	first, n := c.queue[0], len(c.queue)-1
 	e := c.queue[n]
@@ -76,5 +75,5 @@ func (c *clock) pop() event {
 	return first
 }
 
-// milliseconds is a duration from a number of them.
+// milliseconds converts a number of milliseconds to a duration.
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

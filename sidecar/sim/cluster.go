@@ -11,26 +11,24 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Options say what a cluster is like.
+// Options configure a cluster.
 type Options struct {
 	Profile     Profile
 	Mode        api.Mode        // kv, round_robin or least_loaded
-	Speculation api.Speculation // one that the profile offers; not_recorded is the deployment as recorded
-	Seed        uint64          // of everything that is left to chance
+	Speculation api.Speculation // a kind that the profile offers; not_recorded is the deployment as recorded
+	Seed        uint64          // of all random choices
 
-	OverlapWeight float64 // of prefill against decode in the costs under kv, from 0: Dynamo's --router-prefill-load-scale
+	OverlapWeight float64 // weight of prefill against decode under kv, from 0: Dynamo's --router-prefill-load-scale
 	Temperature   float64 // of the choice under kv; 0 takes the lowest cost
 	Router        RouterSwitches
 
-	// ForgetAnswers keeps the blocks of answers from being found again, as in
-	// Dynamo's mock workers.
+	// ForgetAnswers keeps the blocks of answers out of the prefix cache, as in Dynamo's mock workers.
 	ForgetAnswers bool
 
 	Restart time.Duration // how long a change of mode or speculation takes
 }
 
-// DefaultOptions are Dynamo's defaults under kv, on the deployment as recorded.
-// A change of mode takes 5 s.
+// DefaultOptions returns Dynamo's defaults under kv, on the deployment as recorded. A change of mode takes 5 s.
 func DefaultOptions(p Profile) Options {
 	return Options{
 		Profile: p, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded,
@@ -46,15 +44,13 @@ const (
 	maxRestart       = time.Hour
 )
 
-// Cluster is a simulated Dynamo deployment of one frontend with a router and some
-// workers, driven in virtual time. It runs no goroutine and reads no clock: what
-// happens by a moment happens when [Cluster.Advance] is called with it. Times are
-// virtual, counted from the cluster's beginning.
+// Cluster is a simulated Dynamo deployment of one frontend with a router and some workers, driven in virtual time. It
+// runs no goroutine and reads no clock: events take effect when [Cluster.Advance] is called with their time or a
+// later one. Times are virtual and start at zero when the cluster is made.
 //
-// Equal options and equal calls give equal results. A Cluster is not safe for
-// concurrent use; observers are called from within Submit, Advance, Cancel, Switch
-// and LoseWorker, by which time the cluster can take further calls, except that
-// Advance, Switch and LoseWorker must not be called from an observer.
+// Equal options and equal calls give equal results. A Cluster is not safe for concurrent use. Observers are called
+// from within Submit, Advance, Cancel, Switch, Reroute and LoseWorker. They may call the cluster, except for Advance,
+// Switch, Reroute and LoseWorker.
 type Cluster struct {
 	options     Options
 	profile     *Profile
@@ -66,24 +62,27 @@ type Cluster struct {
 	rng     *rand.Rand
 	router  *router
 	workers []*worker
-	jobs    map[*Job]struct{} // not done
+	jobs    map[*Job]struct{} // that have not ended
 	serial  uint64            // of the latest job
 	readyAt time.Duration
 
-	eligible []*worker    // of the latest request
-	spare    []*iteration // to be used again
+	eligible []*worker    // for the latest request
+	spare    []*iteration // for reuse
 }
 
-// New starts a cluster, ready and with empty caches. Options that are out of range
-// give an *[api.FieldError].
+// New returns a ready cluster with empty caches. Options out of range give an *[api.FieldError].
 func New(o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, profile: &o.Profile, rng: rand.New(rand.NewPCG(Mix(o.Seed), 0)), jobs: map[*Job]struct{}{}}
+	c := &Cluster{
+		options: o, profile: &o.Profile, rng: rand.New(rand.NewPCG(Mix(o.Seed), 0)), jobs: map[*Job]struct{}{},
+	}
 	c.router = newRouter(o, c.rng)
 	for i := range o.Profile.Workers {
-		w := &worker{cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i, pace: o.Profile.pace(i)}
+		w := &worker{
+			cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i, pace: o.Profile.pace(i),
+		}
 		w.cache = newCache[blockID](o.Profile.KV.Blocks, w)
 		c.workers = append(c.workers, w)
 	}
@@ -108,7 +107,7 @@ func (o Options) validate() error {
 	})
 }
 
-// modes are those that the router knows.
+// modes are the supported routing modes.
 var modes = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
 
 func validateMode(p Profile, mode api.Mode, kind api.Speculation) error {
@@ -121,6 +120,7 @@ func validateMode(p Profile, mode api.Mode, kind api.Speculation) error {
 	return nil
 }
 
+// speculate sets the kind of speculation and what depends on it.
 func (c *Cluster) speculate(kind api.Speculation) {
 	c.options.Speculation = kind
 	c.speculation = c.profile.Speculation[kind]
@@ -128,22 +128,19 @@ func (c *Cluster) speculate(kind api.Speculation) {
 	c.step = c.profile.Step.scaled(c.speculation.StepScale)
 }
 
-// Now is the present moment.
+// Now returns the present virtual time.
 func (c *Cluster) Now() time.Duration { return c.clock.now }
 
-// Next is the moment up to which nothing will happen by itself; false if nothing
-// will happen at all.
+// Next returns the time of the next event. Before it, the state changes only through calls. It returns false if no
+// event is pending.
 func (c *Cluster) Next() (time.Duration, bool) { return c.clock.next() }
 
-// Advance lets everything happen up to a moment, which is the present one
-// afterwards. A moment that has passed changes nothing.
+// Advance runs all events up to a moment and sets the virtual time to it. A moment in the past changes nothing.
 func (c *Cluster) Advance(until time.Duration) { c.clock.advance(until) }
 
-// Submit hands a request to the frontend at the present moment: call
-// [Cluster.Advance] first. The router decides at once. A request that could never
-// be served gives an *[api.FieldError]; one that cannot be served now gives
-// [ErrRestarting], [ErrNoWorkers] or [ErrNoInstance], and its observer hears
-// nothing.
+// Submit passes a request to the frontend at the present virtual time, so [Cluster.Advance] comes first. The router
+// decides at once. A request that could never be served gives an *[api.FieldError]. A request that cannot be served
+// now gives [ErrRestarting], [ErrNoWorkers] or [ErrNoInstance], without a call of its observer.
 func (c *Cluster) Submit(r Request, o Observer) (*Job, error) {
 	if err := c.validate(&r); err != nil {
 		return nil, err
@@ -159,7 +156,7 @@ func (c *Cluster) Submit(r Request, o Observer) (*Job, error) {
 	d := c.router.route(c.clock.now, j, c.eligible, pinned)
 	j.worker = c.workers[d.Worker().index]
 	c.jobs[j] = struct{}{}
-	c.clock.at(c.clock.now+milliseconds(c.profile.Frontend.In), j)
+	c.clock.schedule(c.clock.now+milliseconds(c.profile.Frontend.In), j)
 	o.Routed(d)
 	return j, nil
 }
@@ -178,7 +175,7 @@ func (c *Cluster) validate(r *Request) error {
 	return nil
 }
 
-// elect sees which workers are ready, and which of them a request names, if it does.
+// elect collects the ready workers and finds the one that the request names; pinned is nil if it names none.
 func (c *Cluster) elect(instance WorkerID) (pinned *worker, err error) {
 	if c.clock.now < c.readyAt {
 		return nil, ErrRestarting
@@ -201,7 +198,7 @@ func (c *Cluster) elect(instance WorkerID) (pinned *worker, err error) {
 	return pinned, nil
 }
 
-// deliver lets tokens leave the frontend.
+// deliver passes tokens from the frontend to the job's observer.
 func (c *Cluster) deliver(j *Job, tokens int) {
 	if j.done {
 		return
@@ -221,7 +218,7 @@ func (c *Cluster) deliver(j *Job, tokens int) {
 	}
 }
 
-// end closes a job whose load is off the router's account.
+// end closes a job whose load the router has already removed from its account.
 func (c *Cluster) end(j *Job) {
 	j.done = true
 	j.report.Ended, j.report.OutputTokens = c.clock.now, j.delivered
@@ -229,41 +226,41 @@ func (c *Cluster) end(j *Job) {
 	j.observer.Finished(j.report)
 }
 
-// Cancel ends a request whose client has gone, with [ErrCancelled]. What it has
-// computed of its prompt stays in the cache. A request that has ended stays as it is.
+// Cancel ends a request with [ErrCanceled], because its client has disconnected. The computed part of its prompt
+// stays in the cache. Cancel has no effect on a request that has ended.
 func (c *Cluster) Cancel(j *Job) {
 	if j.done {
 		return
 	}
 	j.worker.drop(j)
-	j.report.Err = ErrCancelled
+	j.report.Err = ErrCanceled
 	c.router.free(j)
 	c.end(j)
 }
 
-// State is what serves.
+// State describes what the cluster serves.
 type State struct {
 	Mode        api.Mode
 	Speculation api.Speculation
-	Calibrated  bool          // false: whatever is shown of it must say "not calibrated"
-	Ready       bool          // false while the cluster restarts; requests get [ErrRestarting]
-	ReadyAt     time.Duration // since when, or from when on
+	Calibrated  bool          // if false, reports of the results must say "not calibrated"
+	Ready       bool          // false while the cluster restarts and requests get [ErrRestarting]
+	ReadyAt     time.Duration // start of readiness, past or future
 	Inflight    int           // requests that have not ended
 }
 
-// State is the cluster's state at the present moment.
+// State returns the cluster's state at the present moment.
 func (c *Cluster) State() State {
 	return State{
-		Mode: c.router.mode, Speculation: c.options.Speculation, Calibrated: c.profile.CalibratedFor(c.options.Speculation),
-		Ready: c.clock.now >= c.readyAt, ReadyAt: c.readyAt, Inflight: len(c.jobs),
+		Mode: c.router.mode, Speculation: c.options.Speculation,
+		Calibrated: c.profile.CalibratedFor(c.options.Speculation),
+		Ready:      c.clock.now >= c.readyAt, ReadyAt: c.readyAt, Inflight: len(c.jobs),
 	}
 }
 
-// Switch changes mode and speculation as on a real cluster, by a restart of
-// everything: requests in progress fail with [ErrRestarting], caches and the
-// router's knowledge are gone, and until [State].ReadyAt new requests are refused.
-// It may be called during a restart, which begins anew. A mode or speculation that
-// is not offered gives an *[api.FieldError] and changes nothing.
+// Switch changes mode and speculation by a restart of the whole deployment, as on a real cluster. Requests in
+// progress fail with [ErrRestarting], the caches and the router's state are lost, and new requests are refused until
+// [State].ReadyAt. A call during a restart begins it again. A mode or speculation that is not offered gives an
+// *[api.FieldError] and changes nothing.
 func (c *Cluster) Switch(mode api.Mode, kind api.Speculation) error {
 	if err := validateMode(*c.profile, mode, kind); err != nil {
 		return err
@@ -278,9 +275,9 @@ func (c *Cluster) Switch(mode api.Mode, kind api.Speculation) error {
 	return nil
 }
 
-// Reroute restarts the frontend alone, with another mode of its router: requests in progress fail with [ErrRestarting],
-// while the workers keep their caches, of which the router is told anew. A mode that is not offered gives an
-// *[api.FieldError] and changes nothing.
+// Reroute restarts only the frontend, with another mode of its router. Requests in progress fail with
+// [ErrRestarting]. The workers keep their caches, and the router keeps what it holds of them. A mode that is not
+// offered gives an *[api.FieldError] and changes nothing.
 func (c *Cluster) Reroute(mode api.Mode) error {
 	if err := validateMode(*c.profile, mode, c.options.Speculation); err != nil {
 		return err
@@ -293,10 +290,9 @@ func (c *Cluster) Reroute(mode api.Mode) error {
 	return nil
 }
 
-// LoseWorker takes a worker away, as when its process is killed: its requests fail
-// with [ErrWorkerLost], its cache is gone, and the router knows of it at once. After
-// some time it is back, empty and under its old id. A worker that is away already
-// stays away for so long from now. An id that no worker has gives [ErrNoInstance].
+// LoseWorker removes a worker, as when its process is killed: its requests fail with [ErrWorkerLost], its cache is
+// lost, and the router stops using it at once. After the given time the worker is back with an empty cache and its
+// old id. For a worker that is lost already, the time starts again. An unknown id gives [ErrNoInstance].
 func (c *Cluster) LoseWorker(id WorkerID, away time.Duration) error {
 	i := slices.IndexFunc(c.workers, func(w *worker) bool { return w.id == id })
 	if i < 0 {
@@ -308,12 +304,12 @@ func (c *Cluster) LoseWorker(id WorkerID, away time.Duration) error {
 	return nil
 }
 
-// fail ends jobs whose worker is lost, in the order in which they came.
+// fail ends the affected jobs with an error, in the order in which they were submitted.
 func (c *Cluster) fail(err error, affected func(*Job) bool) {
 	inOrder := func(a, b *Job) int { return cmp.Compare(a.serial, b.serial) }
 	for _, j := range slices.SortedFunc(maps.Keys(c.jobs), inOrder) {
 		if j.done || !affected(j) {
-			continue // done: cancelled by the observer of one before it
+			continue // an observer of an earlier job may have canceled this one
 		}
 		j.worker.counters.Failed++
 		j.report.Err = err
@@ -322,7 +318,7 @@ func (c *Cluster) fail(err error, affected func(*Job) bool) {
 	}
 }
 
-// Workers are the workers' states at the present moment, in a fixed order.
+// Workers returns the state of each worker at the present moment, in a fixed order.
 func (c *Cluster) Workers() []WorkerStats {
 	stats := make([]WorkerStats, 0, len(c.workers))
 	for _, w := range c.workers {
@@ -331,9 +327,8 @@ func (c *Cluster) Workers() []WorkerStats {
 	return stats
 }
 
-// RouterStats are the router's counters.
+// RouterStats returns the router's counters.
 func (c *Cluster) RouterStats() RouterStats { return c.router.stats }
 
-// Decisions are the last thousand, the oldest first. They are shared and must not
-// be changed.
+// Decisions returns the last thousand decisions, the oldest first. The decisions are shared and must not be changed.
 func (c *Cluster) Decisions() []*Decision { return c.router.kept() }

@@ -16,8 +16,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// recorder is an observer that keeps what it hears and holds it against the order
-// that observers are promised.
+// recorder is an observer that records all calls and checks their order.
 type recorder struct {
 	t        testing.TB
 	cluster  *Cluster
@@ -71,19 +70,19 @@ func sum(numbers []int) (total int) {
 	return total
 }
 
-// timed is the H200 with round times, so that tests of how the model works do not
-// hang on what was fitted.
+// timed returns the H200 profile with round times, so that tests of the model do not depend on fitted values.
 func timed() Profile {
 	p := H200()
 	p.Step = StepCost{
-		Base: 41, PerSequence: .25, HostPerSequence: .25, PerContextToken: 3.5e-5, PerPrefillToken: .118, PerChunkContext: 2e-6, Jitter: .02,
+		Base: 41, PerSequence: .25, HostPerSequence: .25, PerContextToken: 3.5e-5, PerPrefillToken: .118,
+		PerChunkContext: 2e-6, Jitter: .02,
 		Floors: []Floor{{Milliseconds: 92, Prefill: true, Sequences: api.Range{Min: 33, Max: 63}}},
 	}
 	p.Uneven, p.HandOver, p.Frontend = 0, .83, Frontend{In: 25, Out: 8}
 	return p
 }
 
-// steady is a profile without chance: no jitter, one token a step.
+// steady returns a deterministic profile: no jitter, one token per step.
 func steady() Profile {
 	p := timed()
 	p.Step.Jitter = 0
@@ -102,13 +101,13 @@ func start(t testing.TB, p Profile, change ...func(*Options)) *Cluster {
 	return c
 }
 
-// send submits a request for an answer of so many tokens to a prompt of texts.
+// send submits a request for an answer of the given length to a prompt.
 func send(t testing.TB, c *Cluster, output int, prompt ...text) (*recorder, *Job) {
 	t.Helper()
 	return sendRequest(t, c, textRequest(c.profile.KV.BlockTokens, prompt, answerTo(output, prompt)))
 }
 
-// answerTo is an answer that depends on the prompt alone.
+// answerTo returns an answer that depends only on the prompt.
 func answerTo(output int, prompt []text) text {
 	return text{id: Mix(prompt[len(prompt)-1].id), tokens: output}
 }
@@ -122,21 +121,21 @@ func sendRequest(t testing.TB, c *Cluster, q Request) (*recorder, *Job) {
 	return r, j
 }
 
-// drain lets everything in progress end.
+// drain advances the cluster until nothing is in progress.
 func drain(c *Cluster) {
 	for at, ok := c.Next(); ok; at, ok = c.Next() {
 		c.Advance(at)
 	}
 }
 
-func TestNewRequest(t *testing.T) {
+func TestNewRequestHashesAndCuts(t *testing.T) {
 	prompt, answer := make([]uint32, 100), make([]uint32, 50)
 	for i := range prompt {
 		prompt[i] = uint32(i)
 	}
 	q := NewRequest("a", prompt, answer, 1000, 32)
 	assert.Equal(t, Request{ID: "a", PromptTokens: 100, OutputTokens: 50, Blocks: q.Blocks, Reason: FinishStop}, q)
-	assert.Len(t, q.Blocks, 4, "of 150 tokens")
+	assert.Len(t, q.Blocks, 4, "full blocks of 150 tokens")
 
 	cut := NewRequest("b", prompt, answer, 10, 32)
 	assert.Equal(t, FinishLength, cut.Reason)
@@ -144,15 +143,14 @@ func TestNewRequest(t *testing.T) {
 	assert.Equal(t, q.Blocks[:3], cut.Blocks)
 
 	history := slices.Concat(prompt, answer, []uint32{1, 2, 3})
-	assert.Equal(t, q.Blocks, HashBlocks(32, history)[:4], "the next turn finds the blocks again")
+	assert.Equal(t, q.Blocks, HashBlocks(32, history)[:4], "the next turn has the same first blocks")
 	history[0]++
 	for i, hash := range HashBlocks(32, history) {
-		assert.NotEqual(t, q.Blocks[i], hash, "a hash stands for everything before it, too")
+		assert.NotEqual(t, q.Blocks[i], hash, "a hash covers all tokens before the block too")
 	}
 }
 
-// A cluster that could not be is refused, with the field that is wrong.
-func TestOptions(t *testing.T) {
+func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 	for _, row := range []struct {
 		field  string
 		change func(*Options)
@@ -177,8 +175,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A request that could never be served is refused at once.
-func TestImpossibleRequests(t *testing.T) {
+func TestSubmitRefusesImpossibleRequests(t *testing.T) {
 	c := start(t, steady())
 	for _, row := range []struct {
 		field string
@@ -199,8 +196,7 @@ func TestImpossibleRequests(t *testing.T) {
 	assert.Zero(t, c.State().Inflight)
 }
 
-// A pinned request goes where it says, whatever the router thinks of it.
-func TestPinned(t *testing.T) {
+func TestPinnedRequestIgnoresCosts(t *testing.T) {
 	c := start(t, steady())
 	for i, w := range c.Workers() {
 		q := textRequest(32, []text{{1, 3700}}, text{2, 100})
@@ -216,9 +212,9 @@ func TestPinned(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoInstance)
 }
 
-// A change of mode is a restart: what is in progress fails, nothing is accepted
-// until it is over, and the caches are cold.
-func TestSwitch(t *testing.T) {
+// TestSwitchRestartsCluster checks that requests in progress fail, that new ones are refused until the restart is
+// over, and that the caches are cold afterwards.
+func TestSwitchRestartsCluster(t *testing.T) {
 	c := start(t, H200())
 	old, _ := send(t, c, 10, text{1, 3700})
 	drain(c)
@@ -228,18 +224,19 @@ func TestSwitch(t *testing.T) {
 	coming, _ := send(t, c, 500, text{1, 3700})
 	coming.then = func() {
 		_, err := c.Submit(Request{PromptTokens: 1, OutputTokens: 1}, nil)
-		assert.ErrorIs(t, err, ErrRestarting, "from an observer, in the midst of it")
+		assert.ErrorIs(t, err, ErrRestarting, "from an observer during the switch")
 	}
 
 	require.Error(t, c.Switch("random", api.SpeculationOff))
-	require.Nil(t, running.end, "a switch that is refused changes nothing")
+	require.Nil(t, running.end, "a refused switch changes nothing")
 	switched := c.Now()
 	require.NoError(t, c.Switch(api.ModeRoundRobin, api.SpeculationOff))
 	for _, r := range []*recorder{running, coming} {
 		require.ErrorIs(t, r.end.Err, ErrRestarting)
 	}
 	assert.Nil(t, coming.first)
-	assert.Equal(t, State{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff, ReadyAt: switched + 5*time.Second}, c.State())
+	want := State{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff, ReadyAt: switched + 5*time.Second}
+	assert.Equal(t, want, c.State())
 	assertIdle(t, c)
 
 	require.NoError(t, c.LoseWorker(c.workers[0].id, time.Second))
@@ -253,11 +250,10 @@ func TestSwitch(t *testing.T) {
 	drain(c)
 	require.NoError(t, cold.end.Err)
 	assert.Zero(t, cold.end.CachedTokens)
-	assert.Len(t, cold.at, 10, "a token a step: speculation is off")
+	assert.Len(t, cold.at, 10, "one token per step without speculation")
 }
 
-// A restart of the frontend alone ends what is in progress, and leaves the workers their caches.
-func TestReroute(t *testing.T) {
+func TestRerouteKeepsCaches(t *testing.T) {
 	c := start(t, H200())
 	first, _ := send(t, c, 10, text{1, 3700})
 	drain(c)
@@ -267,7 +263,7 @@ func TestReroute(t *testing.T) {
 	coming, _ := send(t, c, 500, text{3, 3700})
 
 	require.Error(t, c.Reroute("random"))
-	require.Nil(t, running.end, "a mode that is refused changes nothing")
+	require.Nil(t, running.end, "a refused mode changes nothing")
 	require.NoError(t, c.Reroute(api.ModeRoundRobin))
 	for _, r := range []*recorder{running, coming} {
 		require.ErrorIs(t, r.end.Err, ErrRestarting)
@@ -283,8 +279,8 @@ func TestReroute(t *testing.T) {
 	assert.Greater(t, again.end.CachedTokens, 3000)
 }
 
-// What was begun before a restart does not end after it, however short it is.
-func TestRestartAtOnce(t *testing.T) {
+// TestRestartOfZeroDurationEndsIterations checks that an iteration from before the restart does not end after it.
+func TestRestartOfZeroDurationEndsIterations(t *testing.T) {
 	c := start(t, steady(), func(o *Options) { o.Restart, o.Profile.Workers = 0, 1 })
 	first, _ := send(t, c, 100, text{1, 3700})
 	second, job := send(t, c, 100, text{1, 3700})
@@ -292,7 +288,7 @@ func TestRestartAtOnce(t *testing.T) {
 	c.Advance(2 * time.Second)
 	require.NoError(t, c.Switch(api.ModeKV, api.SpeculationNotRecorded))
 	assert.ErrorIs(t, first.end.Err, ErrRestarting)
-	assert.ErrorIs(t, second.end.Err, ErrCancelled, "by the observer of the first")
+	assert.ErrorIs(t, second.end.Err, ErrCanceled, "canceled by the observer of the first")
 	assert.EqualValues(t, 1, c.Workers()[0].Failed)
 
 	r, _ := send(t, c, 100, text{2, 3700})
@@ -303,8 +299,7 @@ func TestRestartAtOnce(t *testing.T) {
 	}
 }
 
-// A lost worker takes its requests and its cache with it, and comes back empty.
-func TestLoseWorker(t *testing.T) {
+func TestLostWorkerReturnsEmpty(t *testing.T) {
 	c := start(t, steady(), func(o *Options) { o.Mode = api.ModeRoundRobin })
 	var all []*recorder
 	for i := range 3 {
@@ -326,7 +321,7 @@ func TestLoseWorker(t *testing.T) {
 	}
 	c.Advance(15 * time.Second)
 	drain(c)
-	require.NoError(t, all[0].end.Err, "the others go on")
+	require.NoError(t, all[0].end.Err, "requests on other workers continue")
 	back, _ := send(t, c, 10, text{1, 3700})
 	for back.decision.Worker().Worker != lost {
 		back, _ = send(t, c, 10, text{1, 3700})
@@ -343,15 +338,14 @@ func TestLoseWorker(t *testing.T) {
 	assert.ErrorIs(t, c.LoseWorker(5, time.Second), ErrNoInstance)
 }
 
-// A client that goes takes its request with it, at whatever stage it is.
-func TestCancel(t *testing.T) {
+func TestCancelAtEveryStage(t *testing.T) {
 	for _, after := range []time.Duration{0, 30 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
 		c := start(t, steady(), func(o *Options) { o.Profile.Workers = 1 })
-		send(t, c, 5, text{1, 3000}) // the request may have to wait for it
+		send(t, c, 5, text{1, 3000}) // makes the next request wait
 		r, j := send(t, c, 500, text{2, 3700})
 		c.Advance(after)
 		c.Cancel(j)
-		require.ErrorIs(t, r.end.Err, ErrCancelled, after)
+		require.ErrorIs(t, r.end.Err, ErrCanceled, after)
 		c.Cancel(j)
 		drain(c)
 		assertIdle(t, c)
@@ -360,17 +354,20 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// assertIdle holds what is left when nothing is in progress against nothing.
+// assertIdle checks that nothing is in progress and that all accounts are empty.
 func assertIdle(t *testing.T, c *Cluster) {
 	t.Helper()
 	require.Zero(t, c.State().Inflight)
 	for _, w := range c.Workers() {
-		require.Zero(t, [6]int{w.Running, w.Waiting, w.Inflight, w.ActiveBlocks, w.ActivePrefillTokens, w.ActiveDecodeBlocks}, "worker %d", w.Index)
+		left := [6]int{
+			w.Running, w.Waiting, w.Inflight, w.ActiveBlocks, w.ActivePrefillTokens, w.ActiveDecodeBlocks,
+		}
+		require.Zero(t, left, "worker %d", w.Index)
 	}
 }
 
-// assertConsistent holds caches against their bounds, and the router's view
-// against what they hold and what is in progress, each counted block by block.
+// assertConsistent checks caches against their capacity, and the router's view block by block against the caches and
+// the requests in progress.
 func assertConsistent(t *testing.T, c *Cluster) {
 	t.Helper()
 	r, held, active := c.router, 0, 0
@@ -404,7 +401,7 @@ func assertConsistent(t *testing.T, c *Cluster) {
 		require.Equal(t, len(blocks), r.loads[w.index].blocks)
 		active += len(blocks)
 	}
-	require.Equal(t, held, members(r.held), "the router believes in blocks that nobody holds")
+	require.Equal(t, held, members(r.held), "the router lists only blocks that caches hold")
 	require.Equal(t, active, members(r.active))
 	paths := map[blockID]bool{}
 	for j := range c.jobs {
@@ -417,10 +414,10 @@ func assertConsistent(t *testing.T, c *Cluster) {
 			paths[blockID(id)] = true
 		}
 	}
-	require.Equal(t, len(paths), r.tree.count, "a block that nobody has is forgotten")
+	require.Equal(t, len(paths), r.tree.count, "the tree has only blocks in use")
 }
 
-// members is how many workers all sets have together.
+// members returns the total size of all sets.
 func members(w workers) (n int) {
 	for _, word := range w.bits {
 		n += bits.OnesCount64(word)
@@ -428,14 +425,13 @@ func members(w workers) (n int) {
 	return n
 }
 
-// call is an event of a test.
+// call is an action that calls a function.
 type call func()
 
-func (f call) happen() { f() }
+func (f call) run() { f() }
 
-// chaos is traffic of all kinds on a cluster whose caches are far too small:
-// requests that share prefixes, cancelled ones, lost workers, changes of mode. It
-// gives a fingerprint of everything that observers heard.
+// chaos runs random traffic on a cluster whose caches are far too small: requests that share prefixes, canceled
+// requests, lost workers, changes of mode. It returns a fingerprint of all observer calls.
 func chaos(t *testing.T, seed uint64) uint64 {
 	p := H200()
 	p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens = 150, 8, 512
@@ -455,12 +451,13 @@ func chaos(t *testing.T, seed uint64) uint64 {
 			continue
 		}
 		r.then = func() { fmt.Fprintln(trace, *r.end, r.at, r.n) }
-		switch lot := rng.IntN(1000); {
-		case lot < 100:
-			c.clock.at(c.Now()+time.Duration(rng.Int64N(int64(20*time.Second))), call(func() { c.Cancel(j) }))
-		case lot < 105:
+		switch action := rng.IntN(1000); {
+		case action < 100:
+			later := c.Now() + time.Duration(rng.Int64N(int64(20*time.Second)))
+			c.clock.schedule(later, call(func() { c.Cancel(j) }))
+		case action < 105:
 			require.NoError(t, c.LoseWorker(j.worker.id, 2*time.Second))
-		case lot < 108:
+		case action < 108:
 			require.NoError(t, c.Switch(modes[rng.IntN(3)], speculations[rng.IntN(4)]))
 		}
 	}
@@ -475,9 +472,9 @@ func chaos(t *testing.T, seed uint64) uint64 {
 	return trace.Sum64()
 }
 
-// Whatever happens, no block and no request is lost or counted twice, and the
-// same happens again with the same seed.
-func TestChaos(t *testing.T) {
+// TestChaosIsConsistentAndRepeatable checks that no block or request is lost or counted twice, and that equal seeds
+// give equal results.
+func TestChaosIsConsistentAndRepeatable(t *testing.T) {
 	first := chaos(t, 1)
 	assert.Equal(t, first, chaos(t, 1))
 	assert.NotEqual(t, first, chaos(t, 2))

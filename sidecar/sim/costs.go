@@ -5,32 +5,31 @@ import (
 	"math/rand/v2"
 )
 
-// Costs is how Dynamo's KV router weighs workers against one another: of the simulated
-// cluster's router, and of whoever asks what such a router would have done.
+// Costs is the cost function by which Dynamo's KV router selects a worker. The simulated router uses it, and so do
+// predictions of what such a router would have done.
 type Costs struct {
 	RouterSwitches
 	OverlapWeight float64 // of prefill against decode, from 0
 	Temperature   float64 // of the choice; 0 takes the lowest cost
-	BlockTokens   int     // tokens of a block
+	BlockTokens   int     // per block
 }
 
-// Load is a router's account of one worker, before a request.
+// Load is a router's account of one worker before a request.
 type Load struct {
 	Requests      int // in progress
-	PrefillTokens int // expected of those without a first token
-	Blocks        int // of those in progress, as [RouterSwitches] says
+	PrefillTokens int // expected, of requests without a first token
+	Blocks        int // of requests in progress, counted as [RouterSwitches] says
 }
 
-// Candidate is a worker with a load, weighed for a request by Dynamo's formula
-// (scheduling/selector/default.rs), in blocks:
+// Candidate returns a worker's cost for a request by Dynamo's formula (scheduling/selector/default.rs), in blocks:
 //
 //	cost           = overlap weight × prefill blocks + decode blocks + request weight × requests
 //	prefill blocks = (prefill tokens in progress + prompt tokens) / block size − credit × overlap
 //	decode blocks  = different blocks in progress, the request's included
 //
-// where the credit is 1 unless a switch changes it. Of the request's prompt the worker holds the first
-// overlap blocks, and the first shared ones are in progress there; idlest is the least prefill in progress
-// of all candidates, in tokens. The candidate does not name its worker yet.
+// The credit is 1 unless a switch changes it. The worker's cache holds the first overlap blocks of the prompt, and the
+// first shared blocks belong to requests in progress there. idlest is the least prefill in progress of all
+// candidates, in tokens. The caller sets the candidate's worker.
 func (k *Costs) Candidate(l Load, promptTokens, overlap, shared, idlest int) Candidate {
 	size := float64(k.BlockTokens)
 	c := Candidate{OverlapBlocks: overlap, Requests: l.Requests, DecodeBlocks: l.Blocks}
@@ -49,8 +48,8 @@ func (k *Costs) Candidate(l Load, promptTokens, overlap, shared, idlest int) Can
 	return c
 }
 
-// Choose is the candidate that Dynamo's KV router takes: the one with the lowest cost, any of
-// them where several have it; with a temperature, one that is drawn.
+// Choose returns the index of the candidate that Dynamo's KV router selects: the one with the lowest cost, ties broken
+// at random, or with a temperature a random one weighted by cost.
 func (k *Costs) Choose(candidates []Candidate, rng *rand.Rand) int {
 	if k.Temperature > 0 {
 		return k.sample(candidates, rng)
@@ -58,13 +57,12 @@ func (k *Costs) Choose(candidates []Candidate, rng *rand.Rand) int {
 	return lowest(candidates, func(c *Candidate) float64 { return c.Cost }, rng)
 }
 
-// LeastLoaded is the candidate with the fewest requests in progress, any of them where
-// several have so few.
+// LeastLoaded returns the index of the candidate with the fewest requests in progress, ties broken at random.
 func LeastLoaded(candidates []Candidate, rng *rand.Rand) int {
 	return lowest(candidates, func(c *Candidate) float64 { return float64(c.Requests) }, rng)
 }
 
-// lowest is the candidate with the lowest value, any of them where several have it.
+// lowest returns the index of the candidate with the lowest value, ties broken at random.
 func lowest(candidates []Candidate, value func(*Candidate) float64, rng *rand.Rand) int {
 	chosen, ties, least := 0, 0, math.Inf(1)
 	for i := range candidates {

@@ -11,11 +11,10 @@ import (
 	"github.com/google/renameio/v2/maybe"
 )
 
-// WriteModel writes what Dynamo needs to know of a model that is never loaded:
-// config.json (the shape of Llama 3.1 70B, with this tokenizer's vocabulary),
-// generation_config.json, tokenizer.json and tokenizer_config.json. The folder is
-// made if need be; each file appears complete or not at all, so that a process
-// that reads the folder meanwhile is not disturbed.
+// WriteModel writes the files that Dynamo reads of a model whose weights are never loaded: config.json (the shape of
+// Llama 3.1 70B, with this tokenizer's vocabulary), generation_config.json, tokenizer.json and tokenizer_config.json.
+// It makes the folder where necessary. Each file is replaced atomically, so that concurrent readers always see
+// complete files.
 func WriteModel(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write model: %w", err)
@@ -87,9 +86,8 @@ func writeObject(o object) func(io.Writer) error {
 	}
 }
 
-// WriteTokenizerJSON writes the tokenizer as a tokenizer.json of Hugging Face's
-// tokenizers: a byte-level BPE with the vocabulary, the ids and the special tokens
-// of [Encode], about 3 MB.
+// WriteTokenizerJSON writes the tokenizer in the tokenizer.json format of Hugging Face's tokenizers: a byte-level BPE
+// with the vocabulary, the ids and the special tokens of [Encode], about 3 MB.
 func WriteTokenizerJSON(w io.Writer) error {
 	model := cl100k()
 	vocab := make(vocabulary, 0, len(model.tokens)+len(specialTokens))
@@ -113,15 +111,14 @@ func WriteTokenizerJSON(w io.Writer) error {
 			byteLevel,
 		}},
 		"decoder": byteLevel,
-		// A piece that is a token itself is never taken apart, as in cl100k_base.
+		// A piece that is a token itself is never split, as in cl100k_base.
 		"model": object{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": model.merges()},
 	})
 }
 
-// merges recovers the merge that made each token, in the order of the ids, which
-// is the order in which they were learned: the two parts that are left when the
-// token's bytes are merged by earlier tokens alone. A Hugging Face BPE goes by
-// merges, where cl100k_base goes by ids and keeps none.
+// merges reconstructs the merge that made each token, in the order of the ids, which is the order in which they were
+// learned: the two parts that remain when the token's bytes are merged by earlier tokens only. A Hugging Face BPE
+// needs the merges, whereas cl100k_base uses the ids and stores no merges.
 func (b *bpe) merges() []string {
 	var out []string
 	for id, token := range b.tokens {
@@ -134,9 +131,8 @@ func (b *bpe) merges() []string {
 	return out
 }
 
-// alphabet writes each byte as one printable character: GPT-2's byte-to-unicode
-// table, which every byte-level BPE of Hugging Face uses. Printable Latin-1
-// characters stand for themselves, the other bytes for U+0100 and following.
+// alphabet maps each byte to one printable character: GPT-2's byte-to-unicode table, which every byte-level BPE of
+// Hugging Face uses. Printable Latin-1 characters map to themselves, the other bytes to U+0100 and following.
 var alphabet = func() (table [256]rune) {
 	next := rune(0x100)
 	for b := range rune(256) {
@@ -166,7 +162,7 @@ type vocabularyEntry struct {
 	id    uint32
 }
 
-// MarshalJSON writes the entries in their order, which a map would not keep.
+// MarshalJSON writes the entries in their order, which a map would lose.
 func (v vocabulary) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	for i, entry := range v {

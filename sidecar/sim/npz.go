@@ -9,25 +9,24 @@ import (
 	"strings"
 )
 
-// Points of the decode grid on each axis. Dynamo interpolates linearly between
-// them; a step in the cost is smeared over less than one sequence.
+// gridPoints is the number of points of the decode grid on each axis. Dynamo interpolates linearly between them. A
+// step in the cost is spread over less than one sequence.
 const gridPoints = 128
 
 // longestContext is the last context length of the decode grid, in tokens. The
 // workload's prompts end near 7,000 tokens.
 const longestContext = 16_384
 
-// WriteNPZ writes the profile as the NPZ archive that Dynamo's mock worker takes
-// with --planner-profile-data: float64 arrays, times in milliseconds.
+// WriteNPZ writes the profile as the NPZ archive that Dynamo's mock worker reads with --planner-profile-data: float64
+// arrays, times in milliseconds.
 //
 //	prefill_isl, prefill_ttft_ms                    tokens to prefill, and the time they take
 //	decode_active_kv_tokens, decode_context_length  the axes of decode_itl
 //	decode_itl [kv tokens, context length]          time between two tokens of a sequence
 //
-// The mock worker knows neither a batch size nor speculation. So the number of
-// sequences is taken to be the active tokens over the mean context, and an
-// iteration's time is divided by the tokens that a sequence gets from it. A step
-// that prefills takes the prefill's time and the decode's, one after the other.
+// The format has neither a batch size nor speculation. Therefore the number of sequences is taken to be the active
+// tokens divided by the mean context, and an iteration's time is divided by the tokens that a sequence gets from it.
+// A step that prefills takes the prefill's time plus the decode's.
 func WriteNPZ(w io.Writer, p Profile) error {
 	kv := spread(0, float64(p.KV.Tokens()))
 	contexts := spread(float64(p.KV.BlockTokens), longestContext)
@@ -67,14 +66,14 @@ func WriteNPZ(w io.Writer, p Profile) error {
 	return nil
 }
 
-// tokenGap is the time in milliseconds between two tokens of a sequence while a
-// worker's sequences have this mean context and this many tokens between them.
+// tokenGap returns the time in milliseconds between two tokens of a sequence, while the worker's sequences have this
+// mean context and kvTokens tokens in total.
 func (p Profile) tokenGap(kvTokens, context float64) float64 {
 	sequences := min(max(math.Round(kvTokens/context), 1), float64(p.MaxSequences))
 	return p.Step.Decode(int(sequences), kvTokens) / p.TokensPerStep()
 }
 
-// spread gives gridPoints numbers at equal distances, both ends included.
+// spread returns gridPoints evenly spaced numbers, both ends included.
 func spread(from, to float64) []float64 {
 	points := make([]float64, gridPoints)
 	for i := range points {
@@ -83,9 +82,8 @@ func spread(from, to float64) []float64 {
 	return points
 }
 
-// writeNPY writes one array in NumPy's format, version 1.0: magic, length of the
-// header, the header padded so that the data begin at a multiple of 64, the data
-// as little-endian float64 in row-major order.
+// writeNPY writes one array in NumPy's format, version 1.0: magic, length of the header, the header padded so that the
+// data begin at a multiple of 64, the data as little-endian float64 in row-major order.
 func writeNPY(w io.Writer, shape []int, values []float64) error {
 	const preamble, alignment = 10, 64
 	dims := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// array is a float64 array as it stands in an NPZ archive.
+// array is a float64 array of an NPZ archive.
 type array struct {
 	shape  []int
 	values []float64
@@ -69,24 +69,24 @@ func npz(t *testing.T, p Profile) []byte {
 	return out.Bytes()
 }
 
-func TestWriteNPZ(t *testing.T) {
+func TestWriteNPZGrids(t *testing.T) {
 	p := timed()
 	arrays := readNPZ(t, npz(t, p))
 	require.Len(t, arrays, 5)
-	assert.Equal(t, npz(t, p), npz(t, p), "written twice, it is the same file: nothing is installed anew")
+	assert.Equal(t, npz(t, p), npz(t, p), "equal profiles give equal files")
 
 	kv, contexts, itl := arrays["decode_active_kv_tokens"], arrays["decode_context_length"], arrays["decode_itl"]
 	assert.Equal(t, []int{gridPoints, gridPoints}, itl.shape)
 	for _, axis := range []array{kv, contexts, arrays["prefill_isl"]} {
 		for i := 1; i < len(axis.values); i++ {
-			require.Greater(t, axis.values[i], axis.values[i-1], "Dynamo wants its axes to rise strictly")
+			require.Greater(t, axis.values[i], axis.values[i-1], "Dynamo requires strictly ascending axes")
 		}
 	}
 	assert.Equal(t, float64(355_808), kv.values[gridPoints-1], "the grid reaches a full cache")
 
 	isl, ttft := arrays["prefill_isl"].values, arrays["prefill_ttft_ms"].values
 	slope := (ttft[1] - ttft[0]) / (isl[1] - isl[0])
-	assert.InDelta(t, 41+0.118*3700, ttft[0]+slope*3700, 1e-9, "a starter prefilled from nothing")
+	assert.InDelta(t, 41+0.118*3700, ttft[0]+slope*3700, 1e-9, "prefill of a whole opening")
 
 	for _, test := range []struct {
 		intent    string
@@ -94,17 +94,18 @@ func TestWriteNPZ(t *testing.T) {
 		context   float64
 		want      float64
 	}{
-		{"one conversation", 1, 5000, (41 + 0.5 + 3.5e-5*5000) / p.TokensPerStep()},
+		{"1 conversation", 1, 5000, (41 + 0.5 + 3.5e-5*5000) / p.TokensPerStep()},
 		{"60 conversations on 3 workers", 20, 5500, (41 + 10 + 3.5e-5*110_000) / p.TokensPerStep()},
-		{"120: between the graph sizes", 40, 5500, 92 / p.TokensPerStep()},
-		{"180: still between them", 60, 5000, 92 / p.TokensPerStep()},
+		{"120 conversations: within the floor's range", 40, 5500, 92 / p.TokensPerStep()},
+		{"180 conversations: within the floor's range", 60, 5000, 92 / p.TokensPerStep()},
 	} {
-		got := interpolate(itl.values, kv.values, contexts.values, float64(test.sequences)*test.context, test.context)
+		tokens := float64(test.sequences) * test.context
+		got := interpolate(itl.values, kv.values, contexts.values, tokens, test.context)
 		assert.InEpsilon(t, test.want, got, 0.02, test.intent)
 	}
 }
 
-// interpolate is what Dynamo does with the grid: bilinear, x along the rows.
+// interpolate evaluates the grid as Dynamo does: bilinear, x along the rows.
 func interpolate(z, xs, ys []float64, x, y float64) float64 {
 	i, fx := cell(xs, x)
 	j, fy := cell(ys, y)
@@ -120,7 +121,7 @@ func cell(axis []float64, v float64) (int, float64) {
 	return i, (v - axis[i]) / (axis[i+1] - axis[i])
 }
 
-func TestDecode(t *testing.T) {
+func TestDecodeAppliesFloor(t *testing.T) {
 	step := timed().Step
 	for _, test := range []struct {
 		intent    string
@@ -141,6 +142,6 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestWriteNPZReportsAFailedWrite(t *testing.T) {
+func TestWriteNPZReportsFailedWrite(t *testing.T) {
 	assert.ErrorIs(t, WriteNPZ(failingWriter{}, H200()), io.ErrClosedPipe)
 }

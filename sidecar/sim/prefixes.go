@@ -1,47 +1,46 @@
 package sim
 
-// Prefixes is the prefix cache of a worker without the worker, for whoever knows when
-// requests come and go from elsewhere: the cache that the simulated cluster's workers have,
-// with blocks found by their hashes. A block's hash stands for everything before it, too.
+// Prefixes is the prefix cache of a simulated worker without the worker, for callers that follow the requests of
+// another system. Blocks are found by their hashes. A block's hash covers all blocks before it too.
 type Prefixes struct{ blocks *cache[uint64] }
 
-// NewPrefixes is an empty cache of so many blocks.
+// NewPrefixes returns an empty cache with the given number of blocks.
 func NewPrefixes(capacity int) *Prefixes {
-	blocks := newCache[uint64](0, deaf{}) // which takes memory for blocks as they come
+	blocks := newCache[uint64](0, discardEvents{}) // capacity 0, so that memory is allocated as blocks come
 	blocks.capacity = capacity
 	return &Prefixes{blocks}
 }
 
-// deaf is told of changes to a cache, and does nothing.
-type deaf struct{}
+// discardEvents is an eventSink that ignores all changes.
+type discardEvents struct{}
 
-func (deaf) stored([]uint64)  {}
-func (deaf) removed([]uint64) {}
-func (deaf) cleared()         {}
+func (discardEvents) stored([]uint64)  {}
+func (discardEvents) removed([]uint64) {}
+func (discardEvents) cleared()         {}
 
-// Sequence is what one request has of a cache.
+// Sequence is the part of a cache that one request uses.
 type Sequence struct {
 	last    int32 // of its registered blocks
 	shared  int32 // registered blocks
-	private int32 // blocks that nobody else can find
+	private int32 // blocks that other requests cannot find
 }
 
-// Held is how many of the blocks of a prompt the cache holds, from the first on.
+// Held returns the length of the longest prefix of the prompt's blocks that the cache holds.
 func (p *Prefixes) Held(blocks []uint64) int {
 	_, n := p.blocks.match(blocks)
 	return n
 }
 
-// Admit takes the blocks of a prompt that the cache holds, from the first on, into use, so
-// that they stay; it says how many these are.
+// Admit marks the longest prefix of the prompt's blocks that the cache holds as used, so that it is not evicted. It
+// returns the sequence and the length of the prefix.
 func (p *Prefixes) Admit(blocks []uint64) (Sequence, int) {
 	last, n := p.blocks.match(blocks)
 	p.blocks.acquire(last)
 	return Sequence{last: last, shared: int32(n)}, n
 }
 
-// Reserve takes room for further blocks, evicting what nobody uses, the least recently
-// used first; false, and nothing is taken, if there is not enough.
+// Reserve adds private blocks to a sequence and evicts unused blocks where necessary, the least recently used first.
+// It returns false and changes nothing if too few are available.
 func (p *Prefixes) Reserve(s *Sequence, blocks int) bool {
 	ok := p.blocks.reserve(blocks)
 	if ok {
@@ -50,8 +49,8 @@ func (p *Prefixes) Reserve(s *Sequence, blocks int) bool {
 	return ok
 }
 
-// Register lets others find the blocks behind those that a sequence has registered already,
-// as many as it has room for. All are the sequence's blocks from the first on.
+// Register makes private blocks of a sequence findable for others, as many as it has reserved. all are the sequence's
+// blocks from the first one, including those already registered.
 func (p *Prefixes) Register(s *Sequence, all []uint64) {
 	n := min(int32(len(all))-s.shared, s.private)
 	if n <= 0 {
@@ -62,22 +61,20 @@ func (p *Prefixes) Register(s *Sequence, all []uint64) {
 	s.private -= n
 }
 
-// Release gives all of a sequence's blocks back. Those that are registered can be found
-// until they are evicted.
+// Release returns all blocks of a sequence. The registered ones can be found until they are evicted.
 func (p *Prefixes) Release(s *Sequence) {
 	p.blocks.release(s.last, int(s.private))
 	*s = Sequence{}
 }
 
-// Resize changes how many blocks there may be. What is too much is evicted as soon as
-// nobody uses it.
+// Resize changes the capacity. Excess blocks are evicted as soon as they are unused.
 func (p *Prefixes) Resize(capacity int) {
 	p.blocks.capacity = capacity
 	p.blocks.reserve(0)
 }
 
-// Rename gives blocks behind a prefix the hashes that they turn out to have. What has been
-// evicted meanwhile, or is there under its hash already, stays as it is.
+// Rename replaces the hashes of blocks behind a prefix, once the actual hashes are known. It stops at a block that has
+// been evicted, or whose new hash is registered already.
 func (p *Prefixes) Rename(prefix, from, to []uint64) {
 	last, n := p.blocks.match(prefix)
 	if n < len(prefix) {
@@ -94,20 +91,20 @@ func (p *Prefixes) Rename(prefix, from, to []uint64) {
 	}
 }
 
-// Blocks is how many blocks can be found.
+// Blocks returns the number of registered blocks.
 func (p *Prefixes) Blocks() int { return p.blocks.registered() }
 
-// Active are the different blocks of the prompts in progress on one worker, as Dynamo's
-// router counts them: a block that several share counts once.
+// Active is the set of blocks of the prompts in progress on one worker, as Dynamo's router counts them: a block that
+// several prompts share counts once.
 type Active struct{ tree tree }
 
-// NewActive is for a worker without requests.
+// NewActive returns the empty set.
 func NewActive() *Active { return &Active{newTree(0)} }
 
-// Blocks is how many different ones there are.
+// Blocks returns the number of different blocks.
 func (a *Active) Blocks() int { return a.tree.count }
 
-// Shared is how many of the blocks of a prompt are there, from the first on.
+// Shared returns the length of the longest prefix of the prompt's blocks that is in the set.
 func (a *Active) Shared(blocks []uint64) int {
 	last := int32(0)
 	for i, hash := range blocks {
@@ -118,7 +115,7 @@ func (a *Active) Shared(blocks []uint64) int {
 	return len(blocks)
 }
 
-// Add counts the blocks of a prompt until [Active.Drop] is called with what it returns.
+// Add counts the blocks of a prompt until [Active.Drop] is called with the returned value.
 func (a *Active) Add(blocks []uint64) int32 {
 	last := int32(0)
 	for _, hash := range blocks {
@@ -134,7 +131,7 @@ func (a *Active) Add(blocks []uint64) int32 {
 	return last
 }
 
-// Drop takes the blocks of a prompt back.
+// Drop removes the blocks of a prompt; last is the result of [Active.Add].
 func (a *Active) Drop(last int32) {
 	if last != 0 {
 		a.tree.drop(last)

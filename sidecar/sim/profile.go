@@ -6,9 +6,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Profile says how large and how fast one worker of a cluster is. Its times
-// are for the model and the GPU that it names and for no others. [LoadProfile]
-// gives those that are part of the program, [ParseProfile] reads others.
+// Profile describes the size and the speed of one worker of a cluster. Its times hold only for the model and the GPU
+// that it names. [LoadProfile] returns the built-in profiles, [ParseProfile] reads others.
 type Profile struct {
 	Name           string `yaml:"name"`            // identifies the profile, fit for a file name
 	Baseline       string `yaml:"baseline"`        // recorded results of this deployment, "" without any
@@ -16,8 +15,8 @@ type Profile struct {
 	Basis          string `yaml:"basis"`           // where the times come from
 	Model          string `yaml:"model"`           // as clients name it
 	Precision      string `yaml:"precision"`       // of the weights and of the KV cache
-	GPU            string `yaml:"gpu"`             //
-	Workers        int    `yaml:"workers"`         // of the deployment
+	GPU            string `yaml:"gpu"`             // name of the GPU
+	Workers        int    `yaml:"workers"`         // in the deployment
 	TensorParallel int    `yaml:"tensor_parallel"` // GPUs of one worker
 
 	KV     KVCache `yaml:"kv"`
@@ -25,15 +24,18 @@ type Profile struct {
 
 	Compute Compute `yaml:"compute"`
 
-	MaxSequences     int `yaml:"max_sequences"`      // sequences that one iteration holds at most
-	MaxBatchedTokens int `yaml:"max_batched_tokens"` // tokens that one iteration takes at most; longer prompts are prefilled in chunks
+	MaxSequences int `yaml:"max_sequences"` // per iteration
+	// MaxBatchedTokens limits the tokens of one iteration. Longer prompts are prefilled in chunks.
+	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 
-	Step     StepCost `yaml:"step"`
-	Uneven   float64  `yaml:"uneven"`    // standard deviation of the workers' times over the mean: see [Profile.pace]
-	HandOver float64  `yaml:"hand_over"` // decode steps that pass until an iteration's tokens leave the worker
+	Step StepCost `yaml:"step"`
+	// Uneven is the standard deviation of the workers' times over the mean: see [Profile.pace].
+	Uneven float64 `yaml:"uneven"`
+	// HandOver is the share of a decode step that passes until an iteration's tokens leave the worker.
+	HandOver float64  `yaml:"hand_over"`
 	Frontend Frontend `yaml:"frontend"`
 
-	// Speculation has one entry for each kind that the cluster offers. That of
+	// Speculation has one entry for each kind that the cluster offers. The entry
 	// [api.SpeculationNotRecorded] is the deployment as it was recorded.
 	Speculation map[api.Speculation]Speculation `yaml:"speculation"`
 
@@ -41,7 +43,7 @@ type Profile struct {
 	Sources map[string]Source `yaml:"sources"`
 }
 
-// Frontend is what the frontend adds to every request, in milliseconds.
+// Frontend is the time that the frontend adds to every request, in milliseconds.
 type Frontend struct {
 	In  float64 `yaml:"in"`  // from a request's arrival to its arrival at a worker
 	Out float64 `yaml:"out"` // from the worker's tokens to the client
@@ -54,44 +56,41 @@ type KVCache struct {
 	Blocks        int `yaml:"blocks"`       // of one worker
 }
 
-// Memory is what the KV cache shares the GPUs' memory with, in GiB, and how fast
-// it is read.
+// Memory is the memory that a worker's weights and KV cache share, in GiB, and its bandwidth.
 type Memory struct {
 	GPU       float64 `yaml:"gpu"`       // of one GPU
 	Weights   float64 `yaml:"weights"`   // of the model, spread over the GPUs of a worker
 	Bandwidth float64 `yaml:"bandwidth"` // of one GPU, in GB/s
 }
 
-// reading is how long the GPUs of a worker take to read its weights once, all of
-// them at the same time, in milliseconds.
+// reading returns the milliseconds in which all GPUs of a worker read its weights once, in parallel.
 func (p Profile) reading() float64 {
 	const gib, gb = 1 << 30, 1e9
 	return 1000 * p.Memory.Weights * gib / float64(p.TensorParallel) / (p.Memory.Bandwidth * gb)
 }
 
-// pace is what the iterations of a worker take, over those that [StepCost] gives. No
-// two machines are equally fast: the paces of n workers are the n quantiles of a normal
-// distribution that are in the middle of an n-th each, the fastest worker first.
+// pace returns the factor between a worker's iteration times and those of [StepCost]. No two machines are equally
+// fast: the paces of n workers are quantiles of a normal distribution, one from the middle of each n-th, the fastest
+// worker first.
 func (p Profile) pace(worker int) float64 {
 	middle := (float64(worker) + .5) / float64(p.Workers)
 	return 1 + p.Uneven*math.Sqrt2*math.Erfinv(2*middle-1)
 }
 
-// Tokens is how many tokens one worker's cache holds.
+// Tokens returns the number of tokens that one worker's cache holds.
 func (k KVCache) Tokens() int { return k.Blocks * k.BlockTokens }
 
-// blocksOf is how many blocks so many tokens take, the last one perhaps in part.
+// blocksOf returns the number of blocks for so many tokens; the last one may be partly filled.
 func (k KVCache) blocksOf(tokens int) int { return (tokens + k.BlockTokens - 1) / k.BlockTokens }
 
-// StepCost is what one iteration of a worker costs, in milliseconds. For b
-// decoding sequences whose contexts add up to c tokens, and P prompt tokens
-// that are prefilled in the same iteration,
+// StepCost is the time that one iteration of a worker takes, in milliseconds. For b decoding sequences with c context
+// tokens in total, and P prompt tokens prefilled in the same iteration, the GPUs take
 //
 //	Base + PerSequence·b + PerContextToken·c
 //	     + PerPrefillToken·P + PerChunkContext·Σ(chunk · context before the chunk)
 //
-// and Host + HostPerSequence·b besides, or, where a floor applies, at least that floor: launching is what
-// takes the host so long there, and the GPUs work meanwhile.
+// The host adds Host + HostPerSequence·b. Where a floor applies, the iteration takes at least that floor instead:
+// there the host's launches take so long, while the GPUs work.
 type StepCost struct {
 	Host            float64 `yaml:"host"` // scheduling, drafting and sampling, while the GPUs have nothing to do
 	HostPerSequence float64 `yaml:"host_per_sequence"`
@@ -104,9 +103,8 @@ type StepCost struct {
 	Floors          []Floor `yaml:"floors"`
 }
 
-// Floor is the least that an iteration takes when it prefills (if Prefill is
-// set), or when the number of its decoding sequences is in the range: so much, and
-// so much more for each decoding sequence.
+// Floor is the least time of an iteration that prefills (if Prefill is set), or whose number of decoding sequences is
+// in the range: a constant, plus a part for each decoding sequence.
 type Floor struct {
 	Milliseconds float64   `yaml:"milliseconds"`
 	PerSequence  float64   `yaml:"per_sequence"`
@@ -116,13 +114,13 @@ type Floor struct {
 
 // Iteration is the work of one iteration of a worker.
 type Iteration struct {
-	Sequences     int     // that decode
+	Sequences     int     // decoding
 	ContextTokens float64 // of the decoding sequences together
 	PrefillTokens int
 	ChunkContext  float64 // Σ(chunk · context before the chunk), in tokens²
 }
 
-// Milliseconds is the mean length of an iteration.
+// Milliseconds returns the mean length of an iteration.
 func (c StepCost) Milliseconds(i Iteration) float64 {
 	ms := c.Base + c.PerSequence*float64(i.Sequences) + c.PerContextToken*i.ContextTokens +
 		c.PerPrefillToken*float64(i.PrefillTokens) + c.PerChunkContext*i.ChunkContext
@@ -138,10 +136,9 @@ func (c StepCost) Milliseconds(i Iteration) float64 {
 	return ms + c.Host + c.HostPerSequence*float64(i.Sequences)
 }
 
-// Kernels is the part of an iteration in which the GPUs run kernels, in
-// milliseconds: reading the weights and all that grows with the work. The host's time
-// and what a floor adds (batches without CUDA graphs, whose kernels wait for their
-// launches) leave the GPUs idle.
+// Kernels returns the part of an iteration in which the GPUs run kernels, in milliseconds: reading the weights, and
+// the work itself. During the host's time, and during the extra time of a floor (batches without CUDA graphs, whose
+// kernels wait for their launches), the GPUs are idle.
 func (c StepCost) Kernels(i Iteration) float64 {
 	work := c
 	work.Host, work.HostPerSequence, work.Floors = 0, 0, nil
@@ -153,13 +150,13 @@ func (f Floor) applies(i Iteration) bool {
 		i.Sequences > 0 && f.Sequences.Min <= i.Sequences && i.Sequences <= f.Sequences.Max
 }
 
-// Decode is the length in milliseconds of an iteration that only decodes: so
-// many sequences, whose contexts add up to so many tokens.
+// Decode returns the length in milliseconds of an iteration that only decodes. contextTokens is the total over all
+// sequences.
 func (c StepCost) Decode(sequences int, contextTokens float64) float64 {
 	return c.Milliseconds(Iteration{Sequences: sequences, ContextTokens: contextTokens})
 }
 
-// scaled is the cost with all of its parts but those of prefill times a factor.
+// scaled returns the cost with all parts except prefill multiplied by a factor.
 func (c StepCost) scaled(factor float64) StepCost {
 	c.Host *= factor
 	c.HostPerSequence *= factor
@@ -176,22 +173,20 @@ func (c StepCost) scaled(factor float64) StepCost {
 	return c
 }
 
-// TokensPerStep is how many tokens a sequence gets from one iteration, as
-// recorded: above 1 with speculation.
+// TokensPerStep returns the mean number of tokens that a sequence gets from one iteration, as recorded. It is above 1
+// with speculation.
 func (p Profile) TokensPerStep() float64 {
 	return p.Speculation[api.SpeculationNotRecorded].TokensPerStep()
 }
 
-// CalibratedFor says whether what the profile gives under this kind of
-// speculation was fitted to measurements. Otherwise it stands on assumptions,
-// and whatever shows it must say "not calibrated".
+// CalibratedFor reports whether the profile was fitted to measurements under this kind of speculation. Otherwise its
+// times are based on assumptions, and reports of them must say "not calibrated".
 func (p Profile) CalibratedFor(kind api.Speculation) bool {
 	return p.Calibrated && p.Speculation[kind].Calibrated
 }
 
-// H200 is the profile of the recorded run on three NVIDIA H200s, one per
-// worker, that serve Llama 3.1 70B Instruct in FP8 with TensorRT-LLM. The file
-// profiles/h200-tp1.yaml says where its numbers come from.
+// H200 returns the profile of the recorded run on three NVIDIA H200s, one per worker, that serve Llama 3.1 70B
+// Instruct in FP8 with TensorRT-LLM. The sources of its numbers are in profiles/h200-tp1.yaml.
 func H200() Profile {
 	p, err := LoadProfile("h200-tp1")
 	if err != nil {

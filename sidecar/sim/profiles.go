@@ -23,7 +23,7 @@ import (
 //go:embed profiles/*.yaml
 var profileFiles embed.FS
 
-// ProfileNames are the names of the profiles that are part of the program, sorted.
+// ProfileNames returns the names of the built-in profiles, sorted.
 func ProfileNames() []string {
 	entries, err := profileFiles.ReadDir("profiles")
 	if err != nil {
@@ -36,8 +36,7 @@ func ProfileNames() []string {
 	return names
 }
 
-// LoadProfile gives one of the profiles that are part of the program. For any
-// other name it gives an *[api.FieldError] with the field "profile".
+// LoadProfile returns a built-in profile. An unknown name gives an *[api.FieldError] with the field "profile".
 func LoadProfile(name string) (Profile, error) {
 	names := ProfileNames()
 	if !slices.Contains(names, name) {
@@ -50,19 +49,20 @@ func LoadProfile(name string) (Profile, error) {
 	return ParseProfile(data)
 }
 
-// OpenProfile gives the profile that a command line asks for: one of those that are part
-// of the program, or the one in a file, which is what a text with a path separator or
-// with the suffix .yaml names. A file that cannot be read gives an *[api.FieldError] with
-// the field "profile", one with something wrong in it the error of [ParseProfile], with
-// the file's name in front of the field. It is for whoever may read any file here: what
-// comes over the network goes to [LoadProfile].
+// OpenProfile returns the profile that a command line names: a built-in one, or one from a file if the argument has a
+// path separator or the suffix .yaml. A file that cannot be read gives an *[api.FieldError] with the field "profile".
+// An invalid file gives the error of [ParseProfile], with the file's name in front of the field. OpenProfile can read
+// any file of the user; names from the network go to [LoadProfile].
 func OpenProfile(nameOrFile string) (Profile, error) {
-	if !strings.ContainsRune(nameOrFile, os.PathSeparator) && !strings.ContainsRune(nameOrFile, '/') && filepath.Ext(nameOrFile) != ".yaml" {
+	isFile := strings.ContainsRune(nameOrFile, os.PathSeparator) || strings.ContainsRune(nameOrFile, '/') ||
+		filepath.Ext(nameOrFile) == ".yaml"
+	if !isFile {
 		return LoadProfile(nameOrFile)
 	}
 	data, err := os.ReadFile(nameOrFile)
 	if err != nil {
-		return Profile{}, api.Refuse("profile", nameOrFile, fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(ProfileNames(), ", ")))
+		allowed := fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(ProfileNames(), ", "))
+		return Profile{}, api.Refuse("profile", nameOrFile, allowed)
 	}
 	p, err := ParseProfile(data)
 	var field *api.FieldError
@@ -72,10 +72,9 @@ func OpenProfile(nameOrFile string) (Profile, error) {
 	return p, err
 }
 
-// ParseProfile reads a profile from YAML: one document, keys as in the tags of
-// [Profile]. What is no such document gives an *[api.FieldError] with the field
-// "profile"; a value with which no cluster could work gives one whose field is
-// the path to it, such as "kv.blocks".
+// ParseProfile reads a profile from YAML: one document, with the keys in the tags of [Profile]. Anything else gives an
+// *[api.FieldError] with the field "profile". An invalid value gives one whose field is the value's path, such as
+// "kv.blocks".
 func ParseProfile(data []byte) (Profile, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -93,7 +92,7 @@ func ParseProfile(data []byte) (Profile, error) {
 	return p, nil
 }
 
-// YAML is the form of a profile that [ParseProfile] reads.
+// YAML returns the profile in the form that [ParseProfile] reads.
 func (p Profile) YAML() ([]byte, error) {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
@@ -105,12 +104,12 @@ func (p Profile) YAML() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Bounds that no profile needs to pass.
+// Limits that are wide enough for every real profile.
 const (
 	maxWorkers    = 1024
 	maxDraft      = 16
 	maxStep       = 10_000 // milliseconds, of any part
-	maxJitter     = .1     // beyond, a step could come out negative
+	maxJitter     = .1     // a larger one could give steps of negative length
 	maxScale      = 10
 	maxTokens     = 1 << 30
 	maxSequences  = 4096
@@ -123,8 +122,7 @@ const (
 
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// Validate says what is wrong with a profile: nil, or an *[api.FieldError] for
-// the first field that is missing or out of range.
+// Validate returns an *[api.FieldError] for the first field that is missing or out of range, or nil.
 func (p Profile) Validate() error {
 	if !profileName.MatchString(p.Name) {
 		return api.Refuse("name", p.Name, "up to 64 of a–z, 0–9, '.', '_' and '-'")
@@ -139,10 +137,11 @@ func (p Profile) Validate() error {
 	if p.Calibrated && p.Baseline == "" {
 		return api.Refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
 	}
-	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation(), p.validateConstants())
+	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation(),
+		p.validateConstants())
 }
 
-// validateMemory sees to it that a worker's GPUs hold the weights and the KV cache.
+// validateMemory checks that the weights and the KV cache fit into the memory of a worker's GPUs.
 func (p Profile) validateMemory() error {
 	const gib = 1 << 30
 	cache := float64(p.KV.Tokens()) * float64(p.KV.BytesPerToken) / gib
@@ -154,13 +153,13 @@ func (p Profile) validateMemory() error {
 	})
 }
 
-// bound is a number with the range that it must lie in.
+// bound is a number with its allowed range.
 type bound struct {
 	field            string
 	value, low, high float64
 }
 
-// first gives the error of the first number out of its range.
+// first returns the error of the first number out of its range.
 func first(bounds []bound) error {
 	for _, b := range bounds {
 		if !(b.low <= b.value && b.value <= b.high) { // also refuses NaN
@@ -212,7 +211,7 @@ func (p Profile) validateFloors() error {
 	return nil
 }
 
-// speculations are the kinds that a profile may offer.
+// speculations are the supported kinds of speculation.
 var speculations = []api.Speculation{
 	api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3,
 }
@@ -237,9 +236,13 @@ func (s Speculation) validate(field string) error {
 		return api.Refuse(field+"basis", "", "some text")
 	}
 	if len(s.Acceptance) != s.DraftTokens {
-		return api.Refuse(field+"acceptance", s.Acceptance, fmt.Sprintf("one number for each of the %d drafted tokens", s.DraftTokens))
+		allowed := fmt.Sprintf("one number for each of the %d drafted tokens", s.DraftTokens)
+		return api.Refuse(field+"acceptance", s.Acceptance, allowed)
 	}
-	bounds := []bound{{field + "draft_tokens", float64(s.DraftTokens), 0, maxDraft}, {field + "step_scale", s.StepScale, .01, maxScale}}
+	bounds := []bound{
+		{field + "draft_tokens", float64(s.DraftTokens), 0, maxDraft},
+		{field + "step_scale", s.StepScale, .01, maxScale},
+	}
 	for i, p := range s.Acceptance {
 		bounds = append(bounds, bound{fmt.Sprintf("%sacceptance[%d]", field, i), p, 0, 1})
 	}

@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func TestProfiles(t *testing.T) {
+func TestBuiltInProfiles(t *testing.T) {
 	assert.Equal(t, []string{"h100-tp2", "h100-tp4", "h200-tp1"}, ProfileNames())
 	for _, row := range []struct {
 		name             string
@@ -30,7 +30,8 @@ func TestProfiles(t *testing.T) {
 		assert.Equal(t, row.gpus, p.TensorParallel)
 		assert.Len(t, p.Speculation, 4)
 		for kind := range p.Speculation {
-			assert.Equal(t, row.calibrated && kind == api.SpeculationNotRecorded, p.CalibratedFor(kind), "%s, %s", row.name, kind)
+			calibrated := row.calibrated && kind == api.SpeculationNotRecorded
+			assert.Equal(t, calibrated, p.CalibratedFor(kind), "%s, %s", row.name, kind)
 		}
 		assert.Equal(t, row.base, p.Baseline != "")
 		if row.base {
@@ -41,8 +42,8 @@ func TestProfiles(t *testing.T) {
 	assert.EqualError(t, err, "profile: ../h200 is not allowed: h100-tp2, h100-tp4, h200-tp1")
 }
 
-// The caches are as large as the memory beside the weights lets them be.
-func TestCacheSizes(t *testing.T) {
+// TestCacheSizesFitMemory checks that a cache takes 90 % of the memory that the weights leave.
+func TestCacheSizesFitMemory(t *testing.T) {
 	const gib = 1 << 30
 	for name, memory := range map[string]float64{"h200-tp1": 131.3, "h100-tp2": 74.5, "h100-tp4": 74.5} {
 		p, err := LoadProfile(name)
@@ -54,35 +55,34 @@ func TestCacheSizes(t *testing.T) {
 	}
 }
 
-// Each change of a good profile is refused, with the field that is wrong.
-func TestParseProfileRefuses(t *testing.T) {
+func TestParseProfileNamesWrongField(t *testing.T) {
 	good, err := os.ReadFile("profiles/h200-tp1.yaml")
 	require.NoError(t, err)
 	for _, row := range []struct{ intent, from, to, field string }{
-		{"a key that is none", "gpu: H200", "gpu: H200\ngpus: 3", "profile"},
+		{"an unknown key", "gpu: H200", "gpu: H200\ngpus: 3", "profile"},
 		{"a key twice", "gpu: H200", "gpu: H200\ngpu: H100", "profile"},
 		{"a word for a number", "workers: 3", "workers: three", "profile"},
 		{"a second document", "name: h200-tp1", "name: a\n---\nname: b", "profile"},
 		{"a name that is a path", "name: h200-tp1", "name: ../a", "name"},
 		{"no basis", "basis: >-\n  Times", "model_basis: >-\n  Times", "profile"},
 		{"no model", "model: meta-llama/Llama-3.1-70B-Instruct", "", "model"},
-		{"fitted to nothing", "baseline: h200x3-tp1-llama70b-fp8", "", "baseline"},
+		{"calibrated without a baseline", "baseline: h200x3-tp1-llama70b-fp8", "", "baseline"},
 		{"no workers", "workers: 3", "workers: 0", "workers"},
-		{"more workers than a router is for", "workers: 3", "workers: 1025", "workers"},
+		{"too many workers", "workers: 3", "workers: 1025", "workers"},
 		{"a missing number", "  blocks: 11119", "", "kv.blocks"},
-		{"no GPU", "gpu: 131.3, ", "", "memory.gpu"},
-		{"a cache that the GPU does not hold", "  blocks: 11119", "  blocks: 12400", "memory.gpu"},
-		{"memory that is never read", "bandwidth: 4800", "bandwidth: 0", "memory.bandwidth"},
-		{"weights of less than nothing", "weights: 71", "weights: -1", "memory.weights"},
+		{"no GPU memory", "gpu: 131.3, ", "", "memory.gpu"},
+		{"a cache larger than the memory", "  blocks: 11119", "  blocks: 12400", "memory.gpu"},
+		{"no bandwidth", "bandwidth: 4800", "bandwidth: 0", "memory.bandwidth"},
+		{"negative weights", "weights: 71", "weights: -1", "memory.weights"},
 		{"no room to prefill", "max_batched_tokens: 16384", "max_batched_tokens: 256", "max_batched_tokens"},
-		{"no time", "base: 22.7", "base: -1", "step.base"},
+		{"a negative time", "base: 22.7", "base: -1", "step.base"},
 		{"not a number", "base: 22.7", "base: .nan", "step.base"},
 		{"steps that could be negative", "jitter: 0.02", "jitter: 0.5", "step.jitter"},
-		{"a range upside down", "min: 33, max: 63", "min: 63, max: 33", "step.floors[0].sequences.max"},
+		{"a reversed range", "min: 33, max: 63", "min: 63, max: 33", "step.floors[0].sequences.max"},
 		{"fewer acceptances than tokens", "[0.86, 0.83, 0.80]", "[0.86, 0.83]", "speculation.not_recorded.acceptance"},
-		{"more than certain", "[0.86, 0.83, 0.80]", "[0.86, 1.83, 0.80]", "speculation.not_recorded.acceptance[1]"},
-		{"another kind", "  off:", "  medusa:", "speculation"},
-		{"not as recorded", "  not_recorded:", "  eagle:", "speculation"},
+		{"an acceptance above 1", "[0.86, 0.83, 0.80]", "[0.86, 1.83, 0.80]", "speculation.not_recorded.acceptance[1]"},
+		{"an unknown kind", "  off:", "  medusa:", "speculation"},
+		{"no deployment as recorded", "  not_recorded:", "  eagle:", "speculation"},
 	} {
 		text := strings.Replace(string(good), row.from, row.to, 1)
 		require.NotEqual(t, string(good), text, row.intent)
@@ -96,7 +96,7 @@ func TestParseProfileRefuses(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestTokensPerStep(t *testing.T) {
+func TestSpeculationRates(t *testing.T) {
 	p := H200()
 	for _, row := range []struct {
 		kind               api.Speculation
@@ -104,8 +104,8 @@ func TestTokensPerStep(t *testing.T) {
 	}{
 		{api.SpeculationNotRecorded, 3.145, .715},
 		{api.SpeculationOff, 1, 0},
-		{api.SpeculationDraft, 3.777, .555},  // the expected rate is .55 to .70
-		{api.SpeculationEagle3, 3.105, .702}, // and .70 to .85
+		{api.SpeculationDraft, 3.777, .555},  // expected acceptance: .55 to .70
+		{api.SpeculationEagle3, 3.105, .702}, // expected acceptance: .70 to .85
 	} {
 		s := p.Speculation[row.kind]
 		assert.InDelta(t, row.tokens, s.TokensPerStep(), .001, row.kind)
@@ -117,8 +117,7 @@ func TestTokensPerStep(t *testing.T) {
 	})
 }
 
-// A name is one of the program's profiles, what looks like a file is one.
-func TestOpenProfile(t *testing.T) {
+func TestOpenProfileByNameOrFile(t *testing.T) {
 	p, err := OpenProfile("h100-tp4")
 	require.NoError(t, err)
 	assert.Equal(t, "h100-tp4", p.Name)
@@ -127,13 +126,15 @@ func TestOpenProfile(t *testing.T) {
 	good, err := os.ReadFile("profiles/h200-tp1.yaml")
 	require.NoError(t, err)
 	mine := filepath.Join(dir, "mine.yaml")
-	require.NoError(t, os.WriteFile(mine, []byte(strings.Replace(string(good), "name: h200-tp1", "name: mine", 1)), 0o600))
+	renamed := strings.Replace(string(good), "name: h200-tp1", "name: mine", 1)
+	require.NoError(t, os.WriteFile(mine, []byte(renamed), 0o600))
 	p, err = OpenProfile(mine)
 	require.NoError(t, err)
 	assert.Equal(t, "mine", p.Name)
 
 	wrong := filepath.Join(dir, "wrong.yaml")
-	require.NoError(t, os.WriteFile(wrong, []byte(strings.Replace(string(good), "workers: 3", "workers: 0", 1)), 0o600))
+	invalid := strings.Replace(string(good), "workers: 3", "workers: 0", 1)
+	require.NoError(t, os.WriteFile(wrong, []byte(invalid), 0o600))
 	for nameOrFile, field := range map[string]string{
 		"h300": "profile", "nowhere.yaml": "profile", dir + "/nowhere": "profile", wrong: wrong + ": workers",
 	} {
@@ -144,8 +145,7 @@ func TestOpenProfile(t *testing.T) {
 	}
 }
 
-// A profile is the same after it was written and read.
-func TestProfileYAML(t *testing.T) {
+func TestYAMLRoundTrip(t *testing.T) {
 	for _, name := range ProfileNames() {
 		p, err := LoadProfile(name)
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestProfileYAML(t *testing.T) {
 		require.NoError(t, err)
 		again, err := ParseProfile(text)
 		require.NoError(t, err, string(text))
-		if len(again.Speculation[api.SpeculationOff].Acceptance) == 0 { // an empty list, where there was none
+		if len(again.Speculation[api.SpeculationOff].Acceptance) == 0 { // an empty list instead of nil
 			off := again.Speculation[api.SpeculationOff]
 			off.Acceptance = nil
 			again.Speculation[api.SpeculationOff] = off

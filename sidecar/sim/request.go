@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// BlockHash stands for a block of tokens and for everything before it: equal
-// hashes, equal prefixes.
+// BlockHash identifies a block of tokens together with all blocks before it: equal hashes mean equal prefixes.
 type BlockHash uint64
 
-// HashBlocks gives the hashes of the full blocks of some texts, one after the
-// other. What is left over at the end has none.
+// HashBlocks returns the hashes of the full blocks of the concatenated texts. An incomplete block at the end has no
+// hash.
 func HashBlocks(blockTokens int, texts ...[]uint32) []BlockHash {
 	var hashes []BlockHash
 	hash, filled := uint64(0), 0
@@ -25,41 +24,41 @@ func HashBlocks(blockTokens int, texts ...[]uint32) []BlockHash {
 	return hashes
 }
 
-// Mix spreads each bit of a number over all bits of the result: the finaliser of
-// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+// Mix spreads each bit of a number over all bits of the result: the finalizer of SplitMix64 (Steele, Lea and Flood,
+// OOPSLA 2014).
 func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// Request is what a cluster is asked for. The answer is known beforehand; the
-// cluster says when its tokens come.
+// Request is a request to a cluster. Its answer is known beforehand; the cluster simulates only the times of the
+// tokens.
 type Request struct {
 	ID string // for the observer and the decisions; need not be unique
 
 	PromptTokens int // at least 1
 	OutputTokens int // of the answer, at least 1
 
-	// Blocks are the hashes of the full blocks of the prompt and, so that it can
-	// be reused, of the answer behind it, as [HashBlocks] gives them.
+	// Blocks are the hashes of the full blocks of the prompt and of the answer behind it, from [HashBlocks]. The
+	// answer's blocks make its reuse possible.
 	Blocks []BlockHash
 
-	Reason   FinishReason // how the answer ends
-	Instance WorkerID     // the worker that must serve it; 0 leaves that to the router
+	Reason   FinishReason // reported at the end of the answer
+	Instance WorkerID     // the worker that must serve the request; 0 leaves the choice to the router
 }
 
-// FinishReason says why an answer ended.
+// FinishReason is the reason why an answer ended.
 type FinishReason string
 
-// The reasons for the end of an answer, in OpenAI's words.
+// The finish reasons, with the values of OpenAI's API.
 const (
-	FinishStop   FinishReason = "stop"   // it was complete
-	FinishLength FinishReason = "length" // the most tokens allowed were reached
+	FinishStop   FinishReason = "stop"   // the answer is complete
+	FinishLength FinishReason = "length" // the answer reached the maximum number of tokens
 )
 
-// NewRequest is the request for an answer to a prompt, cut at a number of tokens.
-// It hashes both, about 20 µs for 7,000 tokens, and keeps neither.
+// NewRequest returns the request for an answer to a prompt, cut at maxTokens. It hashes both, which takes about 20 µs
+// for 7,000 tokens, and keeps neither.
 func NewRequest(id string, prompt, answer []uint32, maxTokens, blockTokens int) Request {
 	r := Request{ID: id, PromptTokens: len(prompt), Reason: FinishStop}
 	if len(answer) > maxTokens {
@@ -70,88 +69,86 @@ func NewRequest(id string, prompt, answer []uint32, maxTokens, blockTokens int) 
 	return r
 }
 
-// Why a request is refused or fails.
+// Errors of refused and failed requests.
 var (
 	ErrRestarting = errors.New("the cluster is restarting")
 	ErrNoWorkers  = errors.New("no worker is ready")
 	ErrNoInstance = errors.New("no such instance is ready")
 	ErrWorkerLost = errors.New("the worker was lost")
-	ErrCancelled  = errors.New("the request was cancelled")
+	ErrCanceled   = errors.New("the request was canceled")
 )
 
-// Observer is told what becomes of one request, from within [Cluster.Submit] and
-// [Cluster.Advance], in the order of time. It may submit and cancel requests.
+// Observer receives the events of one request in the order of time, from within [Cluster.Submit] and
+// [Cluster.Advance]. It may submit and cancel requests.
 type Observer interface {
-	// Routed comes once, from within Submit. The decision does not change any more.
+	// Routed is called once, from within Submit. The decision does not change afterwards.
 	Routed(*Decision)
-	// FirstToken comes before the first Tokens, with the report so far.
+	// FirstToken is called before the first Tokens, with the report so far.
 	FirstToken(Report)
-	// Tokens says that so many more tokens left the frontend. They come from one
-	// iteration of the worker: a client sees them as one chunk.
+	// Tokens is called when n more tokens leave the frontend. They come from one iteration of the worker, and a
+	// client receives them as one chunk.
 	Tokens(at time.Duration, n int)
-	// Finished comes once, as the last, whatever happened.
+	// Finished is called once, last, after success and failure.
 	Finished(Report)
 }
 
-// Report is what is known of a request.
+// Report describes a request: its times, tokens and outcome.
 type Report struct {
 	Timing
 	PromptTokens int
 	CachedTokens int // prompt tokens that the worker found in its cache
-	OutputTokens int // that have left the frontend
-	QueueAhead   int // requests that waited at the worker when it arrived there
+	OutputTokens int // tokens that have left the frontend
+	QueueAhead   int // requests that waited at the worker when this one arrived there
 
-	Preemptions      int // times that it had to give up its blocks
-	RecomputedTokens int // of prompt and answer, computed once more for that
+	Preemptions      int // number of times that the request lost its blocks
+	RecomputedTokens int // tokens of prompt and answer that were computed again after preemptions
 
 	Reason FinishReason // "" until the end, and where Err is set
-	Err    error        // ErrRestarting, ErrWorkerLost, ErrCancelled, or nil
+	Err    error        // ErrRestarting, ErrWorkerLost, ErrCanceled, or nil
 }
 
-// Timing is when a request reached its stages, in virtual time; zero for stages
-// that it has not reached. After a preemption, Started and Prefilled stay those
-// of the first time.
+// Timing holds the times at which a request reached its stages, in virtual time; zero for stages that it has not
+// reached. After a preemption, Started and Prefilled keep their first values.
 type Timing struct {
 	Submitted  time.Duration // to the frontend
 	Arrived    time.Duration // at the worker
 	Started    time.Duration // the first iteration that prefills it begins
-	Prefilled  time.Duration // the iteration that gives the first token ends
+	Prefilled  time.Duration // the iteration that computes the first token ends
 	FirstToken time.Duration // the first token leaves the frontend
-	Ended      time.Duration // the last one does, or it fails
+	Ended      time.Duration // the last token leaves the frontend, or the request fails
 }
 
-// Job is a request inside a cluster. What every iteration asks for comes first, since
-// the processor fetches it together.
+// Job is a request inside a cluster. The fields that every iteration reads come first, so that they share cache lines.
 type Job struct {
 	observer  Observer
-	computed  int   // tokens whose keys and values the cache holds, while it prefills
-	goal      int   // tokens to compute until the next token comes
+	computed  int   // tokens whose keys and values are in the cache, while the job prefills
+	goal      int   // tokens to compute before the next token
 	generated int   // tokens of the answer
-	shared    int   // registered blocks in use, from the beginning of the prompt on
-	private   int   // further blocks, whose contents nobody else can find
+	shared    int   // registered blocks in use, from the beginning of the prompt
+	private   int   // further blocks, which other jobs cannot find
 	delivered int   // tokens that have left the frontend
-	last      int32 // of the shared blocks, for the cache
-	done      bool  // ended, for the frontend
+	last      int32 // last of the shared blocks, in the worker's cache
+	done      bool  // ended at the frontend
 
 	request  Request
 	report   Report
 	serial   uint64
 	worker   *worker
 	path     []blockID // of the request's blocks
-	uncached int       // tokens that the router expects to be prefilled
-	answered int       // blocks of the answer that the router counts
-	chunk    int       // of the iteration under way
-	reached  int       // tokens that had been computed when it was preempted
+	uncached int       // tokens that the router expects the worker to prefill
+	answered int       // blocks of the answer in the router's account
+	chunk    int       // tokens to prefill in the current iteration
+	reached  int       // largest number of computed tokens before a preemption
 }
 
-// prompt are the full blocks of the job's prompt.
+// prompt returns the full blocks of the job's prompt.
 func (j *Job) prompt(blockTokens int) []blockID { return j.path[:j.request.PromptTokens/blockTokens] }
 
-// prefilling says whether the job has tokens to compute before it can decode.
+// prefilling reports whether the job has tokens to compute before it can decode.
 func (j *Job) prefilling() bool { return j.computed < j.goal }
 
-// context is how many tokens the job has, prompt and answer.
+// context returns the number of tokens of the job, prompt and answer.
 func (j *Job) context() int { return j.request.PromptTokens + j.generated }
 
-// complete says whether the worker has given all tokens of the answer.
+// complete reports whether the worker has generated all tokens of the answer.
 func (j *Job) complete() bool { return j.generated == j.request.OutputTokens }

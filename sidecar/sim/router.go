@@ -9,55 +9,53 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// keptDecisions is how many decisions a router remembers.
+// keptDecisions is the number of decisions that a router keeps.
 const keptDecisions = 1000
 
-// Decision is why a request went where it went.
+// Decision is the router's choice of a worker for a request, with the costs of all candidates.
 type Decision struct {
 	At           time.Duration
 	RequestID    string
 	Mode         api.Mode
-	Pinned       bool // the request named its worker; the costs decided nothing
+	Pinned       bool // the request named its worker, and the costs had no effect
 	PromptTokens int
-	Chosen       int // of Candidates
+	Chosen       int // index in Candidates
 
-	// Candidates are the workers that were ready, in their order. Costs are
-	// computed in every mode, so that one sees what kv would have done.
+	// Candidates are the ready workers, in their order. Costs are computed in every mode, so that the choice
+	// of kv is always known.
 	Candidates []Candidate
 
 	blockTokens int
 }
 
-// Candidate is one worker as the router saw it for one request, the request's
-// own load included.
+// Candidate is the router's view of one worker for one request, the request's own load included.
 type Candidate struct {
 	Worker        WorkerID
-	OverlapBlocks int // blocks of the prompt that the worker holds, from the first on
+	OverlapBlocks int // length of the prompt's prefix in the worker's cache
 	PrefillTokens int // to prefill on the worker
-	DecodeBlocks  int // that requests in progress have on the worker, as the router counts them: see [RouterSwitches]
+	DecodeBlocks  int // of requests in progress on the worker, as the router counts them: see [RouterSwitches]
 	Requests      int // in progress on the worker before this one
 	Cost          float64
 
 	index int
 }
 
-// Worker is the candidate that was chosen.
+// Worker returns the chosen candidate.
 func (d *Decision) Worker() Candidate { return d.Candidates[d.Chosen] }
 
-// BlockTokens is how many tokens a block has.
+// BlockTokens returns the number of tokens per block.
 func (d *Decision) BlockTokens() int { return d.blockTokens }
 
-// PredictedHit is the share of the prompt that the router expected in the chosen
-// worker's cache.
+// PredictedHit returns the share of the prompt that the router expects in the chosen worker's cache.
 func (d *Decision) PredictedHit() float64 {
 	return float64(d.cachedTokens(d.Worker())) / float64(d.PromptTokens)
 }
 
-// OverlapBlocksLost is how many more blocks of the prompt the best worker held
-// that the request was free to go to.
+// OverlapBlocksLost returns the difference in overlap between the best candidate and the chosen one, in blocks. A
+// pinned request has only one candidate.
 func (d *Decision) OverlapBlocksLost() int { return d.best().OverlapBlocks - d.Worker().OverlapBlocks }
 
-// best is the eligible candidate with the largest overlap.
+// best returns the candidate with the largest overlap, or the pinned one.
 func (d *Decision) best() Candidate {
 	if d.Pinned {
 		return d.Worker()
@@ -67,71 +65,65 @@ func (d *Decision) best() Candidate {
 
 func (d *Decision) cachedTokens(c Candidate) int { return c.OverlapBlocks * d.blockTokens }
 
-// uncachedTokens is what the router expects the chosen worker to prefill.
+// uncachedTokens returns the number of tokens that the router expects the chosen worker to prefill.
 func (d *Decision) uncachedTokens() int { return d.PromptTokens - d.cachedTokens(d.Worker()) }
 
-// RouterStats are a router's counters since the cluster's beginning. A real
-// router has those on overlaps under kv only.
+// RouterStats are a router's counters since the cluster's beginning. A real router counts overlaps under kv only.
 type RouterStats struct {
 	Requests                int64 // routed
 	BestCachedTokens        int64 // cached prefix tokens on the best eligible worker
-	SelectedCachedTokens    int64 // on the selected worker
-	WorkerReusedTokens      int64 // as the workers reported at the first token
-	NonMaxOverlapSelections int64 // the selected worker held less than the best
-	OverlapBlocksLost       int64 // by so many blocks, in sum
+	SelectedCachedTokens    int64 // cached prefix tokens on the selected worker
+	WorkerReusedTokens      int64 // as reported by the workers at the first token
+	NonMaxOverlapSelections int64 // selections of a worker with less overlap than the best
+	OverlapBlocksLost       int64 // total difference of these selections, in blocks
 }
 
-// RouterSwitches are further switches of Dynamo's KV router, by the names of its frontend's
-// flags (python -m dynamo.frontend --help, 1.6). Under other modes than kv they change
-// what decisions show, and no choice.
+// RouterSwitches are further switches of Dynamo's KV router, with the names of its frontend's flags
+// (python -m dynamo.frontend --help, 1.6). In modes other than kv they change the recorded costs, but not the choices.
 type RouterSwitches struct {
-	// DecodeActiveRequestWeight is --router-decode-active-request-weight: so many
-	// blocks in the cost of a worker for each request in progress on it
-	// (scheduling/selector/default.rs).
+	// DecodeActiveRequestWeight is --router-decode-active-request-weight: the cost of each request in progress on
+	// a worker, in blocks (scheduling/selector/default.rs).
 	DecodeActiveRequestWeight float64
-	// TrackOutputBlocks is --router-track-output-blocks: answers count as they grow, a
-	// block each time that prompt and answer reach into another one, shared with
-	// nobody (OutputBlockTracker; of a chunk that reaches into several it counts one,
-	// the model all). The decay towards an expected length is left out: a client
-	// would have to send that.
+	// TrackOutputBlocks is --router-track-output-blocks: answers count as they grow. Each time that prompt and
+	// answer reach into another block, the router counts one unshared block (OutputBlockTracker; of a chunk that
+	// reaches into several blocks it counts one, the model all). The decay towards an expected length is left
+	// out, because a client would have to send that length.
 	TrackOutputBlocks bool
-	// AssumeKVReuse is --router-assume-kv-reuse: a block that several requests in progress
-	// share counts once. Without it every block of every prompt counts, as the blocks then get
-	// random hashes.
+	// AssumeKVReuse is --router-assume-kv-reuse: a block that several requests in progress share counts once.
+	// Without it, every block of every prompt counts, because Dynamo then gives the blocks random hashes.
 	AssumeKVReuse bool
-	// TrackActiveBlocks is --router-track-active-blocks: without it, blocks of prompts do
-	// not count at all.
+	// TrackActiveBlocks is --router-track-active-blocks. Without it, blocks of prompts do not count.
 	TrackActiveBlocks bool
-	// TrackPrefillTokens is --router-track-prefill-tokens: without it, the cost has no
-	// part for prefill, so that caches decide nothing.
+	// TrackPrefillTokens is --router-track-prefill-tokens. Without it, the cost has no part for prefill, so that
+	// caches have no effect on the choice.
 	TrackPrefillTokens bool
-	// OverlapScoreCredit is --router-kv-overlap-score-credit, from 0 to 1: how much of a
-	// block that a worker holds counts as prefilled.
+	// OverlapScoreCredit is --router-kv-overlap-score-credit, from 0 to 1: the share of a held block that counts
+	// as prefilled.
 	OverlapScoreCredit float64
-	// OverlapScoreCreditDecay is --router-kv-overlap-score-credit-decay: with d, a worker
-	// that has x times the request's prompt more to prefill than the candidate with
-	// the least gets 1 / (1 + d·x) of the credit.
+	// OverlapScoreCreditDecay is --router-kv-overlap-score-credit-decay. With decay d, a worker whose prefill
+	// exceeds that of the least loaded candidate by x times the request's prompt gets 1 / (1 + d·x) of the credit.
 	OverlapScoreCreditDecay float64
 }
 
-// DefaultRouterSwitches are Dynamo's defaults.
+// DefaultRouterSwitches returns Dynamo's defaults.
 func DefaultRouterSwitches() RouterSwitches {
-	return RouterSwitches{AssumeKVReuse: true, TrackActiveBlocks: true, TrackPrefillTokens: true, OverlapScoreCredit: 1}
+	return RouterSwitches{
+		AssumeKVReuse: true, TrackActiveBlocks: true, TrackPrefillTokens: true, OverlapScoreCredit: 1,
+	}
 }
 
-// router is Dynamo's KV router (lib/kv-router of ai-dynamo/dynamo). What it knows
-// of the workers' caches comes from their events, what it knows of their load from
-// its own bookkeeping: a request is added when it is routed, its prefill is
-// cleared at its first token, and it is freed at its end. By default, blocks of answers are not
-// counted, and a block that several requests share counts once.
+// router is Dynamo's KV router (lib/kv-router of ai-dynamo/dynamo). The workers' cache events are its source for their
+// caches. The load is its own account: a request is added when it is routed, its prefill is removed at its first
+// token, and the rest at its end. By default, blocks of answers are not counted, and a block that several requests
+// share counts once.
 type router struct {
 	Costs
 	mode api.Mode
 	rng  *rand.Rand
 
 	tree   tree    // of the blocks of caches and of requests in progress, by their hashes
-	held   workers // that hold a block
-	active workers // with requests in progress that have a block in their prompts
+	held   workers // per block, the workers that hold it
+	active workers // per block, the workers whose requests in progress have it in their prompts
 	loads  []load
 	turn   int // of round_robin
 	stats  RouterStats
@@ -145,29 +137,32 @@ type load struct {
 	requests      int
 	prefillTokens int // of requests without a first token
 	blocks        int // of requests in progress
-	// Of an active block counts how many requests' prompts end in it, and how many
-	// of the blocks behind it are active. Here are those with more than one, without that one.
-	more map[blockID]int
+	// refs counts, for an active block, the prompts that end in it and the active blocks behind it. A block with a
+	// single reference has no entry.
+	refs map[blockID]int
 }
 
-// blockID stands for a [BlockHash] as long as a cache holds it or a request has it.
+// blockID identifies a [BlockHash] as long as a cache or a request refers to it.
 type blockID int32
 
 func newRouter(o Options, rng *rand.Rand) *router {
 	blocks := o.Profile.Workers * o.Profile.KV.Blocks
 	r := &router{
-		Costs: Costs{RouterSwitches: o.Router, OverlapWeight: o.OverlapWeight, Temperature: o.Temperature, BlockTokens: o.Profile.KV.BlockTokens},
-		mode:  o.Mode, rng: rng,
+		Costs: Costs{
+			RouterSwitches: o.Router, OverlapWeight: o.OverlapWeight, Temperature: o.Temperature,
+			BlockTokens: o.Profile.KV.BlockTokens,
+		},
+		mode: o.Mode, rng: rng,
 		tree: newTree(blocks), held: newWorkers(o.Profile.Workers, blocks), active: newWorkers(o.Profile.Workers, blocks),
 		loads: make([]load, o.Profile.Workers),
 	}
 	for i := range r.loads {
-		r.loads[i].more = map[blockID]int{}
+		r.loads[i].refs = map[blockID]int{}
 	}
 	return r
 }
 
-// path gives the ids of blocks. They stand for these blocks until [router.forget].
+// path returns the ids of blocks. The ids stay valid until [router.forget].
 func (r *router) path(hashes []BlockHash) []blockID {
 	path := make([]blockID, len(hashes))
 	last := int32(0)
@@ -187,18 +182,21 @@ func (r *router) path(hashes []BlockHash) []blockID {
 	return path
 }
 
-// forget gives up the ids of a path, but for those of blocks that something else has too.
+// forget releases the ids of a path. Ids that caches or other requests refer to stay valid.
 func (r *router) forget(path []blockID) {
 	if len(path) > 0 {
 		r.tree.drop(int32(path[len(path)-1]))
 	}
 }
 
-// route decides on a request and adds it to the account of the worker chosen. At
-// least one worker must be ready; pinned is one of the ready ones, or nil.
+// route selects a worker for a request and adds the request to that worker's account. At least one worker must be
+// ready; pinned is a ready worker or nil.
 func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worker) *Decision {
 	q := &j.request
-	d := &Decision{At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens, blockTokens: r.BlockTokens}
+	d := &Decision{
+		At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens,
+		blockTokens: r.BlockTokens,
+	}
 	prompt := j.prompt(r.BlockTokens)
 	overlaps, shared := r.held.depths(prompt), r.active.depths(prompt)
 	idlest := math.MaxInt
@@ -207,7 +205,8 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 	}
 	d.Candidates = make([]Candidate, 0, len(ready))
 	for _, w := range ready {
-		d.Candidates = append(d.Candidates, r.candidate(w, q.PromptTokens, overlaps[w.index], shared[w.index], idlest))
+		c := r.candidate(w, q.PromptTokens, overlaps[w.index], shared[w.index], idlest)
+		d.Candidates = append(d.Candidates, c)
 	}
 	if d.Pinned {
 		d.Chosen = slices.Index(ready, pinned)
@@ -223,10 +222,11 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 	return d
 }
 
-// candidate is a worker that may get a request: see [Costs.Candidate].
+// candidate returns a worker with its cost for a request: see [Costs.Candidate].
 func (r *router) candidate(w *worker, promptTokens, overlap, shared, idlest int) Candidate {
 	account := &r.loads[w.index]
-	c := r.Candidate(Load{account.requests, account.prefillTokens, account.blocks}, promptTokens, overlap, shared, idlest)
+	l := Load{account.requests, account.prefillTokens, account.blocks}
+	c := r.Candidate(l, promptTokens, overlap, shared, idlest)
 	c.Worker, c.index = w.id, w.index
 	return c
 }
@@ -255,19 +255,19 @@ func (r *router) add(j *Job, worker int) {
 	}
 }
 
-// activate counts the blocks of a prompt on a worker's account that no other one has.
+// activate adds the blocks of a prompt to a worker's account. Blocks that other prompts there share count once.
 func (r *router) activate(worker int, prompt []blockID) {
 	account := &r.loads[worker]
 	for i := len(prompt) - 1; i >= 0; i-- {
 		if !r.active.add(prompt[i], worker) {
-			account.more[prompt[i]]++
+			account.refs[prompt[i]]++
 			return
 		}
 		account.blocks++
 	}
 }
 
-// grown counts the block of an answer that has begun, if answers count.
+// grown adds a newly begun block of an answer to the worker's account, if answers count.
 func (r *router) grown(j *Job) {
 	if !r.TrackOutputBlocks {
 		return
@@ -278,14 +278,14 @@ func (r *router) grown(j *Job) {
 	j.answered = blocks
 }
 
-// prefilled takes a request's prefill off its worker's account, at its first token.
+// prefilled removes a request's prefill from its worker's account at its first token.
 func (r *router) prefilled(j *Job) {
 	r.loads[j.worker.index].prefillTokens -= j.uncached
 	j.uncached = 0
 	r.stats.WorkerReusedTokens += int64(j.report.CachedTokens)
 }
 
-// free takes the rest of a request off its worker's account, at its end.
+// free removes the rest of a request from its worker's account at its end.
 func (r *router) free(j *Job) {
 	account, prompt := &r.loads[j.worker.index], j.prompt(r.BlockTokens)
 	account.requests--
@@ -301,15 +301,16 @@ func (r *router) free(j *Job) {
 	r.forget(j.path)
 }
 
-// deactivate takes the blocks of a prompt off a worker's account that no other one has.
+// deactivate removes the blocks of a prompt from a worker's account, except those that other prompts there share.
 func (r *router) deactivate(worker int, prompt []blockID) {
 	account := &r.loads[worker]
 	for i := len(prompt) - 1; i >= 0; i-- {
-		if n := account.more[prompt[i]]; n > 1 {
-			account.more[prompt[i]] = n - 1
+		switch refs := account.refs[prompt[i]]; {
+		case refs > 1:
+			account.refs[prompt[i]] = refs - 1
 			return
-		} else if n == 1 {
-			delete(account.more, prompt[i])
+		case refs == 1:
+			delete(account.refs, prompt[i])
 			return
 		}
 		r.active.remove(prompt[i], worker)
@@ -336,12 +337,12 @@ func (r *router) keep(d *Decision) {
 	r.oldest = (r.oldest + 1) % keptDecisions
 }
 
-// kept are the decisions remembered, the oldest first.
+// kept returns the kept decisions, the oldest first.
 func (r *router) kept() []*Decision {
 	return slices.Concat(r.decisions[r.oldest:], r.decisions[:r.oldest])
 }
 
-// stored, removed and cleared apply the events of one worker's cache.
+// stored records the blocks that a worker's cache has stored.
 func (r *router) stored(worker int, ids []blockID) {
 	for _, id := range ids {
 		if r.held.add(id, worker) {
@@ -350,6 +351,7 @@ func (r *router) stored(worker int, ids []blockID) {
 	}
 }
 
+// removed records the blocks that a worker's cache has evicted.
 func (r *router) removed(worker int, ids []blockID) {
 	for _, id := range ids {
 		if r.held.remove(id, worker) {
@@ -358,6 +360,7 @@ func (r *router) removed(worker int, ids []blockID) {
 	}
 }
 
+// cleared records that a worker's cache is empty.
 func (r *router) cleared(worker int) {
 	for id := range blockID(len(r.tree.nodes)) {
 		if r.held.remove(id, worker) {

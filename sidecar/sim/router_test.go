@@ -11,16 +11,15 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// routing routes and keeps what was routed in progress: nothing ever arrives,
-// because time stands still.
+// routing returns a cluster whose time does not advance, so that all requests stay in progress.
 func routing(t *testing.T, change ...func(*Options)) *Cluster {
 	t.Helper()
 	return start(t, steady(), change...)
 }
 
-// The cost of Dynamo's router, by hand: 320 tokens are ten blocks, of which worker
-// 0 holds six and has 100 tokens of another request to prefill.
-func TestCost(t *testing.T) {
+// TestCostByFormula computes the cost of Dynamo's router by hand: 320 tokens are ten blocks. Worker 0 holds six of
+// them and has 100 tokens of another request to prefill.
+func TestCostByFormula(t *testing.T) {
 	c := routing(t, func(o *Options) { o.OverlapWeight = 2 })
 	prompt := []text{{1, 320}}
 	blocks := c.router.path(textRequest(32, prompt, text{2, 1}).Blocks)
@@ -44,12 +43,11 @@ func TestCost(t *testing.T) {
 	assert.InDelta(t, .6, r.decision.PredictedHit(), 1e-9)
 
 	again, _ := send(t, c, 500, prompt...)
-	assert.Equal(t, 13, again.decision.Candidates[0].DecodeBlocks, "a block that two requests share counts once")
+	assert.Equal(t, 13, again.decision.Candidates[0].DecodeBlocks, "blocks that two requests share count once")
 	assert.Equal(t, 100+2*(320-6*32), again.decision.Candidates[0].PrefillTokens)
 }
 
-// A cached prefix counts from its beginning only.
-func TestOverlapIsAPrefix(t *testing.T) {
+func TestOverlapCountsPrefixOnly(t *testing.T) {
 	c := routing(t)
 	blocks := c.router.path(textRequest(32, []text{{1, 320}}, text{2, 1}).Blocks)
 	c.router.stored(0, blocks[1:])
@@ -65,9 +63,9 @@ func TestOverlapIsAPrefix(t *testing.T) {
 	assert.Equal(t, 1, r.decision.Chosen)
 }
 
-// The account is the router's own: prefill goes at the first token, the rest at
-// the end, and tokens of the answer never count.
-func TestBookkeeping(t *testing.T) {
+// TestRouterAccountFollowsRequest checks that the prefill is removed at the first token and the rest at the end, and
+// that tokens of the answer do not count.
+func TestRouterAccountFollowsRequest(t *testing.T) {
 	c := routing(t, func(o *Options) { o.Profile.Workers = 1 })
 	r, _ := send(t, c, 100, text{1, 320})
 	account := func() [3]int {
@@ -88,8 +86,7 @@ func TestBookkeeping(t *testing.T) {
 	assert.Equal(t, [3]int{}, account())
 }
 
-// What kv could have had, and what it took.
-func TestRouterStats(t *testing.T) {
+func TestRouterStatsCountLostOverlap(t *testing.T) {
 	c := routing(t, func(o *Options) { o.OverlapWeight = 0 })
 	prompt := []text{{1, 320}}
 	blocks := c.router.path(textRequest(32, prompt, text{2, 1}).Blocks)
@@ -101,25 +98,27 @@ func TestRouterStats(t *testing.T) {
 	first.Instance = c.workers[2].id
 	sendRequest(t, c, first)
 	r, _ := send(t, c, 1, prompt...)
-	assert.Equal(t, 1, r.decision.Chosen, "by load alone")
+	assert.Equal(t, 1, r.decision.Chosen, "with overlap weight 0, the load alone decides")
 	assert.Equal(t, 6, r.decision.OverlapBlocksLost())
-	assert.Equal(t, RouterStats{Requests: 3, BestCachedTokens: 320, SelectedCachedTokens: 128, NonMaxOverlapSelections: 1, OverlapBlocksLost: 6}, c.RouterStats())
+	want := RouterStats{
+		Requests: 3, BestCachedTokens: 320, SelectedCachedTokens: 128, NonMaxOverlapSelections: 1, OverlapBlocksLost: 6,
+	}
+	assert.Equal(t, want, c.RouterStats())
 }
 
-// shares is how often each worker is chosen for new prompts while nothing ends.
+// shares returns how often each worker is chosen for new prompts under constant load.
 func shares(t *testing.T, n int, c *Cluster) []float64 {
 	t.Helper()
 	count := make([]float64, len(c.workers))
 	for i := range n {
 		r, j := send(t, c, 1, text{uint64(i), 320})
-		c.Cancel(j) // so that the next one finds the same load
+		c.Cancel(j) // restores the load
 		count[r.decision.Worker().index] += 1 / float64(n)
 	}
 	return count
 }
 
-// Of equal costs any may win.
-func TestTies(t *testing.T) {
+func TestTiesAreBrokenAtRandom(t *testing.T) {
 	for _, mode := range []api.Mode{api.ModeKV, api.ModeLeastLoaded} {
 		for _, share := range shares(t, 3000, routing(t, func(o *Options) { o.Mode = mode })) {
 			assert.InDelta(t, 1.0/3, share, .05, mode)
@@ -127,9 +126,9 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// Dynamo's softmax: with costs of 20, 20 and 30 blocks and T = .5, the third has a
-// weight of exp(−1/.5) against 1 each.
-func TestTemperature(t *testing.T) {
+// TestTemperatureWeighsCosts checks Dynamo's softmax: with costs of 20, 20 and 30 blocks and T = .5, the third worker
+// has a weight of exp(−1/.5), the others of 1.
+func TestTemperatureWeighsCosts(t *testing.T) {
 	c := routing(t, func(o *Options) { o.Temperature = .5 })
 	q := textRequest(32, []text{{1 << 40, 160}}, text{2, 1})
 	q.Instance = c.workers[2].id
@@ -143,7 +142,7 @@ func TestTemperature(t *testing.T) {
 	assert.InDelta(t, 1.0/3, even[1], .05, "equal costs")
 }
 
-func TestRoundRobin(t *testing.T) {
+func TestRoundRobinTakesTurns(t *testing.T) {
 	c := routing(t, func(o *Options) { o.Mode = api.ModeRoundRobin })
 	for i := range 7 {
 		r, _ := send(t, c, 1, text{1, 320})
@@ -151,8 +150,7 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// By the number of requests, whatever their size.
-func TestLeastLoaded(t *testing.T) {
+func TestLeastLoadedCountsRequests(t *testing.T) {
 	c := routing(t, func(o *Options) { o.Mode = api.ModeLeastLoaded })
 	for i := range 9 {
 		send(t, c, 1, text{uint64(i), 32 + 3000*(i%2)})
@@ -162,8 +160,7 @@ func TestLeastLoaded(t *testing.T) {
 	}
 }
 
-// The last thousand decisions are kept, in order.
-func TestDecisions(t *testing.T) {
+func TestDecisionsKeepLastThousand(t *testing.T) {
 	c := routing(t)
 	for i := range keptDecisions + 10 {
 		q := textRequest(32, []text{{uint64(i), 40}}, text{2, 1})
@@ -181,8 +178,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// switched is a cluster of two workers with a switch of the router. A request of 320
-// tokens, ten blocks, is in progress on worker 0, which holds the first four of them.
+// switched returns a cluster of two workers with changed router switches. A request of 320 tokens, ten blocks, is in
+// progress on worker 0, which holds the first four of them.
 func switched(t *testing.T, change func(*RouterSwitches)) *Cluster {
 	t.Helper()
 	c := routing(t, func(o *Options) {
@@ -196,42 +193,67 @@ func switched(t *testing.T, change func(*RouterSwitches)) *Cluster {
 	return c
 }
 
-// costs are those of the next request: for the same 320 tokens.
+// costs returns the workers' costs for another request with the same 320 tokens.
 func costs(t *testing.T, c *Cluster) []float64 {
 	t.Helper()
 	r, _ := send(t, c, 100, text{1, 320})
 	return []float64{r.decision.Candidates[0].Cost, r.decision.Candidates[1].Cost}
 }
 
-// The switches of Dynamo's router, each by its formula. Worker 0 has six blocks to
+// TestRouterSwitchesChangeCosts checks each switch of Dynamo's router by its formula. Worker 0 has six blocks to
 // prefill for the request in progress, and six for the next one.
-func TestRouterSwitches(t *testing.T) {
+func TestRouterSwitchesChangeCosts(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*RouterSwitches)
 		want   []float64
 	}{
-		"by default":                       {func(*RouterSwitches) {}, []float64{12 + 10, 10 + 10}},
-		"requests weigh seven blocks":      {func(s *RouterSwitches) { s.DecodeActiveRequestWeight = 7 }, []float64{12 + 10 + 7, 10 + 10}},
-		"no reuse: shared blocks count":    {func(s *RouterSwitches) { s.AssumeKVReuse = false }, []float64{12 + 20, 10 + 10}},
-		"no active blocks":                 {func(s *RouterSwitches) { s.TrackActiveBlocks = false }, []float64{12, 10}},
-		"no prefill":                       {func(s *RouterSwitches) { s.TrackPrefillTokens = false }, []float64{10, 10}},
-		"half the credit":                  {func(s *RouterSwitches) { s.OverlapScoreCredit = .5 }, []float64{12 + 2 + 10, 10 + 10}},
-		"credit decays by 1/(1+2·6/10)":    {func(s *RouterSwitches) { s.OverlapScoreCreditDecay = 2 }, []float64{12 + 4*(1-1/2.2) + 10, 10 + 10}},
-		"no prefill, none of its credit":   {func(s *RouterSwitches) { s.TrackPrefillTokens, s.OverlapScoreCredit = false, 0 }, []float64{10, 10}},
-		"answers, before there is any":     {func(s *RouterSwitches) { s.TrackOutputBlocks = true }, []float64{12 + 10, 10 + 10}},
-		"no reuse, but no blocks to reuse": {func(s *RouterSwitches) { s.AssumeKVReuse, s.TrackActiveBlocks = false, false }, []float64{12, 10}},
+		"default": {
+			func(*RouterSwitches) {}, []float64{12 + 10, 10 + 10},
+		},
+		"requests weigh seven blocks": {
+			func(s *RouterSwitches) { s.DecodeActiveRequestWeight = 7 }, []float64{12 + 10 + 7, 10 + 10},
+		},
+		"no reuse: shared blocks count": {
+			func(s *RouterSwitches) { s.AssumeKVReuse = false }, []float64{12 + 20, 10 + 10},
+		},
+		"no active blocks": {
+			func(s *RouterSwitches) { s.TrackActiveBlocks = false }, []float64{12, 10},
+		},
+		"no prefill": {
+			func(s *RouterSwitches) { s.TrackPrefillTokens = false }, []float64{10, 10},
+		},
+		"half the credit": {
+			func(s *RouterSwitches) { s.OverlapScoreCredit = .5 }, []float64{12 + 2 + 10, 10 + 10},
+		},
+		"credit decays by 1/(1+2·6/10)": {
+			func(s *RouterSwitches) { s.OverlapScoreCreditDecay = 2 }, []float64{12 + 4*(1-1/2.2) + 10, 10 + 10},
+		},
+		"no prefill, no credit": {
+			func(s *RouterSwitches) { s.TrackPrefillTokens, s.OverlapScoreCredit = false, 0 }, []float64{10, 10},
+		},
+		"answers without tokens yet": {
+			func(s *RouterSwitches) { s.TrackOutputBlocks = true }, []float64{12 + 10, 10 + 10},
+		},
+		"no reuse, no active blocks": {
+			func(s *RouterSwitches) { s.AssumeKVReuse, s.TrackActiveBlocks = false, false }, []float64{12, 10},
+		},
 	} {
 		assert.InDeltaSlice(t, row.want, costs(t, switched(t, row.change)), 1e-9, name)
 	}
 }
 
-// An answer counts a block once it reaches into it, until its request ends, whatever
-// else the switches say.
-func TestTrackOutputBlocks(t *testing.T) {
+// TestOutputBlocksCountAsAnswersGrow checks that an answer counts a block once it reaches into it, until its request
+// ends, with any other switches.
+func TestOutputBlocksCountAsAnswersGrow(t *testing.T) {
 	for _, change := range []func(*RouterSwitches){
-		func(*RouterSwitches) {}, func(s *RouterSwitches) { s.AssumeKVReuse = false }, func(s *RouterSwitches) { s.TrackActiveBlocks = false },
+		func(*RouterSwitches) {},
+		func(s *RouterSwitches) { s.AssumeKVReuse = false },
+		func(s *RouterSwitches) { s.TrackActiveBlocks = false },
 	} {
-		c := routing(t, func(o *Options) { o.Profile.Workers, o.Router.TrackOutputBlocks = 1, true; change(&o.Router) })
+		c := routing(t, func(o *Options) {
+			o.Profile.Workers, o.Router.TrackOutputBlocks = 1, true
+			change(&o.Router)
+		})
 		prompt := 0
 		if c.router.TrackActiveBlocks {
 			prompt = 10
@@ -239,7 +261,8 @@ func TestTrackOutputBlocks(t *testing.T) {
 		r, _ := send(t, c, 100, text{1, 330})
 		for r.end == nil {
 			tokens := sum(r.n)
-			assert.Equal(t, prompt+(330+tokens+31)/32-11, c.Workers()[0].ActiveDecodeBlocks, "after %d tokens", tokens)
+			want := prompt + (330+tokens+31)/32 - 11
+			assert.Equal(t, want, c.Workers()[0].ActiveDecodeBlocks, "after %d tokens", tokens)
 			at, _ := c.Next()
 			c.Advance(at)
 		}
@@ -247,14 +270,13 @@ func TestTrackOutputBlocks(t *testing.T) {
 	}
 }
 
-// With any switches the account is empty once nothing is in progress.
-func TestSwitchesInTraffic(t *testing.T) {
+func TestAccountIsEmptyAfterTrafficWithAnySwitches(t *testing.T) {
 	for bits := range 1 << 4 {
 		c := start(t, H200(), func(o *Options) {
-			o.Profile.KV.Blocks = 600 // so that requests are preempted
+			o.Profile.KV.Blocks = 600 // causes preemptions
 			o.Router = RouterSwitches{
-				TrackOutputBlocks: bits&1 != 0, AssumeKVReuse: bits&2 != 0, TrackActiveBlocks: bits&4 != 0, TrackPrefillTokens: bits&8 != 0,
-				OverlapScoreCredit: 1,
+				TrackOutputBlocks: bits&1 != 0, AssumeKVReuse: bits&2 != 0,
+				TrackActiveBlocks: bits&4 != 0, TrackPrefillTokens: bits&8 != 0, OverlapScoreCredit: 1,
 			}
 		})
 		for i := range 60 {

@@ -33,11 +33,11 @@ var specialTokens = []struct {
 
 // splitPattern is cl100k_base's: it cuts a text into the pieces within which
 // tokens are merged.
-const splitPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+const splitPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` +
+	`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
-// bpe is the byte-level BPE of cl100k_base. Of the tokenizer library it takes the
-// vocabulary only: the library's matcher of this pattern, which is generated code,
-// loses U+007F and cuts lines of nothing but blanks too often.
+// bpe is the byte-level BPE of cl100k_base. It uses only the vocabulary of the tokenizer library. The library's
+// generated matcher of this pattern drops U+007F and splits lines of blanks in too many places.
 type bpe struct {
 	pieces *regexp2.Regexp
 	tokens []string // the bytes of each ordinary token, by id
@@ -50,8 +50,8 @@ var cl100k = sync.OnceValue(func() *bpe {
 		panic(err) // the vocabulary is part of the program
 	}
 	b := &bpe{
-		// The group keeps the library's generated matcher, which is looked up by the
-		// text of the pattern, from being taken here too.
+		// The group changes the text of the pattern, by which the library's generated matcher would be found
+		// and used here too.
 		pieces: regexp2.MustCompile("(?:"+splitPattern+")", regexp2.None),
 		tokens: make([]string, ordinaryTokens),
 		ids:    make(map[string]uint32, ordinaryTokens),
@@ -65,10 +65,9 @@ var cl100k = sync.OnceValue(func() *bpe {
 	return b
 })
 
-// Encode gives the token ids of a text: cl100k_base, a byte-level BPE, with
-// special tokens recognised wherever they stand. A Hugging Face tokenizer that
-// loads the file of [WriteTokenizerJSON] gives the same ids. The first call takes
-// some tens of milliseconds to build the vocabulary. It is safe for concurrent use.
+// Encode returns the token ids of a text: cl100k_base, a byte-level BPE, with special tokens recognized anywhere. A
+// Hugging Face tokenizer that loads the file of [WriteTokenizerJSON] returns the same ids. The first call takes some
+// tens of milliseconds to build the vocabulary. Encode is safe for concurrent use.
 func Encode(text string) []uint32 {
 	ids := make([]uint32, 0, len(text)/4)
 	for text != "" {
@@ -102,9 +101,8 @@ func (b *bpe) encode(ids []uint32, text string) []uint32 {
 	return ids
 }
 
-// longestPiece bounds the time that one piece takes, which grows with its square.
-// Only a run of more than 1,024 letters, blanks or signs is cut there, and its ids
-// may then differ from those of another implementation.
+// longestPiece bounds the time of one piece, which grows with the square of its length. Only a run of more than 1,024
+// letters, blanks or signs is cut there, and its ids may then differ from those of another implementation.
 const longestPiece = 1024
 
 func (b *bpe) encodePiece(ids []uint32, piece string) []uint32 {
@@ -115,15 +113,14 @@ func (b *bpe) encodePiece(ids []uint32, piece string) []uint32 {
 	return ids
 }
 
-// noToken is above every id.
+// noToken is greater than every id.
 const noToken = math.MaxUint32
 
-// merge takes a piece apart into bytes and merges neighbours, always the leftmost
-// of those that make the token with the lowest id, as long as there is one below
-// the limit. It gives the offsets of the parts, with the end of the last.
+// merge splits a piece into bytes and merges neighbors, always the leftmost pair that makes the token with the lowest
+// id, as long as that id is below the limit. It returns the offsets of the parts and the end of the last part.
 func (b *bpe) merge(piece string, limit uint32) []int {
 	offsets := make([]int, len(piece)+1)
-	merged := make([]uint32, len(piece)+1) // what part i makes with the next one
+	merged := make([]uint32, len(piece)+1) // the token that part i and the next part make
 	for i := range offsets {
 		offsets[i] = i
 	}
@@ -154,9 +151,8 @@ func (b *bpe) merge(piece string, limit uint32) []int {
 	}
 }
 
-// AppendToken appends the bytes of a token: parts of characters where the token
-// ends within one, nothing for a special token or an id that no token has. It is
-// safe for concurrent use.
+// AppendToken appends the bytes of a token to a slice: incomplete characters where the token ends within one, nothing
+// for a special token or an unknown id. It is safe for concurrent use.
 func AppendToken(to []byte, id uint32) []byte {
 	if id >= ordinaryTokens {
 		return to
@@ -164,11 +160,10 @@ func AppendToken(to []byte, id uint32) []byte {
 	return append(to, cl100k().tokens[id]...)
 }
 
-// Count is the number of tokens of a text.
+// Count returns the number of tokens of a text.
 func Count(text string) int { return len(Encode(text)) }
 
-// firstSpecial finds the first special token of a text; without one it gives
-// the text's length and "".
+// firstSpecial finds the first special token of a text. Without one, it returns the text's length and "".
 func firstSpecial(text string) (at int, special string, id uint32) {
 	at = len(text)
 	for _, token := range specialTokens {
@@ -185,14 +180,14 @@ type Message struct {
 	Content string
 }
 
-// chatTemplate is [RenderChat] for Hugging Face and Dynamo.
+// chatTemplate is the template of [RenderChat] for Hugging Face and Dynamo.
 const chatTemplate = `{% for message in messages %}` +
 	`{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
 	`{% endfor %}` +
 	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-// RenderChat gives the text that the model reads for a conversation, up to the
-// point where its answer begins. The model folder's chat template gives the same.
+// RenderChat returns the model's input for a conversation, up to the beginning of the next answer. The chat template
+// in the model folder gives the same text.
 func RenderChat(messages []Message) string {
 	var b strings.Builder
 	for _, m := range messages {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEncode(t *testing.T) {
+func TestEncodeKnownTexts(t *testing.T) {
 	for _, test := range []struct {
 		intent string
 		text   string
@@ -24,9 +24,9 @@ func TestEncode(t *testing.T) {
 		{"a word that is merged", "tokenizer", []uint32{86693}},
 		{"bytes that no merge joins", "\U0001F600", []uint32{76460, 222}},
 		{"U+007F is a character too", "a\x7f", []uint32{64, 221}},
-		{"a line of blanks is one piece with its neighbours", "a\n  \nb", []uint32{64, 14211, 65}},
+		{"a line of blanks is one piece with its neighbors", "a\n  \nb", []uint32{64, 14211, 65}},
 		{"digits go by three", "1234", []uint32{4513, 19}},
-		{"special tokens, wherever they stand", "a<|im_end|>b<|im_start|>", []uint32{64, messageEndID, 65, messageStartID}},
+		{"special tokens anywhere", "a<|im_end|>b<|im_start|>", []uint32{64, messageEndID, 65, messageStartID}},
 		{"half a special token is text", "<|im", []uint32{27, 91, 318}},
 	} {
 		assert.Equal(t, test.want, Encode(test.text), test.intent)
@@ -34,8 +34,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// Every byte of a text is in its tokens, cut pieces included.
-func TestEncodeLosesNothing(t *testing.T) {
+func TestEncodeKeepsAllBytes(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "\n\n \n", "a\r\nb\t", "it's I'LL", "e\u0301 \U0001F468\u200d\U0001F469 \U0001F600", "<|im <| |>",
 		"func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n\t\n}\n",
@@ -53,11 +52,11 @@ func decode(ids []uint32) string {
 	return string(text)
 }
 
-func TestAppendToken(t *testing.T) {
+func TestAppendTokenAppendsBytes(t *testing.T) {
 	assert.Equal(t, "a hello", string(AppendToken([]byte("a "), 15339)))
 	assert.Equal(t, []byte("\xf0\x9f\x98"), AppendToken(nil, 76460), "three of the four bytes of a character")
 	for _, id := range []uint32{messageEndID, endOfTextID, ordinaryTokens, vocabularySize, math.MaxUint32} {
-		assert.Empty(t, AppendToken(nil, id), "%d is special, or nothing", id)
+		assert.Empty(t, AppendToken(nil, id), "%d is a special or an unknown token", id)
 	}
 	seen := map[string]bool{}
 	for id := uint32(0); id < ordinaryTokens; id += 97 {
@@ -71,7 +70,7 @@ func TestAppendToken(t *testing.T) {
 	}
 }
 
-func TestRenderChat(t *testing.T) {
+func TestRenderChatEndsWithAssistantRole(t *testing.T) {
 	got := RenderChat([]Message{{"user", "Why?"}, {"assistant", "Because."}, {"user", "I see."}})
 	assert.Equal(t, "<|im_start|>user\nWhy?<|im_end|>\n"+
 		"<|im_start|>assistant\nBecause.<|im_end|>\n"+
@@ -79,7 +78,7 @@ func TestRenderChat(t *testing.T) {
 		"<|im_start|>assistant\n", got)
 }
 
-func TestWriteModel(t *testing.T) {
+func TestWriteModelFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "model")
 	require.NoError(t, WriteModel(dir))
 	require.NoError(t, WriteModel(dir), "over an old one")
@@ -119,9 +118,13 @@ func TestWriteModel(t *testing.T) {
 	assert.Equal(t, "BPE", model.Type)
 	assert.True(t, model.IgnoreMerges)
 	assert.Len(t, model.Vocab, ordinaryTokens+3)
-	assert.Len(t, model.Merges, ordinaryTokens-256, "every token of more than one byte was made by one merge")
+	assert.Len(t, model.Merges, ordinaryTokens-256, "one merge for every token of more than one byte")
 	assert.Equal(t, []string{"Ġ Ġ", "ĠĠ ĠĠ", "i n", "Ġ t"}, model.Merges[:4])
-	for token, id := range map[string]int{"!": 0, "~": 93, "¡": 94, "Ā": 188, "ġ": 221, "ĠĠ": 256, "in": 258, "hello": 15339, "Ġworld": 1917, "<|im_end|>": 100265} {
+	ids := map[string]int{
+		"!": 0, "~": 93, "¡": 94, "Ā": 188, "ġ": 221, "ĠĠ": 256, "in": 258,
+		"hello": 15339, "Ġworld": 1917, "<|im_end|>": 100265,
+	}
+	for token, id := range ids {
 		assert.Equal(t, id, model.Vocab[token], token)
 	}
 	for _, added := range tokenizer.Added {
@@ -131,7 +134,7 @@ func TestWriteModel(t *testing.T) {
 	}
 }
 
-func TestWriteModelSaysWhereItFailed(t *testing.T) {
+func TestWriteModelErrorNamesPath(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	assert.ErrorContains(t, WriteModel(filepath.Join(blocked, "model")), blocked)

@@ -2,26 +2,27 @@ package sim
 
 import "slices"
 
-// tree is a prefix tree of blocks: each is a node below the block before it. Nodes
-// have small numbers, which are used again, so that what else is known of a node is kept
-// in slices by its number. Node 0 is the root, which is no block.
+// tree is a prefix tree of blocks: each block is a node below the block before it. Nodes have small numbers, which are
+// reused, so that other data of a node can be kept in slices by that number. Node 0 is the root and no block.
 //
-// Most nodes have one child, which they name themselves: a walk down a known prefix
-// compares keys in an array. Their other children are found by a map.
+// A node stores the number of its first child. Most nodes have one child, so that a walk down a known prefix compares
+// keys in an array. Further children are in a map.
 type tree struct {
 	nodes    []node
-	spare    int32 // a chain of unused nodes, by their parent
+	spare    int32 // first of a list of unused nodes, linked by their parent
 	count    int   // nodes in use, without the root
 	branches map[branch]int32
 }
 
-// node is in use as long as somebody holds it or it has children.
+// node is in use as long as it is held or has children.
 type node struct {
 	key           uint64
 	parent, child int32
-	others        int32 // children that it does not name
+	others        int32 // children besides child
 	holds         int32 // children, and holds from outside
 }
+
+// branch identifies a child that is not its parent's first child.
 
 // branch is a child that its parent does not name.
 type branch struct {
@@ -29,16 +30,16 @@ type branch struct {
 	key    uint64
 }
 
-// newTree is an empty one that may come to have so many nodes.
+// newTree returns an empty tree with memory for some of size nodes.
 func newTree(size int) tree {
 	return tree{nodes: make([]node, 1, room(size)), branches: map[branch]int32{}}
 }
 
-// room is the capacity that a slice for so many nodes, and the root, begins with: all of
-// it unless that is much.
+// room returns the initial capacity of a slice for so many nodes and the root: limited, so that large caches start
+// small.
 func room(nodes int) int { return 1 + min(nodes, 1<<16) }
 
-// find is the child with a key, 0 without one.
+// find returns the child with a key, or 0.
 func (t *tree) find(parent int32, key uint64) int32 {
 	p := &t.nodes[parent]
 	if p.child != 0 && t.nodes[p.child].key == key {
@@ -50,8 +51,8 @@ func (t *tree) find(parent int32, key uint64) int32 {
 	return t.branches[branch{parent, key}]
 }
 
-// add makes a child that the parent does not have. Whoever adds it must hold it, or a
-// node below it.
+// add makes a new child; the parent must not have one with this key. The caller must hold the child, or a node below
+// it.
 func (t *tree) add(parent int32, key uint64) int32 {
 	id := t.spare
 	if id == 0 {
@@ -73,7 +74,7 @@ func (t *tree) add(parent int32, key uint64) int32 {
 	return id
 }
 
-// rename gives a node a key that no other child of its parent has.
+// rename changes a node's key to one that no other child of its parent has.
 func (t *tree) rename(id int32, key uint64) {
 	n := &t.nodes[id]
 	if t.nodes[n.parent].child != id {
@@ -83,10 +84,10 @@ func (t *tree) rename(id int32, key uint64) {
 	n.key = key
 }
 
-// hold keeps a node and those above it.
+// hold keeps a node and its ancestors in use.
 func (t *tree) hold(id int32) { t.nodes[id].holds++ }
 
-// drop takes back a hold. Nodes that nobody holds any more are gone.
+// drop undoes one hold. Nodes without holds are freed.
 func (t *tree) drop(id int32) {
 	for id != 0 {
 		n := &t.nodes[id]
@@ -107,8 +108,8 @@ func (t *tree) drop(id int32) {
 	}
 }
 
-// doubled is a slice with room for one more: where it has none, for as many as there
-// are, so that it is copied less often than by append.
+// doubled returns the slice with capacity for at least one more element. A full slice doubles, so that it is copied
+// less often than by append.
 func doubled[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return slices.Grow(s, len(s))

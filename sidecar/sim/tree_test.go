@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A path keeps its ids as long as somebody holds its end, equal prefixes have equal
-// ids, and what nobody holds is gone: as a map of all held prefixes says.
-func TestTree(t *testing.T) {
+// TestTreeMatchesMapOfPrefixes compares the tree with a map of all held prefixes: a path keeps its ids while its end
+// is held, equal prefixes have equal ids, and other nodes are freed.
+func TestTreeMatchesMapOfPrefixes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tree := newTree(100)
 	type held struct {
@@ -26,12 +26,12 @@ func TestTree(t *testing.T) {
 			all = slices.Delete(all, i, i+1)
 		} else {
 			h := held{}
-			if len(all) > 0 { // what another one begins with
+			if len(all) > 0 { // share a prefix with another path
 				keys := all[rng.IntN(len(all))].keys
 				h.keys = slices.Clone(keys[:rng.IntN(len(keys)+1)])
 			}
 			for range 1 + rng.IntN(5) {
-				h.keys = append(h.keys, rng.Uint64N(4)) // the same keys in many places
+				h.keys = append(h.keys, rng.Uint64N(4)) // few keys, so that they repeat in many places
 			}
 			last := int32(0)
 			for _, key := range h.keys {
@@ -60,7 +60,7 @@ func TestTree(t *testing.T) {
 		for _, id := range prefixes {
 			ids[id] = true
 		}
-		require.Len(t, ids, len(prefixes), "no id stands for two blocks")
+		require.Len(t, ids, len(prefixes), "each block has its own id")
 	}
 	for _, h := range all {
 		tree.drop(h.ids[len(h.ids)-1])
@@ -69,9 +69,9 @@ func TestTree(t *testing.T) {
 	assert.Empty(t, tree.branches)
 }
 
-// How deep a path goes at each worker is what asking worker by worker and block by block
-// says, whatever the sets hold and however many words they have.
-func TestDepths(t *testing.T) {
+// TestDepthsMatchSingleLookups compares depths with lookups worker by worker and block by block, for sets of one and
+// of several words.
+func TestDepthsMatchSingleLookups(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, number := range []int{1, 3, 63, 64, 65, 128, 200, maxWorkers} {
 		sets := newWorkers(number, 10)

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// WorkerID is an instance id as Dynamo gives them, a large number.
+// WorkerID is an instance id as Dynamo assigns it, a large number.
 type WorkerID uint64
 
-// watermark is the share of the cache that must stay available when a request is
-// admitted, so that one that was preempted does not come back only to be
-// preempted again (vLLM's default).
+// watermark is the share of the cache that must stay available when a request is admitted, so that a preempted request
+// is not admitted only to be preempted again (vLLM's default).
 const watermark = .01
 
 // WorkerStats is the state of one worker and its counters since the cluster's
@@ -18,14 +17,14 @@ const watermark = .01
 type WorkerStats struct {
 	ID      WorkerID
 	Index   int           // from 0
-	ReadyAt time.Duration // since when, or from when on, it takes requests
+	ReadyAt time.Duration // start of readiness, past or future
 	Ready   bool
 
 	Running int // requests in the batch
 	Waiting int // requests in the queue
 
-	Computing time.Duration // the iteration under way, so far; Busy does not hold it yet
-	Launched  time.Duration // of Computing, with kernels on the GPUs; Kernels does not hold it yet
+	Computing time.Duration // elapsed time of the current iteration, not yet in Busy
+	Launched  time.Duration // the part of Computing with kernels on the GPUs, not yet in Kernels
 
 	TotalBlocks  int
 	ActiveBlocks int // in use by requests
@@ -42,50 +41,48 @@ type WorkerStats struct {
 // CacheUse is the share of the blocks that requests use, from 0 to 1.
 func (s WorkerStats) CacheUse() float64 { return float64(s.ActiveBlocks) / float64(s.TotalBlocks) }
 
-// WorkerCounters only grow.
+// WorkerCounters are the monotonic counters of a worker.
 type WorkerCounters struct {
-	Arrived, Completed, Failed int64 // requests; a cancelled one is neither completed nor failed
+	Arrived, Completed, Failed int64 // requests; a canceled one is neither completed nor failed
 	Preemptions                int64
 
 	Iterations int64
-	Busy       time.Duration // in iterations that have ended
-	Kernels    time.Duration // of Busy, with kernels on the GPUs: see [StepCost.Kernels]
+	Busy       time.Duration // total length of completed iterations
+	Kernels    time.Duration // the part of Busy with kernels on the GPUs: see [StepCost.Kernels]
 
 	PromptTokens    int64 // of requests that were admitted for the first time
-	CachedTokens    int64 // of those, found in the cache
-	PrefilledTokens int64 // computed, after preemptions once more
+	CachedTokens    int64 // the part of PromptTokens that was in the cache
+	PrefilledTokens int64 // computed, again after each preemption
 	OutputTokens    int64
 
-	// Each sequence of each iteration that decodes is one step of speculation.
+	// Each sequence of each decoding iteration is one step of speculation.
 	Steps, DraftedTokens, AcceptedTokens int64
 
 	StoredEvents, RemovedEvents, ClearedEvents int64 // published by the cache
-	StoredBlocks, RemovedBlocks                int64 // in them
+	StoredBlocks, RemovedBlocks                int64 // in these events
 }
 
-// worker is one engine: continuous batching over a queue, first come first
-// served, with chunked prefill.
+// worker is one engine: continuous batching over a queue, first come first served, with chunked prefill.
 //
-// As in an engine whose host keeps ahead of the GPU and is the slower of the two, an
-// iteration is put together when the one before it has been launched, with all that
-// have arrived by then, and its tokens leave the worker once the next one is launched,
-// [Profile.HandOver] of that later. So a turn that comes back to the worker of the
-// turn before it arrives just after an iteration has begun, and waits for nearly all
-// of that: its first token takes three iterations, where one that arrives at any moment
-// takes two and a half. A request is admitted when a place in the batch and all blocks of
-// its prompt can be had. Where a decoding sequence finds no block for its next
-// tokens, the sequence admitted last is preempted: it gives up its blocks, goes to
-// the front of the queue, and later computes prompt and answer so far once more.
+// The model is an engine whose host runs ahead of the GPU and is the slower of the two. An iteration is scheduled when
+// the one before it has been launched, with all requests that have arrived by then. Its tokens leave the worker
+// [Profile.HandOver] of an iteration after the next launch. So a turn that returns to the worker of the previous turn
+// arrives just after the beginning of an iteration and waits for nearly all of it: its first token takes three
+// iterations, whereas a request that arrives at a random moment takes two and a half.
+//
+// A request is admitted when a place in the batch and all blocks of its prompt are available. If a decoding sequence
+// finds no block for its next tokens, the sequence admitted last is preempted: it loses its blocks, returns to the
+// front of the queue, and later computes prompt and answer so far again.
 type worker struct {
 	cluster  *Cluster
 	id       WorkerID
 	index    int
 	readyAt  time.Duration
-	pace     float64 // what its iterations take, over the profile's
+	pace     float64 // factor on the profile's iteration times
 	cache    *cache[blockID]
 	waiting  []*Job        // the queue
 	running  []*Job        // in the order of admission
-	current  *iteration    // under way, nil when idle
+	current  *iteration    // nil when idle
 	began    time.Duration // the latest iteration
 	kernels  float64       // share of the latest iteration with kernels on the GPUs
 	counters WorkerCounters
@@ -93,10 +90,10 @@ type worker struct {
 
 func (w *worker) ready() bool { return w.cluster.clock.now >= w.readyAt }
 
-// happen is the job's arrival at its worker.
-func (j *Job) happen() { j.worker.arrive(j) }
+// run is the job's arrival at its worker.
+func (j *Job) run() { j.worker.arrive(j) }
 
-// arrive puts a request in the queue. An idle worker begins with it at once.
+// arrive puts a request in the queue. An idle worker starts an iteration at once.
 func (w *worker) arrive(j *Job) {
 	if j.done {
 		return
@@ -111,7 +108,7 @@ func (w *worker) arrive(j *Job) {
 	}
 }
 
-// step begins an iteration, if there is work.
+// step begins an iteration if there is work.
 func (w *worker) step() {
 	iteration := w.schedule()
 	if len(w.running) == 0 {
@@ -125,24 +122,23 @@ func (w *worker) step() {
 	length := milliseconds(mean * jitter)
 	w.kernels = w.pace * c.step.Kernels(iteration) / mean
 	w.current = c.iteration(w, length)
-	c.clock.at(c.clock.now+length, w.current)
+	c.clock.schedule(c.clock.now+length, w.current)
 }
 
-// iteration is one of a worker, until its tokens have left the frontend. Its first
-// event is its end.
+// iteration is an iteration of a worker, until its tokens have left the frontend. Its first event is its end.
 type iteration struct {
 	worker *worker
 	length time.Duration
 	out    []output
 }
 
-// output is what a job got from an iteration.
+// output is the number of tokens that an iteration generates for a job.
 type output struct {
 	job    *Job
 	tokens int
 }
 
-// iteration begins one.
+// iteration returns a new or a reused iteration of a worker.
 func (c *Cluster) iteration(w *worker, length time.Duration) *iteration {
 	if n := len(c.spare); n > 0 {
 		i := c.spare[n-1]
@@ -153,8 +149,8 @@ func (c *Cluster) iteration(w *worker, length time.Duration) *iteration {
 	return &iteration{worker: w, length: length}
 }
 
-// happen is the end of an iteration, unless its worker has been lost.
-func (i *iteration) happen() {
+// run is the end of an iteration. It has no effect if the worker was lost.
+func (i *iteration) run() {
 	if i.worker.current == i {
 		i.worker.finish(i)
 	}
@@ -163,7 +159,7 @@ func (i *iteration) happen() {
 // delivery is the second event of an iteration: its tokens leave the frontend.
 type delivery iteration
 
-func (d *delivery) happen() {
+func (d *delivery) run() {
 	c := d.worker.cluster
 	for _, o := range d.out {
 		c.deliver(o.job, o.tokens)
@@ -173,9 +169,8 @@ func (d *delivery) happen() {
 	c.spare = append(c.spare, (*iteration)(d))
 }
 
-// schedule puts an iteration together: all decoding sequences, then as many prompt
-// tokens as max_batched_tokens leaves, each decoding sequence taking one token and
-// its draft.
+// schedule composes an iteration: all decoding sequences, each with one token and its draft, then as many prompt
+// tokens as max_batched_tokens leaves.
 func (w *worker) schedule() Iteration {
 	var it Iteration
 	c := w.cluster
@@ -201,10 +196,10 @@ func (w *worker) schedule() Iteration {
 	return it
 }
 
-// grow sees to it that a sequence has blocks for its next tokens, whatever that
-// takes; false if the sequence itself had to go.
+// grow reserves the blocks for a sequence's next tokens and preempts other sequences where necessary. It returns false
+// if the sequence itself was preempted.
 func (w *worker) grow(j *Job, tokens int) bool {
-	// The last token of the answer is never computed, so it needs no place.
+	// The last token of the answer is never computed, so it needs no space.
 	tokens = min(j.context()+tokens, j.request.PromptTokens+j.request.OutputTokens)
 	kv := &w.cluster.profile.KV
 	if tokens <= (j.shared+j.private)*kv.BlockTokens {
@@ -222,12 +217,12 @@ func (w *worker) grow(j *Job, tokens int) bool {
 	return true
 }
 
-// preempt puts the sequence admitted last back to the front of the queue.
+// preempt returns the sequence admitted last to the front of the queue.
 func (w *worker) preempt(j *Job) {
 	w.running = w.running[:len(w.running)-1]
 	w.release(j)
 	if !j.prefilling() {
-		j.computed = j.context() - 1 // what it got last is computed with the next one
+		j.computed = j.context() - 1 // the latest token is computed together with the next one
 	}
 	j.reached = max(j.reached, j.computed)
 	j.report.Preemptions++
@@ -236,9 +231,8 @@ func (w *worker) preempt(j *Job) {
 	w.counters.Preemptions++
 }
 
-// admit takes the blocks of a request: those that the cache holds, and new ones
-// for the rest. At least its last token is always computed, for without it there
-// would be no first token of the answer.
+// admit reserves the blocks of a request: those that the cache holds, and new ones for the rest. The last token is
+// always computed, because the first token of the answer depends on it.
 func (w *worker) admit(j *Job) bool {
 	kv := w.cluster.profile.KV
 	reusable := min((j.goal-1)/kv.BlockTokens, j.request.PromptTokens/kv.BlockTokens, len(j.path))
@@ -247,7 +241,7 @@ func (w *worker) admit(j *Job) bool {
 	need := kv.blocksOf(j.goal) - found
 	reserve := int(watermark * float64(kv.Blocks))
 	if len(w.running) == 0 {
-		reserve = 0 // or a request that fills the cache would wait for ever
+		reserve = 0 // otherwise a request that fills the cache would wait forever
 	}
 	if w.cache.available() < need+reserve || !w.cache.reserve(need) {
 		w.cache.release(last, 0)
@@ -263,7 +257,8 @@ func (w *worker) admit(j *Job) bool {
 	return true
 }
 
-// takeChunk adds a prefill, or as much of it as fits, to an iteration.
+// takeChunk adds a prefill, or as much of it as the budget allows, to an iteration. It returns the tokens of the
+// chunk.
 func (w *worker) takeChunk(j *Job, budget int, it *Iteration) int {
 	j.chunk = min(j.goal-j.computed, budget)
 	it.PrefillTokens += j.chunk
@@ -276,7 +271,7 @@ func (w *worker) finish(i *iteration) {
 	w.counters.Iterations++
 	w.counters.Busy += i.length
 	w.counters.Kernels += time.Duration(w.kernels * float64(i.length))
-	still := w.running[:0]
+	unfinished := w.running[:0]
 	for at, j := range w.running {
 		if n := w.produce(j); n > 0 {
 			j.generated += n
@@ -286,19 +281,19 @@ func (w *worker) finish(i *iteration) {
 		switch {
 		case j.complete():
 			w.complete(j)
-		case len(still) == at:
-			still = w.running[:at+1] // all so far
+		case len(unfinished) == at:
+			unfinished = w.running[:at+1] // all so far, without a copy
 		default:
-			still = append(still, j)
+			unfinished = append(unfinished, j)
 		}
 	}
-	clear(w.running[len(still):])
-	w.running = still
+	clear(w.running[len(unfinished):])
+	w.running = unfinished
 	w.send(i)
 	w.step()
 }
 
-// produce is how many tokens a job got from the iteration that ends.
+// produce returns the number of tokens that a job got from the completed iteration.
 func (w *worker) produce(j *Job) int {
 	if !j.prefilling() {
 		return w.decode(j)
@@ -317,8 +312,7 @@ func (w *worker) produce(j *Job) int {
 	return 1
 }
 
-// decode draws how much of its draft a sequence keeps. What would go beyond the
-// end of the answer is cut off.
+// decode draws the number of tokens that a sequence gets from its draft, limited by the end of the answer.
 func (w *worker) decode(j *Job) int {
 	kept := 0
 	if len(w.cluster.thresholds) > 0 {
@@ -330,7 +324,7 @@ func (w *worker) decode(j *Job) int {
 	return min(1+kept, j.request.OutputTokens-j.generated)
 }
 
-// register makes the full blocks of a job's first tokens findable.
+// register registers the full blocks of a job's first tokens.
 func (w *worker) register(j *Job, tokens int) {
 	full := min(tokens/w.cluster.profile.KV.BlockTokens, len(j.path))
 	if ids := j.path[j.shared:max(full, j.shared)]; len(ids) > 0 {
@@ -340,8 +334,8 @@ func (w *worker) register(j *Job, tokens int) {
 	}
 }
 
-// complete takes a job with a whole answer out. The last token was never
-// computed, so no block with it can be reused.
+// complete removes a job with a complete answer. The last token was never computed, so a block that contains it
+// cannot be reused.
 func (w *worker) complete(j *Job) {
 	if !w.cluster.options.ForgetAnswers {
 		w.register(j, j.context()-1)
@@ -355,8 +349,7 @@ func (w *worker) release(j *Job) {
 	j.shared, j.last, j.private = 0, 0, 0
 }
 
-// send lets tokens leave the frontend: a part of the next decode step later, plus
-// the frontend's own time.
+// send schedules the delivery of an iteration's tokens: after a part of the next decode step and the frontend's time.
 func (w *worker) send(i *iteration) {
 	c := w.cluster
 	if len(i.out) == 0 {
@@ -371,39 +364,41 @@ func (w *worker) send(i *iteration) {
 		}
 	}
 	delay := c.profile.HandOver*w.pace*c.step.Milliseconds(next) + c.profile.Frontend.Out
-	c.clock.at(c.clock.now+milliseconds(delay), (*delivery)(i))
+	c.clock.schedule(c.clock.now+milliseconds(delay), (*delivery)(i))
 }
 
-// drop takes a job out wherever it is.
+// drop removes a job from the queue or the batch.
 func (w *worker) drop(j *Job) {
-	is := func(other *Job) bool { return other == j }
-	w.waiting = slices.DeleteFunc(w.waiting, is)
+	isJob := func(other *Job) bool { return other == j }
+	w.waiting = slices.DeleteFunc(w.waiting, isJob)
 	if slices.Contains(w.running, j) {
-		w.running = slices.DeleteFunc(w.running, is)
+		w.running = slices.DeleteFunc(w.running, isJob)
 		w.release(j)
 	}
 }
 
-// lose ends the worker's life. It comes back at a later time, empty.
+// lose empties the worker and makes it unavailable until readyAt.
 func (w *worker) lose(readyAt time.Duration) {
 	w.readyAt = readyAt
 	w.waiting, w.running, w.current = nil, nil, nil
 	w.cache.clear()
 }
 
-// stored, removed and cleared pass the cache's events to the router.
+// stored counts the cache's event and passes it to the router.
 func (w *worker) stored(ids []blockID) {
 	w.counters.StoredEvents++
 	w.counters.StoredBlocks += int64(len(ids))
 	w.cluster.router.stored(w.index, ids)
 }
 
+// removed counts the cache's event and passes it to the router.
 func (w *worker) removed(ids []blockID) {
 	w.counters.RemovedEvents++
 	w.counters.RemovedBlocks += int64(len(ids))
 	w.cluster.router.removed(w.index, ids)
 }
 
+// cleared counts the cache's event and passes it to the router.
 func (w *worker) cleared() {
 	w.counters.ClearedEvents++
 	w.cluster.router.cleared(w.index)
@@ -417,7 +412,8 @@ func (w *worker) stats() WorkerStats {
 	}
 	return WorkerStats{
 		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
-		Running: len(w.running), Waiting: len(w.waiting), Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
+		Running: len(w.running), Waiting: len(w.waiting),
+		Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
 		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: w.cache.registered(),
 		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: account.blocks,
 		WorkerCounters: w.counters,

@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// one is a cluster of one worker without chance.
+// one returns a deterministic cluster of one worker.
 func one(t *testing.T, change ...func(*Profile)) *Cluster {
 	t.Helper()
 	p := steady()
@@ -26,19 +26,19 @@ func near(t *testing.T, ms float64, got time.Duration, intent string) {
 	assert.InDelta(t, ms, inMilliseconds(got), .01, intent)
 }
 
-// The stages of one request on an idle worker, by the formulas of the model.
-func TestOneRequest(t *testing.T) {
+func TestStagesOfOneRequest(t *testing.T) {
 	c := one(t)
 	r, _ := send(t, c, 3, text{1, 3700})
 	drain(c)
-	near(t, 25, r.end.Arrived, "the frontend's time in")
-	assert.Equal(t, r.end.Arrived, r.end.Started, "there is nothing to wait for")
+	near(t, 25, r.end.Arrived, "the frontend's incoming time")
+	assert.Equal(t, r.end.Arrived, r.end.Started, "an idle worker starts at once")
 	prefill := 41 + .118*3700
 	near(t, prefill, r.end.Prefilled-r.end.Started, "one chunk")
 	decode := func(context float64) float64 { return 41 + .5 + 3.5e-5*context }
-	near(t, .83*decode(3701)+8, r.end.FirstToken-r.end.Prefilled, "the hand-over and the frontend's time out")
+	near(t, .83*decode(3701)+8, r.end.FirstToken-r.end.Prefilled, "the hand-over and the frontend's outgoing time")
 	require.Equal(t, []int{1, 1, 1}, r.n)
-	near(t, decode(3701), r.at[1]-r.at[0]-milliseconds(.83*(decode(3702)-decode(3701))), "one decode step")
+	step := r.at[1] - r.at[0] - milliseconds(.83*(decode(3702)-decode(3701)))
+	near(t, decode(3701), step, "one decode step")
 	assert.Equal(t, FinishLength, r.end.Reason)
 
 	w := c.Workers()[0]
@@ -47,16 +47,15 @@ func TestOneRequest(t *testing.T) {
 	assert.EqualValues(t, 2, w.Steps)
 	assert.EqualValues(t, 3, w.OutputTokens)
 	assert.EqualValues(t, 3700, w.PrefilledTokens)
-	assert.Equal(t, 3702/32, w.CachedBlocks, "the full blocks of prompt and answer, but for the last token")
+	assert.Equal(t, 3702/32, w.CachedBlocks, "full blocks of prompt and answer, without the last token")
 	assert.Zero(t, w.CacheUse())
 }
 
-// The iteration under way counts from its beginning on, until Busy holds it.
-func TestComputing(t *testing.T) {
+func TestComputingCountsCurrentIteration(t *testing.T) {
 	c := one(t)
 	send(t, c, 1, text{1, 3700})
 	c.Advance(30 * time.Millisecond)
-	near(t, 5, c.Workers()[0].Computing, "since the request arrived")
+	near(t, 5, c.Workers()[0].Computing, "time since the request's arrival")
 	drain(c)
 	assert.Zero(t, c.Workers()[0].Computing)
 
@@ -64,20 +63,17 @@ func TestComputing(t *testing.T) {
 	c.Advance(c.Now() + 100*time.Millisecond)
 	require.Positive(t, c.Workers()[0].Computing)
 	require.NoError(t, c.LoseWorker(c.Workers()[0].ID, 0))
-	assert.Zero(t, c.Workers()[0].Computing, "a process that was killed computes nothing")
+	assert.Zero(t, c.Workers()[0].Computing, "a lost worker computes nothing")
 }
 
-// A prefill takes 92 ms at least, whatever it computes.
-func TestPrefillFloor(t *testing.T) {
+func TestPrefillTakesFloor(t *testing.T) {
 	c := one(t)
 	r, _ := send(t, c, 1, text{1, 64})
 	drain(c)
 	near(t, 92, r.end.Prefilled-r.end.Started, "64 tokens")
 }
 
-// A prompt that fills the cache's blocks to the last token is computed in its last
-// block all the same: something must give the first token.
-func TestLastTokenIsComputed(t *testing.T) {
+func TestLastTokenIsAlwaysComputed(t *testing.T) {
 	c := one(t)
 	for _, row := range []struct{ prompt, cached int }{{64, 0}, {64, 32}, {65, 64}} {
 		r, _ := send(t, c, 1, text{1, row.prompt})
@@ -86,8 +82,8 @@ func TestLastTokenIsComputed(t *testing.T) {
 	}
 }
 
-// Of a block that ends with the answer, the last token was never computed.
-func TestLastBlockOfAnswer(t *testing.T) {
+// TestLastTokenOfAnswerIsNotCached checks that a block is not registered if its last token is the answer's last.
+func TestLastTokenOfAnswerIsNotCached(t *testing.T) {
 	c := one(t)
 	send(t, c, 32, text{1, 64})
 	drain(c)
@@ -97,9 +93,9 @@ func TestLastBlockOfAnswer(t *testing.T) {
 	assert.Equal(t, 2+3, c.Workers()[0].CachedBlocks)
 }
 
-// The next turn finds prompt and answer of the one before, unless answers are
-// forgotten: then exactly the blocks of the prompt.
-func TestReuseOfAnswers(t *testing.T) {
+// TestNextTurnReusesAnswer checks that a turn reuses prompt and answer of the previous one, or with ForgetAnswers
+// only the blocks of the prompt.
+func TestNextTurnReusesAnswer(t *testing.T) {
 	history := []text{{1, 1000}, answerTo(500, []text{{1, 1000}}), {3, 100}}
 	for _, forget := range []bool{false, true} {
 		p := steady()
@@ -114,12 +110,13 @@ func TestReuseOfAnswers(t *testing.T) {
 			want = 1000 / 32 * 32
 		}
 		assert.Equal(t, want, r.end.CachedTokens)
-		near(t, max(92, 41+.118*float64(1600-want)+2e-6*float64(1600-want)*float64(want)), r.end.Prefilled-r.end.Started, "the rest is computed")
+		rest := float64(1600 - want)
+		prefill := max(92, 41+.118*rest+2e-6*rest*float64(want))
+		near(t, prefill, r.end.Prefilled-r.end.Started, "the rest is computed")
 	}
 }
 
-// A request that arrives during an iteration joins the next one.
-func TestJoinsTheNextStep(t *testing.T) {
+func TestRequestJoinsNextIteration(t *testing.T) {
 	c := one(t)
 	send(t, c, 100, text{1, 1000})
 	c.Advance(time.Second)
@@ -130,9 +127,8 @@ func TestJoinsTheNextStep(t *testing.T) {
 	assert.True(t, 0 < wait && wait <= step+.1, "waited %.1f ms, a step takes %.1f ms", wait, step)
 }
 
-// No two workers are equally fast: the first is the fastest, and the middle one is as
-// the profile says.
-func TestUneven(t *testing.T) {
+// TestUnevenSpreadsWorkers checks that the first worker is the fastest and that the middle one has the profile's pace.
+func TestUnevenSpreadsWorkers(t *testing.T) {
 	p := steady()
 	p.Uneven = .1
 	assert.InDelta(t, .9033, p.pace(0), .0001, "the normal distribution's quantile of a sixth")
@@ -146,9 +142,9 @@ func TestUneven(t *testing.T) {
 	}
 }
 
-// A long prompt is prefilled in chunks, and sequences that decode go on meanwhile,
-// with four tokens each taken from the chunk: one and a draft of three.
-func TestChunkedPrefill(t *testing.T) {
+// TestChunkedPrefillLeavesRoomForDecoding checks that decoding sequences continue during a long prefill. Each takes
+// four tokens from a chunk: one and a draft of three.
+func TestChunkedPrefillLeavesRoomForDecoding(t *testing.T) {
 	c := one(t, func(p *Profile) { p.Speculation = H200().Speculation })
 	var others []*recorder
 	for i := range 10 {
@@ -163,20 +159,20 @@ func TestChunkedPrefill(t *testing.T) {
 		c.Advance(at)
 	}
 	assert.EqualValues(t, 16_384-4*10, c.Workers()[0].PrefilledTokens-before.PrefilledTokens)
-	heard := len(others[0].n)
+	received := len(others[0].n)
 	for r.end == nil {
 		at, _ := c.Next()
 		c.Advance(at)
 	}
-	assert.Greater(t, len(others[0].n), heard+2)
+	assert.Greater(t, len(others[0].n), received+2)
 	assert.Nil(t, others[0].end)
 	const context = 16_344.0
 	prefill := 3*(41+.5*10) + .118*40_000 + 2e-6*(context*context+(40_000-2*context)*2*context)
-	assert.InEpsilon(t, prefill, inMilliseconds(r.end.Prefilled-r.end.Started), .01, "three chunks, the later ones over the context before them")
+	assert.InEpsilon(t, prefill, inMilliseconds(r.end.Prefilled-r.end.Started), .01,
+		"three chunks, each with the context before it")
 }
 
-// The batch holds 64 sequences; the 65th waits, first come first served.
-func TestQueue(t *testing.T) {
+func TestFullBatchQueuesInOrder(t *testing.T) {
 	c := one(t)
 	var all []*recorder
 	for i := range 70 {
@@ -195,12 +191,13 @@ func TestQueue(t *testing.T) {
 	for i := 1; i < len(all); i++ {
 		assert.GreaterOrEqual(t, all[i].end.Started, all[i-1].end.Started)
 	}
-	assert.GreaterOrEqual(t, all[64].end.Started, all[0].end.Ended-200*time.Millisecond, "it takes the first place that is free")
+	assert.GreaterOrEqual(t, all[64].end.Started, all[0].end.Ended-200*time.Millisecond,
+		"the first waiting request takes the first free place")
 }
 
-// Where blocks run out, the sequence that came last gives way. It goes on before
-// those that wait, as if nothing had been, and its tokens come once.
-func TestPreemption(t *testing.T) {
+// TestPreemptedSequenceResumes checks that the sequence admitted last is preempted when blocks run out, resumes before
+// waiting requests, and delivers its tokens once.
+func TestPreemptedSequenceResumes(t *testing.T) {
 	c := one(t, func(p *Profile) { p.KV.Blocks = 64 })
 	first, _ := send(t, c, 600, text{1, 800})
 	second, _ := send(t, c, 600, text{2, 800})
@@ -213,22 +210,20 @@ func TestPreemption(t *testing.T) {
 		assert.Equal(t, 600, r.end.OutputTokens)
 	}
 	assert.Less(t, first.end.Ended, second.end.Ended)
-	assert.Greater(t, third.end.Started, second.end.Ended-200*time.Millisecond, "there is no place for both")
-	assert.Greater(t, w.PrefilledTokens, int64(3000), "some of it is computed once more")
-	assert.EqualValues(t, 3000, w.PromptTokens, "but asked for once")
+	assert.Greater(t, third.end.Started, second.end.Ended-200*time.Millisecond, "both do not fit at once")
+	assert.Greater(t, w.PrefilledTokens, int64(3000), "some tokens are computed again")
+	assert.EqualValues(t, 3000, w.PromptTokens, "each prompt counts once")
 	assertIdle(t, c)
 
 	assert.Zero(t, first.end.Preemptions+third.end.Preemptions)
 	assert.Equal(t, 1, second.end.Preemptions)
-	// All that was prefilled is the prompts, what was computed twice, and the one token
-	// that the second sequence had got last.
+	// The prefilled tokens are the prompts, the recomputed tokens, and the latest token of the second sequence.
 	assert.EqualValues(t, w.PrefilledTokens-3000-1, second.end.RecomputedTokens)
-	assert.Greater(t, second.end.RecomputedTokens, 300, "of its answer at least, which nobody else has")
+	assert.Greater(t, second.end.RecomputedTokens, 300, "at least its answer, which no other request has")
 	assert.Zero(t, first.end.RecomputedTokens)
 }
 
-// A request may take the whole cache, whatever is kept free otherwise.
-func TestWholeCache(t *testing.T) {
+func TestRequestMayFillCache(t *testing.T) {
 	c := one(t, func(p *Profile) { p.KV.Blocks = 200 })
 	r, _ := send(t, c, 1, text{1, 6399})
 	drain(c)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// text is a part of a conversation: some tokens that no other part has.
+// text is a part of a conversation. Texts with different ids have no common tokens.
 type text struct {
 	id     uint64
 	tokens int
 }
 
-// textRequest is the request for an answer to a prompt. A block is told by the
-// text that it ends in, the place in it, and all texts before.
+// textRequest returns the request for an answer to a prompt. The hash of a block covers the text that the block ends
+// in, the position in it, and all texts before.
 func textRequest(blockTokens int, prompt []text, answer text) Request {
 	q := Request{OutputTokens: answer.tokens, Reason: FinishLength}
 	hash, total := uint64(0), 0

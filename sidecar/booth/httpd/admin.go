@@ -23,20 +23,35 @@ const (
 	maxAway          = time.Hour
 )
 
-// admin are the calls that steer the simulation.
+// admin returns the endpoints that control the simulation.
 func (s *Server) admin() []endpoint {
 	return []endpoint{
-		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and the available options."},
-		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches."},
-		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Fractions of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
-		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Removes a worker for `seconds`."},
-		{"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded, "The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000."},
+		{
+			"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded,
+			"Mode, speculation, speed, faults, workers, and the available options.",
+		},
+		{
+			"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded,
+			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
+				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches.",
+		},
+		{
+			"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded,
+			"Fractions of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`.",
+		},
+		{
+			"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded,
+			"Removes a worker for `seconds`.",
+		},
+		{
+			"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded,
+			"The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000.",
+		},
 	}
 }
 
-// guarded lets in only who knows the server by its own names: a page in a browser
-// gets here neither with another site's name, rebound to this address, nor from
-// another origin.
+// guarded accepts only requests with one of the server's own host names and its own origin. It rejects browser pages
+// of other origins, and of other sites whose name has been rebound to this address.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -48,18 +63,22 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
+// admit returns the problem with a request to a guarded endpoint, or nil.
 func (s *Server) admit(r *http.Request) *problem {
 	if !api.KnownHost(r.Host, s.options.Hosts) {
-		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: use localhost, a loopback address, or add it to --hosts", r.Host)
+		return newProblem(http.StatusMisdirectedRequest, kindValidation,
+			"Host: %.100q is not allowed: use localhost, a loopback address, or add it to --hosts", r.Host)
 	}
 	if !api.OwnOrigin(r) {
-		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", r.Header.Get("Origin"))
+		return newProblem(http.StatusForbidden, kindValidation,
+			"Origin: %.100q is not allowed: only this server's own", r.Header.Get("Origin"))
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
-		return newProblem(http.StatusUnsupportedMediaType, kindValidation, "Content-Type: %.100q is not allowed: application/json", r.Header.Get("Content-Type"))
+		return newProblem(http.StatusUnsupportedMediaType, kindValidation,
+			"Content-Type: %.100q is not allowed: application/json", r.Header.Get("Content-Type"))
 	}
 	return nil
 }
@@ -81,7 +100,7 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// state is the document of /sim/v1/state. Spans are of the wall clock.
+// state is the document of /sim/v1/state. Durations are wall-clock time.
 type state struct {
 	api.ModeState
 	Calibrated   bool            `json:"calibrated"`
@@ -103,7 +122,7 @@ type workerState struct {
 	ReadyIn float64 `json:"ready_in_seconds"`
 }
 
-// workerName is the name of a worker's pod.
+// workerName returns the name of a worker's pod.
 func workerName(index int) string { return fmt.Sprintf("dynamo-worker-%d", index+1) }
 
 func decimal(id sim.WorkerID) string { return strconv.FormatUint(uint64(id), 10) }
@@ -115,10 +134,12 @@ func (s *Server) state() (st state) {
 		st = state{
 			ModeState: api.ModeState{Mode: now.Mode, Speculation: now.Speculation}, Calibrated: now.Calibrated,
 			Ready: now.Ready, ReadyIn: s.until(c, now.ReadyAt).Seconds(), Offers: offers(p),
-			Profile: p.Name, Engine: s.options.Engine, Speed: s.options.Speed, Inflight: now.Inflight, Faults: s.faults.get(),
+			Profile: p.Name, Engine: s.options.Engine, Speed: s.options.Speed,
+			Inflight: now.Inflight, Faults: s.faults.get(),
 		}
 		for _, w := range c.Workers() {
-			st.WorkerStates = append(st.WorkerStates, workerState{decimal(w.ID), workerName(w.Index), w.Ready, s.until(c, w.ReadyAt).Seconds()})
+			readyIn := s.until(c, w.ReadyAt).Seconds()
+			st.WorkerStates = append(st.WorkerStates, workerState{decimal(w.ID), workerName(w.Index), w.Ready, readyIn})
 		}
 	})
 	return st
@@ -146,10 +167,9 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change restarts the cluster with another mode or speculation; an empty
-// speculation stays as it is. changed is false where both are in force already, unless it
-// is to restart all the same. Where the workers are kept, it is the frontend alone that restarts, which
-// cannot change the speculation.
+// change restarts the cluster with another mode or speculation; an empty speculation means no change. If both are in
+// force already, it returns false, unless restart is set. With keep, only the frontend restarts and the workers keep
+// their caches; then the speculation cannot change.
 func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
@@ -164,7 +184,10 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 		return false, nil
 	}
 	if keep && to.Speculation != now.Speculation {
-		return false, &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation), Allowed: fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation)}
+		return false, &api.FieldError{
+			Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation),
+			Allowed: fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation),
+		}
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: cannot write the state file: %w", err)
@@ -203,17 +226,21 @@ func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.faults.set(f)
-	s.log.Info("injecting faults", "http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
+	s.log.Info("injecting faults",
+		"http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
 	writeJSON(w, http.StatusOK, f)
 }
 
 func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Seconds float64 `json:"seconds"` // of the wall clock
+		Seconds float64 `json:"seconds"` // wall-clock time
 	}
 	err := decode(w, r, &body)
 	if err == nil && !(0 < body.Seconds && body.Seconds <= maxAway.Seconds()) {
-		err = &api.FieldError{Field: "seconds", Value: fmt.Sprint(body.Seconds), Allowed: fmt.Sprintf("above 0, up to %v", maxAway.Seconds())}
+		err = &api.FieldError{
+			Field: "seconds", Value: fmt.Sprint(body.Seconds),
+			Allowed: fmt.Sprintf("above 0, up to %v", maxAway.Seconds()),
+		}
 	}
 	if err == nil {
 		err = s.lose(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
@@ -225,7 +252,7 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.state())
 }
 
-// lose takes a worker away for a span of virtual time.
+// lose removes a worker for a duration of virtual time.
 func (s *Server) lose(id string, away time.Duration) error {
 	index := slices.IndexFunc(s.snapshot().Workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
 	if index < 0 {
@@ -248,7 +275,9 @@ func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxDecisions {
-			s.explain(&api.FieldError{Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions)}).write(w)
+			s.explain(&api.FieldError{
+				Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions),
+			}).write(w)
 			return
 		}
 		limit = n
@@ -256,7 +285,7 @@ func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string][]api.RoutingDecision{"decisions": s.decisions(limit)})
 }
 
-// decisions are the router's last ones, the newest first.
+// decisions returns the router's last decisions, the newest first.
 func (s *Server) decisions(limit int) []api.RoutingDecision {
 	var kept []*sim.Decision
 	names := map[sim.WorkerID]string{}

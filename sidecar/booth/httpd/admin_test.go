@@ -29,7 +29,7 @@ func page(h http.Handler) string {
 	return w.Body.String()
 }
 
-// metric is the sum of a metric's series.
+// metric returns the sum of a metric's series.
 func metric(text, name string) (sum float64) {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name); ok && (rest[0] == '{' || rest[0] == ' ') {
@@ -43,7 +43,7 @@ func metric(text, name string) (sum float64) {
 	return sum
 }
 
-func TestState(t *testing.T) {
+func TestStateDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Engine, o.Faults.Stall = "vllm", .25 })
 		_, text := b.call(http.MethodGet, "/sim/v1/state", "")
@@ -60,16 +60,17 @@ func TestState(t *testing.T) {
 		require.Len(t, s.WorkerStates, 3)
 		assert.Equal(t, "dynamo-worker-3", s.WorkerStates[2].Name)
 		for _, key := range []string{
-			"mode", "speculation", "calibrated", "ready", "ready_in_seconds", "offers", "profile", "engine", "speed", "inflight", "faults", "workers",
+			"mode", "speculation", "calibrated", "ready", "ready_in_seconds", "offers", "profile", "engine",
+			"speed", "inflight", "faults", "workers",
 		} {
 			assert.Contains(t, text, `"`+key+`":`)
 		}
 	})
 }
 
-// A change of mode fails what is in progress, empties the caches, and is announced
-// until the cluster is ready; the state file has it before the answer comes.
-func TestMode(t *testing.T) {
+// TestModeChangeRestartsCluster checks that requests in progress fail, that the caches are empty afterwards, that the
+// endpoints report the restart, and that the state file is written before the response.
+func TestModeChangeRestartsCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "state.json")
 		b := open(t, func(o *Options) { o.Speed, o.StateFile, o.Cluster.Restart = 10, file, 10*time.Second })
@@ -77,14 +78,14 @@ func TestMode(t *testing.T) {
 		running := b.do(http.MethodPost, "/v1/chat/completions", ask("running", 900, ""))
 
 		status, _ := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"kv","speculation":"not_recorded"}`)
-		assert.Equal(t, http.StatusOK, status, "nothing changes")
+		assert.Equal(t, http.StatusOK, status, "no change")
 		assert.NoFileExists(t, file)
 		status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"round_robin","speculation":"draft"}`)
 		require.Equal(t, http.StatusAccepted, status, text)
 		var s state
 		require.NoError(t, json.Unmarshal([]byte(text), &s))
 		assert.False(t, s.Ready || s.Calibrated)
-		assert.InDelta(t, 1, s.ReadyIn, .5, "seconds of the wall clock")
+		assert.InDelta(t, 1, s.ReadyIn, .5, "in wall-clock seconds")
 		kept, err := os.ReadFile(file)
 		require.NoError(t, err)
 		assert.Equal(t, `{"mode":"round_robin","speculation":"draft"}`, compact(t, kept))
@@ -106,31 +107,31 @@ func TestMode(t *testing.T) {
 				assert.Contains(t, string(body), `"unhealthy"`)
 			}
 		}
-		b.ready("the cluster is back")
+		b.ready("the cluster has restarted")
 		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
-		assert.Nil(t, a.finish.NVExt.Timing.KVHitRate, "nothing is predicted under round_robin")
+		assert.Nil(t, a.finish.NVExt.Timing.KVHitRate, "round_robin predicts no hit rate")
 		b.counts(1) // since the restart
 
 		status, _ = b.call(http.MethodPut, "/sim/v1/mode?restart=true", `{"mode":"round_robin","speculation":"draft"}`)
-		assert.Equal(t, http.StatusAccepted, status, "it restarts in the mode in force")
+		assert.Equal(t, http.StatusAccepted, status, "restart without a change of mode")
 		assert.False(t, b.state().Ready)
-		b.ready("the cluster is back again")
+		b.ready("the cluster has restarted again")
 
 		status, text = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv","speculation":"off"}`)
-		assert.Equal(t, http.StatusBadRequest, status, "the workers, which are kept, speculate as they do")
+		assert.Equal(t, http.StatusBadRequest, status, "workers that are kept cannot change their speculation")
 		assert.Contains(t, text, "speculation")
 		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv"}`)
 		assert.Equal(t, http.StatusAccepted, status)
-		assert.True(t, b.state().Ready, "the frontend alone restarts, at once")
+		assert.True(t, b.state().Ready, "only the frontend restarts, at once")
 		warm := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
 		assert.NotNil(t, warm.finish.NVExt.Timing.KVHitRate)
 		b.counts(1) // since the restart of the frontend
 		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"round_robin"}`)
 		assert.Equal(t, http.StatusAccepted, status)
 		_, text = b.call(http.MethodGet, "/metrics", "")
-		assert.Zero(t, metric(text, "dynamo_frontend_requests_total"), "its counters begin anew")
+		assert.Zero(t, metric(text, "dynamo_frontend_requests_total"), "the counters begin at zero")
 
-		// The next process finds the mode.
+		// The next process reads the mode from the state file.
 		again, err := New(b.options)
 		require.NoError(t, err)
 		defer again.Close()
@@ -138,7 +139,7 @@ func TestMode(t *testing.T) {
 	})
 }
 
-// assertStreamError holds that a stream ended with an error of Dynamo's form.
+// assertStreamError checks that a stream ended with an error in Dynamo's format.
 func assertStreamError(t *testing.T, all []event, code int) {
 	t.Helper()
 	require.NotEmpty(t, all)
@@ -150,16 +151,19 @@ func assertStreamError(t *testing.T, all []event, code int) {
 	assert.Empty(t, c.Choices)
 }
 
-func TestStateFile(t *testing.T) {
+func TestUnusableStateFile(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Cluster: sim.DefaultOptions(sim.H200()), Engine: "trtllm", Speed: 1}
-	for i, content := range []string{"", "{", `{"mode":"kv"}`, `{"mode":"fastest","speculation":"off"}`, `{"mode":"kv","speculation":"off","more":1}`} {
+	for i, content := range []string{
+		"", "{", `{"mode":"kv"}`, `{"mode":"fastest","speculation":"off"}`,
+		`{"mode":"kv","speculation":"off","more":1}`,
+	} {
 		o.StateFile = filepath.Join(dir, fmt.Sprint(i))
 		require.NoError(t, os.WriteFile(o.StateFile, []byte(content), 0o600))
 		_, err := New(o)
 		require.ErrorContains(t, err, o.StateFile, content)
 	}
-	// What cannot be written changes nothing.
+	// The mode does not change if the file cannot be written.
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.StateFile = filepath.Join(dir, "missing", "state") })
 		status, text := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"least_loaded"}`)
@@ -169,7 +173,7 @@ func TestStateFile(t *testing.T) {
 	})
 }
 
-func TestBadOptions(t *testing.T) {
+func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 	for field, change := range map[string]func(*Options){
 		"speed":    func(o *Options) { o.Speed = 0 },
 		"engine":   func(o *Options) { o.Engine = "mlx" },
@@ -186,7 +190,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
+func TestGuardedEndpointsRejectRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Hosts = []string{"cluster"} })
 		for _, row := range []struct {
@@ -195,24 +199,30 @@ func TestGuard(t *testing.T) {
 			status                     int
 			names                      string
 		}{
-			{"a name that was rebound", "GET", "/sim/v1/state", "", []string{"Host", "evil.example"}, 421, "Host"},
+			{"a rebound name", "GET", "/sim/v1/state", "", []string{"Host", "evil.example"}, 421, "Host"},
 			{"localhost by name", "GET", "/sim/v1/state", "", []string{"Host", "localhost:8000"}, 200, ""},
-			{"the other loopback", "GET", "/sim/v1/state", "", []string{"Host", "[::1]:8000"}, 200, ""},
-			{"a name that it was given", "GET", "/sim/v1/state", "", []string{"Host", "cluster:8000"}, 200, ""},
-			{"more than that name", "GET", "/sim/v1/state", "", []string{"Host", "cluster.evil.example"}, 421, "Host"},
+			{"IPv6 loopback", "GET", "/sim/v1/state", "", []string{"Host", "[::1]:8000"}, 200, ""},
+			{"a configured host", "GET", "/sim/v1/state", "", []string{"Host", "cluster:8000"}, 200, ""},
+			{"a longer name", "GET", "/sim/v1/state", "", []string{"Host", "cluster.evil.example"}, 421, "Host"},
 			{"a page of another site", "GET", "/sim/v1/state", "", []string{"Origin", "http://evil.example"}, 403, "Origin"},
 			{"its own page", "GET", "/sim/v1/state", "", []string{"Origin", b.url}, 200, ""},
 			{"a form", "PUT", "/sim/v1/faults", "{}", []string{"Content-Type", "text/plain"}, 415, "Content-Type"},
 			{"an unknown field", "PUT", "/sim/v1/faults", `{"http_404":1}`, nil, 400, "http_404"},
 			{"more than an object", "PUT", "/sim/v1/faults", `{}{}`, nil, 400, "unexpected data after"},
-			{"too much", "PUT", "/sim/v1/faults", strings.Repeat(" ", maxAdminBody+1), nil, 413, "bytes"},
+			{"a large body", "PUT", "/sim/v1/faults", strings.Repeat(" ", maxAdminBody+1), nil, 413, "bytes"},
 			{"out of range", "PUT", "/sim/v1/faults", `{"stall":2}`, nil, 400, "stall: 2 is not allowed: 0 to 1"},
-			{"too many", "PUT", "/sim/v1/faults", `{"stall":0.7,"disconnect":0.7}`, nil, 400, "disconnect"},
-			{"an unknown mode", "PUT", "/sim/v1/mode", `{"mode":"random"}`, nil, 400, `mode: \"random\" is not allowed: kv, round_robin, least_loaded`},
-			{"an unknown speculation", "PUT", "/sim/v1/mode", `{"mode":"kv","speculation":"medusa"}`, nil, 400, "not_recorded, off, draft, eagle3"},
+			{"a sum above 1", "PUT", "/sim/v1/faults", `{"stall":0.7,"disconnect":0.7}`, nil, 400, "disconnect"},
+			{
+				"an unknown mode", "PUT", "/sim/v1/mode", `{"mode":"random"}`, nil, 400,
+				`mode: \"random\" is not allowed: kv, round_robin, least_loaded`,
+			},
+			{
+				"an unknown speculation", "PUT", "/sim/v1/mode", `{"mode":"kv","speculation":"medusa"}`, nil, 400,
+				"not_recorded, off, draft, eagle3",
+			},
 			{"a wrong method", "DELETE", "/sim/v1/mode", `{}`, nil, 405, ""},
-			{"nobody", "POST", "/sim/v1/workers/12/lose", `{"seconds":1}`, nil, 404, "12"},
-			{"for no time", "POST", "/sim/v1/workers/12/lose", `{}`, nil, 400, "seconds"},
+			{"an unknown worker", "POST", "/sim/v1/workers/12/lose", `{"seconds":1}`, nil, 404, "12"},
+			{"no duration", "POST", "/sim/v1/workers/12/lose", `{}`, nil, 400, "seconds"},
 		} {
 			status, text := b.call(row.method, row.path, row.body, row.header...)
 			assert.Equal(t, row.status, status, "%s: %s", row.intent, text)
@@ -222,16 +232,17 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// A lost worker's streams end with an error, it is not listed until it is back, and
-// its own counters begin anew.
-func TestWorkerLoss(t *testing.T) {
+// TestLostWorkerFailsItsStreams checks that a lost worker's streams end with an error, that the worker is not listed
+// until it is back, and that its own counters begin at zero.
+func TestLostWorkerFailsItsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 10 })
 		ids := b.ids()
 		pin := fmt.Sprintf(`,"backend_instance_id":%d`, ids[0])
 		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 3, pin)).Body)
 		running := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, pin))
-		other := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 30, fmt.Sprintf(`,"backend_instance_id":%d`, ids[1])))
+		pinOther := fmt.Sprintf(`,"backend_instance_id":%d`, ids[1])
+		other := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 30, pinOther))
 		status, text := b.call(http.MethodPost, fmt.Sprintf("/sim/v1/workers/%d/lose", ids[0]), `{"seconds":0.5}`)
 		require.Equal(t, http.StatusOK, status, text)
 		var s state
@@ -243,13 +254,13 @@ func TestWorkerLoss(t *testing.T) {
 		require.NoError(t, err)
 		assertStreamError(t, all, http.StatusInternalServerError)
 		assert.Contains(t, all[len(all)-1].data, sim.ErrWorkerLost.Error())
-		assert.Positive(t, complete(t, other.Body).last.Usage.Completion, "the other workers' streams go on")
-		b.becomes("it is back", func(state) bool { return len(b.ids()) == 3 })
+		assert.Positive(t, complete(t, other.Body).last.Usage.Completion, "streams of other workers continue")
+		b.becomes("the worker is back", func(state) bool { return len(b.ids()) == 3 })
 		assert.Zero(t, metric(page(b.Worker(0)), "dynamo_component_requests_total"))
 	})
 }
 
-func TestFaults(t *testing.T) {
+func TestInjectedFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		put := func(f string) {
@@ -272,17 +283,17 @@ func TestFaults(t *testing.T) {
 			assert.NotEmpty(t, all)
 			assert.LessOrEqual(t, len(all), maxWhole)
 		}
-		b.idle("nothing is left of them")
+		b.idle("aborted requests have ended")
 
 		put(`{"stall":1}`)
 		stalled := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
 		first := make([]byte, 1)
 		_, err := io.ReadFull(stalled.Body, first)
 		require.NoError(t, err)
-		b.idle("its answer is ready, and is not sent")
+		b.idle("the answer is complete, and is not sent")
 		put(`{}`)
 		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, "")).Body)
-		go b.Close() // ends the silence
+		go b.Close() // ends the stalled stream
 		all, err := events(io.MultiReader(bytes.NewReader(first), stalled.Body))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(all), maxWhole+1)
@@ -290,8 +301,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// Shares are shares.
-func TestDraw(t *testing.T) {
+func TestFaultsAreDrawnByShare(t *testing.T) {
 	i := newInjector(1, Faults{HTTP500: .1, HTTP429: .2, Stall: .3, Disconnect: .3})
 	counts := map[faultKind]float64{}
 	for range 10_000 {
@@ -301,13 +311,15 @@ func TestDraw(t *testing.T) {
 			require.True(t, 1 <= f.after && f.after <= maxWhole)
 		}
 	}
-	for kind, share := range map[faultKind]float64{faultNone: .1, faultHTTP500: .1, faultHTTP429: .2, faultStall: .3, faultDisconnect: .3} {
+	want := map[faultKind]float64{
+		faultNone: .1, faultHTTP500: .1, faultHTTP429: .2, faultStall: .3, faultDisconnect: .3,
+	}
+	for kind, share := range want {
 		assert.InDelta(t, share, counts[kind]/10_000, .02)
 	}
 }
 
-// Close ends streams in progress, and refuses what comes later.
-func TestClose(t *testing.T) {
+func TestCloseEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1 })
 		res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
@@ -315,7 +327,7 @@ func TestClose(t *testing.T) {
 		all, err := events(res.Body)
 		require.NoError(t, err)
 		assertStreamError(t, all, http.StatusServiceUnavailable)
-		b.Close() // once more does nothing
+		b.Close() // a second call has no effect
 		status, _ := b.call(http.MethodGet, "/v1/models", "")
 		assert.Equal(t, http.StatusServiceUnavailable, status)
 	})

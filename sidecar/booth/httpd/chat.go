@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Why a handler leaves before the answer's end.
+// Reasons for a handler to return before the end of the answer.
 var (
 	errClosing = errors.New("the cluster is shutting down")
 	errGone    = errors.New("the client disconnected")
@@ -27,16 +27,18 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	meter := s.metrics.Begin(q.Stream)
-	kind := kindInternal // of a connection that is torn down
+	kind := kindInternal // if serve panics because the connection is aborted
 	defer func() { meter.Ended(kind) }()
-	e := &exchange{server: s, request: q, stream: newStream(meter), id: newID(), received: time.Now(), fault: s.faults.draw()}
+	e := &exchange{
+		server: s, request: q, stream: newStream(meter), id: newID(), received: time.Now(), fault: s.faults.draw(),
+	}
 	requestID := idOf(r, e.id)
 	w.Header().Set("X-Request-Id", requestID)
 	e.out = e.delivery(w)
 	kind = e.serve(r.Context(), requestID)
 }
 
-// idOf is the id that the client gave its request.
+// idOf returns the id that the client gave its request, or otherwise the given one.
 func idOf(r *http.Request, otherwise string) string {
 	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= maxRequestID && utf8.ValidString(id) {
 		return id
@@ -44,10 +46,10 @@ func idOf(r *http.Request, otherwise string) string {
 	return otherwise
 }
 
-// newID is a random UUID as Dynamo puts it.
+// newID returns a random id in Dynamo's format.
 func newID() string { return "chatcmpl-" + uuid.NewString() }
 
-// exchange is one request and its answer.
+// exchange is a request with its answer.
 type exchange struct {
 	server   *Server
 	request  *chatRequest
@@ -57,19 +59,19 @@ type exchange struct {
 	fault    fault
 	out      delivery
 
-	parts  [][]uint32 // the prompt's ids, until the answer begins
+	parts  [][]uint32 // the prompt's ids, if requested, until the answer begins
 	answer answer.Answer
 }
 
-// delivery brings an answer to its client. An error says that it cannot.
+// delivery sends an answer to its client. Errors mean that the client cannot be reached.
 type delivery interface {
-	// routed delivers what can be told before the first token.
+	// routed sends what is known before the first token.
 	routed() error
-	// chunks delivers the text of some more tokens of the answer.
-	chunks(of []int) error
+	// chunks sends the text of further tokens of the answer, given as the number of tokens per chunk.
+	chunks(sizes []int) error
 	// end completes the answer.
 	end(sim.Report) error
-	// fail ends the answer with a problem, whatever has been delivered.
+	// fail ends the answer with a problem, even after some chunks.
 	fail(*problem)
 }
 
@@ -80,11 +82,11 @@ func (e *exchange) delivery(w http.ResponseWriter) delivery {
 	return &unary{exchange: e, w: w}
 }
 
-// serve answers, and says how the metrics class that.
+// serve processes the request. It returns the error type for the metrics.
 func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
 	job, err := e.submit(requestID)
 	if err == nil {
-		defer e.server.clock.cancel(job) // which a job that has ended does not mind
+		defer e.server.clock.cancel(job) // has no effect on a job that has ended
 		if err = errGone; e.out.routed() == nil {
 			err = e.follow(ctx)
 		}
@@ -100,7 +102,7 @@ func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
 	return p.kind
 }
 
-// submit hands the request to the cluster.
+// submit passes the request to the cluster.
 func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	s, q := e.server, e.request
 	profile := &s.options.Cluster.Profile
@@ -109,7 +111,7 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	}
 	instance, named := q.instance()
 	if named && instance == 0 {
-		return nil, sim.ErrNoInstance // no worker has it, and sim takes it for none named
+		return nil, sim.ErrNoInstance // no worker has the id 0, which sim takes as unspecified
 	}
 	if p := e.fault.refusal(); p != nil {
 		return nil, p
@@ -119,7 +121,8 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	e.stream.meter.Tokenized()
 	room := profile.KV.Tokens() - total
 	if room < 1 {
-		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, with one for the answer at least", total, profile.KV.Tokens())
+		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, "+
+			"with one for the answer at least", total, profile.KV.Tokens())
 	}
 	asked := q.asked(room)
 	asked.Seed = q.seed(requestID)
@@ -127,10 +130,11 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	if q.annotated("token_ids") {
 		e.parts = parts
 	}
-	q.Messages = nil // a long prompt need not stay in memory while its answer streams
+	q.Messages = nil // frees the memory of a long prompt while its answer streams
 	request := sim.Request{
-		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason, Instance: instance,
-		Blocks: sim.HashBlocks(profile.KV.BlockTokens, append(parts, e.answer.Tokens)...),
+		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason,
+		Instance: instance,
+		Blocks:   sim.HashBlocks(profile.KV.BlockTokens, append(parts, e.answer.Tokens)...),
 	}
 	var job *sim.Job
 	var err error
@@ -138,7 +142,7 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	return job, err
 }
 
-// follow delivers what the cluster tells until the answer's end.
+// follow delivers the answer until its end.
 func (e *exchange) follow(ctx context.Context) error {
 	var chunks []int
 	var report *sim.Report
@@ -174,30 +178,30 @@ func (e *exchange) end(r sim.Report) error {
 	if e.out.end(r) != nil {
 		return errGone
 	}
-	e.server.prompts.message(sim.Message{Role: "assistant", Content: e.text()}) // of the next turn's history
+	// The answer is part of the next turn's history.
+	e.server.prompts.message(sim.Message{Role: "assistant", Content: e.text()})
 	return nil
 }
 
-// text is the whole answer.
+// text returns the whole answer.
 func (e *exchange) text() string {
 	var d detokenizer
 	return string(e.visible(d.next(nil, e.answer.Tokens), 0))
 }
 
-// visible is a piece of the answer's text, which begins so many bytes behind its
-// beginning, without what a stop sequence cuts off.
+// visible returns the part of a piece of text that precedes the stop sequence. from is the piece's offset in the
+// answer.
 func (e *exchange) visible(piece []byte, from int) []byte {
 	return piece[:min(len(piece), len(e.answer.Text)-from)]
 }
 
-// breakOff delivers the last chunks before a fault, and then falls silent or tears
-// the connection down.
+// breakOff delivers the last chunks before a fault. Then it stalls or aborts the connection.
 func (e *exchange) breakOff(ctx context.Context, last []int) error {
 	if len(last) > 0 && e.out.chunks(last) != nil {
 		return errGone
 	}
 	if e.fault.kind == faultDisconnect {
-		panic(http.ErrAbortHandler) // which net/http documents for this
+		panic(http.ErrAbortHandler) // net/http aborts the connection
 	}
 	select {
 	case <-ctx.Done():

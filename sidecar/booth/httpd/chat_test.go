@@ -19,8 +19,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Each kind of chunk, and the token_ids event, has the shape of a real Dynamo's.
-func TestStreamHasDynamosShape(t *testing.T) {
+func TestChunksHaveDynamosShape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file, err := os.Open("testdata/stream.txt")
 		require.NoError(t, err)
@@ -44,7 +43,10 @@ func TestStreamHasDynamosShape(t *testing.T) {
 		for _, pair := range []struct {
 			intent     string
 			ours, real int
-		}{{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3}, {"finish", last - 2, 4}, {"usage", last - 1, 5}} {
+		}{
+			{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3},
+			{"finish", last - 2, 4}, {"usage", last - 1, 5},
+		} {
 			want, got := []byte(dynamos[pair.real].data), []byte(ours[pair.ours].data)
 			assert.Equal(t, httpdtest.Shape(want), httpdtest.Shape(got), pair.intent)
 		}
@@ -52,7 +54,7 @@ func TestStreamHasDynamosShape(t *testing.T) {
 	})
 }
 
-func TestAnswer(t *testing.T) {
+func TestNextTurnReusesCachedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		prompt := "Explain – «naïve» 世界 😀."
@@ -64,7 +66,7 @@ func TestAnswer(t *testing.T) {
 		assert.Equal(t, sim.Count(a.text), output)
 		assert.Equal(t, promptTokens, a.last.Usage.Prompt)
 		assert.Equal(t, output+promptTokens, a.last.Usage.Total)
-		assert.Less(t, a.contents, output*3/4, "speculation: several tokens in a chunk")
+		assert.Less(t, a.contents, output*3/4, "with speculation, chunks have several tokens")
 		assert.NotContains(t, a.text, "\uFFFD")
 		assert.Contains(t, b.ids(), a.worker)
 		timing := a.finish.NVExt.Timing
@@ -73,13 +75,20 @@ func TestAnswer(t *testing.T) {
 		assert.Greater(t, timing.Total, timing.TTFT)
 		assert.NotNil(t, timing.KVHitRate, "under kv")
 
-		// The next turn finds the first one in the cache.
+		// The next turn reuses the cache blocks of the first one.
 		body := struct {
 			Model    string              `json:"model"`
 			Messages []map[string]string `json:"messages"`
 			Max      int                 `json:"max_completion_tokens"`
 			NVExt    map[string]any      `json:"nvext"`
-		}{sim.H200().Model, []map[string]string{{"role": "user", "content": prompt}, {"role": "assistant", "content": a.text}, {"role": "user", "content": "Go on."}}, 5, map[string]any{"extra_fields": []string{"worker_id", "timing"}}}
+		}{
+			sim.H200().Model,
+			[]map[string]string{
+				{"role": "user", "content": prompt}, {"role": "assistant", "content": a.text},
+				{"role": "user", "content": "Go on."},
+			},
+			5, map[string]any{"extra_fields": []string{"worker_id", "timing"}},
+		}
 		data, err := json.Marshal(body)
 		require.NoError(t, err)
 		status, text := b.call(http.MethodPost, "/v1/chat/completions", string(data))
@@ -99,12 +108,12 @@ func TestAnswer(t *testing.T) {
 		assert.Equal(t, "length", u.Choices[0].FinishReason)
 		assert.Equal(t, 5, u.Usage.Completion)
 		assert.Greater(t, u.Usage.Details.Cached, output/2)
-		assert.Equal(t, a.worker, u.NVExt.Worker.Decode, "the KV router sends it to the same worker")
+		assert.Equal(t, a.worker, u.NVExt.Worker.Decode, "the KV router chooses the same worker again")
 		assert.NotNil(t, u.NVExt.Timing)
 	})
 }
 
-// ids are the instances that /health lists.
+// ids returns the instances that /health lists.
 func (b *booth) ids() (ids []uint64) {
 	b.t.Helper()
 	var h health
@@ -115,12 +124,13 @@ func (b *booth) ids() (ids []uint64) {
 	return ids
 }
 
-// What the client did not ask for is not in the stream.
-func TestNothingUnasked(t *testing.T) {
+func TestStreamOmitsFieldsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		_, text := b.call(http.MethodPost, "/v1/chat/completions",
-			`{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"text","text":"Please."}]},{"role":"user","content":"x"}],"stream":true,"max_tokens":3,"stop":["never"],"seed":4}`)
+			`{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[`+
+				`{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"text","text":"Please."}]},`+
+				`{"role":"user","content":"x"}],"stream":true,"max_tokens":3,"stop":["never"],"seed":4}`)
 		assert.Contains(t, text, "data: [DONE]\n\n")
 		for _, unasked := range []string{"nvext", "usage", "token_ids"} {
 			assert.NotContains(t, text, unasked)
@@ -128,8 +138,9 @@ func TestNothingUnasked(t *testing.T) {
 	})
 }
 
-// What Dynamo refuses is in the exchanges of httpdtest; the limits are the cluster's own.
-func TestTooLongRequests(t *testing.T) {
+// TestTooLongRequestsAreRefused checks the cluster's own limits. Requests that Dynamo refuses are in package
+// httpdtest.
+func TestTooLongRequestsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Cluster.Profile.KV.Blocks = 64 })
 		for _, row := range []struct {
@@ -148,12 +159,12 @@ func TestTooLongRequests(t *testing.T) {
 	})
 }
 
-// What a request asks of its answer holds for a stream, and for one document.
-func TestAsked(t *testing.T) {
+// TestRequirementsOnAnswer checks that a stream and a single document fulfill the same requirements of a request.
+func TestRequirementsOnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		const question = "Explain how a prefix cache works, please."
-		// both asks for a stream and for a document, with one seed, and gives what they have in common.
+		// both requests a stream and a document with one seed, and returns their common result.
 		both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
 			t.Helper()
 			body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5,"seed":7`+more, 1)
@@ -179,14 +190,14 @@ func TestAsked(t *testing.T) {
 			assert.Equal(t, 123, tokens, row)
 		}
 		_, reason, tokens := both(123, `,"ignore_eos":false`, `,"ignore_eos":true`)
-		assert.Equal(t, "stop", reason, "what stands beside nvext wins")
+		assert.Equal(t, "stop", reason, "a field beside nvext takes precedence")
 		assert.LessOrEqual(t, tokens, 123)
 		for _, row := range []struct{ more, inNVExt string }{{`,"min_tokens":1500`, ""}, {"", `,"min_tokens":1500`}} {
 			_, _, tokens := both(2000, row.more, row.inNVExt)
 			assert.GreaterOrEqual(t, tokens, 1500, row)
 		}
 		whole, _, _ := both(200, "", "")
-		for _, stop := range []string{`" a"`, `["never said", " a"]`} {
+		for _, stop := range []string{`" a"`, `["not in the answer", " a"]`} {
 			text, reason, _ := both(200, `,"stop":`+stop, "")
 			before, _, _ := strings.Cut(whole, " a")
 			assert.Equal(t, before, text)
@@ -198,8 +209,7 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// An instance that serves has the members that it has with Dynamo.
-func TestHealth(t *testing.T) {
+func TestHealthHasMembersOfDynamo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		dynamos, err := os.ReadFile("testdata/health.json")
@@ -223,13 +233,13 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A client that leaves frees its place at once.
-func TestClientLeaves(t *testing.T) {
+func TestDisconnectedClientCancelsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1 })
 		for _, body := range []string{ask("x", 900, ""), inOne(ask("x", 900, ""))} {
 			gone := make(chan struct{})
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
+			url := b.url + "/v1/chat/completions"
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 			require.NoError(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			transport := &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
@@ -243,14 +253,14 @@ func TestClientLeaves(t *testing.T) {
 			}()
 			b.becomes("the request is in progress", func(s state) bool { return s.Inflight == 1 })
 			<-gone
-			b.idle("and then not any more")
+			b.idle("the request is canceled")
 		}
 		assert.Contains(t, b.counts(2), `error_type="cancelled"`)
 	})
 }
 
-// A client that reads nothing holds up nobody else, nor the end.
-func TestSlowClient(t *testing.T) {
+// TestSlowClientDelaysNoOther checks that a client that does not read delays neither other clients nor Close.
+func TestSlowClientDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1000 })
 		slow, err := b.dial(t.Context(), "", "")
@@ -263,16 +273,15 @@ func TestSlowClient(t *testing.T) {
 		for range 3 {
 			complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("quick", 300, "")).Body)
 		}
-		b.idle("the cluster has its answer")
+		b.idle("the slow client's answer is complete")
 		_, text := b.call(http.MethodGet, "/metrics", "")
-		require.InDelta(t, 1, metric(text, "dynamo_frontend_inflight_requests"), 0, "the client has not")
+		require.InDelta(t, 1, metric(text, "dynamo_frontend_inflight_requests"), 0, "the client has not read it")
 		b.Close()
 	})
 }
 
-// Many conversations at once: each gets what it asked for, and the metrics
-// agree with what the clients saw.
-func TestManyStreams(t *testing.T) {
+// TestMetricsMatchConcurrentStreams compares the metrics with the results of many concurrent clients.
+func TestMetricsMatchConcurrentStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		const clients = 60
@@ -280,7 +289,8 @@ func TestManyStreams(t *testing.T) {
 		answers := make([]answered, clients)
 		for i := range clients {
 			group.Go(func() {
-				res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat(fmt.Sprintf("starter %d ", i%10), 100), 100+i, ""))
+				prompt := strings.Repeat(fmt.Sprintf("starter %d ", i%10), 100)
+				res := b.do(http.MethodPost, "/v1/chat/completions", ask(prompt, 100+i, ""))
 				answers[i] = complete(t, res.Body)
 			})
 		}
@@ -289,7 +299,9 @@ func TestManyStreams(t *testing.T) {
 		for i, a := range answers {
 			require.Equal(t, sim.Count(a.text), a.last.Usage.Completion)
 			require.LessOrEqual(t, a.last.Usage.Completion, 100+i)
-			output, prompt, cached = output+a.last.Usage.Completion, prompt+a.last.Usage.Prompt, cached+a.last.Usage.Details.Cached
+			output += a.last.Usage.Completion
+			prompt += a.last.Usage.Prompt
+			cached += a.last.Usage.Details.Cached
 		}
 		assert.Positive(t, cached)
 		text := b.counts(clients)
@@ -310,8 +322,7 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// SGLang, as it starts by default, counts cached tokens in no answer.
-func TestUsageOfSGLang(t *testing.T) {
+func TestSGLangUsageHasNoCachedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Engine = "sglang" })
 		for _, stream := range []bool{true, false} {
@@ -327,14 +338,15 @@ func TestUsageOfSGLang(t *testing.T) {
 	})
 }
 
-// X-Request-Id names the request in the decisions, the newest of which come first.
-func TestDecisions(t *testing.T) {
+// TestDecisionsListNewestFirst checks that decisions carry the X-Request-Id of their requests.
+func TestDecisionsListNewestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		for i := range 3 {
-			res := b.do(http.MethodPost, "/v1/chat/completions", ask(strings.Repeat("text ", 100), 1, ""), "X-Request-Id", fmt.Sprintf("c-%d", i))
+			body, id := ask(strings.Repeat("text ", 100), 1, ""), fmt.Sprintf("c-%d", i)
+			res := b.do(http.MethodPost, "/v1/chat/completions", body, "X-Request-Id", id)
 			complete(t, res.Body)
-			assert.Equal(t, fmt.Sprintf("c-%d", i), res.Header.Get("X-Request-Id"))
+			assert.Equal(t, id, res.Header.Get("X-Request-Id"))
 		}
 		got := b.decisions(2)
 		require.Len(t, got, 2)
@@ -352,8 +364,9 @@ func TestDecisions(t *testing.T) {
 		assert.Positive(t, d.Seconds)
 		require.Len(t, d.Candidates, 3)
 		chosen := d.Candidates[d.Chosen]
-		assert.Equal(t, 3, chosen.OverlapBlocks, "of the text that was sent before")
-		assert.True(t, slices.ContainsFunc(b.state().WorkerStates, func(w workerState) bool { return w.ID == chosen.Worker && w.Name == chosen.Name }))
+		assert.Equal(t, 3, chosen.OverlapBlocks, "blocks of the earlier request")
+		isChosen := func(w workerState) bool { return w.ID == chosen.Worker && w.Name == chosen.Name }
+		assert.True(t, slices.ContainsFunc(b.state().WorkerStates, isChosen))
 		status, text := b.call(http.MethodGet, "/sim/v1/decisions?limit=0", "")
 		assert.Equal(t, http.StatusBadRequest, status)
 		assert.Contains(t, text, "limit")

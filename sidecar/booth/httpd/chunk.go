@@ -11,11 +11,10 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// detokenizer turns tokens into text. The bytes of a character that is not yet
-// complete are held back.
+// detokenizer converts tokens to text. It holds back the bytes of incomplete characters.
 type detokenizer struct{ held []byte }
 
-// next gives the text of some more tokens, which is valid until the next call.
+// next returns the text of further tokens. The text is valid until the next call.
 func (d *detokenizer) next(buffer []byte, tokens []uint32) (text []byte) {
 	text = append(buffer[:0], d.held...)
 	for _, id := range tokens {
@@ -26,8 +25,7 @@ func (d *detokenizer) next(buffer []byte, tokens []uint32) (text []byte) {
 	return text[:complete]
 }
 
-// completeCharacters is the length of a text without the character that its end
-// may have cut.
+// completeCharacters returns the length of a text without an incomplete character at its end.
 func completeCharacters(text []byte) int {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
 		if utf8.RuneStart(text[i]) {
@@ -40,36 +38,36 @@ func completeCharacters(text []byte) int {
 	return len(text)
 }
 
-// chunks writes the chunks of one stream. What they have in common is prepared
-// once.
+// chunks writes the chunks of one stream. Their common parts are prepared once.
 type chunks struct {
-	head   []byte // up to the delta's first member
-	tail   []byte // from the end of the delta on, finish reason null
-	common []byte // created, model and object
-	worker []byte // nvext.worker_id, nil if it was not asked for
-	any    bool   // one was written
+	head    []byte // up to the delta's first member
+	tail    []byte // from the end of the delta, with finish reason null
+	common  []byte // created, model and object
+	worker  []byte // nvext.worker_id, nil if not requested
+	started bool   // a chunk was written
 }
 
-func newChunks(id, model string, created int64, worker sim.WorkerID, tellWorker bool) *chunks {
+func newChunks(id, model string, created int64, worker sim.WorkerID, withWorker bool) *chunks {
 	c := &chunks{
 		head:   fmt.Appendf(nil, `data: {"id":%s,"choices":[{"index":0,"delta":{`, quoted(id)),
 		common: fmt.Appendf(nil, `"created":%d,"model":%s,"object":"chat.completion.chunk"`, created, quoted(model)),
 	}
 	c.tail = fmt.Appendf(nil, `},"finish_reason":null,"logprobs":null}],%s`, c.common)
-	if tellWorker {
+	if withWorker {
 		c.worker = workerMember(worker)
 	}
 	c.tail = append(appendNVExt(c.tail, c.worker, nil), "}\n\n"...)
 	return c
 }
 
-// workerMember is nvext.worker_id. Ids are numbers here, beyond what a float64 holds.
+// workerMember returns the member nvext.worker_id. The ids are JSON numbers that exceed a float64.
 func workerMember(id sim.WorkerID) []byte {
-	return fmt.Appendf(nil, `"worker_id":{"prefill_worker_id":%d,"prefill_dp_rank":0,"decode_worker_id":%[1]d,"decode_dp_rank":0}`, id)
+	const member = `"worker_id":{"prefill_worker_id":%d,"prefill_dp_rank":0,` +
+		`"decode_worker_id":%[1]d,"decode_dp_rank":0}`
+	return fmt.Appendf(nil, member, id)
 }
 
-// appendNVExt appends the member nvext with those of its members that are not nil,
-// nothing where both are.
+// appendNVExt appends the member nvext with those members that are not nil, or nothing if both are nil.
 func appendNVExt(to, worker, timing []byte) []byte {
 	if worker == nil && timing == nil {
 		return to
@@ -85,15 +83,14 @@ func appendNVExt(to, worker, timing []byte) []byte {
 func (c *chunks) text(to, text []byte) []byte {
 	to = append(append(to, c.head...), `"content":`...)
 	to = appendString(to, text)
-	if !c.any {
+	if !c.started {
 		to = append(to, `,"role":"assistant"`...)
-		c.any = true
+		c.started = true
 	}
 	return append(to, c.tail...)
 }
 
-// finish appends the chunk that says why the answer ended; timing is the member
-// nvext.timing, nil if it was not asked for.
+// finish appends the chunk with the finish reason. timing is the member nvext.timing, nil if not requested.
 func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byte {
 	to = append(to, c.head...)
 	to = fmt.Appendf(to, `},"finish_reason":%s,"logprobs":null}],%s`, quoted(string(reason)), c.common)
@@ -101,22 +98,23 @@ func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byt
 	return append(to, "}\n\n"...)
 }
 
-// usage appends the chunk that counts the tokens, the cached ones where told is set.
-func (c *chunks) usage(to []byte, id string, r sim.Report, told bool) []byte {
+// usage appends the chunk with the token counts. cached adds the number of cached tokens.
+func (c *chunks) usage(to []byte, id string, r sim.Report, cached bool) []byte {
 	to = fmt.Appendf(to, `data: {"id":%s,"choices":[],%s,"usage":`, quoted(id), c.common)
-	to = appendUsage(to, r, told)
+	to = appendUsage(to, r, cached)
 	return append(to, "}\n\n"...)
 }
 
 func appendUsage(to []byte, r sim.Report, cached bool) []byte {
-	to = fmt.Appendf(to, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d`, r.PromptTokens, r.OutputTokens, r.PromptTokens+r.OutputTokens)
+	to = fmt.Appendf(to, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d`,
+		r.PromptTokens, r.OutputTokens, r.PromptTokens+r.OutputTokens)
 	if cached {
 		to = fmt.Appendf(to, `,"prompt_tokens_details":{"cached_tokens":%d}`, r.CachedTokens)
 	}
 	return append(to, '}')
 }
 
-// tokenIDs appends the event with the ids of a prompt, a JSON string in a comment.
+// tokenIDs appends the event with the ids of a prompt: a JSON string in a comment.
 func tokenIDs(to []byte, parts [][]uint32) []byte {
 	to = append(to, "event: token_ids\n: \"["...)
 	first := true
@@ -133,15 +131,15 @@ func tokenIDs(to []byte, parts [][]uint32) []byte {
 
 func quoted(s string) []byte { return appendString(nil, []byte(s)) }
 
-// appendString appends a text as a JSON string. It allocates nothing, unlike
-// encoding/json, which a chunk would pay for with most of its time.
+// appendString appends a text as a JSON string. Unlike encoding/json, which would take most of a chunk's time, it
+// allocates no memory.
 func appendString(to, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	to = append(to, '"')
 	for i := 0; i < len(text); {
 		b := text[i]
 		if b >= utf8.RuneSelf {
-			r, size := utf8.DecodeRune(text[i:]) // U+FFFD for what is no UTF-8
+			r, size := utf8.DecodeRune(text[i:]) // U+FFFD for invalid UTF-8
 			to, i = utf8.AppendRune(to, r), i+size
 			continue
 		}
@@ -160,8 +158,7 @@ func appendString(to, text []byte) []byte {
 	return append(to, '"')
 }
 
-// timing is nvext.timing, in milliseconds of virtual time; what the router
-// predicted is there under kv only.
+// timing is nvext.timing, in milliseconds of virtual time. The router's predictions are set under kv only.
 type timing struct {
 	Received    int64    `json:"request_received_ms"` // Unix time
 	PrefillWait float64  `json:"prefill_wait_time_ms"`
@@ -185,7 +182,7 @@ func newTiming(received int64, r sim.Report, d *sim.Decision) timing {
 	return t
 }
 
-// member is the timing as a member of nvext.
+// member returns the timing as a member of nvext.
 func (t timing) member() []byte {
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -194,5 +191,5 @@ func (t timing) member() []byte {
 	return append([]byte(`"timing":`), data...)
 }
 
-// ms is a span in milliseconds.
+// ms converts a duration to milliseconds.
 func ms(span time.Duration) float64 { return float64(span) / float64(time.Millisecond) }

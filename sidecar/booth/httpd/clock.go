@@ -9,32 +9,34 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// pacer lets a cluster live on the wall clock.
+// pacer runs a cluster on the wall clock.
 type pacer struct {
-	began time.Time // the wall clock at virtual time zero
-	speed float64   // virtual seconds in one of the wall clock
-	poke  chan struct{}
+	began time.Time // wall-clock time of virtual time zero
+	speed float64   // virtual seconds per wall-clock second
+	wake  chan struct{}
 
 	mu      sync.Mutex
 	cluster *sim.Cluster
-	planned time.Duration // the virtual time at which run looks next
+	planned time.Duration // virtual time of the next step
 }
 
 func newPacer(cluster *sim.Cluster, speed float64) *pacer {
-	return &pacer{began: time.Now(), speed: speed, poke: make(chan struct{}, 1), cluster: cluster, planned: math.MaxInt64}
+	return &pacer{
+		began: time.Now(), speed: speed, wake: make(chan struct{}, 1), cluster: cluster, planned: math.MaxInt64,
+	}
 }
 
-// now is the present moment of virtual time.
+// now returns the present virtual time.
 func (p *pacer) now() time.Duration {
 	return time.Duration(float64(time.Since(p.began)) * p.speed)
 }
 
-// wall is how long a span of virtual time takes on the wall clock.
+// wall converts a duration of virtual time to wall-clock time.
 func (p *pacer) wall(span time.Duration) time.Duration {
 	return time.Duration(math.Ceil(float64(span) / p.speed))
 }
 
-// do gives the cluster, at the present moment, to f and meanwhile to nobody else.
+// do advances the cluster to the present and calls f with exclusive access to it.
 func (p *pacer) do(f func(*sim.Cluster)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,14 +45,14 @@ func (p *pacer) do(f func(*sim.Cluster)) {
 	if next, ok := p.cluster.Next(); ok && next < p.planned {
 		p.planned = next
 		select {
-		case p.poke <- struct{}{}:
-		default: // it has not yet seen the one before
+		case p.wake <- struct{}{}:
+		default: // a wake-up is pending already
 		}
 	}
 }
 
-// run advances the cluster from event to event until ctx ends. Where the process
-// was held up, what should have happened meanwhile happens at once.
+// run advances the cluster from event to event until ctx ends. After a delay of the process, overdue events run at
+// once.
 func (p *pacer) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -58,7 +60,7 @@ func (p *pacer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.poke:
+		case <-p.wake:
 		case <-timer.C:
 		}
 		if wait, ok := p.step(); ok {
@@ -69,8 +71,7 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// step advances the cluster to the present and says how long to wait for its next
-// event; false without one.
+// step advances the cluster to the present and returns the wait until its next event; false if there is none.
 func (p *pacer) step() (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +82,7 @@ func (p *pacer) step() (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	p.planned = next
-	// Not less than the clock's smallest step, lest rounding makes run spin.
+	// At least the clock's smallest step, because rounding could otherwise cause a busy loop.
 	return max(p.wall(next)-time.Since(p.began), 1), true
 }
 

@@ -8,10 +8,9 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// streaming delivers an answer as server-sent events, a chunk for every iteration
-// of the worker. The response begins with the first of them, so that what fails
-// before gets a status of its own; where the ids of the prompt's tokens were asked for,
-// it begins with these, as soon as the request has been routed, as Dynamo's does.
+// streaming delivers an answer as server-sent events, one chunk per iteration of the worker. The response begins with
+// the first chunk, so that earlier failures have their own status. If the ids of the prompt's tokens are requested,
+// the response begins with these as soon as the request is routed, as Dynamo's does.
 type streaming struct {
 	*exchange
 	w       http.ResponseWriter
@@ -19,17 +18,19 @@ type streaming struct {
 
 	writer   *chunks
 	text     detokenizer
-	done     int    // tokens delivered
-	said     int    // bytes of their text
+	done     int    // delivered tokens
+	sent     int    // bytes of their text
 	textBuf  []byte // reused
 	eventBuf []byte // reused
 }
 
+// begin sets the headers and prepares the chunks.
 func (s *streaming) begin() {
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
-	s.writer = newChunks(s.id, s.server.options.Cluster.Profile.Model, s.received.Unix(), s.stream.routed().Worker().Worker, s.request.wants("worker_id"))
+	model, worker := s.server.options.Cluster.Profile.Model, s.stream.routed().Worker().Worker
+	s.writer = newChunks(s.id, model, s.received.Unix(), worker, s.request.wants("worker_id"))
 }
 
 func (s *streaming) routed() error {
@@ -40,26 +41,26 @@ func (s *streaming) routed() error {
 	s.eventBuf = tokenIDs(s.eventBuf, s.parts)
 	s.parts = nil
 	err := s.flush()
-	s.eventBuf = nil // which was for a prompt, and chunks are small
+	s.eventBuf = nil // frees the large buffer of the prompt, because chunks are small
 	return err
 }
 
-func (s *streaming) chunks(of []int) error {
+func (s *streaming) chunks(sizes []int) error {
 	if s.writer == nil {
 		s.begin()
 	}
-	for _, n := range of {
+	for _, n := range sizes {
 		s.textBuf = s.text.next(s.textBuf, s.answer.Tokens[s.done:s.done+n])
 		s.done += n
-		if text := s.visible(s.textBuf, s.said); len(text) > 0 {
+		if text := s.visible(s.textBuf, s.sent); len(text) > 0 {
 			s.eventBuf = s.writer.text(s.eventBuf, text)
-			s.said += len(text)
+			s.sent += len(text)
 		}
 	}
 	return s.flush()
 }
 
-// flush sends what the buffer holds.
+// flush sends the buffered events.
 func (s *streaming) flush() error {
 	if len(s.eventBuf) == 0 {
 		return nil
@@ -75,7 +76,8 @@ func (s *streaming) flush() error {
 func (s *streaming) end(r sim.Report) error {
 	s.eventBuf = s.writer.finish(s.eventBuf, r.Reason, s.timing(r))
 	if s.request.includeUsage() {
-		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r, metrics.TellsCachedTokens(s.server.options.Engine))
+		withCached := metrics.ReportsCachedTokens(s.server.options.Engine)
+		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r, withCached)
 	}
 	s.eventBuf = append(s.eventBuf, "data: [DONE]\n\n"...)
 	return s.flush()
@@ -90,7 +92,7 @@ func (s *streaming) fail(p *problem) {
 	_ = s.flush() // the stream ends either way
 }
 
-// timing is the member nvext.timing, nil if it was not asked for.
+// timing returns the member nvext.timing, nil if not requested.
 func (e *exchange) timing(r sim.Report) []byte {
 	if !e.request.wants("timing") {
 		return nil
@@ -98,7 +100,7 @@ func (e *exchange) timing(r sim.Report) []byte {
 	return newTiming(e.received.UnixMilli(), r, e.stream.routed()).member()
 }
 
-// unary delivers an answer in one document.
+// unary delivers an answer as one document.
 type unary struct {
 	*exchange
 	w http.ResponseWriter
@@ -118,10 +120,12 @@ func (u *unary) end(r sim.Report) error {
 	if text := u.exchange.text(); text != "" {
 		content = quoted(text)
 	}
-	body := fmt.Appendf(nil, `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"refusal":null,"role":"assistant"},"finish_reason":%s,"logprobs":null}],`,
-		quoted(u.id), content, quoted(string(r.Reason)))
-	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`, u.received.Unix(), quoted(u.request.Model))
-	body = appendUsage(body, r, metrics.TellsCachedTokens(u.server.options.Engine))
+	const choice = `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"refusal":null,"role":"assistant"},` +
+		`"finish_reason":%s,"logprobs":null}],`
+	body := fmt.Appendf(nil, choice, quoted(u.id), content, quoted(string(r.Reason)))
+	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`,
+		u.received.Unix(), quoted(u.request.Model))
+	body = appendUsage(body, r, metrics.ReportsCachedTokens(u.server.options.Engine))
 	body = append(appendNVExt(body, worker, u.timing(r)), '}')
 	u.w.Header().Set("Content-Type", "application/json")
 	_, err := u.w.Write(body)

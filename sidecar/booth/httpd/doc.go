@@ -1,14 +1,12 @@
-// Package httpd serves the simulated cluster of package sim over HTTP as NVIDIA
-// Dynamo serves a real one: an OpenAI-compatible frontend, and the pages from which
-// Prometheus reads frontend, workers and GPUs.
+// Package httpd serves the simulated cluster of package sim over HTTP, like a real NVIDIA Dynamo deployment: an
+// OpenAI-compatible frontend, and the metrics pages of frontend, workers and GPUs for Prometheus.
 //
-// The cluster lives on the wall clock, or so many times faster; what it says of
-// times (nvext.timing, metrics, decisions) is virtual time. One goroutine advances
-// it from event to event and sleeps between them. The cluster's observers only note
-// what happened; each request's own goroutine writes it to its client, so that a
-// slow client holds up nobody else.
+// The cluster runs on the wall clock, or faster by a factor. All times that it reports (nvext.timing, metrics,
+// decisions) are virtual. One goroutine advances the cluster from event to event and sleeps between them. The
+// cluster's observers only record events. Each request's own goroutine writes them to its client, so that a slow
+// client does not delay others.
 //
-// Beside Dynamo's paths the frontend has /sim/v1, by which the booth and tests
-// steer the simulation: its mode, faults, the loss of a worker, and why each
-// request went where it went. Those calls are for this machine only.
+// Besides Dynamo's paths, the frontend has /sim/v1, by which the booth and tests control the simulation: its mode,
+// faults, the loss of a worker, and the router's decisions. These calls are restricted to the server's own host
+// names.
 package httpd

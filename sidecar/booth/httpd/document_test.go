@@ -26,8 +26,8 @@ var update = flag.Bool("update", false, "rewrite the tables in docs/simulated-ap
 
 const document = "../../../docs/simulated-api.md"
 
-// The tables of the document are those of the program.
-func TestDocument(t *testing.T) {
+// TestDocumentHasCurrentTables compares the tables in the document with those of the program.
+func TestDocumentHasCurrentTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data, err := os.ReadFile(document)
 		require.NoError(t, err)
@@ -47,15 +47,17 @@ func TestDocument(t *testing.T) {
 			require.NoError(t, os.WriteFile(document, []byte(text), 0o600))
 			return
 		}
-		require.Equal(t, text, string(data), "go test ./sidecar/booth/httpd -run TestDocument -update rewrites its tables")
+		require.Equal(t, text, string(data),
+			"update the tables: go test ./sidecar/booth/httpd -run TestDocumentHasCurrentTables -update")
 	})
 }
 
 func endpointsTable(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| call | what it is for |\n|---|---|\n")
+	b.WriteString("| call | purpose |\n|---|---|\n")
 	for _, e := range newServer(t, nil).endpoints() {
-		fmt.Fprintf(&b, "| `%s %s` | %s |\n", strings.Join(slices.Sorted(maps.Keys(e.methods)), ", "), strings.Replace(e.path, "...}", "}", 1), e.says)
+		methods := strings.Join(slices.Sorted(maps.Keys(e.methods)), ", ")
+		fmt.Fprintf(&b, "| `%s %s` | %s |\n", methods, strings.Replace(e.path, "...}", "}", 1), e.description)
 	}
 	return b.String()
 }
@@ -63,8 +65,8 @@ func endpointsTable(t *testing.T) string {
 func fieldsTable(all []field) string {
 	var b strings.Builder
 	headings := map[treatment]string{
-		honoured: "| honoured | how |\n|---|---|\n",
-		checked:  "\n| checked, then without effect | what is taken |\n|---|---|\n",
+		honored: "| honored | effect |\n|---|---|\n",
+		checked: "\n| checked, without effect | accepted values |\n|---|---|\n",
 	}
 	var without []string
 	for i, f := range all {
@@ -75,9 +77,9 @@ func fieldsTable(all []field) string {
 		if i == 0 || all[i-1].treat != f.treat {
 			b.WriteString(headings[f.treat])
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.says)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.description)
 	}
-	return b.String() + "\nTaken and without effect: " + strings.Join(without, ", ") + ".\n"
+	return b.String() + "\nAccepted and ignored: " + strings.Join(without, ", ") + ".\n"
 }
 
 func differencesTable(t *testing.T) string {
@@ -95,7 +97,7 @@ func differencesTable(t *testing.T) string {
 
 var helped = regexp.MustCompile(`(?m)^# HELP (\S+) .*\n# TYPE \S+ (\S+)$`)
 
-// metricsTable lists what each page has after requests of every kind of end.
+// metricsTable lists the metrics of each page after requests with every kind of result.
 func metricsTable(t *testing.T) string {
 	var b strings.Builder
 	list := func(page, text string, skip func(name string) bool) {
@@ -113,9 +115,13 @@ func metricsTable(t *testing.T) string {
 		text := o.counts(1)
 		if i == 0 {
 			list("On the frontend's port:", text, all)
-			list("On each worker's port, with every engine:", page(o.Worker(0)), func(name string) bool { return !strings.HasPrefix(name, "dynamo_") })
+			list("On each worker's port, with every engine:", page(o.Worker(0)), func(name string) bool {
+				return !strings.HasPrefix(name, "dynamo_")
+			})
 		}
-		list("On each worker's port, with `--engine="+engine+"`:", page(o.Worker(0)), func(name string) bool { return strings.HasPrefix(name, "dynamo_") })
+		list("On each worker's port, with `--engine="+engine+"`:", page(o.Worker(0)), func(name string) bool {
+			return strings.HasPrefix(name, "dynamo_")
+		})
 		if i == 2 {
 			list("On each exporter's port:", page(o.GPUs(0)), all)
 		}
@@ -123,8 +129,7 @@ func metricsTable(t *testing.T) string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// Whoever copies the document's commands gets what it says.
-func TestDocumentsCommands(t *testing.T) {
+func TestCommandsInDocumentWork(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
 		t.Skip("no curl: apt install curl")
@@ -135,28 +140,31 @@ func TestDocumentsCommands(t *testing.T) {
 	require.Len(t, commands, 2)
 	server := httptest.NewServer(newServer(t, nil).Frontend())
 	defer server.Close()
-	said := make([]string, 2)
+	outputs := make([]string, 2)
 	for i, m := range commands {
 		require.Contains(t, m[1], "http://127.0.0.1:8000/")
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(m[1], "http://127.0.0.1:8000", server.URL))
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curl)+":"+os.Getenv("PATH"), "no_proxy=127.0.0.1")
+		command := strings.ReplaceAll(m[1], "http://127.0.0.1:8000", server.URL)
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+		path := filepath.Dir(curl) + ":" + os.Getenv("PATH")
+		cmd.Env = append(os.Environ(), "PATH="+path, "no_proxy=127.0.0.1")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		said[i] = string(out)
+		outputs[i] = string(out)
 	}
-	assert.Contains(t, said[0], `"completion_tokens":60`)
-	assert.True(t, strings.HasSuffix(said[0], "data: [DONE]\n\n"))
-	assert.Contains(t, said[1], `"id":"meta-llama/Llama-3.1-70B-Instruct"`)
+	assert.Contains(t, outputs[0], `"completion_tokens":60`)
+	assert.True(t, strings.HasSuffix(outputs[0], "data: [DONE]\n\n"))
+	assert.Contains(t, outputs[1], `"id":"meta-llama/Llama-3.1-70B-Instruct"`)
 }
 
-// Each field that is honoured or checked has words, and no field stands there twice.
-func TestFields(t *testing.T) {
+// TestFieldsAreDescribedOnce checks that each honored or checked field has a description, and that no field is listed
+// twice.
+func TestFieldsAreDescribedOnce(t *testing.T) {
 	for _, all := range [][]field{fields, extensions} {
 		names := map[string]bool{}
 		for _, f := range all {
 			require.False(t, names[f.name], f.name)
 			names[f.name] = true
-			require.Equal(t, f.treat == ignored, f.says == "", f.name)
+			require.Equal(t, f.treat == ignored, f.description == "", f.name)
 		}
 	}
 	for _, f := range extensions {

@@ -10,16 +10,16 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Faults are the shares of chat requests, each from 0 to 1 and together at most 1,
-// that end in a way in which real clusters fail.
+// Faults are the shares of chat requests that fail, each from 0 to 1 and together at most 1. The kinds are those of
+// real clusters.
 type Faults struct {
 	HTTP500    float64 `json:"http_500"`   // refused with status 500
 	HTTP429    float64 `json:"http_429"`   // refused with status 429 and a Retry-After
-	Stall      float64 `json:"stall"`      // silent after some chunks, until the client leaves
-	Disconnect float64 `json:"disconnect"` // torn down after some chunks
+	Stall      float64 `json:"stall"`      // silent after some chunks, until the client disconnects
+	Disconnect float64 `json:"disconnect"` // connection aborted after some chunks
 }
 
-// faultKind is how one request fails.
+// faultKind is the kind of failure of a request.
 type faultKind int
 
 const (
@@ -30,7 +30,7 @@ const (
 	faultDisconnect
 )
 
-// share is the share of one kind, with its field in JSON.
+// share is the share of one kind, with its JSON field.
 type share struct {
 	field string
 	value float64
@@ -46,7 +46,7 @@ func (f Faults) shares() []share {
 	}
 }
 
-// validate gives an *[api.FieldError] for the first share that is none.
+// validate returns an *[api.FieldError] for the first share out of range.
 func (f Faults) validate() error {
 	sum := 0.0
 	for _, s := range f.shares() {
@@ -54,37 +54,39 @@ func (f Faults) validate() error {
 			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "0 to 1"}
 		}
 		if sum += s.value; sum > 1+1e-9 {
-			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "such that all fault shares add up to at most 1"}
+			return &api.FieldError{
+				Field: s.field, Value: fmt.Sprint(s.value), Allowed: "such that all fault shares add up to at most 1",
+			}
 		}
 	}
 	return nil
 }
 
-// maxWhole is the number of chunks that a request delivers at most before it
-// stalls or is torn down.
+// maxWhole is the maximum number of chunks that a request delivers before it stalls or is aborted.
 const maxWhole = 16
 
-// fault is how one request fails.
+// fault describes how one request fails.
 type fault struct {
 	kind  faultKind
-	after int // chunks, of a stall or a disconnection
+	after int // number of chunks before a stall or a disconnection
 }
 
 const retryAfter = time.Second
 
-// refusal is the answer of a request that fails at once, nil for any other.
+// refusal returns the problem of a request that fails at once, nil for any other.
 func (f fault) refusal() *problem {
 	switch f.kind {
 	case faultHTTP500:
 		return newProblem(http.StatusInternalServerError, kindInternal, "injected fault: Internal server error")
 	case faultHTTP429:
-		return newProblem(http.StatusTooManyRequests, kindOverload, "injected fault: too many requests").retryIn(retryAfter)
+		return newProblem(http.StatusTooManyRequests, kindOverload, "injected fault: too many requests").
+			retryIn(retryAfter)
 	}
 	return nil
 }
 
-// breaks says whether the answer breaks off within some chunks, and which of them
-// still go out. An answer that ends earlier breaks off before its end.
+// breaks reports whether the answer fails within the given chunks, and returns those chunks that are still delivered.
+// An answer with fewer chunks fails before its end.
 func (f fault) breaks(chunks []int, delivered int, ended bool) (last []int, broken bool) {
 	if f.kind != faultStall && f.kind != faultDisconnect {
 		return chunks, false
@@ -104,7 +106,7 @@ func newInjector(seed uint64, f Faults) *injector {
 	return &injector{rng: rand.New(rand.NewPCG(seed, 1)), faults: f}
 }
 
-// draw gives the next request's fault.
+// draw returns the fault of the next request.
 func (i *injector) draw() fault {
 	i.mu.Lock()
 	defer i.mu.Unlock()

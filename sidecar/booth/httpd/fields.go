@@ -1,36 +1,41 @@
 package httpd
 
-// How the cluster treats a field of a chat request.
+// treatment is the way in which the cluster handles a field of a chat request.
 type treatment string
 
 const (
-	honoured treatment = "honoured"
-	checked  treatment = "checked"
-	ignored  treatment = "ignored"
+	honored treatment = "honored"
+	checked treatment = "checked"
+	ignored treatment = "ignored"
 )
 
-// field is one that Dynamo's frontend knows in a chat request. A request with any
-// other is refused. docs/simulated-api.md lists them, as a test makes sure.
+// field is a field of a chat request that Dynamo's frontend accepts. A request with any other field is refused.
+// docs/simulated-api.md lists the fields, which a test checks.
 type field struct {
-	name  string
-	treat treatment
-	says  string // what it does, or what is checked; nothing for one that is ignored
+	name        string
+	treat       treatment
+	description string // effect, or what is checked; "" for an ignored field
 }
 
-// fields are those of Dynamo 1.6.1, as its frontend takes and refuses them.
+// fields are those of Dynamo 1.6.1, with the values that its frontend accepts.
 var fields = []field{
-	{"model", honoured, "The id that `/v1/models` lists; any other gets a 404."},
-	{"messages", honoured, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a list of `text` parts. Images, audio and video are rejected."},
-	{"stream", honoured, "Server-sent events, one per worker iteration; with speculation an event has several tokens."},
-	{"stream_options", honoured, "`include_usage` adds the token counts before `[DONE]`. Only with `stream`."},
-	{"max_tokens", honoured, "1 to 1,048,576, and no more than fits into the worker's cache. Up to 1,980 it is the answer's length, to within a sentence; above, or without it, answers have 900 tokens on average and at most 4,096."},
-	{"max_completion_tokens", honoured, "Same as `max_tokens`; takes precedence if both are given."},
-	{"min_tokens", honoured, "Minimum number of tokens, up to the limit. Stop conditions before that are ignored."},
-	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are ignored, as in Dynamo."},
-	{"stop", honoured, "A string, or a list of up to 32. The answer ends before the first match, with finish reason `stop`; the token that completes the match counts."},
-	{"include_stop_str_in_output", honoured, "With true, the answer includes the stop sequence."},
-	{"seed", honoured, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, the request's id is the seed; at temperature 0 nothing is left to chance"},
-	{"nvext", honoured, "See below."},
+	{"model", honored, "The id that `/v1/models` lists; any other gets a 404."},
+	{"messages", honored, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a " +
+		"list of `text` parts. Images, audio and video are rejected."},
+	{"stream", honored, "Server-sent events, one per worker iteration; with speculation an event has several tokens."},
+	{"stream_options", honored, "`include_usage` adds the token counts before `[DONE]`. Only with `stream`."},
+	{"max_tokens", honored, "1 to 1,048,576, and no more than fits into the worker's cache. Up to 1,980 it is the " +
+		"answer's length, to within a sentence; above, or without it, answers have 900 tokens on average and at most 4,096."},
+	{"max_completion_tokens", honored, "Same as `max_tokens`; takes precedence if both are given."},
+	{"min_tokens", honored, "Minimum number of tokens, up to the limit. Stop conditions before that are ignored."},
+	{"ignore_eos", honored, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason " +
+		"`length`. Stop sequences are ignored, as in Dynamo."},
+	{"stop", honored, "A string, or a list of up to 32. The answer ends before the first match, with finish reason " +
+		"`stop`; the token that completes the match counts."},
+	{"include_stop_str_in_output", honored, "With true, the answer includes the stop sequence."},
+	{"seed", honored, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, " +
+		"the request's id is the seed; at temperature 0 nothing is left to chance"},
+	{"nvext", honored, "See below."},
 
 	{"n", checked, "1. Dynamo accepts 1 to 128 and leaves the rest to its engine; here, more than 1 is rejected."},
 	{"temperature", checked, "0 to 2"},
@@ -83,14 +88,15 @@ var fields = []field{
 	{"web_search_options", ignored, ""},
 }
 
-// extensions are the fields of nvext that are taken. Any other is refused, those too
-// by which Dynamo would route or serve otherwise and which are not simulated.
+// extensions are the accepted fields of nvext. Any other field is refused, including those that would change routing
+// or serving in Dynamo and are not simulated.
 var extensions = []field{
-	{"extra_fields", honoured, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
-	{"annotations", honoured, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
-	{"backend_instance_id", honoured, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are rejected."},
-	{"min_tokens", honoured, "Same as the top-level field, which takes precedence. Dynamo 1.6.1 refuses it here."},
-	{"ignore_eos", honoured, "Same as above; Dynamo before 1.3 accepted it here."},
+	{"extra_fields", honored, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
+	{"annotations", honored, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
+	{"backend_instance_id", honored, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are " +
+		"rejected."},
+	{"min_tokens", honored, "Same as the top-level field, which takes precedence. Dynamo 1.6.1 refuses it here."},
+	{"ignore_eos", honored, "Same as above; Dynamo before 1.3 accepted it here."},
 
 	{"agent_hints", ignored, ""},
 	{"greed_sampling", ignored, ""},

@@ -9,27 +9,35 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// endpoint is one path of the frontend's port. docs/simulated-api.md lists them, as
-// a test makes sure.
+// endpoint is a path of the frontend's port. docs/simulated-api.md lists the endpoints, which a test checks.
 type endpoint struct {
-	path    string
-	methods methods
-	wrap    func(http.Handler) http.Handler // nil for none
-	says    string                          // what it is for
+	path        string
+	methods     methods
+	wrap        func(http.Handler) http.Handler // nil for none
+	description string
 }
 
 func (s *Server) endpoints() []endpoint {
 	return append([]endpoint{
 		{"/v1/chat/completions", methods{http.MethodPost: s.chat}, s.up, "Chat completion, streamed or not."},
 		{"/v1/models", methods{http.MethodGet: s.models}, s.up, "Lists the model."},
-		{"/v1/models/{id...}", methods{http.MethodGet: s.model}, s.up, "The model by its ID, with or without escaping its slash; 404 for any other."},
-		{"/health", methods{http.MethodGet: s.health}, nil, "The available workers with their IDs; 503 while the cluster restarts."},
+		{
+			"/v1/models/{id...}", methods{http.MethodGet: s.model}, s.up,
+			"The model by its ID, with or without escaping its slash; 404 for any other.",
+		},
+		{
+			"/health", methods{http.MethodGet: s.health}, nil,
+			"The available workers with their IDs; 503 while the cluster restarts.",
+		},
 		{"/live", methods{http.MethodGet: live}, s.up, "Whether the frontend is running."},
-		{"/metrics", methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}, s.up, "The frontend's and the router's metrics."},
+		{
+			"/metrics", methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}, s.up,
+			"The frontend's and the router's metrics.",
+		},
 	}, s.admin()...)
 }
 
-// routes are the paths of the frontend's port.
+// routes returns the handler of the frontend's port.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, e := range s.endpoints() {
@@ -45,10 +53,10 @@ func (s *Server) routes() http.Handler {
 	return s.running(mux)
 }
 
-// methods are the handlers of one path by method.
+// methods maps HTTP methods to the handlers of one path.
 type methods map[string]http.HandlerFunc
 
-// ServeHTTP serves the methods that there are; GET stands for HEAD too.
+// ServeHTTP calls the handler of the method; GET also serves HEAD.
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -61,15 +69,14 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for method := range m {
 		w.Header().Add("Allow", method)
 	}
-	w.WriteHeader(http.StatusMethodNotAllowed) // without a body, as Dynamo has it
+	w.WriteHeader(http.StatusMethodNotAllowed) // without a body, like Dynamo
 }
 
-// closingGrace is how long a response may take to be written once the server
-// closes.
+// closingGrace is the time for writing a response after the server has closed.
 const closingGrace = time.Second
 
-// running counts requests in progress, so that Close can wait for them, and keeps
-// a client that does not read from holding it up.
+// running counts requests in progress, so that Close can wait for them. It limits the time of clients that do not
+// read.
 func (s *Server) running(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
@@ -91,14 +98,16 @@ func (s *Server) running(next http.Handler) http.Handler {
 	})
 }
 
-// limitTime lets reading a request and writing its response fail after the grace. A
-// response without a connection, as in tests, has no deadlines.
+// limitTime sets read and write deadlines after the grace period. Responses without a connection, as in tests, have no
+// deadlines.
 func limitTime(w http.ResponseWriter) {
-	control, deadline := http.NewResponseController(w), time.Now().Add(closingGrace)
-	_, _ = control.SetReadDeadline(deadline), control.SetWriteDeadline(deadline)
+	control := http.NewResponseController(w)
+	deadline := time.Now().Add(closingGrace)
+	_ = control.SetReadDeadline(deadline)
+	_ = control.SetWriteDeadline(deadline)
 }
 
-// up refuses requests while the cluster restarts.
+// up rejects requests while the cluster restarts.
 func (s *Server) up(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wait := s.readyIn(); wait > 0 {
@@ -120,7 +129,9 @@ type servedModel struct {
 
 func (s *Server) served() servedModel {
 	p := s.options.Cluster.Profile
-	return servedModel{ID: p.Model, Object: "model", Created: s.clock.began.Unix(), OwnedBy: "nvidia", ContextWindow: p.KV.Tokens()}
+	return servedModel{
+		ID: p.Model, Object: "model", Created: s.clock.began.Unix(), OwnedBy: "nvidia", ContextWindow: p.KV.Tokens(),
+	}
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
@@ -143,27 +154,26 @@ func live(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "live", "message": "Service is live"})
 }
 
-// health is Dynamo's list of what it has discovered.
+// health is Dynamo's document of discovered instances.
 type health struct {
 	Status    string     `json:"status"`
-	Message   string     `json:"message,omitempty"` // where something is wrong
+	Message   string     `json:"message,omitempty"` // if unhealthy
 	Endpoints []string   `json:"endpoints"`
 	Instances []instance `json:"instances"`
 }
 
-// instance is one worker's endpoint.
+// instance is the endpoint of a worker.
 type instance struct {
 	Component  string            `json:"component"`
 	Endpoint   string            `json:"endpoint"`
 	Namespace  string            `json:"namespace"`
-	InstanceID sim.WorkerID      `json:"instance_id"` // a number, beyond what a float64 holds
+	InstanceID sim.WorkerID      `json:"instance_id"` // a JSON number that exceeds a float64
 	Transport  map[string]string `json:"transport"`
 	DeviceType string            `json:"device_type"`
 	Codec      string            `json:"request_plane_codec"`
 }
 
-// health serves /health. The instances' transport has no address: nothing listens
-// for them.
+// health serves /health. The transport of an instance is not a real address, because simulated workers do not listen.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	snapshot := s.snapshot()
 	h := health{Status: "healthy", Endpoints: []string{}, Instances: []instance{}}

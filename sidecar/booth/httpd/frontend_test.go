@@ -13,10 +13,9 @@ import (
 	"kvbooth/sidecar/booth/httpd/httpdtest"
 )
 
-// The cluster takes what a real Dynamo takes and refuses what it refuses, with its
-// status, its shape and, as far as Dynamo says something of its own, its words.
-// Where it does not, the exchange says so, and why.
-func TestAnswersAsDynamoDoes(t *testing.T) {
+// TestAnswersMatchDynamo checks that the cluster accepts and refuses the requests that a real Dynamo accepts and
+// refuses, with the same status, structure and message. Exchanges with deliberate differences name their reason.
+func TestAnswersMatchDynamo(t *testing.T) {
 	all, err := httpdtest.Exchanges()
 	require.NoError(t, err)
 	require.Greater(t, len(all), 100)
@@ -28,11 +27,12 @@ func TestAnswersAsDynamoDoes(t *testing.T) {
 		require.NoError(t, err, e.Name)
 		if e.Ours != nil {
 			require.NotEmpty(t, e.Ours.Why, e.Name)
-			assert.NotEqual(t, e.Status, e.Ours.Status, "%s: then nothing is different", e.Name)
+			assert.NotEqual(t, e.Status, e.Ours.Status, "%s: the difference has Dynamo's own status", e.Name)
 			assert.Equal(t, e.Ours.Status, status, "%s: %s", e.Name, answer)
 			if status >= http.StatusBadRequest {
 				require.NotEmpty(t, e.Ours.Message, e.Name)
-				assert.True(t, strings.HasPrefix(message(t, answer), e.Ours.Message), "%s: %s", e.Name, answer)
+				hasMessage := strings.HasPrefix(message(t, answer), e.Ours.Message)
+				assert.True(t, hasMessage, "%s: %s", e.Name, answer)
 			}
 			continue
 		}
@@ -41,11 +41,12 @@ func TestAnswersAsDynamoDoes(t *testing.T) {
 		if status < http.StatusBadRequest || len(e.Answer) == 0 {
 			continue
 		}
-		assert.Equal(t, httpdtest.Common(message(t, e.Answer)), httpdtest.Common(message(t, answer)), "%s: %s", e.Name, answer)
+		want, got := message(t, e.Answer), message(t, answer)
+		assert.Equal(t, httpdtest.Common(want), httpdtest.Common(got), "%s: %s", e.Name, answer)
 	}
 }
 
-// message is what an error says. Its type and code belong to its status.
+// message returns the message of an error and checks that its type and code match its status.
 func message(t *testing.T, answer []byte) string {
 	t.Helper()
 	var p httpdtest.Problem

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick is so fast that answers of some hundred tokens take some 100 ms.
+// quick is a speed at which answers of some hundred tokens take some 100 ms.
 const quick = 50
 
-// booth is a cluster that listens.
+// booth is a cluster that accepts connections.
 type booth struct {
 	*Server
 	t      testing.TB
@@ -34,7 +34,7 @@ type booth struct {
 	client *http.Client
 }
 
-// newServer is a cluster on the H200s.
+// newServer returns a cluster on the H200s.
 func newServer(t testing.TB, change func(*Options)) *Server {
 	t.Helper()
 	o := Options{Cluster: sim.DefaultOptions(sim.H200()), Engine: "trtllm", Speed: quick}
@@ -64,9 +64,10 @@ func open(t testing.TB, change func(*Options)) *booth {
 		transport.CloseIdleConnections()
 		server.Close()
 		<-served
-		wait.Advance(time.Second) // for which the server waits before it closes connections that it has refused
+		wait.Advance(time.Second) // the server waits so long before it closes connections that it has refused
 	})
-	return &booth{Server: s, t: t, url: "http://127.0.0.1", dial: listener.Dial, client: &http.Client{Transport: transport}}
+	client := &http.Client{Transport: transport}
+	return &booth{Server: s, t: t, url: "http://127.0.0.1", dial: listener.Dial, client: client}
 }
 
 func (b *booth) do(method, path, body string, header ...string) *http.Response {
@@ -86,7 +87,7 @@ func (b *booth) do(method, path, body string, header ...string) *http.Response {
 	return res
 }
 
-// call gives status and body.
+// call returns status and body of a response.
 func (b *booth) call(method, path, body string, header ...string) (int, string) {
 	b.t.Helper()
 	res := b.do(method, path, body, header...)
@@ -95,7 +96,7 @@ func (b *booth) call(method, path, body string, header ...string) (int, string) 
 	return res.StatusCode, string(text)
 }
 
-// get reads a JSON document that must be there.
+// get reads a JSON document with status 200.
 func (b *booth) get(path string, v any) {
 	b.t.Helper()
 	status, body := b.call(http.MethodGet, path, "")
@@ -130,7 +131,7 @@ func (b *booth) ready(what string) {
 	b.becomes(what, func(s state) bool { return s.Ready })
 }
 
-// counts waits until the frontend has counted so many requests, and gives its metrics.
+// counts waits until the frontend has counted so many requests, and returns its metrics.
 func (b *booth) counts(requests int) (text string) {
 	b.t.Helper()
 	wait.Eventually(b.t, "the frontend counts the requests", func() (any, bool) {
@@ -141,7 +142,7 @@ func (b *booth) counts(requests int) (text string) {
 	return text
 }
 
-// ask is a streaming request with everything that our client asks for.
+// ask returns a streaming request with everything that the load generator requests.
 func ask(text string, maxTokens int, more string) string {
 	content, err := json.Marshal(text)
 	if err != nil {
@@ -151,11 +152,12 @@ func ask(text string, maxTokens int, more string) string {
 	if err != nil {
 		panic(err)
 	}
-	return `{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"user","content":` + string(content) + `}],"stream":true,` +
-		`"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) + `,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
+	return `{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"user","content":` + string(content) + `}],` +
+		`"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) +
+		`,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
 }
 
-// inOne asks for the same in one document.
+// inOne converts a request by ask to one for a single document.
 func inOne(ask string) string {
 	return strings.Replace(ask, `"stream":true,"stream_options":{"include_usage":true},`, "", 1)
 }
@@ -163,7 +165,7 @@ func inOne(ask string) string {
 // event is one server-sent event.
 type event struct{ name, comment, data string }
 
-// events reads a stream to its end; err says how it ended.
+// events reads a stream to its end. err is nil if the stream ended regularly.
 func events(r io.Reader) (all []event, err error) {
 	lines := bufio.NewReader(r)
 	var e event
@@ -188,7 +190,7 @@ func events(r io.Reader) (all []event, err error) {
 	}
 }
 
-// chunk is what tests look at in a chunk.
+// chunk has the members of a chunk that tests read.
 type chunk struct {
 	ID      string
 	Choices []struct {

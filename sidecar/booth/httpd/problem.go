@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// How Dynamo's metrics class a request that failed (label error_type).
+// Types of failed requests in Dynamo's metrics (label error_type).
 const (
 	kindNone        = ""
 	kindValidation  = "validation"
@@ -24,14 +24,14 @@ const (
 	kindInternal    = "internal"
 )
 
-// problem is an error as Dynamo answers it, within a stream too.
+// problem is an error in Dynamo's format, for responses and within streams.
 type problem struct {
 	Message string `json:"message"`
-	Type    string `json:"type"` // the status in words
+	Type    string `json:"type"` // text of the status
 	Code    int    `json:"code"` // the status
 
 	kind  string        // in the metrics
-	after time.Duration // when to try again, on the wall clock; 0 says nothing of it
+	after time.Duration // wall-clock time until a retry; 0 omits Retry-After
 }
 
 func (p *problem) Error() string { return p.Message }
@@ -44,13 +44,13 @@ func invalid(format string, args ...any) *problem {
 	return newProblem(http.StatusBadRequest, kindValidation, format, args...)
 }
 
-// retryIn adds when to try again.
+// retryIn sets the time until a retry.
 func (p *problem) retryIn(wait time.Duration) *problem {
 	p.after = max(wait, time.Nanosecond)
 	return p
 }
 
-// write answers with the problem.
+// write sends the problem as the response.
 func (p *problem) write(w http.ResponseWriter) {
 	if p.after > 0 {
 		w.Header().Set("Retry-After", retrySeconds(p.after))
@@ -58,16 +58,16 @@ func (p *problem) write(w http.ResponseWriter) {
 	writeJSON(w, p.Code, p)
 }
 
-// event is the problem as the last event of a stream.
+// event returns the problem as the last event of a stream.
 func (p *problem) event() []byte {
 	data, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // two strings and a number
+		panic(err) // cannot happen for two strings and a number
 	}
 	return append(append([]byte("data: "), data...), "\n\n"...)
 }
 
-// explain makes a problem of any error that a request can end with.
+// explain converts any error of a request to a problem.
 func (s *Server) explain(err error) *problem {
 	var p *problem
 	var field *api.FieldError
@@ -93,14 +93,14 @@ func (s *Server) explain(err error) *problem {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // none of the documents has a value that JSON cannot hold
+		panic(err) // cannot happen for these documents
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a client that has gone needs no answer
+	_, _ = w.Write(append(data, '\n')) // fails only if the client has disconnected
 }
 
-// retrySeconds is the value of a Retry-After.
+// retrySeconds returns the value of a Retry-After header.
 func retrySeconds(wait time.Duration) string {
 	return strconv.Itoa(max(1, int(math.Ceil(wait.Seconds()))))
 }

@@ -9,44 +9,43 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// maxKeptTokens bounds the token ids that prompts keeps, 4 bytes each: those of some
-// thousand conversations.
+// maxKeptTokens bounds the token ids that prompts keeps, 4 bytes each: enough for some thousand conversations.
 const maxKeptTokens = 4 << 20
 
-// entryTokens is what an entry costs beside its ids, in tokens.
+// entryTokens is the overhead of an entry besides its ids, in tokens.
 const entryTokens = 64
 
-// prompts gives the token ids of conversations. Every turn resends its whole
-// history, so it keeps the ids of single messages, the last used ones. It is safe
-// for concurrent use.
+// prompts encodes conversations as token ids. Every turn resends its whole history, so prompts caches the ids of the
+// most recently used messages. It is safe for concurrent use.
 //
-// That a conversation's ids are those of its messages, one after the other, is due
-// to the chat template: each message begins with a special token, across which
-// nothing is merged.
+// The ids of a conversation are the concatenated ids of its messages, because in the chat template each message begins
+// with a special token, across which tokens do not merge.
 type prompts struct {
-	opening []uint32 // of the answer, behind the last message
+	opening []uint32 // beginning of the answer, behind the last message
 
 	mu     sync.Mutex
 	byText map[digest]*list.Element // of *encoded
-	recent *list.List               // the last used one in front
+	recent *list.List               // most recently used first
 	tokens int
 	limit  int
 }
 
 type digest [sha256.Size]byte
 
-// encoded is one message.
+// encoded is an encoded message.
 type encoded struct {
 	key digest
 	ids []uint32
 }
 
 func newPrompts(limit int) *prompts {
-	return &prompts{opening: sim.Encode(sim.RenderChat(nil)), byText: map[digest]*list.Element{}, recent: list.New(), limit: limit}
+	return &prompts{
+		opening: sim.Encode(sim.RenderChat(nil)), byText: map[digest]*list.Element{}, recent: list.New(), limit: limit,
+	}
 }
 
-// encode gives the ids of [sim.RenderChat] of the messages in parts, which are
-// shared and must not be changed, and their number.
+// encode returns the ids of [sim.RenderChat] of the messages, in parts, and their number. The parts are shared and
+// must not be changed.
 func (p *prompts) encode(messages []sim.Message) (parts [][]uint32, total int) {
 	for _, m := range messages {
 		ids := p.message(m)
@@ -55,7 +54,7 @@ func (p *prompts) encode(messages []sim.Message) (parts [][]uint32, total int) {
 	return append(parts, p.opening), total + len(p.opening)
 }
 
-// message gives the ids of one message.
+// message returns the ids of one message.
 func (p *prompts) message(m sim.Message) []uint32 {
 	text := strings.TrimSuffix(sim.RenderChat([]sim.Message{m}), sim.RenderChat(nil))
 	key := digest(sha256.Sum256([]byte(text)))
@@ -82,7 +81,7 @@ func (p *prompts) keep(m *encoded) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.byText[m.key]; ok {
-		return // another request was faster
+		return // a concurrent request has added the message
 	}
 	p.byText[m.key] = p.recent.PushFront(m)
 	p.tokens += m.cost()

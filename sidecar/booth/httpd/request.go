@@ -22,15 +22,14 @@ import (
 const (
 	maxChatBody    = 4 << 20
 	maxRequestID   = 128     // bytes of X-Request-Id
-	maxAnswer      = 1 << 20 // tokens that a request may ask for, as with Dynamo
-	maxStop        = 32      // stop sequences, as with Dynamo
-	maxChoices     = 128     // values of n that Dynamo knows
-	unlimitedReply = 4096    // tokens of an answer whose request sets no limit, at most
+	maxAnswer      = 1 << 20 // requested tokens, as in Dynamo
+	maxStop        = 32      // stop sequences, as in Dynamo
+	maxChoices     = 128     // largest n that Dynamo accepts
+	unlimitedReply = 4096    // maximum tokens of an answer without a limit
 )
 
-// chatRequest is what a client asks for, as far as the cluster honours or checks it;
-// [fields] has the rest. The types are those into which Dynamo reads the fields, so
-// that what is out of their range is refused alike.
+// chatRequest holds the fields of a chat request that the cluster honors or checks; [fields] lists the others. The
+// types are those of Dynamo's fields, so that values out of their range are refused alike.
 type chatRequest struct {
 	Model               string         `json:"model"`
 	Messages            []wireMessage  `json:"messages"`
@@ -45,7 +44,7 @@ type chatRequest struct {
 	N                   *uint8         `json:"n"`
 	NVExt               *nvext         `json:"nvext"`
 
-	// Checked and without effect: nothing is drawn from a distribution.
+	// Checked, but without effect: no distribution is sampled.
 	Temperature       *float32 `json:"temperature"`
 	TopP              *float32 `json:"top_p"`
 	MinP              *float32 `json:"min_p"`
@@ -61,14 +60,14 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// stop is a list of texts, or a single one.
+// stop is a list of texts or a single text.
 type stop struct {
 	texts []string
 	given bool // not null
 	list  bool
 }
 
-// UnmarshalJSON reads the texts.
+// UnmarshalJSON reads the text or texts.
 func (s *stop) UnmarshalJSON(data []byte) error {
 	switch data[0] {
 	case 'n':
@@ -88,7 +87,7 @@ func (s *stop) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check refuses what Dynamo refuses, in its words.
+// check refuses the stop sequences that Dynamo refuses, with the same messages.
 func (s *stop) check() error {
 	switch {
 	case s.list && len(s.texts) == 0:
@@ -104,8 +103,8 @@ func (s *stop) check() error {
 	return nil
 }
 
-// nvext is Dynamo's extension. Hints are accepted; what would change where or how a
-// request is served, and is not simulated, is refused as an unknown field is.
+// nvext is Dynamo's extension. Hints are accepted. Fields that would change the routing or serving of a request, and
+// are not simulated, are refused like unknown fields.
 type nvext struct {
 	ExtraFields []string     `json:"extra_fields"`
 	Annotations []string     `json:"annotations"`
@@ -114,12 +113,12 @@ type nvext struct {
 	Greedy      *bool        `json:"greed_sampling"`
 	Sent        *json.Number `json:"request_timestamp_ms"`
 
-	// Dynamo 1.6.1 knows these beside nvext only; before 1.3 it knew the second one here.
+	// Dynamo 1.6.1 accepts these only beside nvext; before 1.3 it accepted ignore_eos here.
 	MinTokens *uint32 `json:"min_tokens"`
 	IgnoreEOS *bool   `json:"ignore_eos"`
 }
 
-// agentHints are known by name and have no effect.
+// agentHints are accepted and have no effect.
 type agentHints struct {
 	Priority           json.RawMessage `json:"priority"`
 	StrictPriority     json.RawMessage `json:"strict_priority"`
@@ -128,7 +127,7 @@ type agentHints struct {
 	LatencySensitivity json.RawMessage `json:"latency_sensitivity"`
 }
 
-// UnmarshalJSON refuses unknown fields, which Dynamo does here too.
+// UnmarshalJSON refuses unknown fields, as Dynamo does in nvext.
 func (n *nvext) UnmarshalJSON(data []byte) error {
 	type plain nvext
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -142,11 +141,13 @@ func (n *nvext) UnmarshalJSON(data []byte) error {
 // instanceID is a worker's id.
 type instanceID sim.WorkerID
 
-// UnmarshalJSON reads the id, which is a number; 0 is no worker's.
+// UnmarshalJSON reads the id, which is a number. No worker has the id 0.
 func (i *instanceID) UnmarshalJSON(data []byte) error {
 	id, err := strconv.ParseUint(string(data), 10, 64)
 	if err != nil {
-		return &api.FieldError{Field: "backend_instance_id", Value: string(data), Allowed: "the ID of an instance listed by /health"}
+		return &api.FieldError{
+			Field: "backend_instance_id", Value: string(data), Allowed: "the ID of an instance listed by /health",
+		}
 	}
 	*i = instanceID(id)
 	return nil
@@ -166,19 +167,18 @@ type wireMessage struct {
 	Content content `json:"content"`
 }
 
-// content is the text of a message, which stands there as a string or in parts.
+// content is the text of a message, given as a string or in parts.
 type content struct {
 	text  string
 	given bool
 	none  bool   // a list without parts
-	media string // the type of a part that is no text
+	media string // type of a part that is not text
 }
 
-// media are the types of parts that Dynamo reads; the simulated model, like its
-// template, takes text alone.
+// media are the types of parts that Dynamo accepts. The simulated model and its template support only text.
 var media = []string{"image_url", "video_url", "audio_url", "input_audio"}
 
-// UnmarshalJSON reads the text. Its parts are joined by line breaks.
+// UnmarshalJSON reads the text and joins its parts with line breaks.
 func (c *content) UnmarshalJSON(data []byte) error {
 	if data[0] == 'n' {
 		return nil // null
@@ -210,10 +210,12 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readChat reads a chat request; what it cannot read gives a problem.
+// readChat reads a chat request. A request that cannot be read gives a problem.
 func readChat(w http.ResponseWriter, r *http.Request) (*chatRequest, error) {
-	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" && !strings.HasSuffix(t, "+json") {
-		return nil, newProblem(http.StatusUnsupportedMediaType, kindValidation, "Expected request with Content-Type application/json")
+	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if t != "application/json" && !strings.HasSuffix(t, "+json") {
+		return nil, newProblem(http.StatusUnsupportedMediaType, kindValidation,
+			"Expected request with Content-Type application/json")
 	}
 	body, err := readBody(w, r, maxChatBody)
 	if err != nil {
@@ -230,14 +232,13 @@ func readChat(w http.ResponseWriter, r *http.Request) (*chatRequest, error) {
 	return q, checkFields(given)
 }
 
-// unreadable is what Dynamo says where the body is not what it expects; what follows
-// is in other words than Dynamo's.
+// unreadable returns the problem of a body that does not have the expected form. Only the beginning of the message is
+// Dynamo's.
 func unreadable(format string, args ...any) *problem {
 	return invalid("Failed to deserialize the JSON body into the target type: "+format, args...)
 }
 
-// checkFields refuses a body without the fields that have to be there, or with one
-// that is unknown.
+// checkFields refuses a body with missing required fields or with unknown fields.
 func checkFields(given map[string]json.RawMessage) error {
 	for _, name := range []string{"messages", "model"} {
 		switch value, ok := given[name]; {
@@ -274,7 +275,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 
 var roles = []string{"developer", "system", "user", "assistant", "tool", "function"}
 
-// check holds the request against what the cluster serves.
+// check refuses a request that the cluster cannot serve.
 func (q *chatRequest) check(model string) error {
 	if q.Model != model {
 		return newProblem(http.StatusNotFound, kindNotFound, "Model not found")
@@ -293,25 +294,31 @@ func (q *chatRequest) check(model string) error {
 	return cmp.Or(q.checkLengths(), q.Stop.check(), q.checkSampling(), q.checkChoices())
 }
 
-// check refuses a message that no prompt can be made of.
+// check refuses a message that cannot be part of a prompt.
 func (m *wireMessage) check(field string) error {
+	const contentAllowed = "a string or a list of text parts"
+	missing := &api.FieldError{Field: field + "content", Allowed: contentAllowed}
 	switch {
 	case !slices.Contains(roles, m.Role):
-		return unreadable("%v", &api.FieldError{Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", ")})
-	case !m.Content.given && m.Role == "assistant": // whose content Dynamo reads as null, and whose template refuses it
-		return unusable(&api.FieldError{Field: field + "content", Allowed: "a string or a list of text parts"})
+		return unreadable("%v", &api.FieldError{
+			Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", "),
+		})
+	case !m.Content.given && m.Role == "assistant": // Dynamo reads the content as null, and its template refuses it
+		return unusable(missing)
 	case !m.Content.given:
-		return unreadable("%v", &api.FieldError{Field: field + "content", Allowed: "a string or a list of text parts"})
+		return unreadable("%v", missing)
 	case m.Content.none:
-		return unusable(&api.FieldError{Field: field + "content", Value: "an empty list", Allowed: "a string or a list of text parts"})
+		return unusable(&api.FieldError{Field: field + "content", Value: "an empty list", Allowed: contentAllowed})
 	case m.Content.media != "":
-		return unusable(&api.FieldError{Field: field + "content.type", Value: strconv.Quote(m.Content.media), Allowed: "text"})
+		return unusable(&api.FieldError{
+			Field: field + "content.type", Value: strconv.Quote(m.Content.media), Allowed: "text",
+		})
 	}
 	return nil
 }
 
-// unusable is what Dynamo answers where a request can be read and no prompt or no
-// worker is found for it. It says no more than its first two words.
+// unusable returns the problem of a valid request for which no prompt or no worker is found. In Dynamo, the message
+// consists of the first two words only.
 func unusable(err error) *problem { return invalid("Invalid request: %v", err) }
 
 func (q *chatRequest) checkLengths() error {
@@ -335,7 +342,7 @@ func (q *chatRequest) checkSampling() error {
 		label     string
 		value     *float32
 		low, high float32
-		above     bool // low, which is not allowed itself
+		above     bool // low itself is not allowed
 	}{
 		{"Temperature", q.Temperature, 0, 2, false},
 		{"Top_p", q.TopP, 0, 1, true},
@@ -345,7 +352,8 @@ func (q *chatRequest) checkSampling() error {
 		{"Repetition penalty", q.RepetitionPenalty, 0, 2, true},
 	} {
 		if n.value != nil && (*n.value < n.low || *n.value > n.high || n.above && *n.value == n.low) {
-			return invalid("Validation: %s must be between %v and %v, got %s", n.label, n.low, n.high, strconv.FormatFloat(float64(*n.value), 'f', -1, 32))
+			value := strconv.FormatFloat(float64(*n.value), 'f', -1, 32)
+			return invalid("Validation: %s must be between %v and %v, got %s", n.label, n.low, n.high, value)
 		}
 	}
 	if q.TopK != nil && *q.TopK < -1 {
@@ -357,7 +365,7 @@ func (q *chatRequest) checkSampling() error {
 	return nil
 }
 
-// checkChoices refuses several answers, which Dynamo leaves to its engine.
+// checkChoices refuses several answers, which Dynamo passes to its engine.
 func (q *chatRequest) checkChoices() error {
 	switch {
 	case q.N == nil || *q.N == 1:
@@ -365,10 +373,13 @@ func (q *chatRequest) checkChoices() error {
 	case *q.N == 0 || *q.N > maxChoices:
 		return invalid("Validation: n must be between 1 and %d, got %d", maxChoices, *q.N)
 	}
-	return &api.FieldError{Field: "n", Value: strconv.Itoa(int(*q.N)), Allowed: "1, since the simulated cluster returns one answer per request"}
+	return &api.FieldError{
+		Field: "n", Value: strconv.Itoa(int(*q.N)),
+		Allowed: "1, since the simulated cluster returns one answer per request",
+	}
 }
 
-// limit is the most tokens that the answer may have.
+// limit returns the maximum number of tokens of the answer.
 func (q *chatRequest) limit() int {
 	switch {
 	case q.MaxCompletionTokens != nil:
@@ -379,23 +390,25 @@ func (q *chatRequest) limit() int {
 	return unlimitedReply
 }
 
-// asked is what the answer should be like, with so much room for it. What stands
-// beside nvext wins over what stands in it.
+// asked returns the requirements on the answer, for the given room in tokens. Fields beside nvext take precedence over
+// those in it.
 func (q *chatRequest) asked(room int) answer.Asked {
 	least, ignore := q.MinTokens, q.IgnoreEOS
 	if q.NVExt != nil {
 		least, ignore = cmp.Or(least, q.NVExt.MinTokens), cmp.Or(ignore, q.NVExt.IgnoreEOS)
 	}
-	a := answer.Asked{Max: min(q.limit(), room), Stop: q.Stop.texts, KeepStop: q.KeepStop, IgnoreEnd: ignore != nil && *ignore}
+	a := answer.Asked{
+		Max: min(q.limit(), room), Stop: q.Stop.texts, KeepStop: q.KeepStop, IgnoreEnd: ignore != nil && *ignore,
+	}
 	if least != nil {
 		a.Min = int(min(*least, maxAnswer))
 	}
 	return a
 }
 
-// seed is what the answer is sampled with: the client's own seed, else the request's id,
-// so that two requests with one prompt get two answers. A model does not sample at
-// temperature 0.
+// seed returns the seed of the answer: the client's own, otherwise one derived from the request's id, so that two
+// requests with one prompt get two answers. At temperature 0, the seed is constant, because a model does not sample
+// then.
 func (q *chatRequest) seed(requestID string) uint64 {
 	switch {
 	case q.Temperature != nil && *q.Temperature == 0:
@@ -420,7 +433,7 @@ func (q *chatRequest) includeUsage() bool {
 	return q.StreamOptions != nil && q.StreamOptions.IncludeUsage
 }
 
-// instance is the worker that the request names, and whether it names one.
+// instance returns the worker that the request names, and whether it names one.
 func (q *chatRequest) instance() (id sim.WorkerID, named bool) {
 	if q.NVExt == nil || q.NVExt.Instance == nil {
 		return 0, false
@@ -428,12 +441,12 @@ func (q *chatRequest) instance() (id sim.WorkerID, named bool) {
 	return sim.WorkerID(*q.NVExt.Instance), true
 }
 
-// wants says whether nvext.extra_fields names a field.
+// wants reports whether nvext.extra_fields names a field.
 func (q *chatRequest) wants(field string) bool {
 	return q.NVExt != nil && slices.Contains(q.NVExt.ExtraFields, field)
 }
 
-// annotated says whether nvext.annotations names an annotation.
+// annotated reports whether nvext.annotations names an annotation.
 func (q *chatRequest) annotated(name string) bool {
 	return q.NVExt != nil && slices.Contains(q.NVExt.Annotations, name)
 }

@@ -14,43 +14,41 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Options say what is served, and how fast.
+// Options configure a server.
 type Options struct {
 	Cluster sim.Options
-	Engine  string  // whose metrics the workers have: trtllm, vllm or sglang
-	Speed   float64 // virtual seconds in one of the wall clock, above 0, up to 1000
-	Faults  Faults  // injected from the beginning
+	Engine  string  // engine whose metrics the workers have: trtllm, vllm or sglang
+	Speed   float64 // virtual seconds per wall-clock second, above 0, up to 1000
+	Faults  Faults  // initial faults
 
-	// StateFile keeps mode and speculation beyond the process, as the specification
-	// of a deployment does; where it exists, it wins over Cluster. "" keeps nothing.
+	// StateFile keeps mode and speculation across restarts of the process, like the specification of a deployment.
+	// If the file exists, it takes precedence over Cluster. "" disables it.
 	StateFile string
 
-	// Pods are the workers', as the exporters of their GPUs name them; the zero value is
-	// DefaultPods.
+	// Pods are the workers' pods in the metrics of the GPU exporters; the zero value means DefaultPods.
 	Pods metrics.Pods
 
-	// Hosts are the names, besides those of loopback, under which the calls that steer
-	// it may be made. They ask nobody for a token.
+	// Hosts are host names, besides those of loopback, under which the control endpoints can be called. These
+	// endpoints require no token.
 	Hosts []string
 
 	Log *slog.Logger // nil discards
 }
 
-// DefaultPods are those of the recorded deployment.
+// DefaultPods are the pods of the recorded deployment.
 var DefaultPods = metrics.Pods{Namespace: "dynamo-workload", Name: "dynamo-worker"}
 
 const maxSpeed = 1000
 
-// CheckSpeed refuses a speed that no cluster can have, with an *[api.FieldError].
+// CheckSpeed returns an *[api.FieldError] for a speed out of range, or nil.
 func CheckSpeed(speed float64) error {
-	if 0 < speed && speed <= maxSpeed { // never true of NaN
+	if 0 < speed && speed <= maxSpeed { // false for NaN
 		return nil
 	}
 	return &api.FieldError{Field: "speed", Value: fmt.Sprint(speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
 }
 
-// Server is a simulated cluster that lives on the wall clock. It is safe for
-// concurrent use, and Close ends it.
+// Server is a simulated cluster that runs on the wall clock. It is safe for concurrent use. Close must be called.
 type Server struct {
 	options Options
 	log     *slog.Logger
@@ -65,14 +63,13 @@ type Server struct {
 
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
-	mu     sync.Mutex // guards closed, and so the beginning of work
+	mu     sync.Mutex // guards closed and the start of work
 	closed bool
-	work   sync.WaitGroup // the clock, and requests
+	work   sync.WaitGroup // the clock and the requests in progress
 }
 
-// New starts a cluster with empty caches, ready to serve. Options that are out of
-// range give an *[api.FieldError]; a state file that cannot be read or used gives
-// an error that names it.
+// New starts a cluster with empty caches, ready to serve. Options out of range give an *[api.FieldError]. An invalid
+// state file gives an error that names it.
 func New(o Options) (*Server, error) {
 	if err := CheckSpeed(o.Speed); err != nil {
 		return nil, err
@@ -104,8 +101,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the cluster: requests in progress fail, and later ones are refused.
-// It returns when nothing is left that New or a request started.
+// Close ends the cluster: requests in progress fail, and later ones are refused. It returns when all goroutines and
+// requests have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -114,22 +111,22 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// Frontend serves what a Dynamo frontend does on its port, and /sim/v1.
+// Frontend returns the handler of the frontend's port: Dynamo's paths and /sim/v1.
 func (s *Server) Frontend() http.Handler { return s.frontend }
 
-// Worker serves /metrics of one worker, from 0.
+// Worker returns the handler of the metrics of one worker, numbered from 0.
 func (s *Server) Worker(i int) http.Handler { return only("/metrics", s.metrics.Worker(i)) }
 
-// GPUs serves /metrics of the DCGM exporter beside one worker, from 0.
+// GPUs returns the handler of the DCGM exporter beside one worker, numbered from 0.
 func (s *Server) GPUs(i int) http.Handler { return only("/metrics", s.metrics.GPUs(i)) }
 
-// Mode is the router's mode, and how the workers speculate.
+// Mode returns the router's mode and the workers' speculation.
 func (s *Server) Mode() (api.Mode, api.Speculation) {
 	state := s.snapshot().State
 	return state.Mode, state.Speculation
 }
 
-// Workers is the number of workers.
+// Workers returns the number of workers.
 func (s *Server) Workers() int { return s.options.Cluster.Profile.Workers }
 
 func only(path string, h http.Handler) http.Handler {
@@ -145,19 +142,18 @@ func (s *Server) snapshot() (m metrics.Snapshot) {
 	return m
 }
 
-// readyIn is how long the cluster still restarts, on the wall clock.
+// readyIn returns the remaining time of a restart, on the wall clock.
 func (s *Server) readyIn() (wait time.Duration) {
 	s.clock.do(func(c *sim.Cluster) { wait = s.until(c, c.State().ReadyAt) })
 	return wait
 }
 
-// until is how long a moment of virtual time is away on the wall clock, 0 for one
-// that has passed.
+// until returns the wall-clock time until a moment of virtual time, 0 for one in the past.
 func (s *Server) until(c *sim.Cluster, at time.Duration) time.Duration {
 	return s.clock.wall(max(0, at-c.Now()))
 }
 
-// enter begins a request, which leave must end; false after Close.
+// enter registers a request, which leave must end. It returns false after Close.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,12 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// offers are all that the cluster can be switched to.
+// offers returns all modes and kinds of speculation that the cluster can switch to.
 func offers(p sim.Profile) (all []api.ModeState) {
-	for _, kind := range []api.Speculation{api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3} {
+	kinds := []api.Speculation{
+		api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3,
+	}
+	for _, kind := range kinds {
 		if _, ok := p.Speculation[kind]; !ok {
 			continue
 		}
@@ -28,19 +31,21 @@ func offers(p sim.Profile) (all []api.ModeState) {
 	return all
 }
 
-// checkMode gives an *[api.FieldError] for what the cluster does not offer.
+// checkMode returns an *[api.FieldError] for a mode or speculation that the cluster does not offer.
 func checkMode(m api.ModeState, p sim.Profile) error {
 	all := offers(p)
 	if slices.Contains(all, m) {
 		return nil
 	}
 	if !slices.ContainsFunc(all, func(o api.ModeState) bool { return o.Mode == m.Mode }) {
-		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%.40q", m.Mode), Allowed: distinct(all, func(o api.ModeState) string { return string(o.Mode) })}
+		allowed := distinct(all, func(o api.ModeState) string { return string(o.Mode) })
+		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%.40q", m.Mode), Allowed: allowed}
 	}
-	return &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%.40q", m.Speculation), Allowed: distinct(all, func(o api.ModeState) string { return string(o.Speculation) })}
+	allowed := distinct(all, func(o api.ModeState) string { return string(o.Speculation) })
+	return &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%.40q", m.Speculation), Allowed: allowed}
 }
 
-// distinct lists the values of a field of the offers, each once.
+// distinct lists the distinct values of a field of the offers.
 func distinct(all []api.ModeState, field func(api.ModeState) string) string {
 	var list string
 	for i, o := range all {
@@ -54,7 +59,7 @@ func distinct(all []api.ModeState, field func(api.ModeState) string) string {
 	return list
 }
 
-// restore takes mode and speculation from the state file, if there is one.
+// restore reads mode and speculation from the state file, if it exists.
 func (o *Options) restore() error {
 	if o.StateFile == "" {
 		return nil
@@ -78,7 +83,7 @@ func (o *Options) restore() error {
 	return nil
 }
 
-// saveMode writes the state file, which appears whole or not at all.
+// saveMode replaces the state file atomically.
 func saveMode(path string, m api.ModeState) error {
 	if path == "" {
 		return nil

@@ -8,16 +8,15 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// stream is what the cluster has told of one request and its handler has not yet
-// passed on. It is the request's [sim.Observer], called with the cluster locked:
-// it only notes.
+// stream holds the events of a request that its handler has not yet delivered. It is the request's [sim.Observer]. Its
+// methods are called while the cluster is locked, so they only record.
 type stream struct {
 	meter *metrics.Request
-	ready chan struct{} // holds one where there is something to take
+	ready chan struct{} // holds a value if there are events to take
 
 	mu       sync.Mutex
 	decision *sim.Decision
-	chunks   []int // the tokens of each
+	chunks   []int // tokens per chunk
 	report   *sim.Report
 }
 
@@ -25,7 +24,7 @@ func newStream(meter *metrics.Request) *stream {
 	return &stream{meter: meter, ready: make(chan struct{}, 1)}
 }
 
-// Routed notes the router's decision.
+// Routed records the router's decision.
 func (s *stream) Routed(d *sim.Decision) {
 	s.meter.Routed(d)
 	s.mu.Lock()
@@ -33,10 +32,10 @@ func (s *stream) Routed(d *sim.Decision) {
 	s.decision = d
 }
 
-// FirstToken is for the metrics only.
+// FirstToken updates the metrics only.
 func (s *stream) FirstToken(r sim.Report) { s.meter.FirstToken(r) }
 
-// Tokens notes a chunk.
+// Tokens records a chunk.
 func (s *stream) Tokens(at time.Duration, n int) {
 	s.meter.Tokens(at, n)
 	s.mu.Lock()
@@ -45,7 +44,7 @@ func (s *stream) Tokens(at time.Duration, n int) {
 	s.signal()
 }
 
-// Finished notes the end.
+// Finished records the end.
 func (s *stream) Finished(r sim.Report) {
 	s.meter.Finished(r)
 	s.mu.Lock()
@@ -61,13 +60,12 @@ func (s *stream) signal() {
 	}
 }
 
-// take gives the chunks that came since the last time, which are valid until the
-// next, and the report once the request has ended. The caller hands back the
-// chunks that it took before.
-func (s *stream) take(before []int) (chunks []int, report *sim.Report) {
+// take returns the chunks since the previous call, and the report once the request has ended. The chunks are valid
+// until the next call, to which the caller passes them for reuse.
+func (s *stream) take(reuse []int) (chunks []int, report *sim.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	chunks, s.chunks = s.chunks, before[:0]
+	chunks, s.chunks = s.chunks, reuse[:0]
 	return chunks, s.report
 }
 

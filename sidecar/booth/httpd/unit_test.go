@@ -17,16 +17,21 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Messages encoded one by one give the ids of the whole conversation.
-func TestPromptIDs(t *testing.T) {
+func TestPromptIDsMatchWholeConversation(t *testing.T) {
 	p := newPrompts(1 << 20)
 	for _, messages := range [][]sim.Message{
 		{},
 		{{Role: "user", Content: "Explain."}},
-		{{Role: "system", Content: ""}, {Role: "user", Content: " \n leading and trailing \n\n"}, {Role: "assistant", Content: "\n"}, {Role: "user", Content: "é😀"}},
-		{{Role: "user", Content: "<|im_end|>\n<|im_start|>assistant\n"}, {Role: "user", Content: "half <|im_"}, {Role: "assistant", Content: "end|> <|endoftext|>"}},
+		{
+			{Role: "system", Content: ""}, {Role: "user", Content: " \n leading and trailing \n\n"},
+			{Role: "assistant", Content: "\n"}, {Role: "user", Content: "é😀"},
+		},
+		{
+			{Role: "user", Content: "<|im_end|>\n<|im_start|>assistant\n"}, {Role: "user", Content: "half <|im_"},
+			{Role: "assistant", Content: "end|> <|endoftext|>"},
+		},
 	} {
-		for range 2 { // from the cache too
+		for range 2 { // the second time from the cache
 			parts, total := p.encode(messages)
 			var ids []uint32
 			for _, part := range parts {
@@ -38,12 +43,11 @@ func TestPromptIDs(t *testing.T) {
 	}
 }
 
-// What is kept stays within the limit, and the last used messages stay.
-func TestPromptsForget(t *testing.T) {
+func TestPromptsKeepRecentMessagesWithinLimit(t *testing.T) {
 	message := func(i int) sim.Message { return sim.Message{Role: "user", Content: strings.Repeat("a ", i+1)} }
 	p := newPrompts(5 * (entryTokens + 20))
 	for i := range 10 {
-		p.message(message(0)) // used again and again
+		p.message(message(0)) // the most recently used one
 		p.message(message(i))
 		require.LessOrEqual(t, p.tokens, p.limit)
 	}
@@ -52,13 +56,12 @@ func TestPromptsForget(t *testing.T) {
 	assert.GreaterOrEqual(t, kept, 4)
 	before := p.tokens
 	p.message(message(0))
-	assert.Equal(t, before, p.tokens, "it was still there")
+	assert.Equal(t, before, p.tokens, "the message is still cached")
 	p.message(sim.Message{Role: "user", Content: strings.Repeat("much too long ", 1000)})
-	assert.Zero(t, p.tokens, "nothing fits beside it, and it does not either")
+	assert.Zero(t, p.tokens, "a message above the limit evicts all others and is not kept")
 }
 
-// Whatever the chunks, their text is valid and together it is the whole text.
-func TestDetokenizer(t *testing.T) {
+func TestDetokenizerWithAnyChunks(t *testing.T) {
 	const text = "naïve 世界 😀👩🏽‍🚀 e\u0301 \"quoted\"\n"
 	ids := sim.Encode(text)
 	for size := 1; size <= 4; size++ {
@@ -75,18 +78,19 @@ func TestDetokenizer(t *testing.T) {
 	require.Empty(t, d.next(nil, sim.Encode("<|im_end|>")), "a special token has no text")
 	require.Empty(t, d.next(nil, sim.Encode("😀")[:1]), "part of a character")
 	require.Equal(t, 3, completeCharacters([]byte("abc\xf0\x9f")))
-	require.Equal(t, 2, completeCharacters([]byte("\x80\x80")), "no beginning of a character")
+	require.Equal(t, 2, completeCharacters([]byte("\x80\x80")), "no start of a character")
 }
 
-func TestAppendString(t *testing.T) {
+func TestAppendStringIsValidJSON(t *testing.T) {
 	for _, text := range []string{"", "plain", "\"\\/\n\r\t\b\x00\x1f\x7f", "é世😀\u2028", "\xff broken \xe4\xb8"} {
 		var back string
 		require.NoError(t, json.Unmarshal(appendString(nil, []byte(text)), &back))
-		require.Equal(t, strings.ToValidUTF8(strings.ReplaceAll(text, "\xff", "\uFFFD"), "\uFFFD"), strings.ReplaceAll(back, "\uFFFD\uFFFD", "\uFFFD"))
+		want := strings.ToValidUTF8(strings.ReplaceAll(text, "\xff", "\uFFFD"), "\uFFFD")
+		require.Equal(t, want, strings.ReplaceAll(back, "\uFFFD\uFFFD", "\uFFFD"))
 	}
 }
 
-// times notes when a request's chunks came, on both clocks.
+// times records the times of a request's chunks on both clocks.
 type times struct {
 	began         time.Time
 	virtual, wall []time.Duration
@@ -109,8 +113,8 @@ func submit(t *testing.T, p *pacer) *times {
 	return o
 }
 
-// Chunks come when virtual time says, and nothing runs while nothing happens.
-func TestClock(t *testing.T) {
+// TestPacerFollowsWallClock checks that chunks come at their virtual times, and that the pacer is idle between events.
+func TestPacerFollowsWallClock(t *testing.T) {
 	for _, speed := range []float64{1, 7, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster, err := sim.New(sim.DefaultOptions(sim.H200()))
@@ -139,8 +143,9 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A process that was held up is late with its chunks; virtual time is not.
-func TestClockCatchesUp(t *testing.T) {
+// TestPacerCatchesUpAfterDelay checks that chunks of a delayed process are late on the wall clock, but not in virtual
+// time.
+func TestPacerCatchesUpAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, err := sim.New(sim.DefaultOptions(sim.H200()))
 		require.NoError(t, err)

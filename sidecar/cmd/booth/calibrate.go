@@ -172,7 +172,7 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 	for _, b := range o.Baselines {
 		names = append(names, b.Name)
 	}
-	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %.0f s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, closedloop.Length.Seconds())
+	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %.0f s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, closedloop.LevelDuration.Seconds())
 	for _, line := range r.Assumed {
 		fmt.Fprintf(out, "Assumed: %s.\n", line)
 	}

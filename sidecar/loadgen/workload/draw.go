@@ -15,7 +15,7 @@ type drawn struct {
 // where every conversation has its own. midway is the field of the same name in [draw.Shape].
 func newDraw(seed uint64, k, own, midway int64, s Settings, c *corpus.Corpus) drawn {
 	d := draw.New(seed, k, own, draw.Shape{
-		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, Midway: midway,
+		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, RampedStart: midway,
 	})
 	text := c.Opening(seed, d.Opening)
 	if n := len(text.Script); n > 0 && (k >= midway || d.Turns > n) {

@@ -1,13 +1,11 @@
-// Package calibrate fits the constants of a profile's timing to recorded results of
-// the deployment: it simulates the workload that was recorded, in virtual time, and
-// changes the constants, within the bounds that the GPUs and the model set, until the
-// simulated figures are the recorded ones. It says how well the data determine each
-// constant, leaves alone what they do not determine, and names a measurement that would.
+// Package calibrate fits the constants of a profile's timing to recorded results of the deployment. It simulates the
+// recorded workload in virtual time and changes the constants, within the bounds that the GPUs and the model set,
+// until the simulated figures match the recorded ones. It reports how well the data determine each constant, leaves
+// undetermined constants unchanged, and suggests a measurement that would determine them.
 //
-// The search is Gauss–Newton on the logarithms of the figures, with a Jacobian by
-// central differences, in which every run has the same draws as its counterpart (common
-// random numbers). The Jacobian at the fitted point, weighted by how well each figure is
-// known, also gives the standard errors.
+// The search is Gauss–Newton on the logarithms of the figures. Its Jacobian consists of central differences, whose
+// runs use the same random numbers on both sides (common random numbers). The Jacobian at the fitted point, weighted
+// by the precision of each figure, also gives the standard errors.
 package calibrate
 
 import (
@@ -24,46 +22,46 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Options say what is fitted to what.
+// Options select the profile, the data and the method of a fit.
 type Options struct {
-	Start     sim.Profile    // where the search begins; what is not determined stays as it is there
-	Baselines []api.Baseline // recorded on the same deployment, perhaps with different workloads
-	Fit       []string       // names of [sim.Profile.Constants]; none: all that have room between their bounds
-	HoldOut   []int          // levels that are not fitted to; nil: every other one
-	Seeds     int            // runs of every row, 2 to 100; 0: 3
-	Suggest   bool           // look for measurements that would determine what these data do not
+	Start     sim.Profile    // start of the search; undetermined constants keep its values
+	Baselines []api.Baseline // recorded on the same deployment, possibly with different workloads
+	Fit       []string       // names of [sim.Profile.Constants]; empty means all that have room between their bounds
+	HoldOut   []int          // levels to leave out of the fit; nil means every other level
+	Seeds     int            // runs of every row, 2 to 100; 0 means 3
+	Suggest   bool           // look for measurements that would determine the remaining constants
 
-	Name       string    // of the fitted profile, "" for the name of the first baseline as far as a profile can have it
-	Now        time.Time // the date in the fitted profile
-	Goroutines int       // runs at a time; 0: one for each core
+	Name       string    // of the fitted profile; "" derives it from the name of the first baseline
+	Now        time.Time // date in the fitted profile
+	Goroutines int       // concurrent runs; 0 means one per core
 
-	// OnProgress, if set, hears of every run, one call at a time.
+	// OnProgress, if set, receives the progress after every run. Calls are not concurrent.
 	OnProgress func(Progress)
 }
 
-// Progress is how far a fit has come. How many rounds it takes is not known before.
+// Progress is the progress of a fit. The number of rounds is not known in advance.
 type Progress struct {
-	Phase string // what is computed, such as "round 2"
-	Done  int    // runs of this phase
-	Runs  int    // of this phase
+	Phase string // current phase, such as "round 2"
+	Done  int    // completed runs of this phase
+	Runs  int    // total runs of this phase
 }
 
 const (
 	defaultSeeds = 3
 	maxSeeds     = 100
 	maxRounds    = 6
-	settled      = .005 // a step smaller than this, as a share of each constant, ends the search,
-	gain         = .02  // and one that lessens the misfit by less than this share of it
-	perturbation = .2   // of a constant, to each side, in a central difference
+	settled      = .005 // the search ends at a step smaller than this share of each constant
+	gain         = .02  // the search ends at a step that reduces the misfit by less than this share
+	perturbation = .2   // share of a constant by which a central difference changes it to each side
 )
 
-// Run fits. An error is an *[api.FieldError] where the data are not what a fit needs, in
-// words that say what to measure; or the context's.
+// Run fits the constants. If the data are not sufficient for a fit, the error is an *[api.FieldError] that says what
+// to measure. Otherwise the error is that of the context.
 func Run(ctx context.Context, o Options) (*Result, error) { return run(ctx, o, maxRounds) }
 
-// Judge is [Run] without the search: it says how well the data determine each constant
-// of the start as it is, and how far that is from them.
-func Judge(ctx context.Context, o Options) (*Result, error) { return run(ctx, o, 1) }
+// Assess is [Run] without the search: it reports how well the data determine each constant of the start, and the
+// difference between simulated and recorded figures.
+func Assess(ctx context.Context, o Options) (*Result, error) { return run(ctx, o, 1) }
 
 func run(ctx context.Context, o Options, rounds int) (*Result, error) {
 	f, err := newFit(o)
@@ -80,19 +78,19 @@ func run(ctx context.Context, o Options, rounds int) (*Result, error) {
 	return r, f.suggest(ctx, r)
 }
 
-// fit is one under way.
+// fit is the state of a fit in progress.
 type fit struct {
 	options   Options
 	runner    runner
 	sources   []source
-	fitted    []cell // rows that are fitted to
-	held      []cell // rows that are not
+	fitted    []cell // rows to fit to
+	held      []cell // held-out rows
 	constants []sim.Constant
 
-	profile   sim.Profile // as far as the search has come
-	runs      samples     // of the fitted rows, with that profile
-	knowledge knowledge   // what the data tell there
-	moved     []int       // constants that the search has moved
+	profile   sim.Profile // current point of the search
+	runs      samples     // of the fitted rows, with profile
+	knowledge knowledge   // information on the constants at profile
+	moved     []int       // indices of the constants that the search moves
 	rounds    int
 }
 
@@ -101,12 +99,13 @@ func newFit(o Options) (*fit, error) {
 		o.Seeds = defaultSeeds
 	}
 	if o.Seeds < 2 || o.Seeds > maxSeeds {
-		return nil, api.Refuse("seeds", o.Seeds, fmt.Sprintf("2 to %d: with a single one, chance cannot be told from a constant's effect", maxSeeds))
+		allowed := fmt.Sprintf("2 to %d: one run does not separate chance from a constant's effect", maxSeeds)
+		return nil, api.Refuse("seeds", o.Seeds, allowed)
 	}
 	if o.Goroutines == 0 {
 		o.Goroutines = runtime.GOMAXPROCS(0)
 	}
-	f := &fit{options: o, runner: runner{seeds: o.Seeds, goroutines: o.Goroutines, on: o.OnProgress}}
+	f := &fit{options: o, runner: runner{seeds: o.Seeds, goroutines: o.Goroutines, onProgress: o.OnProgress}}
 	var err error
 	if f.sources, err = newSources(o.Start, o.Baselines); err != nil {
 		return nil, err
@@ -121,7 +120,7 @@ func newFit(o Options) (*fit, error) {
 	return f, nil
 }
 
-// chosen are the constants that may move.
+// chosen returns the constants that the fit may move.
 func chosen(p *sim.Profile, names []string) (list []sim.Constant, err error) {
 	all := p.Constants()
 	known := make([]string, len(all))
@@ -142,8 +141,8 @@ func chosen(p *sim.Profile, names []string) (list []sim.Constant, err error) {
 	return list, nil
 }
 
-// search moves the constants until a step changes next to nothing or makes next to nothing
-// better, in so many rounds at most.
+// search moves the constants until a step is small or hardly improves the misfit, for at most the given number of
+// rounds.
 func (f *fit) search(ctx context.Context, rounds int) error {
 	runs, err := f.runner.run(ctx, "at the start", f.sources, f.fitted, []sim.Profile{f.profile})
 	if err != nil {
@@ -165,19 +164,19 @@ func (f *fit) search(ctx context.Context, rounds int) error {
 	}
 }
 
-// look computes what the data tell of the constants at the present profile.
+// look estimates the information on the constants at the current profile.
 func (f *fit) look(ctx context.Context, phase string) (knowledge, error) {
-	sides, profiles := f.around()
+	apart, profiles := f.around()
 	runs, err := f.runner.run(ctx, phase, f.sources, f.fitted, profiles)
 	if err != nil {
 		return knowledge{}, err
 	}
 	w := weigh(f.fitted, f.runs)
-	return newKnowledge(w, w.residuals(f.runs), slopes(w, sides, runs), f.priors()), nil
+	return newKnowledge(w, w.residuals(f.runs), slopes(w, apart, runs), f.priors()), nil
 }
 
-// around are the profiles with one constant lower and higher, two for each, and how far
-// they are apart, in units of [scale].
+// around returns two profiles for each constant, one with a lower and one with a higher value, and the distance
+// between the two values in units of [scale].
 func (f *fit) around() (apart []float64, profiles []sim.Profile) {
 	for _, c := range f.constants {
 		v, s := c.Get(&f.profile), scale(c, &f.profile)
@@ -192,12 +191,12 @@ func (f *fit) around() (apart []float64, profiles []sim.Profile) {
 	return apart, profiles
 }
 
-// scale is the unit in which a constant is moved: its value, or a twentieth of its
-// upper bound where it is smaller than that, so that zero can be left.
+// scale returns the unit in which a constant is moved: its value, but at least a twentieth of its upper bound, so
+// that a constant can leave zero.
 func scale(c sim.Constant, p *sim.Profile) float64 { return max(c.Get(p), c.High/20) }
 
-// priors are the standard deviations of the constants before anything was measured, in
-// units of [scale]: all between their bounds is as likely.
+// priors returns the standard deviations of the constants before any measurement, in units of [scale]: those of
+// uniform distributions between the bounds.
 func (f *fit) priors() []float64 {
 	out := make([]float64, len(f.constants))
 	for i, c := range f.constants {
@@ -206,7 +205,7 @@ func (f *fit) priors() []float64 {
 	return out
 }
 
-// step goes where the slopes point, or a part of the way there; true if the search has ended.
+// step takes the Gauss-Newton step, or a part of it. It returns true if the search has ended.
 func (f *fit) step(ctx context.Context) (done bool, err error) {
 	low, high, back := f.room()
 	delta, largest := f.knowledge.step(f.moved, low, high, back)
@@ -231,7 +230,7 @@ func (f *fit) step(ctx context.Context) (done bool, err error) {
 	}
 	best, least := -1, (1-gain)*f.knowledge.misfit()
 	if slices.ContainsFunc(back, func(d float64) bool { return d != 0 }) {
-		least = math.Inf(1) // what is not determined goes back, at whatever price
+		least = math.Inf(1) // undetermined constants return to their start at any cost
 	}
 	for i := range runs {
 		if m := f.knowledge.weights.misfit(runs[i]); m < least {
@@ -245,13 +244,15 @@ func (f *fit) step(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// room is how far each constant may go down and up, and how far one that is not moved is
-// from where it started, in units of [scale].
+// room returns how far each constant may move down and up, and the distance of each constant that is not moved from
+// its start, in units of [scale].
 func (f *fit) room() (low, high, back []float64) {
 	start := f.sources[0].start
 	for k, c := range f.constants {
 		v, s := c.Get(&f.profile), scale(c, &f.profile)
-		low, high, back = append(low, (c.Low-v)/s), append(high, (c.High-v)/s), append(back, 0)
+		low = append(low, (c.Low-v)/s)
+		high = append(high, (c.High-v)/s)
+		back = append(back, 0)
 		if !slices.Contains(f.moved, k) {
 			back[k] = (c.Get(&start) - v) / s
 		}
@@ -259,19 +260,19 @@ func (f *fit) room() (low, high, back []float64) {
 	return low, high, back
 }
 
-// Errors are the mean absolute differences between simulated and recorded figures, as
-// shares of the recorded ones, of the hit rate itself; NaN where none was recorded.
+// Errors are the mean absolute differences between simulated and recorded figures, as shares of the recorded ones. For
+// the hit rate, it is the difference itself. A figure without recorded values is NaN.
 type Errors struct {
 	Levels                           []int
-	Rows                             int // a level in one mode
+	Rows                             int // each is one level in one mode
 	TTFT50, TTFT95, Throughput, TPOT float64
 	Hit                              float64
 }
 
-// Row is a recorded row beside the same simulated.
+// Row is a recorded row with its simulated figures.
 type Row struct {
 	Baseline  string
 	Recorded  api.BaselineRow
 	Simulated closedloop.Figures // mean over the seeds
-	Held      bool               // not fitted to
+	Held      bool               // held out of the fit
 }

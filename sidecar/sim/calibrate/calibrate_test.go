@@ -21,20 +21,24 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// recordedBy is what the load generator would have recorded of a simulated cluster: openings of
-// so many tokens, at these levels, the mean over some seeds that no fit uses.
+// recordedBy returns a baseline as the load generator would record it on a simulated cluster: openings of so many
+// tokens, the given levels, and the mean over seeds that no fit uses.
 func recordedBy(t testing.TB, p sim.Profile, opening int, modes []api.Mode, levels ...int) api.Baseline {
 	t.Helper()
 	w := closedloop.Recorded()
 	w.OpeningTokens, w.Output, w.MaxTokens = []int{opening}, &api.Distribution{Mean: 150, CV: .4}, 1024
-	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: modes, Seeds: []uint64{101, 102, 103, 104}, Sweep: true}
+	grid := study.Grid{
+		Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: modes,
+		Seeds: []uint64{101, 102, 103, 104}, Sweep: true,
+	}
 	points, err := grid.Run(t.Context(), 2, nil)
 	require.NoError(t, err)
 	b := api.Baseline{
 		Name: fmt.Sprintf("simulated-%d", opening), Kind: "imported",
 		Deployment: api.Deployment{GPU: p.GPU, Workers: p.Workers, TensorParallel: p.TensorParallel},
 		Workload: &api.WorkloadShape{
-			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OpeningTokens: opening, OutputTokens: w.Output, Followup: recordedFollowup,
+			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OpeningTokens: opening,
+			OutputTokens: w.Output, Followup: recordedFollowup,
 		},
 	}
 	for _, point := range points {
@@ -65,22 +69,24 @@ func get(p sim.Profile, name string) float64 {
 	return 0
 }
 
-// slow is a deployment whose iterations are long, so that few of them fill the six
-// minutes of a level: one worker on a GPU of a quarter of the bandwidth.
+// slow returns a deployment with long iterations, so that a level of six minutes has few of them: one worker on a GPU
+// with a quarter of the bandwidth.
 func slow() sim.Profile {
 	p := sim.H200()
 	p.Workers, p.Memory.Bandwidth = 1, 1200
 	p.Step.Floors = nil
 	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.1, 2e-4
-	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool { return strings.HasPrefix(name, "step.floors") })
+	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool {
+		return strings.HasPrefix(name, "step.floors")
+	})
 	return p
 }
 
 var roundRobin = []api.Mode{api.ModeRoundRobin}
 
-// What the simulation itself made, with other constants and other seeds than the fit
-// has, is found again as far as it is determined; of the rest, the sum that counts is.
-func TestFindsWhatItMade(t *testing.T) {
+// TestFitRecoversSimulatedConstants fits data that the simulation has made with other constants and seeds. Determined
+// constants are recovered; of the others, the determined combination is.
+func TestFitRecoversSimulatedConstants(t *testing.T) {
 	start := slow()
 	truth := start
 	set(&truth, "step.base", 1.3)
@@ -102,25 +108,26 @@ func TestFindsWhatItMade(t *testing.T) {
 	}
 	assert.Equal(t, Fitted, status["step.base"])
 	assert.Equal(t, Fitted, status["speculation.not_recorded.tokens_per_step"])
-	assert.Equal(t, NotDetermined, status["step.per_sequence"], "at one length of the prompts, a sequence is as good as its context")
+	assert.Equal(t, NotDetermined, status["step.per_sequence"],
+		"with prompts of one length, a sequence and its context have the same effect")
 	assert.Equal(t, NotDetermined, status["step.per_context_token"])
-	assert.Equal(t, Derived, status["frontend.in"], "not asked for")
+	assert.Equal(t, Derived, status["frontend.in"], "not in Fit")
 
 	assert.Equal(t, "simulated-4000", r.Profile.Name)
 	assert.Equal(t, "simulated-4000", r.Profile.Baseline)
 	assert.Equal(t, r.Calibrated(), r.Profile.Calibrated)
 	assert.Equal(t, r.Calibrated(), r.Profile.CalibratedFor(api.SpeculationNotRecorded))
 	assert.False(t, r.Profile.CalibratedFor(api.SpeculationEagle3))
-	assert.Contains(t, r.Profile.Basis, "on 2026-11-22 to simulated-4000, from h200-tp1. In sample: mean absolute error TTFT p50 ")
+	assert.Contains(t, r.Profile.Basis,
+		"on 2026-11-22 to simulated-4000, from h200-tp1. In sample: mean absolute error TTFT p50 ")
 	text, err := r.Profile.YAML()
 	require.NoError(t, err)
 	_, err = sim.ParseProfile(text)
-	assert.NoError(t, err, "fit for a file")
+	assert.NoError(t, err, "the fitted profile can be read back")
 }
 
-// compare holds a fit against the constants that made its data: what it calls determined
-// is within 5 %, a combination within four standard errors, and each level is
-// predicted within 2 %.
+// compare checks a fit against the constants that made its data: determined constants are within 5 %, combinations
+// within four standard errors, and the figures of each level within 2 %.
 func compare(t *testing.T, r *Result, truth sim.Profile) {
 	t.Helper()
 	value := func(name string) float64 { return get(truth, name) }
@@ -129,7 +136,7 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 		case c.Status == Fitted:
 			assert.InEpsilon(t, value(c.Name), c.Value, .05, c.Name)
 		case c.Combination != "":
-			made := 0.0
+			want := 0.0
 			for i, term := range strings.Split(strings.ReplaceAll(c.Combination, " - ", " + -"), " + ") {
 				factor, name := 1.0, term
 				if i > 0 {
@@ -140,9 +147,9 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 					require.NoError(t, err)
 					name = rest
 				}
-				made += factor * value(name)
+				want += factor * value(name)
 			}
-			assert.InDelta(t, made, c.CombinationValue, 4*c.CombinationError, c.Combination)
+			assert.InDelta(t, want, c.CombinationValue, 4*c.CombinationError, c.Combination)
 		}
 	}
 	for _, row := range r.Rows {
@@ -153,9 +160,8 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 	}
 }
 
-// What cannot be fitted is refused before anything is computed, with the field and what to
-// measure.
-func TestRefuses(t *testing.T) {
+// TestRunRefusesInsufficientData checks that the error names the field and what to measure, before any computation.
+func TestRunRefusesInsufficientData(t *testing.T) {
 	good := recordedBy(t, slow(), 4000, roundRobin, 2, 4)
 	for _, row := range []struct {
 		intent  string
@@ -163,9 +169,15 @@ func TestRefuses(t *testing.T) {
 		field   string
 		message string
 	}{
-		{"one level", func(_ *Options, b *api.Baseline) { b.Rows = b.Rows[1:] }, "simulated-4000: concurrency", "measure at 1 and 2, too"},
-		{"one level is left", func(o *Options, _ *api.Baseline) { o.HoldOut = []int{4} }, "hold-out", "at least two remaining levels"},
-		{"a level that is not there", func(o *Options, _ *api.Baseline) { o.HoldOut = []int{5} }, "hold-out", "levels of the baselines: 2, 4"},
+		{"one level", func(_ *Options, b *api.Baseline) {
+			b.Rows = b.Rows[1:]
+		}, "simulated-4000: concurrency", "measure at 1 and 2, too"},
+		{"one level is left", func(o *Options, _ *api.Baseline) {
+			o.HoldOut = []int{4}
+		}, "hold-out", "at least two remaining levels"},
+		{"an unknown level", func(o *Options, _ *api.Baseline) {
+			o.HoldOut = []int{5}
+		}, "hold-out", "levels of the baselines: 2, 4"},
 		{"no speed", func(_ *Options, b *api.Baseline) {
 			for i := range b.Rows {
 				b.Rows[i].OutputTokensPerSecond, b.Rows[i].TPOT = nil, api.Percentiles{}
@@ -181,8 +193,12 @@ func TestRefuses(t *testing.T) {
 				b.Rows[i].Mode = api.ModeUnknown
 			}
 		}, "simulated-4000: mode", "rows of kv, round_robin or least_loaded"},
-		{"two kinds of speculation", func(_ *Options, b *api.Baseline) { b.Rows[1].Speculation = api.SpeculationOff }, "simulated-4000: speculation", "rows of one kind"},
-		{"no workload", func(_ *Options, b *api.Baseline) { b.Workload = nil }, "simulated-4000: workload", "the line # workload:"},
+		{"two kinds of speculation", func(_ *Options, b *api.Baseline) {
+			b.Rows[1].Speculation = api.SpeculationOff
+		}, "simulated-4000: speculation", "rows of one kind"},
+		{"no workload", func(_ *Options, b *api.Baseline) {
+			b.Workload = nil
+		}, "simulated-4000: workload", "the line # workload:"},
 		{"no length of answers", func(_ *Options, b *api.Baseline) {
 			b.Workload.OutputTokens = nil
 			for i := range b.Rows {
@@ -190,10 +206,14 @@ func TestRefuses(t *testing.T) {
 			}
 		}, "simulated-4000: workload.output_tokens", "the lengths of the answers"},
 		{"another GPU", func(_ *Options, b *api.Baseline) { b.Deployment.GPU = "H100" }, "profile", "one of the H100"},
-		{"more GPUs", func(_ *Options, b *api.Baseline) { b.Deployment.TensorParallel = 2 }, "profile", "one with 2 GPUs a worker"},
-		{"a constant that is not there", func(o *Options, _ *api.Baseline) { o.Fit = []string{"step.bass"} }, "fit", "step.base"},
+		{"more GPUs", func(_ *Options, b *api.Baseline) {
+			b.Deployment.TensorParallel = 2
+		}, "profile", "one with 2 GPUs a worker"},
+		{"an unknown constant", func(o *Options, _ *api.Baseline) {
+			o.Fit = []string{"step.bass"}
+		}, "fit", "step.base"},
 		{"one seed", func(o *Options, _ *api.Baseline) { o.Seeds = 1 }, "seeds", "2 to 100"},
-		{"nothing", func(o *Options, _ *api.Baseline) { o.Baselines = nil }, "from", "at least one"},
+		{"no baseline", func(o *Options, _ *api.Baseline) { o.Baselines = nil }, "from", "at least one"},
 	} {
 		t.Run(row.intent, func(t *testing.T) {
 			b := good
@@ -212,8 +232,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Calibrated takes small errors, at levels that were held out, too.
-func TestCalibrated(t *testing.T) {
+func TestCalibratedRequiresSmallErrors(t *testing.T) {
 	good := Errors{Rows: 1, TTFT50: .06, Throughput: .03, TPOT: .03, TTFT95: .07, Hit: .2}
 	middle, tail := good, good
 	middle.TTFT50, tail.TTFT95 = .061, .071
@@ -223,18 +242,22 @@ func TestCalibrated(t *testing.T) {
 		want    bool
 	}{
 		{"at the bounds", good, good, true},
-		{"the middle", middle, good, false},
-		{"the tail", tail, good, false},
-		{"held out", good, middle, false},
-		{"nothing held out", good, Errors{}, false},
-		{"no TTFT p95, no TPOT", Errors{Rows: 1, TTFT50: .04, Throughput: .04, TPOT: math.NaN(), TTFT95: math.NaN()}, good, true},
+		{"error of the median too large", middle, good, false},
+		{"error of the tail too large", tail, good, false},
+		{"held-out error too large", good, middle, false},
+		{"no level held out", good, Errors{}, false},
+		{
+			"no TTFT p95, no TPOT",
+			Errors{Rows: 1, TTFT50: .04, Throughput: .04, TPOT: math.NaN(), TTFT95: math.NaN()},
+			good, true,
+		},
 	} {
 		assert.Equal(t, row.want, (&Result{InSample: row.in, OutOfSample: row.out}).Calibrated(), row.intent)
 	}
 }
 
-// A baseline that tells less is taken, and what was put in its place is told.
-func TestAssumes(t *testing.T) {
+// TestNewSourceReportsAssumptions uses a baseline that lacks parts of the deployment and the workload.
+func TestNewSourceReportsAssumptions(t *testing.T) {
 	b := recordedBy(t, slow(), 4000, roundRobin, 2, 4)
 	b.Deployment = api.Deployment{}
 	b.Workload = &api.WorkloadShape{Turns: b.Workload.Turns, MaxTokens: b.Workload.MaxTokens}
@@ -249,8 +272,7 @@ func TestAssumes(t *testing.T) {
 	}
 }
 
-// A normal distribution that is cut at a cap has the mean asked for.
-func TestCut(t *testing.T) {
+func TestCutDistributionKeepsMean(t *testing.T) {
 	d := cut(853, .17, 1024)
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := 0.0
@@ -260,10 +282,10 @@ func TestCut(t *testing.T) {
 	assert.InDelta(t, 853, sum/100_000, 1)
 }
 
-// A fit ends when its context does.
-func TestStops(t *testing.T) {
+func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := recordedBy(t, slow(), 4000, roundRobin, 2, 4)
-	_, err := Run(ctx, Options{Start: slow(), Baselines: []api.Baseline{b}, OnProgress: func(Progress) { cancel() }})
+	o := Options{Start: slow(), Baselines: []api.Baseline{b}, OnProgress: func(Progress) { cancel() }}
+	_, err := Run(ctx, o)
 	assert.ErrorIs(t, err, context.Canceled)
 }

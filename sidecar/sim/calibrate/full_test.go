@@ -11,9 +11,9 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// All constants at once, of a worker as fast as the recorded ones, from one and from two
-// lengths of prompts, are found as far as they are determined. It takes minutes.
-func TestFindsAllConstants(t *testing.T) {
+// TestFitRecoversAllConstants fits all constants at once, of a worker as fast as the recorded ones, to one and to two
+// lengths of prompts. It takes minutes.
+func TestFitRecoversAllConstants(t *testing.T) {
 	start := sim.H200()
 	start.Workers = 1
 	truth := start

@@ -7,36 +7,37 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// knowledge is what figures tell of constants, near one point. Constants are in units of
-// [scale] there, figures in standard deviations.
+// knowledge is the information that figures give on the constants near one point. Constants are in units of [scale],
+// figures in standard deviations.
 type knowledge struct {
 	weights  weights
-	slope    *mat.Dense    // of each figure by each constant: the mean over the seeds
+	slope    *mat.Dense    // of each figure by each constant, the mean over the seeds
 	residual *mat.VecDense // of each figure
-	// information is JᵀJ without what chance adds to it: the inverse is the covariance of the
-	// constants, if figures scatter as they are said to.
+	// information is JᵀJ without the contribution of chance. Its inverse is the covariance of the constants, if
+	// the weights describe the figures' scatter correctly.
 	information *mat.SymDense
 	prior       []float64 // standard deviation of each constant by its bounds alone
 }
 
-// newKnowledge estimates JᵀJ from the products of different seeds' slopes, in which
-// the noise of finite differences has the mean 0; in the square of their mean it would make
-// every constant look determined. Of what a constant has of it, twice the standard error
-// of that estimate is taken off, so that chance alone determines nothing.
+// newKnowledge estimates JᵀJ from the products of different seeds' slopes. The noise of finite differences has the
+// mean 0 in these products; in the square of the mean slope it would make every constant look determined. The
+// information on a constant is reduced by twice the standard error of the estimate, so that chance alone determines
+// nothing.
 func newKnowledge(w weights, residuals []float64, slopes [][][]float64, prior []float64) knowledge {
 	seeds, constants := float64(len(slopes)), len(prior)
 	k := knowledge{
-		weights: w, prior: prior, slope: mat.NewDense(len(w), constants, nil), residual: mat.NewVecDense(len(w), residuals),
+		weights: w, prior: prior, slope: mat.NewDense(len(w), constants, nil),
+		residual:    mat.NewVecDense(len(w), residuals),
 		information: mat.NewSymDense(constants, nil),
 	}
-	for _, of := range slopes {
-		for i, row := range of {
+	for _, matrix := range slopes {
+		for i, row := range matrix {
 			for a, v := range row {
 				k.slope.Set(i, a, k.slope.At(i, a)+v/seeds)
 			}
 		}
 	}
-	certain := make([]float64, constants) // the share of each constant's information that is not chance, as its root
+	certain := make([]float64, constants) // square root of the share of each constant's information that is not chance
 	for a := range constants {
 		for b := range a + 1 {
 			products, chance := k.products(slopes, a, b)
@@ -55,13 +56,13 @@ func newKnowledge(w weights, residuals []float64, slopes [][][]float64, prior []
 	return k
 }
 
-// products is the sum over the figures of the slopes by two constants, each of another
-// seed, and what the standard error of it is by chance where they are the same constant.
+// products returns the sum over the figures of the products of the slopes by two constants, each from another seed.
+// For equal constants, chance is the standard error of the sum.
 func (k *knowledge) products(slopes [][][]float64, a, b int) (sum, chance float64) {
 	seeds := float64(len(slopes))
 	for i := range k.weights {
 		mean := k.slope.At(i, a) * k.slope.At(i, b)
-		same, variance := 0.0, 0.0 // of one seed's own products; of a's slope over the seeds
+		same, variance := 0.0, 0.0 // products within a seed; variance of a's slope over the seeds
 		for s := range slopes {
 			same += slopes[s][i][a] * slopes[s][i][b]
 			d := slopes[s][i][a] - k.slope.At(i, a)
@@ -73,23 +74,22 @@ func (k *knowledge) products(slopes [][][]float64, a, b int) (sum, chance float6
 	return sum, math.Sqrt(chance)
 }
 
-// misfit is the sum of the squared residuals.
+// misfit returns the sum of the squared residuals.
 func (k *knowledge) misfit() float64 { return mat.Dot(k.residual, k.residual) }
 
-// inflation is by how much the standard errors are larger than the figures' noise makes
-// them, since the model does not give the figures to within that noise.
+// inflation returns the factor, at least 1, by which the residuals exceed the figures' noise. The standard errors grow
+// by it, because the model does not reproduce the figures to within that noise.
 func (k *knowledge) inflation(moved int) float64 {
 	free := max(len(k.weights)-moved, 1)
 	return math.Sqrt(max(k.misfit()/float64(free), 1))
 }
 
-// enough is the standard error below which the search moves a constant, given those that
-// it moves already.
+// enough is the standard error below which the search moves a constant, given the constants that it already moves.
 const enough = .1
 
-// movable are constants that the data determine together, the ones with the largest effect first: pivoted
-// Cholesky, which is how columns of a Jacobian are chosen where its singular
-// values say that some of it is redundant.
+// movable returns the constants that the data determine together. It selects them by pivoted Cholesky decomposition,
+// the one with the largest effect first, as columns of a Jacobian are chosen when its singular values show
+// redundancy.
 func (k *knowledge) movable() []int {
 	n := len(k.prior)
 	left := mat.NewSymDense(n, nil)
@@ -117,9 +117,8 @@ func (k *knowledge) movable() []int {
 	return list
 }
 
-// step is the change of each constant that makes the residuals smallest, if the figures
-// were linear: those moved within their room, the others as they are told. The second
-// result is the largest change.
+// step returns the change of each constant that minimizes the residuals of a linear model. Moved constants stay within
+// their room; the others change as given. The second result is the largest change.
 func (k *knowledge) step(moved []int, low, high, others []float64) (delta []float64, largest float64) {
 	delta = slices.Clone(others)
 	free := slices.Clone(moved)
@@ -139,7 +138,7 @@ func (k *knowledge) step(moved []int, low, high, others []float64) (delta []floa
 			}
 			break
 		}
-		free = slices.Delete(free, beyond, beyond+1) // it stays at its bound; the rest makes the best of that
+		free = slices.Delete(free, beyond, beyond+1) // the constant stays at its bound, the others are solved again
 	}
 	for _, d := range delta {
 		largest = max(largest, math.Abs(d))
@@ -147,11 +146,10 @@ func (k *knowledge) step(moved []int, low, high, others []float64) (delta []floa
 	return delta, largest
 }
 
-// damping keeps nearly redundant constants from running away, as Levenberg and Marquardt
-// do it.
+// damping limits the changes of nearly redundant constants, as in the method of Levenberg and Marquardt.
 const damping = 1e-3
 
-// solve is the least-squares change of some constants, where the others change as given.
+// solve returns the least-squares change of the free constants, where the others change as given.
 func (k *knowledge) solve(free []int, given []float64) []float64 {
 	rows, n := len(k.weights), len(free)
 	others := slices.Clone(given)
@@ -181,7 +179,7 @@ func (k *knowledge) solve(free []int, given []float64) []float64 {
 	return found.RawVector().Data
 }
 
-// plus is the knowledge with that of further figures.
+// plus returns the knowledge with the information of further figures added.
 func (k *knowledge) plus(information *mat.SymDense) knowledge {
 	both := *k
 	both.information = mat.NewSymDense(len(k.prior), nil)
@@ -189,9 +187,8 @@ func (k *knowledge) plus(information *mat.SymDense) knowledge {
 	return both
 }
 
-// errors are the standard errors of all constants, each with all others free within their
-// bounds: what is known of those is their prior; of a constant itself it does not count.
-// inflated is by how much the figures' noise is larger than it is said to be.
+// errors returns the standard errors of all constants. For each, the others are free within their bounds, which enter
+// as priors; its own prior does not count. inflated is the factor by which the figures' noise is underestimated.
 func (k *knowledge) errors(inflated float64) []float64 {
 	out := make([]float64, len(k.prior))
 	for a := range out {
@@ -201,8 +198,8 @@ func (k *knowledge) errors(inflated float64) []float64 {
 	return out
 }
 
-// held gives the standard error of each moved constant where those that are not moved are what they are,
-// and by how much it changes with each constant that is not: both in units of [scale].
+// held returns the standard error of each moved constant while the other constants are fixed, and the change of each
+// moved constant per change of each fixed one, in units of [scale].
 func (k *knowledge) held(moved []int, inflated float64) (errors []float64, coupling [][]float64) {
 	n := len(moved)
 	if n == 0 {
@@ -231,7 +228,7 @@ func (k *knowledge) held(moved []int, inflated float64) (errors []float64, coupl
 	return errors, coupling
 }
 
-// covariance is the inverse of the information, with the priors of some constants.
+// covariance returns the inverse of the information, with the priors of the known constants added.
 func (k *knowledge) covariance(inflated float64, known func(int) bool) *mat.SymDense {
 	n := len(k.prior)
 	sum := mat.NewSymDense(n, nil)
@@ -247,8 +244,7 @@ func (k *knowledge) covariance(inflated float64, known func(int) bool) *mat.SymD
 	return pseudoInverse(sum)
 }
 
-// nothing is the information of a direction that no figure tells anything of: a standard
-// error of a thousand times the constant.
+// nothing is the information of an undetermined direction: a standard error of a thousand times the constant.
 const nothing = 1e-6
 
 // pseudoInverse inverts a symmetric matrix; see [nothing].
@@ -256,8 +252,8 @@ func pseudoInverse(m *mat.SymDense) *mat.SymDense {
 	return spectrum(m, func(v float64) float64 { return 1 / max(v, nothing) })
 }
 
-// spectrum changes the eigenvalues of a symmetric matrix, which are the squares of the
-// Jacobian's singular values. Chance may have made some of them negative: those tell nothing.
+// spectrum changes the eigenvalues of a symmetric matrix, which are the squares of the Jacobian's singular values. By
+// chance some may be negative; those carry no information.
 func spectrum(m *mat.SymDense, change func(float64) float64) *mat.SymDense {
 	n := m.SymmetricDim()
 	out := mat.NewSymDense(n, nil)

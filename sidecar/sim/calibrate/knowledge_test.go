@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Slopes of three constants: the second is half of the first in every figure, the third
-// has no effect but noise.
+// example returns knowledge of three constants: in every figure, the second has half of the effect of the first, and
+// the third has no effect except noise.
 func example(seeds int) knowledge {
 	r := rand.New(rand.NewPCG(7, 0))
 	const figures = 40
@@ -28,34 +28,33 @@ func example(seeds int) knowledge {
 	return newKnowledge(w, residuals, slopes, []float64{.5, .5, .5})
 }
 
-// Only one of two constants with the same effect is moved, and none that has none: noise,
-// squared, would have given the third a standard error of 3 %.
-func TestKnowledge(t *testing.T) {
+// TestKnowledgeOfRedundantConstants checks that only one of two constants with the same effect is moved, and none
+// without an effect. In a plain square, noise would give the third a standard error of 3 %.
+func TestKnowledgeOfRedundantConstants(t *testing.T) {
 	k := example(3)
 	assert.Zero(t, k.information.At(2, 2))
 	assert.Equal(t, []int{0}, k.movable())
 	errors := k.errors(1)
-	assert.InEpsilon(t, .25, errors[0], .1, "half of what the second leaves open")
+	assert.InEpsilon(t, .25, errors[0], .1, "half of the range of the second")
 	assert.InEpsilon(t, 1, errors[1], .1)
 	assert.Greater(t, errors[2], 100.)
 	together, coupling := k.held([]int{0}, 1)
 	assert.Less(t, together[0], .01)
-	assert.InEpsilon(t, -.5, coupling[0][1], .02, "the second is worth half of the first")
+	assert.InEpsilon(t, -.5, coupling[0][1], .02, "the second has half of the effect of the first")
 	assert.InDelta(t, 0, coupling[0][2], .01)
 
 	delta, largest := k.step([]int{0}, []float64{-1, -1, -1}, []float64{1, 1, 1}, []float64{0, .1, 0})
-	assert.InEpsilon(t, -.25, delta[0], .02, "what the second does already, it does not do again")
+	assert.InEpsilon(t, -.25, delta[0], .02, "the effect of the second's change is taken into account")
 	assert.InEpsilon(t, .25, largest, .02)
 	delta, _ = k.step([]int{0}, []float64{-.1, -1, -1}, []float64{1, 1, 1}, []float64{0, 0, 0})
-	assert.Equal(t, -.1, delta[0], "its bound")
+	assert.Equal(t, -.1, delta[0], "the change stops at the bound")
 }
 
-// Figures that scatter more than they should make everything less certain.
-func TestInflation(t *testing.T) {
+func TestInflationOfScatteredFigures(t *testing.T) {
 	k := example(3)
 	assert.InEpsilon(t, math.Sqrt(k.misfit()/39), k.inflation(1), 1e-9)
 	for i := range k.residual.Len() {
 		k.residual.SetVec(i, .1)
 	}
-	assert.Equal(t, 1.0, k.inflation(1), "but never more certain")
+	assert.Equal(t, 1.0, k.inflation(1), "small residuals do not reduce the errors")
 }

@@ -14,67 +14,66 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Status says how a constant got its value.
+// Status classifies how a constant got its value.
 type Status string
 
-// The statuses of a constant. Of one that is not determined, the value is the start's,
-// unless others could only be fitted with it: [Constant.Combination] is what was.
+// The statuses of a constant. A constant that is not determined keeps the value of the start, unless other constants
+// could only be fitted together with it. [Constant.Combination] is then the fitted sum.
 const (
 	Fitted        Status = "fitted"         // the data determine it to within [Tolerance]
-	Derived       Status = "derived"        // not fitted: it is as the start has it
-	NotDetermined Status = "not determined" // the data leave it open
+	Derived       Status = "derived"        // not fitted; the value is that of the start
+	NotDetermined Status = "not determined" // the data do not determine it
 )
 
-// Tolerance is the half-width of a constant's 95 % interval, as a share of its value, up to
-// which it counts as determined.
+// Tolerance is the largest half-width of a determined constant's 95 % interval, as a share of its value.
 const Tolerance = .05
 
-// Up to these mean absolute errors, in sample and out of it, a profile is called
-// calibrated.
+// The largest mean absolute errors of a calibrated profile, in sample and out of sample.
 const (
 	MaxError = .04 // of TTFT p50, throughput and TPOT p50 together
 	MaxTail  = .07 // of TTFT p95
 )
 
-// Constant is what became of one constant.
+// Constant is the result for one constant.
 type Constant struct {
 	Name         string
 	Start, Value float64
-	Error        float64 // standard error of the value, all other constants being free within their bounds; NaN: nothing tells
-	Low, High    float64 // its bounds
-	Why          string  // they are the bounds
-	Status       Status
-	AtBound      bool // a better fit would lie beyond
+	// Error is the standard error of the value, all other constants being free within their bounds; NaN if the
+	// constant was not fitted.
+	Error     float64
+	Low, High float64 // bounds
+	Why       string  // reason for the bounds
+	Status    Status
+	AtBound   bool // a better fit would lie beyond the bound
 
-	// Combination is the sum that the data do determine where they do not determine the
-	// constant, such as "step.base + 29 × step.per_sequence"; its value follows.
+	// Combination is the sum that the data determine when they do not determine the constant itself, such as
+	// "step.base + 29 × step.per_sequence".
 	Combination      string
 	CombinationValue float64
 	CombinationError float64 // standard error
-	// Remedy is a measurement that would determine the constant, by simulation; "" where
-	// none was looked for.
+	// Remedy is a measurement that would determine the constant, found by simulation; "" if none was looked for.
 	Remedy string
 }
 
-// Result is a fit that has ended.
+// Result is the result of a fit.
 type Result struct {
 	Start     sim.Profile // with the sizes of the deployment
-	Profile   sim.Profile // fitted: complete, fit for a file
+	Profile   sim.Profile // fitted, complete and valid
 	Constants []Constant
-	Rows      []Row // all of them, the fitted ones first
+	Rows      []Row // all rows, the fitted ones first
 
 	InSample, OutOfSample Errors
-	Assumed               []string // what the baselines do not tell
-	Rounds, Runs          int      // of the search; simulated in all
+	Assumed               []string // assumptions where the baselines lack data
+	Rounds, Runs          int      // rounds of the search; simulated runs in total
 }
 
-// result makes the result at the point where the search has ended.
+// result describes the point where the search has ended.
 func (f *fit) result(ctx context.Context) (*Result, error) {
 	r := &Result{Start: f.sources[0].start, Constants: f.describe(), Rounds: f.rounds}
 	for _, s := range f.sources {
 		r.Assumed = append(r.Assumed, s.assumed...)
 	}
-	// All rows again, since those held out belong into the sweeps, too.
+	// All rows are simulated again, because the held-out levels are part of the sweeps too.
 	cells := slices.Concat(f.fitted, f.held)
 	runs, err := f.runner.run(ctx, "errors", f.sources, cells, []sim.Profile{f.profile})
 	if err != nil {
@@ -93,28 +92,30 @@ func (f *fit) result(ctx context.Context) (*Result, error) {
 func rowsOf(sources []source, cells []cell, runs samples) []Row {
 	var rows []Row
 	for i, c := range cells {
-		rows = append(rows, Row{Baseline: sources[c.source].baseline.Name, Recorded: *c.row, Simulated: closedloop.Mean(runs[i])})
+		rows = append(rows, Row{
+			Baseline: sources[c.source].baseline.Name, Recorded: *c.row, Simulated: closedloop.Mean(runs[i]),
+		})
 	}
 	return rows
 }
 
-// ErrorsOf are those of some rows.
+// ErrorsOf returns the errors of some rows.
 func ErrorsOf(rows []Row) Errors {
 	e := Errors{Rows: len(rows)}
-	mean := func(of func(*Row) float64) float64 {
+	mean := func(difference func(*Row) float64) float64 {
 		sum, n := 0.0, 0.0
 		for i := range rows {
-			if v := of(&rows[i]); !math.IsNaN(v) {
+			if v := difference(&rows[i]); !math.IsNaN(v) {
 				sum, n = sum+v, n+1
 			}
 		}
 		return sum / n
 	}
-	for i, to := range []*float64{&e.TTFT50, &e.TTFT95, &e.Throughput, &e.TPOT} {
-		of := statistics[i]
-		*to = mean(func(r *Row) float64 {
-			if v := of.recorded(&r.Recorded); v != nil {
-				return math.Abs(of.simulated(&r.Simulated) / *v - 1)
+	for i, field := range []*float64{&e.TTFT50, &e.TTFT95, &e.Throughput, &e.TPOT} {
+		s := statistics[i]
+		*field = mean(func(r *Row) float64 {
+			if v := s.recorded(&r.Recorded); v != nil {
+				return math.Abs(s.simulated(&r.Simulated) / *v - 1)
 			}
 			return math.NaN()
 		})
@@ -133,7 +134,7 @@ func ErrorsOf(rows []Row) Errors {
 	return e
 }
 
-// middle is the mean error over TTFT p50, throughput and TPOT p50, of those recorded.
+// middle returns the mean error over those of TTFT p50, throughput and TPOT p50 that were recorded.
 func (e Errors) middle() float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range []float64{e.TTFT50, e.Throughput, e.TPOT} {
@@ -144,16 +145,19 @@ func (e Errors) middle() float64 {
 	return sum / n
 }
 
-// good says whether the errors are within the bounds that a calibrated profile keeps.
-func (e Errors) good() bool { return e.middle() <= MaxError*(1+1e-9) && !(e.TTFT95 > MaxTail*(1+1e-9)) } // what is computed is rounded
+// good reports whether the errors are within the bounds of a calibrated profile.
+func (e Errors) good() bool {
+	const roundingError = 1e-9
+	return e.middle() <= MaxError*(1+roundingError) && !(e.TTFT95 > MaxTail*(1+roundingError))
+}
 
-// Calibrated says whether the fitted profile may be called so: its errors, in sample
-// and at levels that were held out, keep the bounds.
+// Calibrated reports whether the fitted profile is calibrated: its errors, in sample and at held-out levels, are
+// within the bounds.
 func (r *Result) Calibrated() bool {
 	return r.InSample.good() && r.OutOfSample.Rows > 0 && r.OutOfSample.good()
 }
 
-// describe says what became of each constant of the profile.
+// describe returns the result for each constant of the profile.
 func (f *fit) describe() []Constant {
 	k := &f.knowledge
 	inflated := k.inflation(len(f.moved))
@@ -162,7 +166,10 @@ func (f *fit) describe() []Constant {
 	start := f.sources[0].start
 	var list []Constant
 	for _, c := range f.profile.Constants() {
-		d := Constant{Name: c.Name, Start: c.Get(&start), Value: c.Get(&f.profile), Low: c.Low, High: c.High, Why: c.Why, Error: math.NaN(), Status: Derived}
+		d := Constant{
+			Name: c.Name, Start: c.Get(&start), Value: c.Get(&f.profile), Low: c.Low, High: c.High, Why: c.Why,
+			Error: math.NaN(), Status: Derived,
+		}
 		if i := f.index(c.Name); i >= 0 {
 			unit := scale(c, &f.profile)
 			d.Error, d.Status = alone[i]*unit, NotDetermined
@@ -178,13 +185,13 @@ func (f *fit) describe() []Constant {
 	return list
 }
 
-// index is a constant's place among those that may move; -1 if it may not.
+// index returns the index of a constant in f.constants, or -1 if the fit does not move it.
 func (f *fit) index(name string) int {
 	return slices.IndexFunc(f.constants, func(c sim.Constant) bool { return c.Name == name })
 }
 
-// combine tells the sum that is determined: the constant with those that were not
-// moved, as far as they could change it by more than it is known to.
+// combine sets the determined sum of a constant: the constant plus those constants that were not moved but could
+// change it by more than its standard error.
 func (f *fit) combine(d *Constant, c sim.Constant, together float64, coupling []float64) {
 	unit := scale(c, &f.profile)
 	text, value := c.Name, d.Value
@@ -192,7 +199,7 @@ func (f *fit) combine(d *Constant, c sim.Constant, together float64, coupling []
 		if slices.Contains(f.moved, h) {
 			continue
 		}
-		// That the other is larger by so much makes this one larger by slope times that.
+		// A change of the other constant by 1 changes this one by slope.
 		otherUnit := scale(other, &f.profile)
 		slope := coupling[h] * unit / otherUnit
 		if math.Abs(coupling[h])*f.knowledge.prior[h] < max(normal*together, .01) {
@@ -208,22 +215,22 @@ func (f *fit) combine(d *Constant, c sim.Constant, together float64, coupling []
 	d.Combination, d.CombinationValue, d.CombinationError = text, value, together*unit
 }
 
-// withSpeculation makes a kind of speculation that of the deployment as recorded.
+// withSpeculation returns the profile with s as the deployment as recorded.
 func withSpeculation(p sim.Profile, s sim.Speculation) sim.Profile {
 	p.Speculation = maps.Clone(p.Speculation)
 	p.Speculation[api.SpeculationNotRecorded] = s
 	return p
 }
 
-var notOfNames = regexp.MustCompile(`[^a-z0-9._-]+`)
+var invalidInNames = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// profileName makes a name that a profile can have.
+// profileName makes a valid profile name of a text.
 func profileName(text string) string {
-	text = strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(text), "-"), "-._")
+	text = strings.Trim(invalidInNames.ReplaceAllString(strings.ToLower(text), "-"), "-._")
 	return text[:min(len(text), 64)]
 }
 
-// write makes the profile that the fit gives.
+// write returns the fitted profile with its description.
 func (f *fit) write(r *Result) sim.Profile {
 	p, names := f.profile, []string{}
 	for _, s := range f.sources {
@@ -240,7 +247,8 @@ func (f *fit) write(r *Result) sim.Profile {
 		p.Model = model
 	}
 	p.Basis = fmt.Sprintf("Fitted by booth calibrate on %s to %s, from %s. In sample: %s. Held out: %s.",
-		f.options.Now.UTC().Format("2006-01-02"), strings.Join(names, " and "), f.options.Start.Name, r.InSample, r.OutOfSample)
+		f.options.Now.UTC().Format("2006-01-02"), strings.Join(names, " and "), f.options.Start.Name,
+		r.InSample, r.OutOfSample)
 	p.Speculation = maps.Clone(p.Speculation)
 	for kind, s := range p.Speculation {
 		s.Calibrated = p.Calibrated && (kind == api.SpeculationNotRecorded || kind == rowKind(f.sources[0].baseline))
@@ -256,41 +264,53 @@ func (f *fit) write(r *Result) sim.Profile {
 
 func fittedSpeculation(p sim.Profile, kind api.Speculation) sim.Speculation {
 	s := p.Speculation[api.SpeculationNotRecorded]
-	s.Basis = fmt.Sprintf("As it was recorded (speculation: %s): the times above were fitted with %.2f tokens a step.", kind, s.TokensPerStep())
+	s.Basis = fmt.Sprintf("As it was recorded (speculation: %s): the times above were fitted with %.2f tokens a step.",
+		kind, s.TokensPerStep())
 	return s
 }
 
-// origins say where each constant of the fitted profile comes from.
+// origins returns the source of each constant of the fitted profile.
 func (f *fit) origins(r *Result) map[string]sim.Source {
 	out := map[string]sim.Source{}
 	for _, c := range r.Constants {
-		was := f.options.Start.Sources[c.Name]
-		s := sim.Source{Origin: was.Origin, From: was.From}
-		if s.Origin == sim.Fitted { // to what the start was fitted to
+		old := f.options.Start.Sources[c.Name]
+		s := sim.Source{Origin: old.Origin, From: old.From}
+		if s.Origin == sim.Fitted { // to the baseline of the start
 			s.Origin = sim.Derived
 		}
 		s.From = strings.TrimSuffix(s.From, ".")
 		switch {
 		case c.Status == Fitted:
-			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline: %s ± %s (95 %%)", number(c.Value), number(normal*c.Error))}
+			s = sim.Source{
+				Origin: sim.Fitted,
+				From:   fmt.Sprintf("the baseline: %s ± %s (95 %%)", number(c.Value), number(normal*c.Error)),
+			}
 		case c.Combination == c.Name:
-			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, but only to ± %s (95 %%)", number(normal*c.CombinationError))}
+			s = sim.Source{
+				Origin: sim.Fitted,
+				From:   fmt.Sprintf("the baseline, but only to ± %s (95 %%)", number(normal*c.CombinationError)),
+			}
 		case c.Combination != "":
-			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, which determines %s = %s ± %s alone", c.Combination, number(c.CombinationValue), number(normal*c.CombinationError))}
+			s = sim.Source{
+				Origin: sim.Fitted,
+				From: fmt.Sprintf("the baseline, which determines %s = %s ± %s alone",
+					c.Combination, number(c.CombinationValue), number(normal*c.CombinationError)),
+			}
 		case c.Value == c.Start:
 			s.From = fmt.Sprintf("as in %s (%s)", f.options.Start.Name, s.From)
 		default:
-			s.From = fmt.Sprintf("from %s in %s, within its bounds; the baseline does not determine it", number(c.Start), f.options.Start.Name)
+			s.From = fmt.Sprintf("from %s in %s, within its bounds; the baseline does not determine it",
+				number(c.Start), f.options.Start.Name)
 		}
 		out[c.Name] = s
 	}
 	return out
 }
 
-// number has three or four digits that count.
+// number formats a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// String tells the errors in one line.
+// String formats the errors in one line.
 func (e Errors) String() string {
 	if e.Rows == 0 {
 		return "nothing"
@@ -300,7 +320,13 @@ func (e Errors) String() string {
 		name  string
 		value float64
 		unit  string
-	}{{"TTFT p50", e.TTFT50, "%"}, {"p95", e.TTFT95, "%"}, {"throughput", e.Throughput, "%"}, {"TPOT p50", e.TPOT, "%"}, {"hit rate", e.Hit, "points"}} {
+	}{
+		{"TTFT p50", e.TTFT50, "%"},
+		{"p95", e.TTFT95, "%"},
+		{"throughput", e.Throughput, "%"},
+		{"TPOT p50", e.TPOT, "%"},
+		{"hit rate", e.Hit, "points"},
+	} {
 		if !math.IsNaN(part.value) {
 			parts = append(parts, fmt.Sprintf("%s %.1f %s", part.name, 100*part.value, part.unit))
 		}

@@ -14,29 +14,30 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// samples are the figures of some rows: [row][seed].
+// samples are the figures of rows and seeds, indexed [row][seed].
 type samples [][]closedloop.Figures
 
 // runner simulates rows.
 type runner struct {
 	seeds, goroutines int
-	on                func(Progress)
+	onProgress        func(Progress)
 	total             int // runs so far
 }
 
-// run simulates all rows with each profile. The rows of one mode of a source are one
-// sweep, from the lowest level to the highest on one cluster, as they are recorded; as many
-// sweeps are computed at a time as there are goroutines.
-func (r *runner) run(ctx context.Context, phase string, sources []source, cells []cell, profiles []sim.Profile) ([]samples, error) {
+// run simulates all rows with each profile. The rows of one mode of a source form one sweep, from the lowest level to
+// the highest on one cluster, as in the recorded runs. The sweeps run concurrently on r.goroutines goroutines.
+func (r *runner) run(
+	ctx context.Context, phase string, sources []source, cells []cell, profiles []sim.Profile,
+) ([]samples, error) {
 	p := Progress{Phase: phase, Runs: len(profiles) * len(cells) * r.seeds}
 	r.total += p.Runs
 	var mu sync.Mutex
-	on := func(study.Point, int) {
+	progress := func(study.Point, int) {
 		mu.Lock()
 		defer mu.Unlock()
 		p.Done++
-		if r.on != nil {
-			r.on(p)
+		if r.onProgress != nil {
+			r.onProgress(p)
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -58,7 +59,7 @@ func (r *runner) run(ctx context.Context, phase string, sources []source, cells 
 					for _, k := range sweep {
 						grid.Levels = append(grid.Levels, cells[k].row.Concurrency)
 					}
-					points, err := grid.Run(ctx, 1, on)
+					points, err := grid.Run(ctx, 1, progress)
 					if err != nil {
 						return err
 					}
@@ -73,7 +74,7 @@ func (r *runner) run(ctx context.Context, phase string, sources []source, cells 
 	return out, group.Wait()
 }
 
-// sweeps are the indices of the rows of each mode of each source, by their levels.
+// sweeps returns, for each mode of each source, the indices of its rows in the order of their levels.
 func sweeps(cells []cell) (list [][]int) {
 	for k, c := range cells {
 		i := slices.IndexFunc(list, func(s []int) bool {
@@ -87,7 +88,9 @@ func sweeps(cells []cell) (list [][]int) {
 		}
 	}
 	for _, s := range list {
-		slices.SortFunc(s, func(a, b int) int { return cmp.Compare(cells[a].row.Concurrency, cells[b].row.Concurrency) })
+		slices.SortFunc(s, func(a, b int) int {
+			return cmp.Compare(cells[a].row.Concurrency, cells[b].row.Concurrency)
+		})
 	}
 	return list
 }

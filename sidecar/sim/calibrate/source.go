@@ -13,28 +13,28 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// source is a baseline with what is simulated for it.
+// source is a baseline with the simulation that reproduces it.
 type source struct {
 	baseline api.Baseline
-	start    sim.Profile // with the sizes of the deployment that was recorded
+	start    sim.Profile // with the sizes of the recorded deployment
 	workload closedloop.Workload
-	assumed  []string // what the baseline does not tell and was taken from elsewhere
+	assumed  []string // assumptions where the baseline lacks data
 }
 
-// cell is a row that is simulated.
+// cell is a row to simulate.
 type cell struct {
 	source int
 	row    *api.BaselineRow
 }
 
-// questionTokens is the mean length of the built-in questioner's questions, at four
-// characters a token; other askers' are not known.
+// questionTokens is the mean length of the built-in follow-up questions, at four characters per token. The lengths of
+// other follow-ups are unknown.
 const questionTokens = 16
 
-// recordedFollowup is [api.WorkloadShape]'s name for the asker of the recorded runs.
+// recordedFollowup is the value of [api.WorkloadShape].Followup in the recorded runs.
 const recordedFollowup = "the same short sentence"
 
-// kindRecorded is the kind of the baselines that are part of the product.
+// kindRecorded is the kind of the built-in baselines.
 const kindRecorded = "recorded"
 
 func newSources(start sim.Profile, baselines []api.Baseline) ([]source, error) {
@@ -51,7 +51,8 @@ func newSources(start sim.Profile, baselines []api.Baseline) ([]source, error) {
 	}
 	for _, s := range list[1:] {
 		if a, b := rowKind(list[0].baseline), rowKind(s.baseline); a != b {
-			return nil, api.Refuse(s.baseline.Name+": speculation", b, fmt.Sprintf("%s, as %s has it: one fit is of one kind", a, list[0].baseline.Name))
+			allowed := fmt.Sprintf("%s, as %s has it: one fit is of one kind", a, list[0].baseline.Name)
+			return nil, api.Refuse(s.baseline.Name+": speculation", b, allowed)
 		}
 	}
 	return list, nil
@@ -59,9 +60,12 @@ func newSources(start sim.Profile, baselines []api.Baseline) ([]source, error) {
 
 func newSource(start sim.Profile, b api.Baseline) (source, error) {
 	s := source{baseline: b, start: start}
-	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return !slices.Contains(study.Modes, r.Mode) })
+	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool {
+		return !slices.Contains(study.Modes, r.Mode)
+	})
 	if len(s.baseline.Rows) == 0 {
-		return s, api.Refuse(b.Name+": mode", api.ModeUnknown, "rows of kv, round_robin or least_loaded: set the server's mode in the load generator and measure again")
+		return s, api.Refuse(b.Name+": mode", api.ModeUnknown,
+			"rows of kv, round_robin or least_loaded: set the server's mode in the load generator and measure again")
 	}
 	if n := len(b.Rows) - len(s.baseline.Rows); n > 0 {
 		s.assume("%d rows of an unknown mode are left out", n)
@@ -75,29 +79,38 @@ func newSource(start sim.Profile, b api.Baseline) (source, error) {
 	return s, s.work()
 }
 
+// assume records an assumption.
 func (s *source) assume(format string, args ...any) {
 	s.assumed = append(s.assumed, s.baseline.Name+": "+fmt.Sprintf(format, args...))
 }
 
-// deploy gives the profile the sizes of the deployment.
+// deploy copies the sizes of the recorded deployment to the profile.
 func (s *source) deploy() error {
 	d, p := s.baseline.Deployment, &s.start
 	if d.GPU != "" && !alike(d.GPU, p.GPU) {
-		return api.Refuse("profile", p.Name+", of the "+p.GPU, fmt.Sprintf("one of the %s that %s was recorded on: the bounds of the constants come from the GPU's data sheet", d.GPU, s.baseline.Name))
+		allowed := fmt.Sprintf("one of the %s that %s was recorded on: "+
+			"the bounds of the constants come from the GPU's data sheet", d.GPU, s.baseline.Name)
+		return api.Refuse("profile", p.Name+", of the "+p.GPU, allowed)
 	}
 	if d.TensorParallel != 0 && d.TensorParallel != p.TensorParallel {
-		return api.Refuse("profile", fmt.Sprintf("%s, of %d GPUs a worker", p.Name, p.TensorParallel), fmt.Sprintf("one with %d GPUs a worker, as %s was recorded on", d.TensorParallel, s.baseline.Name))
+		return api.Refuse("profile", fmt.Sprintf("%s, of %d GPUs a worker", p.Name, p.TensorParallel),
+			fmt.Sprintf("one with %d GPUs a worker, as %s was recorded on", d.TensorParallel, s.baseline.Name))
 	}
 	if d.Workers == 0 {
 		s.assume("the number of workers is not recorded; the profile has %d", p.Workers)
 	}
 	tokens := p.KV.Tokens()
 	for _, size := range []struct {
-		to   *int
-		told int
-	}{{&p.Workers, d.Workers}, {&p.KV.BlockTokens, d.BlockSize}, {&p.MaxSequences, d.MaxBatchSize}, {&p.MaxBatchedTokens, d.MaxNumTokens}} {
-		if size.told != 0 {
-			*size.to = size.told
+		field    *int
+		recorded int
+	}{
+		{&p.Workers, d.Workers},
+		{&p.KV.BlockTokens, d.BlockSize},
+		{&p.MaxSequences, d.MaxBatchSize},
+		{&p.MaxBatchedTokens, d.MaxNumTokens},
+	} {
+		if size.recorded != 0 {
+			*size.field = size.recorded
 		}
 	}
 	p.KV.Blocks = tokens / p.KV.BlockTokens
@@ -107,7 +120,7 @@ func (s *source) deploy() error {
 	return nil
 }
 
-// alike says whether two names are of one GPU: "H200" and "NVIDIA H200 141GB".
+// alike reports whether two names denote the same GPU, such as "H200" and "NVIDIA H200 141GB".
 func alike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return strings.Contains(a, b) || strings.Contains(b, a)
@@ -115,28 +128,31 @@ func alike(a, b string) bool {
 
 func rowKind(b api.Baseline) api.Speculation { return b.Rows[0].Speculation }
 
-// speculate makes the kind that was recorded the profile's deployment as recorded.
+// speculate makes the recorded kind of speculation the profile's deployment as recorded.
 func (s *source) speculate() error {
 	kind := rowKind(s.baseline)
 	for _, r := range s.baseline.Rows {
 		if r.Speculation != kind {
-			return api.Refuse(s.baseline.Name+": speculation", r.Speculation, fmt.Sprintf("rows of one kind, such as %s: what a step gives and costs is fitted for one", kind))
+			allowed := fmt.Sprintf("rows of one kind, such as %s: "+
+				"the tokens and the cost of a step are fitted for one", kind)
+			return api.Refuse(s.baseline.Name+": speculation", r.Speculation, allowed)
 		}
 	}
-	told, ok := s.start.Speculation[kind]
+	speculation, ok := s.start.Speculation[kind]
 	if !ok {
 		return api.Refuse(s.baseline.Name+": speculation", kind, "a kind that the profile has")
 	}
-	s.start = withSpeculation(s.start, told)
+	s.start = withSpeculation(s.start, speculation)
 	return nil
 }
 
-// work makes the workload of what the baseline tells of it.
+// work derives the workload from the baseline.
 func (s *source) work() error {
 	shape, w := s.baseline.Workload, closedloop.Recorded()
 	field := s.baseline.Name + ": workload"
 	if shape == nil {
-		return api.Require(field, `the line # workload: {"turns":{"min":5,"max":5},"max_tokens":1024}, with what was run`)
+		return api.Require(field,
+			`the line # workload: {"turns":{"min":5,"max":5},"max_tokens":1024}, with what was run`)
 	}
 	w.Turns, w.MaxTokens = shape.Turns, shape.MaxTokens
 	if shape.Openings == nil {
@@ -156,12 +172,14 @@ func (s *source) work() error {
 	switch mean, ok := s.answers(); {
 	case shape.OutputTokens != nil:
 		w.Output = shape.OutputTokens
-	case s.baseline.Kind == kindRecorded: // package closedloop says how they were found
+	case s.baseline.Kind == kindRecorded: // closedloop.Recorded has the lengths
 	case !ok:
-		return api.Require(field+".output_tokens", "the lengths of the answers, or rows with both throughput (tops) and requests per second (rps), which give their mean")
+		return api.Require(field+".output_tokens", "the lengths of the answers, "+
+			"or rows with both throughput (tops) and requests per second (rps), which give their mean")
 	default:
 		w.Output = cut(mean, w.Output.CV, w.MaxTokens)
-		s.assume("answers of %.0f tokens, from throughput over requests; that they vary by %.0f %% was assumed", mean, 100*w.Output.CV)
+		s.assume("answers of %.0f tokens, from throughput over requests; that they vary by %.0f %% was assumed",
+			mean, 100*w.Output.CV)
 	}
 	s.workload = w
 	if err := w.Validate(); err != nil {
@@ -170,7 +188,7 @@ func (s *source) work() error {
 	return nil
 }
 
-// answers is the mean length of an answer, where the rows tell it.
+// answers returns the mean length of an answer, computed from throughput and request rate; false without both.
 func (s *source) answers() (mean float64, ok bool) {
 	var tokens, requests float64
 	for _, r := range s.baseline.Rows {
@@ -182,8 +200,8 @@ func (s *source) answers() (mean float64, ok bool) {
 	return tokens / requests, requests > 0 && tokens >= requests
 }
 
-// cut is a normal distribution of this variation whose mean is that of the answers once
-// it is cut at the cap.
+// cut returns a normal distribution with the given coefficient of variation whose mean, once values are cut at the
+// limit, is the given mean.
 func cut(mean, cv float64, limit int) *api.Distribution {
 	low, high := mean, 4*float64(limit)
 	for range 60 {
@@ -201,14 +219,15 @@ func cut(mean, cv float64, limit int) *api.Distribution {
 	return &api.Distribution{Mean: low, CV: cv}
 }
 
-// options are those of a cluster with the sizes of this source and the constants of a
-// profile.
+// options returns those of a cluster with the sizes of this source and the constants of a profile.
 func (s *source) options(p sim.Profile) sim.Options {
-	p.Workers, p.MaxSequences, p.MaxBatchedTokens, p.KV = s.start.Workers, s.start.MaxSequences, s.start.MaxBatchedTokens, s.start.KV
+	sizes := &s.start
+	p.Workers, p.MaxSequences, p.MaxBatchedTokens = sizes.Workers, sizes.MaxSequences, sizes.MaxBatchedTokens
+	p.KV = sizes.KV
 	return sim.DefaultOptions(p)
 }
 
-// levelsOf are the levels of some rows, ascending, each once.
+// levelsOf returns the distinct levels of some rows, ascending.
 func levelsOf(rows []api.BaselineRow) []int {
 	var list []int
 	for _, r := range rows {
@@ -218,9 +237,8 @@ func levelsOf(rows []api.BaselineRow) []int {
 	return slices.Compact(list)
 }
 
-// split parts the rows into those that are fitted to and those that are held out: the
-// levels named, or every other level of each baseline, its lowest and highest never. It
-// refuses what a fit cannot begin with.
+// split divides the rows into those to fit to and those to hold out: the named levels, or every other level of each
+// baseline, but never its lowest and highest. Data that are not sufficient for a fit give an error.
 func split(sources []source, holdOut []int) (fitted, held []cell, err error) {
 	var all []int
 	for i := range sources {
@@ -245,13 +263,14 @@ func split(sources []source, holdOut []int) (fitted, held []cell, err error) {
 	for _, level := range holdOut {
 		if !slices.Contains(all, level) {
 			slices.Sort(all)
-			return nil, nil, api.Refuse("hold-out", level, fmt.Sprintf("levels of the baselines: %s", join(slices.Compact(all))))
+			allowed := "levels of the baselines: " + join(slices.Compact(all))
+			return nil, nil, api.Refuse("hold-out", level, allowed)
 		}
 	}
 	return fitted, held, sufficient(sources, fitted, len(holdOut) > 0)
 }
 
-// sufficient says what to measure where rows cannot determine anything worth a fit.
+// sufficient returns an error that says what to measure if the rows are not sufficient for a fit.
 func sufficient(sources []source, cells []cell, chosen bool) error {
 	var levels []int
 	first, speeds := 0, 0
@@ -269,14 +288,17 @@ func sufficient(sources []source, cells []cell, chosen bool) error {
 	name := sources[0].baseline.Name
 	switch {
 	case speeds == 0:
-		return api.Refuse(name+": rows", "TTFT alone", "throughput or TPOT as well (tops, itl_p50_ms): TTFT does not show how long an iteration takes; record one of them at these levels")
+		return api.Refuse(name+": rows", "TTFT alone", "throughput or TPOT as well (tops, itl_p50_ms): "+
+			"TTFT does not show how long an iteration takes; record one of them at these levels")
 	case first == 0:
-		return api.Refuse(name+": rows", "no TTFT", "TTFT as well (ttft_p50_ms): nothing else shows how long prefill takes; record it at these levels")
+		return api.Refuse(name+": rows", "no TTFT", "TTFT as well (ttft_p50_ms): "+
+			"nothing else shows how long prefill takes; record it at these levels")
 	case len(levels) == 0 || len(levels) == 1 && chosen:
 		return api.Refuse("hold-out", "all levels but "+join(levels), "at least two remaining levels")
 	case len(levels) == 1:
-		return api.Refuse(name+": concurrency", fmt.Sprintf("%d alone", levels[0]), fmt.Sprintf(
-			"two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at %d and %d, too", max(levels[0]/3, 1), max(levels[0]/2, 2)))
+		allowed := fmt.Sprintf("two levels or more: one shows how long an iteration takes, "+
+			"not what of it grows with the load; measure at %d and %d, too", max(levels[0]/3, 1), max(levels[0]/2, 2))
+		return api.Refuse(name+": concurrency", fmt.Sprintf("%d alone", levels[0]), allowed)
 	}
 	return nil
 }

@@ -9,14 +9,14 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// measurement is one that could be made besides.
+// measurement is a possible further measurement.
 type measurement struct {
-	what    string // in words that tell an operator what to set
+	what    string // description that names the settings
 	changed func(*source)
 	levels  []int
 }
 
-// measurements are those worth looking at, the least effort first.
+// measurements returns the candidates, the one with the least effort first.
 func (f *fit) measurements() []measurement {
 	s, p := &f.sources[0], &f.profile
 	w := s.start.Workers
@@ -26,7 +26,9 @@ func (f *fit) measurements() []measurement {
 	for _, floor := range p.Step.Floors {
 		if low, high := floor.Sequences.Min, floor.Sequences.Max; high > 0 {
 			levels := []int{w * max(low-4, 1), w * (low + high) / 2, w * high}
-			list = append(list, measurement{"levels on both sides of the step of the iteration's length: " + join(levels), same, levels})
+			list = append(list, measurement{
+				"levels on both sides of the step of the iteration's length: " + join(levels), same, levels,
+			})
 		}
 	}
 	levels := levelsOf(s.baseline.Rows)
@@ -48,9 +50,9 @@ func (f *fit) measurements() []measurement {
 	return list
 }
 
-// suggest simulates further measurements, and tells of each constant that is not
-// determined the first with which it would be, or else the one that narrows it most. The
-// mode and the noise are those of the baseline's first row.
+// suggest simulates further measurements. For each constant that is not determined, it records the first measurement
+// that would determine it, otherwise the one that narrows it most. Mode and noise are those of the baseline's first
+// row.
 func (f *fit) suggest(ctx context.Context, r *Result) error {
 	if !slices.ContainsFunc(r.Constants, func(c Constant) bool { return c.Status == NotDetermined }) {
 		return nil
@@ -60,7 +62,7 @@ func (f *fit) suggest(ctx context.Context, r *Result) error {
 	best := slices.Clone(before)
 	remedies := make([]string, len(before))
 	for _, m := range f.measurements() {
-		found, err := f.tell(ctx, m)
+		found, err := f.simulate(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -90,22 +92,22 @@ func (f *fit) suggest(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// narrower is by how much a measurement has to lessen a standard error to be worth its while.
+// narrower is the factor by which a measurement must reduce a standard error to be suggested.
 const narrower = 1.2
 
-// tell is what a measurement would tell of the constants.
-func (f *fit) tell(ctx context.Context, m measurement) (knowledge, error) {
+// simulate returns the information that a measurement would give on the constants.
+func (f *fit) simulate(ctx context.Context, m measurement) (knowledge, error) {
 	s := f.sources[0]
 	m.changed(&s)
 	var cells []cell
-	value := new(1.) // any: only its noise counts
+	value := new(1.) // arbitrary; only the noise is used
 	for _, level := range m.levels {
 		cells = append(cells, cell{row: &api.BaselineRow{
 			Concurrency: level, Mode: s.baseline.Rows[0].Mode, OutputTokensPerSecond: value,
 			TTFT: api.Percentiles{P50: value, P95: value}, TPOT: api.Percentiles{P50: value},
 		}})
 	}
-	sides, profiles := f.around()
+	apart, profiles := f.around()
 	few := f.runner
 	few.seeds = 2
 	runs, err := few.run(ctx, "what to measure", []source{s}, cells, append(profiles, f.profile))
@@ -114,12 +116,15 @@ func (f *fit) tell(ctx context.Context, m measurement) (knowledge, error) {
 	}
 	f.runner.total = few.total
 	w := weigh(cells, runs[len(profiles)])
-	return newKnowledge(w, make([]float64, len(w)), slopes(w, sides, runs[:len(profiles)]), f.priors()), nil
+	information := slopes(w, apart, runs[:len(profiles)])
+	return newKnowledge(w, make([]float64, len(w)), information, f.priors()), nil
 }
 
-// Check simulates a baseline's rows with a profile as it is, and tells how far it is
-// from them. Unlike [Run] it takes any baseline that has rows to simulate.
-func Check(ctx context.Context, p sim.Profile, b api.Baseline, seeds, goroutines int, on func(Progress)) ([]Row, []string, error) {
+// Check simulates a baseline's rows with an unchanged profile. It returns the rows with their simulated figures, and
+// the assumptions. Unlike [Run], it accepts any baseline with rows to simulate. onProgress may be nil.
+func Check(
+	ctx context.Context, p sim.Profile, b api.Baseline, seeds, goroutines int, onProgress func(Progress),
+) ([]Row, []string, error) {
 	sources, err := newSources(p, []api.Baseline{b})
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +133,7 @@ func Check(ctx context.Context, p sim.Profile, b api.Baseline, seeds, goroutines
 	for k := range sources[0].baseline.Rows {
 		cells = append(cells, cell{0, &sources[0].baseline.Rows[k]})
 	}
-	r := runner{seeds: seeds, goroutines: goroutines, on: on}
+	r := runner{seeds: seeds, goroutines: goroutines, onProgress: onProgress}
 	runs, err := r.run(ctx, b.Name, sources, cells, []sim.Profile{sources[0].start})
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,6 @@
-// Package closedloop holds conversations with a simulated cluster in virtual time, as
-// the load generator holds them with a real one: so many in progress, each turn
-// resending the history, with the same draws. What comes of it is read as the recorded
-// results were: [Loop.Recorded].
+// Package closedloop simulates conversations with a cluster in virtual time. Like the load generator, it keeps a
+// number of conversations in progress, resends the history with each turn, and uses the same random draws.
+// [Loop.Recorded] evaluates a run as the recorded results were evaluated.
 package closedloop
 
 import (
@@ -15,30 +14,31 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Workload is what a closed loop asks of a cluster.
+// Workload describes the conversations of a closed loop.
 type Workload struct {
-	Concurrency    int // conversations in progress
-	Turns          api.Range
-	Openings       int               // different texts that open conversations; 0: one for each
-	OpeningTokens  []int             // of the first prompt, whole, by the number of its opening, which goes round
-	QuestionTokens api.Distribution  // that a follow-up adds to the prompt, behind the answer before it
-	MaxTokens      int               // cap of an answer
-	Output         *api.Distribution // of an answer's length, up to the cap; nil: always the cap
-	ThinkTime      time.Duration     // between an answer and the question after it
-	StartRate      float64           // new conversations a second at most
-	Seed           uint64            // of the draws; that of the cluster is its own
-	Midway         int64             `json:",omitempty"` // conversations that are held from their midst; see [draw.Shape]
+	Concurrency int // conversations in progress
+	Turns       api.Range
+	Openings    int // different texts that open conversations; 0 means one for each conversation
+	// OpeningTokens are the lengths of whole first prompts. The index is the number of the opening, modulo the
+	// length of the slice.
+	OpeningTokens  []int
+	QuestionTokens api.Distribution  // tokens that a follow-up adds to the prompt, after the previous answer
+	MaxTokens      int               // limit of an answer
+	Output         *api.Distribution // length of an answer, up to the limit; nil means always the limit
+	ThinkTime      time.Duration     // between an answer and the next question
+	StartRate      float64           // maximum number of new conversations per second
+	Seed           uint64            // of the draws, independent of the cluster's seed
+	// RampedStart is the number of conversations that start in their middle: see [draw.Shape].
+	RampedStart int64 `json:"Midway,omitempty"`
 }
 
-// Recorded is the workload of the recorded results, as far as it is known: five turns
-// on ten openings, one short sentence at every follow-up, and at most 1,024 tokens an
-// answer. The lengths of the answers are what the recorded tables tell of them. Tokens
-// over requests gives a mean of 853, and so does Little's law, by which the mean latency
-// is .96 of the median. The median of the latency less that of TTFT, over that of TPOT,
-// gives 893, and the 95th percentile 1,098: more than the cap, since TPOT scatters, too.
-// A normal distribution cut at the cap that has all of these is one in which a third of
-// the answers reach it: simulated and read in the same way, this one gives 851, .95,
-// 888 and 1,088.
+// Recorded returns the workload of the recorded results, as far as it is known: five turns on ten openings, one short
+// sentence at every follow-up, and at most 1,024 tokens per answer. The lengths of the answers are estimated from the
+// recorded tables. Tokens over requests gives a mean of 853, and so does Little's law, by which the mean latency is
+// .96 of the median. The median latency minus the median TTFT, divided by the median TPOT, gives 893, and the 95th
+// percentile 1,098: more than the limit, because TPOT scatters too. In a normal distribution cut at the limit that
+// has all of these values, a third of the answers reach the limit. Simulated and evaluated in the same way, this
+// distribution gives 851, .95, 888 and 1,088.
 func Recorded() Workload {
 	return Workload{
 		Concurrency: 60, Turns: api.Range{Min: 5, Max: 5}, Openings: 10,
@@ -48,14 +48,15 @@ func Recorded() Workload {
 	}
 }
 
-// Validate says what no loop can run: nil, or an *[api.FieldError]. What the fields of
-// [api.Limits] bound, it holds against those.
+// Validate returns an *[api.FieldError] for a workload that cannot run, or nil. It checks the fields with limits in
+// [api.Limits] against those.
 func (w Workload) Validate() error {
 	switch {
 	case w.Concurrency < 1 || w.Concurrency > maxConcurrency:
 		return api.Refuse("concurrency", w.Concurrency, fmt.Sprintf("1 to %d", maxConcurrency))
 	case w.Turns.Min < 1 || w.Turns.Max < w.Turns.Min || w.Turns.Max > api.MaxTurns:
-		return api.Refuse("turns", fmt.Sprintf("%d to %d", w.Turns.Min, w.Turns.Max), fmt.Sprintf("1 to %d, in order", api.MaxTurns))
+		return api.Refuse("turns", fmt.Sprintf("%d to %d", w.Turns.Min, w.Turns.Max),
+			fmt.Sprintf("1 to %d, in order", api.MaxTurns))
 	case w.Openings < 0 || w.Openings > api.MaxOpenings:
 		return api.Refuse("openings", w.Openings, api.Limits["openings"].String())
 	case len(w.OpeningTokens) == 0:
@@ -77,33 +78,33 @@ func (w Workload) Validate() error {
 	return nil
 }
 
-// maxConcurrency is the most that one process simulates.
+// maxConcurrency is the largest concurrency that one process simulates.
 const maxConcurrency = 100_000
 
-// Turn is one that has ended well. Times are in virtual seconds.
+// Turn is a turn that ended without an error. Times are virtual.
 type Turn struct {
 	Conversation int64
 	Number       int // from 1
 	sim.Report
-	// Decision is why its worker. Turns on more than 64 workers come without: of so
-	// many, decisions would be most of the memory of a run.
+	// Decision is the router's decision. It is nil for clusters of more than 64 workers, where decisions would
+	// take most of the memory of a run.
 	Decision *sim.Decision
 
-	// Of the decision.
-	crowded bool // the worker chosen had more than [Crowd] times the mean in flight
-	held    int  // blocks of the prompt that the worker with the most of them held
+	// Derived from the decision:
+	crowded bool // the chosen worker had more than [CrowdedFactor] times the mean number of requests in flight
+	held    int  // largest overlap of a worker with the prompt, in blocks
 }
 
-// maxDecided is the number of workers up to which decisions are kept.
+// maxDecided is the largest number of workers for which decisions are kept.
 const maxDecided = 64
 
-// TTFT is the time from the request to its first token.
+// TTFT returns the time from the request to its first token.
 func (t *Turn) TTFT() time.Duration { return t.FirstToken - t.Submitted }
 
-// Latency is the time from the request to its last token.
+// Latency returns the time from the request to its last token.
 func (t *Turn) Latency() time.Duration { return t.Ended - t.Submitted }
 
-// TPOT is the mean time of an output token after the first; false below two tokens.
+// TPOT returns the mean time per output token after the first; false for fewer than two tokens.
 func (t *Turn) TPOT() (time.Duration, bool) {
 	if t.OutputTokens < 2 {
 		return 0, false
@@ -111,45 +112,45 @@ func (t *Turn) TPOT() (time.Duration, bool) {
 	return (t.Ended - t.FirstToken) / time.Duration(t.OutputTokens-1), true
 }
 
-// Queue is the time that the turn waited at its worker to be admitted.
+// Queue returns the time from the turn's arrival at its worker to its admission.
 func (t *Turn) Queue() time.Duration { return t.Started - t.Arrived }
 
-// Second is what the cluster was like at the end of one second of virtual time.
+// Second is the state of the cluster at the end of one second of virtual time.
 type Second struct {
-	Tokens           int // that were delivered in it
+	Tokens           int // delivered during the second
 	Waiting          int // requests in the workers' queues
-	Least, Most, All int // requests routed and not ended: of the idlest worker, of the busiest, of all
+	Least, Most, All int // requests in flight: of the idlest worker, of the busiest, of all workers
 }
 
-// Loop is a workload on a cluster. It is not safe for concurrent use.
+// Loop runs a workload on a cluster. It is not safe for concurrent use.
 type Loop struct {
 	Cluster *sim.Cluster
-	// OnTokens, if set, hears of tokens as they are delivered; t has what is known so far.
+	// OnTokens, if set, is called when tokens are delivered; t is the turn so far.
 	OnTokens func(t *Turn, at time.Duration, n int)
-	// OnAsk, if set, hears of each turn that begins, with what the cluster is asked for.
+	// OnAsk, if set, is called when a turn begins, with its request to the cluster.
 	OnAsk func(t *Turn, q sim.Request)
-	// OnTurn, if set, hears of each turn that has ended.
+	// OnTurn, if set, is called when a turn has ended.
 	OnTurn func(t *Turn)
 
 	workload Workload
 	profile  sim.Profile
 	started  int64
 	active   int
-	nextAt   time.Duration // the earliest start of the next conversation
-	tokens   int           // since the last second
+	nextAt   time.Duration // earliest start of the next conversation
+	tokens   int           // since the last full second
 	seconds  []Second
 	turns    []Turn
 	err      error
-	pauses   []pause // of users who think, by their ends: all think for the same time
+	pauses   []pause // think times in progress, by their ends, since all have the same length
 }
 
+// pause is the think time of a conversation.
 type pause struct {
-	until time.Duration
-	of    *conversation
+	until        time.Duration
+	conversation *conversation
 }
 
-// New makes a cluster and the loop around it, at time zero. The error is an
-// *[api.FieldError].
+// New returns a loop on a new cluster, at time zero. The error is an *[api.FieldError].
 func New(o sim.Options, w Workload) (*Loop, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
@@ -161,12 +162,11 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	return &Loop{Cluster: c, workload: w, profile: o.Profile}, nil
 }
 
-// SetConcurrency changes the number of conversations in progress. Surplus ones end with the
-// turn that they are in.
+// SetConcurrency changes the number of conversations in progress. Surplus conversations end with their current turn.
 func (l *Loop) SetConcurrency(n int) { l.workload.Concurrency = n }
 
-// Run goes on until a moment of virtual time, at whole seconds. An error is the cluster's, which refused
-// or lost a request, and ends the loop.
+// Run simulates until a moment of virtual time, rounded up to whole seconds. An error of the cluster, which refused or
+// lost a request, ends the loop.
 func (l *Loop) Run(until time.Duration) error {
 	for l.err == nil && l.Cluster.Now() < until {
 		end := time.Duration(len(l.seconds)+1) * time.Second
@@ -177,47 +177,58 @@ func (l *Loop) Run(until time.Duration) error {
 	return l.err
 }
 
-// step lets the next thing happen, of the cluster or of the users; false, when none
-// is left up to a moment, which is the present one then.
+// step runs the next event of the cluster or of the users. It returns false if none is left until the given moment,
+// and sets the cluster's time to that moment.
 func (l *Loop) step(until time.Duration) bool {
-	at, what := l.due(until)
+	at, action := l.due(until)
 	if next, ok := l.Cluster.Next(); ok && next < at {
 		l.Cluster.Advance(next)
 		return true
 	}
 	l.Cluster.Advance(at)
-	if what == nil {
+	if action == nil {
 		return false
 	}
-	what()
+	action()
 	return true
 }
 
-// due is what the users do next, no later than a moment: begin a conversation, or ask
-// after a pause.
-func (l *Loop) due(until time.Duration) (at time.Duration, what func()) {
+// due returns the next action of the users and its time: the start of a conversation, or a question after a pause. The
+// action is nil if there is none until the given moment.
+func (l *Loop) due(until time.Duration) (at time.Duration, action func()) {
 	at = until
 	if l.active < l.workload.Concurrency && l.nextAt < at {
-		at, what = max(l.nextAt, l.Cluster.Now()), l.begin
+		at, action = max(l.nextAt, l.Cluster.Now()), l.begin
 	}
 	if len(l.pauses) > 0 && l.pauses[0].until < at {
-		next := l.pauses[0]
-		at, what = next.until, func() { l.pauses = l.pauses[1:]; next.of.ask() }
+		at, action = l.pauses[0].until, l.resume
 	}
-	return at, what
+	return at, action
 }
+
+// resume ends the first pause with the next question of its conversation.
+func (l *Loop) resume() {
+	c := l.pauses[0].conversation
+	l.pauses = l.pauses[1:]
+	c.ask()
+}
+
+// begin starts a conversation.
 
 func (l *Loop) begin() {
 	w, k := &l.workload, l.started
 	l.started++
 	l.active++
 	l.nextAt = l.Cluster.Now() + time.Duration(float64(time.Second)/w.StartRate)
-	d := draw.New(w.Seed, k, k, draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, Midway: w.Midway})
+	d := draw.New(w.Seed, k, k, draw.Shape{
+		Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart,
+	})
 	c := &conversation{loop: l, number: k, draw: d}
-	c.say(text{id: uint64(d.Opening) + 1, tokens: w.OpeningTokens[d.Opening%int64(len(w.OpeningTokens))]})
+	c.add(text{id: uint64(d.Opening) + 1, tokens: w.OpeningTokens[d.Opening%int64(len(w.OpeningTokens))]})
 	c.ask()
 }
 
+// observe appends the state at the end of a second.
 func (l *Loop) observe() {
 	s := Second{Tokens: l.tokens, Least: math.MaxInt}
 	for _, w := range l.Cluster.Workers() {
@@ -229,33 +240,33 @@ func (l *Loop) observe() {
 	l.seconds = append(l.seconds, s)
 }
 
-// Turns are those that have ended, in the order of their ends.
+// Turns returns the turns that have ended, in the order of their ends.
 func (l *Loop) Turns() []Turn { return l.turns }
 
-// Seconds are those that have passed.
+// Seconds returns the states at the ends of the seconds so far.
 func (l *Loop) Seconds() []Second { return l.seconds }
 
-// text is a part of a conversation: tokens that no other part has, save under the same id.
+// text is a part of a conversation. Texts with different ids have no common tokens.
 type text struct {
 	id     uint64
 	tokens int
 }
 
-// conversation is one in progress, and the observer of its turns.
+// conversation is a conversation in progress, and the observer of its turns.
 type conversation struct {
 	loop   *Loop
 	number int64
 	draw   draw.Conversation
 	turn   Turn // under way
 
-	// The history. A block is told by the text that it ends in, its place, and all
-	// texts before it.
+	// The history. The hash of a block covers the text that the block ends in, its position, and all texts before.
 	hash   uint64
 	tokens int
 	blocks []sim.BlockHash
 }
 
-func (c *conversation) say(t text) {
+// add appends a text to the history.
+func (c *conversation) add(t text) {
 	size := c.loop.profile.KV.BlockTokens
 	c.hash = sim.Mix(c.hash ^ sim.Mix(t.id))
 	for end := (c.tokens/size + 1) * size; end <= c.tokens+t.tokens; end += size {
@@ -264,16 +275,19 @@ func (c *conversation) say(t text) {
 	c.tokens += t.tokens
 }
 
-// own is the id of a text that only this conversation has.
+// own returns the id of a text that only this conversation has.
 func (c *conversation) own(part uint64) uint64 {
 	return 1<<63 | uint64(c.number)<<16 | uint64(c.turn.Number)<<1 | part
 }
 
+// ask submits the next turn.
 func (c *conversation) ask() {
 	l := c.loop
 	c.turn = Turn{Conversation: c.number, Number: c.turn.Number + 1}
-	q := sim.Request{PromptTokens: c.tokens, OutputTokens: c.draw.MaxTokens[c.turn.Number-1], Reason: sim.FinishLength}
-	c.say(text{id: c.own(0), tokens: q.OutputTokens})
+	q := sim.Request{
+		PromptTokens: c.tokens, OutputTokens: c.draw.MaxTokens[c.turn.Number-1], Reason: sim.FinishLength,
+	}
+	c.add(text{id: c.own(0), tokens: q.OutputTokens})
 	q.Blocks = c.blocks
 	if l.OnAsk != nil {
 		l.OnAsk(&c.turn, q)
@@ -316,7 +330,7 @@ func (c *conversation) Finished(r sim.Report) {
 		}
 		return
 	}
-	c.say(text{id: c.own(1), tokens: questionTokens(c.draw.Questions, l.workload.QuestionTokens)})
+	c.add(text{id: c.own(1), tokens: questionTokens(c.draw.Questions, l.workload.QuestionTokens)})
 	if l.workload.ThinkTime > 0 {
 		l.pauses = append(l.pauses, pause{l.Cluster.Now() + l.workload.ThinkTime, c})
 		return

@@ -8,8 +8,8 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Figures are what is read of a run, as the recorded tables have it. Times are in
-// seconds; NaN: nothing to read it from.
+// Figures are the figures of a run, defined as in the recorded tables. Times are in seconds. NaN means that no data
+// are available.
 type Figures struct {
 	TTFT50, TTFT95       float64
 	TPOT50, TPOT95       float64
@@ -20,68 +20,64 @@ type Figures struct {
 	Causes
 }
 
-// Causes are why the figures are as they are. NaN: nothing to read it from.
+// Causes explain the figures. NaN means that no data are available.
 type Causes struct {
-	// LargestQueue is the longest that a turn waited at its worker, from its arrival to
-	// the iteration that begins with it, in seconds. The wait for the iteration under
-	// way is part of it, on an idle worker, too.
+	// LargestQueue is the longest wait of a turn at its worker, from its arrival to the beginning of its first
+	// iteration, in seconds. It includes the wait for the current iteration, on an idle worker too.
 	LargestQueue float64
-	// Waiting is the mean number of requests in the workers' queues, all workers
-	// together, over the seconds' ends.
+	// Waiting is the total number of requests in the workers' queues, averaged over the ends of the seconds.
 	Waiting float64
-	// Spread is how many more requests in flight the busiest worker has than the
-	// idlest, and Skew the busiest worker's over the mean of all: means over the
-	// seconds' ends, for Skew over those with a request in flight.
+	// Spread is the difference in requests in flight between the busiest worker and the idlest. Skew is the ratio
+	// of the busiest worker to the mean. Both are averaged over the ends of the seconds; for Skew, only those
+	// with a request in flight count.
 	Spread, Skew float64
-	// Full is the share of seconds at whose end some worker has more requests in flight
-	// than its batch holds.
+	// Full is the share of seconds at whose end some worker has more requests in flight than fit into its batch.
 	Full float64
-	// Herding is the share of first turns that herd: that the router gave to a worker
-	// with more than [Crowd] times the requests in flight that the workers had on
-	// average at that moment.
+	// Herding is the share of first turns that the router gave to a worker with more than [CrowdedFactor] times
+	// the workers' mean number of requests in flight at that moment.
 	Herding float64
-	// Twice is the share of prompt tokens that were prefilled twice: computed by the
-	// turn's worker, although some worker, perhaps that one, had their blocks when the turn was routed:
+	// Twice is the share of prompt tokens that were prefilled twice: computed by the turn's worker, although some
+	// worker, possibly the same, held their blocks when the turn was routed:
 	//
 	//	Σ max(0, min(most, last) · block size − cached) / Σ prompt
 	//
-	// where most is the largest overlap of the prompt with a worker's cache, in blocks, and last the
-	// number of blocks that can be reused at all, since a prompt's last token is always
-	// computed.
+	// most is the largest overlap of the prompt with a worker's cache, in blocks. last is the number of blocks that
+	// can be reused at all, because a prompt's last token is always computed.
 	Twice float64
-	// Queued, Prefill and Decode are the parts of a turn: from the request to the first
+	// Queued, Prefill and Decode are the parts of a turn: from the request to the first iteration that computes
+	// its prompt, from there to its first token, and from there to its last token. They are means in seconds and
+	// add up to the mean latency.
 	// iteration that computes its prompt, from there to its first token, and from there to
 	// its last. They are means in seconds, and add up to the mean latency.
 	Queued, Prefill, Decode float64
 }
 
-// Crowd is how far above the mean of the workers' requests in flight a worker counts as crowded.
-// Dealing turns out one by one hardly ever exceeds it.
-const Crowd = 1.1
+// CrowdedFactor is the ratio to the mean number of requests in flight above which a worker counts as crowded. Under
+// round-robin, workers hardly ever exceed it.
+const CrowdedFactor = 1.1
 
-// Window and snapshots of the recorded results: after a warm-up, three snapshots 100 s
-// apart, each of the last 60 s.
+// The evaluation of the recorded results: after a warm-up, three snapshots 100 s apart, each over the last 60 s.
 const (
-	Window    = 60 * time.Second
-	Warmup    = 60 * time.Second
-	Apart     = 100 * time.Second
-	Snapshots = 3
-	Length    = Warmup + Snapshots*Apart // of a level
+	Window           = 60 * time.Second
+	Warmup           = 60 * time.Second
+	SnapshotInterval = 100 * time.Second
+	Snapshots        = 3
+	LevelDuration    = Warmup + Snapshots*SnapshotInterval
 )
 
-// Recorded reads a level that began at a moment as the recorded results were: the mean of the
-// three snapshots. The loop must have run for [Length] since.
+// Recorded evaluates a level that began at the given moment as the recorded results were evaluated: the mean of three
+// snapshots. The loop must have run for [LevelDuration] since.
 func (l *Loop) Recorded(from time.Duration) Figures {
 	all := make([]Figures, Snapshots)
 	for i := range all {
-		end := from + Warmup + time.Duration(i+1)*Apart
+		end := from + Warmup + time.Duration(i+1)*SnapshotInterval
 		all[i] = l.Between(end-Window, end)
 	}
 	return Mean(all)
 }
 
-// Between reads the turns that ended in a span, from excluded and to included, and the
-// tokens that came in it. Both are whole seconds.
+// Between evaluates the turns that ended and the tokens that were delivered between two moments, from excluded and to
+// included. Both are whole seconds.
 func (l *Loop) Between(from, to time.Duration) Figures {
 	begin, _ := slices.BinarySearchFunc(l.turns, from+1, byEnd)
 	end, _ := slices.BinarySearchFunc(l.turns, to+1, byEnd)
@@ -113,20 +109,20 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 
 func byEnd(t Turn, at time.Duration) int { return int(t.Ended - at) }
 
-// decided takes from a turn's decision what its causes need.
+// decided derives from a decision what the causes need.
 func (t *Turn) decided(d *sim.Decision) {
 	requests := 0
 	for _, w := range d.Candidates {
 		requests += w.Requests
 		t.held = max(t.held, w.OverlapBlocks)
 	}
-	t.crowded = float64(d.Worker().Requests*len(d.Candidates)) > Crowd*float64(requests)
+	t.crowded = float64(d.Worker().Requests*len(d.Candidates)) > CrowdedFactor*float64(requests)
 	if len(d.Candidates) <= maxDecided {
 		t.Decision = d
 	}
 }
 
-// causes reads turns and seconds of a cluster.
+// causes computes the causes from turns and seconds.
 func causes(turns []Turn, seconds []Second, p sim.Profile) Causes {
 	block := p.KV.BlockTokens
 	c := Causes{LargestQueue: math.NaN()}
@@ -166,16 +162,16 @@ func causes(turns []Turn, seconds []Second, p sim.Profile) Causes {
 	return c
 }
 
-// Mean is the mean of each figure, of those that know it; of LargestQueue it is the largest.
+// Mean returns the mean of each figure over the runs in which it is not NaN. For LargestQueue it returns the largest.
 func Mean(all []Figures) (mean Figures) {
-	for _, of := range Fields {
+	for _, field := range Fields {
 		sum, n := 0.0, 0.0
 		for i := range all {
-			if v := *of(&all[i]); !math.IsNaN(v) {
+			if v := *field(&all[i]); !math.IsNaN(v) {
 				sum, n = sum+v, n+1
 			}
 		}
-		*of(&mean) = sum / n
+		*field(&mean) = sum / n
 	}
 	for i := range all {
 		if q := all[i].LargestQueue; q > mean.LargestQueue {
@@ -185,12 +181,13 @@ func Mean(all []Figures) (mean Figures) {
 	return mean
 }
 
-// Fields are the figures, each by a pointer to it.
+// Fields returns pointers to the figures, in a fixed order.
 var Fields = []func(*Figures) *float64{
 	func(f *Figures) *float64 { return &f.TTFT50 }, func(f *Figures) *float64 { return &f.TTFT95 },
 	func(f *Figures) *float64 { return &f.TPOT50 }, func(f *Figures) *float64 { return &f.TPOT95 },
 	func(f *Figures) *float64 { return &f.Latency50 }, func(f *Figures) *float64 { return &f.Latency95 },
-	func(f *Figures) *float64 { return &f.TokensPerSecond }, func(f *Figures) *float64 { return &f.RequestsPerSecond },
+	func(f *Figures) *float64 { return &f.TokensPerSecond },
+	func(f *Figures) *float64 { return &f.RequestsPerSecond },
 	func(f *Figures) *float64 { return &f.Hit },
 	func(f *Figures) *float64 { return &f.LargestQueue }, func(f *Figures) *float64 { return &f.Waiting },
 	func(f *Figures) *float64 { return &f.Spread }, func(f *Figures) *float64 { return &f.Skew },
@@ -200,8 +197,8 @@ var Fields = []func(*Figures) *float64{
 	func(f *Figures) *float64 { return &f.Decode },
 }
 
-// Percentiles are the median and the 95th percentile of values, which it sorts, by linear
-// interpolation between the two nearest, as package stats has them; NaN of none.
+// Percentiles returns the median and the 95th percentile by linear interpolation between the two nearest values, as
+// package stats defines them; NaN for no values. It sorts the slice.
 func Percentiles(values []float64) (p50, p95 float64) {
 	slices.Sort(values)
 	at := func(p float64) float64 {

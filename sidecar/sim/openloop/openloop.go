@@ -1,5 +1,5 @@
-// Package openloop sends a simulated cluster requests at given moments, whatever becomes of
-// those before them, in virtual time.
+// Package openloop sends requests to a simulated cluster at given moments, in virtual time. A request does not wait
+// for the answers to earlier ones, unless it is declared as following one.
 package openloop
 
 import (
@@ -15,26 +15,27 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Arrival is a request that comes at a moment.
+// Arrival is a request with its time.
 type Arrival struct {
-	At           time.Duration // not before the one before it
+	At           time.Duration // ascending within a [Source]
 	PromptTokens int
 	OutputTokens int      // 0 counts as 1
-	Blocks       []uint64 // hashes of the prompt's full blocks, at least
+	Blocks       []uint64 // hashes of at least the prompt's full blocks
 
-	// Next comes Delay after the end of this one, and its own At does not count; nil: none does.
+	// Next is a request that follows this one; nil for none. It is sent its Delay after the end of this one, and
+	// its At is ignored.
 	Next  *Arrival
-	Delay time.Duration // of this one after the end of the one before
+	Delay time.Duration
 }
 
-// Source gives arrivals in the order of time, io.EOF after the last one.
+// Source returns arrivals in the order of time, and io.EOF after the last one.
 type Source func() (Arrival, error)
 
-// Figures are what users of the cluster would have felt. Times are in seconds; NaN: nothing
-// to read it from. JSON, which has no NaN, is without those of TPOT.
+// Figures are the latencies and rates of a run. Times are in seconds. NaN means that no data are available. JSON,
+// which has no NaN, omits TPOT.
 type Figures struct {
-	Requests int `json:"requests"` // that were answered
-	// Refused are those that no worker's cache could ever hold; all others have been answered.
+	Requests int `json:"requests"` // answered requests
+	// Refused counts the requests that are too large for any worker's cache. All others are answered.
 	Refused           int     `json:"refused"`
 	Seconds           float64 `json:"seconds"` // from the first request to the last token
 	TTFT50            float64 `json:"ttft_p50_seconds"`
@@ -46,15 +47,15 @@ type Figures struct {
 	TokensPerSecond   float64 `json:"output_tokens_per_second"`
 	RequestsPerSecond float64 `json:"requests_per_second"`
 	Hit               float64 `json:"hit_ratio"`             // cached over prompt tokens, 0 to 1
-	LargestQueue      float64 `json:"largest_queue_seconds"` // longest wait at a worker, to be begun with
+	LargestQueue      float64 `json:"largest_queue_seconds"` // longest wait at a worker before the first iteration
 }
 
-// often is after how many steps the context is checked.
-const often = 256
+// checkInterval is the number of steps between two checks of the context.
+const checkInterval = 256
 
-// Run sends all arrivals to a cluster of its own and waits for all answers. The blocks of answers
-// are not found again: nobody knows their hashes. An error is the source's, the context's, or an
-// *[api.FieldError] of the options.
+// Run sends all arrivals to a new cluster and simulates until all answers are complete. The blocks of answers are not
+// reused, because their hashes are unknown. An error is that of the source, of the context, or an *[api.FieldError] of
+// the options.
 func Run(ctx context.Context, o sim.Options, next Source) (Figures, error) {
 	o.ForgetAnswers = true
 	c, err := sim.New(o)
@@ -62,26 +63,20 @@ func Run(ctx context.Context, o sim.Options, next Source) (Figures, error) {
 		return Figures{}, err
 	}
 	t := &tally{}
-	for read := false; ; {
-		if !read {
+	for exhausted := false; ; {
+		if !exhausted {
 			a, err := next()
-			if read = errors.Is(err, io.EOF); err != nil && !read {
+			switch {
+			case errors.Is(err, io.EOF):
+				exhausted = true
+			case err != nil:
 				return Figures{}, err
-			}
-			if !read {
-				t.later(a.At, &a)
+			default:
+				t.schedule(a.At, &a)
 			}
 		}
-		// Until the next arrival, requests may end that others wait for.
-		for {
-			if t.steps++; t.steps%often == 1 && ctx.Err() != nil {
-				return Figures{}, ctx.Err()
-			}
-			at, more := c.Next()
-			if !more || len(t.waiting) > 0 && t.waiting[0].At <= at {
-				break
-			}
-			c.Advance(at)
+		if err := t.advance(ctx, c); err != nil {
+			return Figures{}, err
 		}
 		if len(t.waiting) == 0 {
 			return t.figures(), nil
@@ -95,7 +90,21 @@ func Run(ctx context.Context, o sim.Options, next Source) (Figures, error) {
 	}
 }
 
-// tally is what has become of the requests.
+// advance runs the cluster up to the next arrival. Requests that end meanwhile may schedule earlier arrivals.
+func (t *tally) advance(ctx context.Context, c *sim.Cluster) error {
+	for {
+		if t.steps++; t.steps%checkInterval == 1 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		at, more := c.Next()
+		if !more || len(t.waiting) > 0 && t.waiting[0].At <= at {
+			return nil
+		}
+		c.Advance(at)
+	}
+}
+
+// tally collects the results of the requests.
 type tally struct {
 	steps                  int
 	waiting                []*Arrival // in the order of time
@@ -107,13 +116,16 @@ type tally struct {
 	begun                  bool
 }
 
-// later lets a request arrive at a moment.
-func (t *tally) later(at time.Duration, a *Arrival) {
+// schedule adds a request to the waiting ones, in the order of time.
+func (t *tally) schedule(at time.Duration, a *Arrival) {
 	a.At = at
-	i, _ := slices.BinarySearchFunc(t.waiting, at+1, func(other *Arrival, at time.Duration) int { return cmp.Compare(other.At, at) })
+	i, _ := slices.BinarySearchFunc(t.waiting, at+1, func(other *Arrival, at time.Duration) int {
+		return cmp.Compare(other.At, at)
+	})
 	t.waiting = slices.Insert(t.waiting, i, a)
 }
 
+// submit sends a request to the cluster. A request that no cache can hold is counted as refused.
 func (t *tally) submit(c *sim.Cluster, a *Arrival) error {
 	q := sim.Request{PromptTokens: a.PromptTokens, OutputTokens: max(a.OutputTokens, 1), Reason: sim.FinishStop}
 	for _, hash := range a.Blocks {
@@ -121,7 +133,7 @@ func (t *tally) submit(c *sim.Cluster, a *Arrival) error {
 	}
 	_, err := c.Submit(q, &observer{t, a.Next})
 	if errors.As(err, new(*api.FieldError)) {
-		for ; a != nil; a = a.Next { // its later turns are longer
+		for ; a != nil; a = a.Next { // the requests that follow are longer
 			t.refused++
 		}
 		return nil
@@ -132,7 +144,7 @@ func (t *tally) submit(c *sim.Cluster, a *Arrival) error {
 	return err
 }
 
-// observer hears of one request.
+// observer records the result of one request.
 type observer struct {
 	tally *tally
 	next  *Arrival
@@ -158,7 +170,7 @@ func (o *observer) Finished(r sim.Report) {
 	t.queue = max(t.queue, turn.Queue())
 	t.last = max(t.last, r.Ended)
 	if o.next != nil {
-		t.later(r.Ended+o.next.Delay, o.next)
+		t.schedule(r.Ended+o.next.Delay, o.next)
 	}
 	t.prompt += r.PromptTokens
 	t.cached += r.CachedTokens
@@ -166,12 +178,16 @@ func (o *observer) Finished(r sim.Report) {
 }
 
 func (t *tally) figures() Figures {
-	f := Figures{Requests: len(t.latency), Refused: t.refused, Seconds: (t.last - t.first).Seconds(), LargestQueue: t.queue.Seconds()}
+	f := Figures{
+		Requests: len(t.latency), Refused: t.refused,
+		Seconds: (t.last - t.first).Seconds(), LargestQueue: t.queue.Seconds(),
+	}
 	f.TTFT50, f.TTFT95 = closedloop.Percentiles(t.ttft)
 	f.TPOT50, f.TPOT95 = closedloop.Percentiles(t.tpot)
 	f.Latency50, f.Latency95 = closedloop.Percentiles(t.latency)
 	if f.Requests > 0 {
-		f.TokensPerSecond, f.RequestsPerSecond = float64(t.output)/f.Seconds, float64(f.Requests)/f.Seconds
+		f.TokensPerSecond = float64(t.output) / f.Seconds
+		f.RequestsPerSecond = float64(f.Requests) / f.Seconds
 		f.Hit = float64(t.cached) / float64(t.prompt)
 	}
 	return f

@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// list gives arrivals one by one.
+// list returns a source of the given arrivals.
 func list(all ...Arrival) Source {
 	return func() (Arrival, error) {
 		if len(all) == 0 {
@@ -32,9 +32,9 @@ func blocks(text uint64, n int) (all []uint64) {
 	return all
 }
 
-// The same prompt twice, an hour apart: the second finds all but its rest, and is faster; a prompt that
-// no cache can hold is refused and counted.
-func TestRun(t *testing.T) {
+// TestRunReusesPromptsAndCountsRefused sends the same prompt twice, an hour apart, and a prompt that no cache can
+// hold.
+func TestRunReusesPromptsAndCountsRefused(t *testing.T) {
 	p, err := sim.OpenProfile("h200-tp1")
 	require.NoError(t, err)
 	size := p.KV.BlockTokens
@@ -52,12 +52,15 @@ func TestRun(t *testing.T) {
 	assert.InDelta(t, 100/f.Seconds, f.TokensPerSecond, 1e-9)
 }
 
-// A turn that follows another comes its delay after the end of that, wherever other requests come.
-func TestFollowingTurns(t *testing.T) {
+// TestNextIsSentAfterItsDelay checks that a following request is sent its delay after the end of the previous one,
+// whatever other requests arrive.
+func TestNextIsSentAfterItsDelay(t *testing.T) {
 	p, err := sim.OpenProfile("h200-tp1")
 	require.NoError(t, err)
 	size := p.KV.BlockTokens
-	turn := func(n int) Arrival { return Arrival{PromptTokens: n*size + 1, OutputTokens: 50, Blocks: blocks(1, n)} }
+	turn := func(n int) Arrival {
+		return Arrival{PromptTokens: n*size + 1, OutputTokens: 50, Blocks: blocks(1, n)}
+	}
 	alone, err := Run(t.Context(), sim.DefaultOptions(p), list(turn(100)))
 	require.NoError(t, err)
 	first, second, third, other := turn(100), turn(100), turn(100), turn(1)
@@ -72,10 +75,10 @@ func TestFollowingTurns(t *testing.T) {
 	first.PromptTokens, first.Blocks = p.KV.Tokens()+1, blocks(3, p.KV.Blocks+1)
 	f, err = Run(t.Context(), sim.DefaultOptions(p), list(first, other))
 	require.NoError(t, err)
-	assert.Equal(t, 3, f.Refused, "with the turns that follow")
+	assert.Equal(t, 3, f.Refused, "including the requests that follow")
 }
 
-func TestRunEnds(t *testing.T) {
+func TestRunReturnsErrors(t *testing.T) {
 	p, err := sim.OpenProfile("h200-tp1")
 	require.NoError(t, err)
 	_, err = Run(t.Context(), sim.DefaultOptions(p), func() (Arrival, error) { return Arrival{}, io.ErrUnexpectedEOF })

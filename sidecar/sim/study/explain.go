@@ -10,13 +10,13 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Curve is one side of a comparison: a mode, or a whole result of its own.
+// Curve is one side of a comparison: one mode of a result.
 type Curve struct {
 	Name   string
-	Points []Point // one for each level
+	Points []Point // one per level
 }
 
-// Curves are the modes of a result, in its order.
+// Curves returns the modes of a result as curves, in the order of the result.
 func Curves(points []Point) (curves []Curve) {
 	for _, p := range points {
 		i := slices.IndexFunc(curves, func(c Curve) bool { return c.Points[0].Mode == p.Mode })
@@ -28,8 +28,8 @@ func Curves(points []Point) (curves []Curve) {
 	return curves
 }
 
-// ExplainModes compares the first mode of a result with each of the others. It is
-// empty where there is one mode alone.
+// ExplainModes compares the first mode of a result with each of the others, by [Explain]. It returns nothing for a
+// single mode.
 func ExplainModes(points []Point) (sentences []string) {
 	curves := Curves(points)
 	for _, other := range curves[min(1, len(curves)):] {
@@ -38,15 +38,16 @@ func ExplainModes(points []Point) (sentences []string) {
 	return sentences
 }
 
-// Reasons says in three sentences at most, for the first mode of a result and each of the others, where their
-// curves of TTFT p95 cross, and for each side why the other one is furthest behind. It is
-// empty where there is one mode alone.
+// Reasons describes, for the first mode of a result and each of the others, where their curves of TTFT p95 cross and
+// why each side is behind at its largest difference. It returns at most three sentences per pair, and nothing for a
+// single mode.
 func Reasons(points []Point) (sentences []string) {
 	curves := Curves(points)
 	for _, other := range curves[min(1, len(curves)):] {
 		c := compare(curves[0], other)
-		if crossings := c.crossingsOf(ttft95.of); len(crossings) == 1 {
-			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %.0f conversations, interpolated between levels; above that, %s has the higher one.",
+		if crossings := c.crossingsOf(ttft95.field); len(crossings) == 1 {
+			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %.0f conversations, "+
+				"interpolated between levels; above that, %s has the higher one.",
 				c.a.Name, c.b.Name, crossings[0].At, c.higher(crossings[0])))
 		} else {
 			sentences = append(sentences, c.verdict(ttft95))
@@ -58,11 +59,10 @@ func Reasons(points []Point) (sentences []string) {
 	return sentences
 }
 
-// Explain says in sentences where two curves differ, where they cross, and what
-// differs besides that makes them: the time in queues, how evenly requests lie on the workers,
-// where first turns go, and what is recomputed. Every number in it is computed from the
-// points; a level shows a difference where the ranges of the two over the
-// seeds do not overlap, and only there is one side called better.
+// Explain describes in sentences where two curves differ, where they cross, and which causes differ with them: the
+// time in queues, the distribution of requests over the workers, the destination of first turns, and recomputed
+// tokens. Every number is computed from the points. A level shows a difference if the ranges of the two curves over
+// the seeds do not overlap; only then is one side called better.
 func Explain(a, b Curve) []string {
 	c := compare(a, b)
 	if len(c.levels) == 0 {
@@ -85,25 +85,28 @@ func Explain(a, b Curve) []string {
 	return sentences
 }
 
-// figure is one of [closedloop.Figures] in words.
+// figure is one of [closedloop.Figures] with its name and format.
 type figure struct {
 	name  string
-	of    func(*closedloop.Figures) *float64
-	low   bool // the lower the better
+	field func(*closedloop.Figures) *float64
+	low   bool // lower values are better
 	write func(float64) string
 }
 
 var (
-	ttft50     = figure{"TTFT p50", func(f *closedloop.Figures) *float64 { return &f.TTFT50 }, true, seconds}
-	ttft95     = figure{"TTFT p95", func(f *closedloop.Figures) *float64 { return &f.TTFT95 }, true, seconds}
-	tpot50     = figure{"TPOT p50", func(f *closedloop.Figures) *float64 { return &f.TPOT50 }, true, milliseconds}
-	throughput = figure{"Output tokens per second", func(f *closedloop.Figures) *float64 { return &f.TokensPerSecond }, false, whole}
-	hit        = figure{"The KV hit rate", func(f *closedloop.Figures) *float64 { return &f.Hit }, false, percent}
+	ttft50 = figure{"TTFT p50", func(f *closedloop.Figures) *float64 { return &f.TTFT50 }, true, seconds}
+	ttft95 = figure{"TTFT p95", func(f *closedloop.Figures) *float64 { return &f.TTFT95 }, true, seconds}
+	tpot50 = figure{"TPOT p50", func(f *closedloop.Figures) *float64 { return &f.TPOT50 }, true, milliseconds}
+
+	throughput = figure{
+		"Output tokens per second", func(f *closedloop.Figures) *float64 { return &f.TokensPerSecond }, false, whole,
+	}
+	hit = figure{"The KV hit rate", func(f *closedloop.Figures) *float64 { return &f.Hit }, false, percent}
 )
 
-// comparison is two curves at the levels that both have, ascending.
+// comparison holds two curves at their common levels, ascending.
 type comparison struct {
-	a, b   Curve // names and points, the latter at levels
+	a, b   Curve // their points are those at levels
 	levels []int
 	means  [2][]closedloop.Figures
 }
@@ -113,7 +116,8 @@ func compare(a, b Curve) comparison {
 	for _, p := range a.Points {
 		i := slices.IndexFunc(b.Points, func(q Point) bool { return q.Concurrency == p.Concurrency })
 		if i >= 0 && len(p.Runs) > 0 && len(b.Points[i].Runs) > 0 {
-			c.a.Points, c.b.Points = append(c.a.Points, p), append(c.b.Points, b.Points[i])
+			c.a.Points = append(c.a.Points, p)
+			c.b.Points = append(c.b.Points, b.Points[i])
 		}
 	}
 	byLevel := func(p, q Point) int { return p.Concurrency - q.Concurrency }
@@ -121,12 +125,13 @@ func compare(a, b Curve) comparison {
 	slices.SortFunc(c.b.Points, byLevel)
 	for i := range c.a.Points {
 		c.levels = append(c.levels, c.a.Points[i].Concurrency)
-		c.means[0], c.means[1] = append(c.means[0], c.a.Points[i].Mean()), append(c.means[1], c.b.Points[i].Mean())
+		c.means[0] = append(c.means[0], c.a.Points[i].Mean())
+		c.means[1] = append(c.means[1], c.b.Points[i].Mean())
 	}
 	return c
 }
 
-// opening says what the numbers after it are.
+// opening returns a sentence on the origin of the numbers.
 func (c *comparison) opening() string {
 	fewest, most := math.MaxInt, 0
 	for i := range c.levels {
@@ -145,13 +150,13 @@ func (c *comparison) opening() string {
 	return fmt.Sprintf("%s, means over %s runs at each level; of the longest waits, the longest of all runs.", text, runs)
 }
 
-// sides says for each level which curve has the lower value of a figure: -1 the first,
-// 1 the second, 0 where their ranges overlap or one is not known.
+// sides returns for each level which curve has the lower value of a figure: -1 the first, 1 the second, 0 where the
+// ranges overlap or a value is missing.
 func (c *comparison) sides(f figure) []int {
 	sides := make([]int, len(c.levels))
 	for i := range sides {
-		lowA, highA := c.a.Points[i].Band(f.of)
-		lowB, highB := c.b.Points[i].Band(f.of)
+		lowA, highA := c.a.Points[i].Band(f.field)
+		lowB, highB := c.b.Points[i].Band(f.field)
 		switch {
 		case highA < lowB:
 			sides[i] = -1
@@ -162,7 +167,7 @@ func (c *comparison) sides(f figure) []int {
 	return sides
 }
 
-// verdict says at which levels a figure differs, and which way.
+// verdict describes at which levels a figure differs, and in which direction.
 func (c *comparison) verdict(f figure) string {
 	sides := c.sides(f)
 	var parts []string
@@ -189,10 +194,11 @@ func (c *comparison) verdict(f figure) string {
 	case same == "":
 		return fmt.Sprintf("%s: %s.", f.name, strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf("%s: %s; at %s the ranges of the runs overlap, and no difference is shown.", f.name, strings.Join(parts, ", "), same)
+	return fmt.Sprintf("%s: %s; at %s the ranges of the runs overlap, and no difference is shown.",
+		f.name, strings.Join(parts, ", "), same)
 }
 
-// where lists the levels of one side, neighbours as a span.
+// where lists the levels of one side; adjacent levels are written as a span.
 func (c *comparison) where(sides []int, side int) string {
 	var spans []string
 	for i := 0; i < len(sides); i++ {
@@ -215,7 +221,7 @@ func (c *comparison) where(sides []int, side int) string {
 	return list(spans)
 }
 
-// list joins words as a sentence does.
+// list joins words with commas and "and".
 func list(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
@@ -223,19 +229,20 @@ func list(words []string) string {
 	return strings.Join(words, "")
 }
 
-// crossings says where a figure's curves cross.
+// crossings describes where a figure's curves cross.
 func (c *comparison) crossings(f figure) (sentences []string) {
-	for _, x := range c.crossingsOf(f.of) {
+	for _, x := range c.crossingsOf(f.field) {
 		runs := ""
 		if x.Runs > 1 {
 			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
 		}
-		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, c.higher(x)))
+		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, "+
+			"all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, c.higher(x)))
 	}
 	return sentences
 }
 
-// higher is the name of the curve that is the higher one above a crossing.
+// higher returns the name of the curve with the higher values above a crossing.
 func (c *comparison) higher(x Crossing) string {
 	if x.Above < 0 {
 		return c.b.Name
@@ -243,50 +250,57 @@ func (c *comparison) higher(x Crossing) string {
 	return c.a.Name
 }
 
-// Crossing is where two curves of a figure cross.
+// Crossing is a crossing of two curves of a figure.
 type Crossing struct {
-	At        float64 // concurrency, of the means, interpolated between levels
-	Low, High float64 // over the runs, each with its counterpart on the other side
-	Runs      int     // pairs of runs behind Low and High; 0: they are not known
-	Above     int     // -1: the first curve is the lower one above it; 1: the second
+	At        float64 // concurrency at which the means cross, interpolated between levels
+	Low, High float64 // range of the crossings of single runs, each with its counterpart on the other side
+	Runs      int     // pairs of runs behind Low and High; 0 means that Low and High are unknown
+	Above     int     // above the crossing, -1 means that the first curve is the lower one, 1 the second
 }
 
-// Crossings are those of two curves in one figure, from low levels to high ones: one
-// between each two levels that show a difference, one way and then the other, with no
-// other such level between. What curves do where their ranges overlap is no crossing.
-func Crossings(a, b Curve, of func(*closedloop.Figures) *float64) []Crossing {
+// Crossings returns the crossings of two curves in one figure, from low levels to high ones. A crossing lies between
+// two levels that show differences in opposite directions, without a level between them that shows one. Curves with
+// overlapping ranges do not cross.
+func Crossings(a, b Curve, field func(*closedloop.Figures) *float64) []Crossing {
 	c := compare(a, b)
-	return c.crossingsOf(of)
+	return c.crossingsOf(field)
 }
 
-func (c *comparison) crossingsOf(of func(*closedloop.Figures) *float64) (crossings []Crossing) {
-	last, sides := -1, c.sides(figure{of: of})
+func (c *comparison) crossingsOf(field func(*closedloop.Figures) *float64) (crossings []Crossing) {
+	last, sides := -1, c.sides(figure{field: field})
 	for i, side := range sides {
 		if side == 0 {
 			continue
 		}
 		if last >= 0 && sides[last] == -side {
-			x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
-			x.At = c.cross(last, i, func(at int) float64 { return *of(&c.means[0][at]) - *of(&c.means[1][at]) })
-			runs := math.MaxInt
-			for at := last; at <= i; at++ {
-				runs = min(runs, len(c.a.Points[at].Runs), len(c.b.Points[at].Runs))
-			}
-			for run := range runs {
-				at := c.cross(last, i, func(at int) float64 { return *of(&c.a.Points[at].Runs[run]) - *of(&c.b.Points[at].Runs[run]) })
-				if !math.IsNaN(at) {
-					x.Runs, x.Low, x.High = x.Runs+1, min(x.Low, at), max(x.High, at)
-				}
-			}
-			crossings = append(crossings, x)
+			crossings = append(crossings, c.crossing(last, i, side, field))
 		}
 		last = i
 	}
 	return crossings
 }
 
-// cross is where a difference changes its sign for the last time between two levels at
-// which it has different signs. Levels at which it is not known are passed over.
+// crossing computes the crossing between two levels, for the means and for each pair of runs.
+func (c *comparison) crossing(from, to, side int, field func(*closedloop.Figures) *float64) Crossing {
+	x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
+	x.At = c.cross(from, to, func(at int) float64 { return *field(&c.means[0][at]) - *field(&c.means[1][at]) })
+	runs := math.MaxInt
+	for at := from; at <= to; at++ {
+		runs = min(runs, len(c.a.Points[at].Runs), len(c.b.Points[at].Runs))
+	}
+	for run := range runs {
+		at := c.cross(from, to, func(at int) float64 {
+			return *field(&c.a.Points[at].Runs[run]) - *field(&c.b.Points[at].Runs[run])
+		})
+		if !math.IsNaN(at) {
+			x.Runs, x.Low, x.High = x.Runs+1, min(x.Low, at), max(x.High, at)
+		}
+	}
+	return x
+}
+
+// cross returns the concurrency of the last change of a difference's sign between two levels at which the signs
+// differ. Levels where the difference is NaN are skipped.
 func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
 	above := to
 	for i := to - 1; i >= from; i-- {
@@ -300,16 +314,16 @@ func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
 		}
 		above = i
 	}
-	return math.NaN() // it is not known at one of the two
+	return math.NaN() // the difference is NaN at one of the two levels
 }
 
-// extreme is the largest difference in TTFT p95 of one side.
+// extreme describes the level with the largest difference in TTFT p95 for one side.
 type extreme struct {
-	reason  string // a sentence
-	figures string // further sentences, each behind a space
+	reason  string // one sentence
+	figures string // further sentences, each with a space in front
 }
 
-// extremes says what goes with the largest differences in TTFT p95, one for each side.
+// extremes describes the largest differences in TTFT p95, one for each side.
 func (c *comparison) extremes() (found []extreme) {
 	sides := c.sides(ttft95)
 	for _, side := range []int{-1, 1} {
@@ -321,52 +335,63 @@ func (c *comparison) extremes() (found []extreme) {
 			}
 		}
 		if furthest >= 0 {
-			found = append(found, c.because(furthest, side))
+			found = append(found, c.causesAt(furthest, side))
 		}
 	}
 	return found
 }
 
-// because says what goes with one side being behind at a level: the one with the higher
-// TTFT p95. A cause counts where it shows a difference, as a figure does.
-func (c *comparison) because(level, side int) extreme {
+// causesAt describes the causes that differ at a level where one side is behind, which means a higher TTFT p95. A
+// cause counts if it shows a difference, as for a figure.
+func (c *comparison) causesAt(level, side int) extreme {
 	better, worse := c.a.Name, c.b.Name
 	low, high := &c.means[0][level], &c.means[1][level]
 	if side > 0 {
 		better, worse, low, high = worse, better, high, low
 	}
-	more := func(of func(*closedloop.Figures) *float64) bool { return c.sides(figure{of: of})[level] == side }
+	more := func(field func(*closedloop.Figures) *float64) bool {
+		return c.sides(figure{field: field})[level] == side
+	}
 	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
 	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
-	reason := map[[2]bool]string{
-		{true, false}:  "it waits longer in queues and does not recompute more tokens",
-		{false, true}:  "it recomputes more tokens; its queues are not shown to be longer",
-		{true, true}:   "it recomputes more tokens, and waits longer in queues",
-		{false, false}: "neither longer queues nor more tokens recomputed are shown",
-	}[[2]bool{waits, computes}]
+	var reason string
+	switch {
+	case waits && computes:
+		reason = "it recomputes more tokens, and waits longer in queues"
+	case waits:
+		reason = "it waits longer in queues and does not recompute more tokens"
+	case computes:
+		reason = "it recomputes more tokens; its queues are not shown to be longer"
+	default:
+		reason = "neither longer queues nor more tokens recomputed are shown"
+	}
 	sentence := fmt.Sprintf("At %d, %s is furthest behind %s, with a TTFT p95 of %s against %s: %s.",
 		c.levels[level], worse, better, seconds(high.TTFT95), seconds(low.TTFT95), reason)
-	text := fmt.Sprintf(" The longest wait in a queue is %s against %s, and %s of the prompt tokens are recomputed against %s.",
+	text := fmt.Sprintf(" The longest wait in a queue is %s against %s, "+
+		"and %s of the prompt tokens are recomputed against %s.",
 		seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
 	var uneven []string
 	for _, cause := range []struct {
-		of   func(*closedloop.Figures) *float64
-		text string
+		field func(*closedloop.Figures) *float64
+		text  string
 	}{
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Spread },
-			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its least busy (%s: %.1f)", high.Spread, better, low.Spread),
+			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its least busy (%s: %.1f)",
+				high.Spread, better, low.Spread),
 		},
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Full },
-			fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)", percent(high.Full), better, percent(low.Full)),
+			fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)",
+				percent(high.Full), better, percent(low.Full)),
 		},
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Herding },
-			fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)", percent(high.Herding), percent(closedloop.Crowd-1), better, percent(low.Herding)),
+			fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)",
+				percent(high.Herding), percent(closedloop.CrowdedFactor-1), better, percent(low.Herding)),
 		},
 	} {
-		if more(cause.of) {
+		if more(cause.field) {
 			uneven = append(uneven, cause.text)
 		}
 	}
@@ -376,15 +401,18 @@ func (c *comparison) because(level, side int) extreme {
 	return extreme{sentence, text}
 }
 
-// atLevel is one level in numbers.
+// atLevel lists the figures of both curves at one level.
 func (c *comparison) atLevel(i int) string {
 	a, b := &c.means[0][i], &c.means[1][i]
-	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; first turns sent to the busiest worker %s against %s; prompt tokens recomputed %s against %s.",
-		c.levels[i], c.a.Name, c.b.Name, seconds(a.TTFT50), seconds(b.TTFT50), seconds(a.TTFT95), seconds(b.TTFT95), seconds(a.LargestQueue), seconds(b.LargestQueue),
+	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; "+
+		"longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; "+
+		"first turns sent to the busiest worker %s against %s; prompt tokens recomputed %s against %s.",
+		c.levels[i], c.a.Name, c.b.Name, seconds(a.TTFT50), seconds(b.TTFT50),
+		seconds(a.TTFT95), seconds(b.TTFT95), seconds(a.LargestQueue), seconds(b.LargestQueue),
 		a.Skew, b.Skew, a.Spread, b.Spread, percent(a.Herding), percent(b.Herding), percent(a.Twice), percent(b.Twice))
 }
 
-// seconds writes a time with three digits or so: 468 ms, 3.43 s.
+// seconds formats a time with about three digits, such as 468 ms or 3.43 s.
 func seconds(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -397,7 +425,7 @@ func seconds(v float64) string {
 	return fmt.Sprintf("%.0f s", v)
 }
 
-// milliseconds writes a short time to a tenth.
+// milliseconds formats a short time with one decimal.
 func milliseconds(v float64) string { return fmt.Sprintf("%.1f ms", 1000*v) }
 
 func whole(v float64) string { return fmt.Sprintf("%.0f", v) }

@@ -14,31 +14,30 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Request is what a person asks of a simulation, in the command line's words and the
-// API's. What is left out is as recorded: the deployment as its profile has it, and the
-// workload of the recorded results.
+// Request describes a simulation with the names of the command line and of the API. Fields that are not set have the
+// recorded values: the deployment of the profile, and the workload of the recorded results.
 type Request struct {
 	Profile   *string    `json:"profile,omitempty"`    // name of a [sim.Profile]
 	Levels    []int      `json:"levels,omitempty"`     // concurrencies
 	Modes     []api.Mode `json:"modes,omitempty"`      // of the router
-	Seeds     *int       `json:"seeds,omitempty"`      // how many runs each point has
-	FirstSeed *int       `json:"first_seed,omitempty"` // those after it follow one by one
+	Seeds     *int       `json:"seeds,omitempty"`      // runs per point
+	FirstSeed *int       `json:"first_seed,omitempty"` // the following seeds are consecutive
 
 	// The workload.
-	Openings         *int              `json:"openings,omitempty"`       // different texts that open conversations; 0: one for each
-	OpeningTokens    *int              `json:"opening_tokens,omitempty"` // of each of them; 0: 3,500 to 4,000, as recorded
+	Openings         *int              `json:"openings,omitempty"`       // different texts; 0 means one per conversation
+	OpeningTokens    *int              `json:"opening_tokens,omitempty"` // 0 means 3,500 to 4,000, as recorded
 	Turns            *api.Range        `json:"turns,omitempty"`
-	OutputTokens     *api.Distribution `json:"output_tokens,omitempty"` // of an answer, up to max_tokens; mean 0: always max_tokens
-	MaxTokens        *int              `json:"max_tokens,omitempty"`    // cap of an answer
+	OutputTokens     *api.Distribution `json:"output_tokens,omitempty"` // up to max_tokens; mean 0 means always max_tokens
+	MaxTokens        *int              `json:"max_tokens,omitempty"`    // limit of an answer
 	QuestionTokens   *api.Distribution `json:"question_tokens,omitempty"`
 	ThinkTimeSeconds *float64          `json:"think_time_seconds,omitempty"`
-	StartRate        *float64          `json:"start_rate,omitempty"` // new conversations a second at most
+	StartRate        *float64          `json:"start_rate,omitempty"` // maximum number of new conversations per second
 
 	// The cluster.
 	Workers      *int             `json:"workers,omitempty"`
-	MaxBatchSize *int             `json:"max_batch_size,omitempty"` // sequences that a worker's iteration holds at most
-	BlockSize    *int             `json:"block_size,omitempty"`     // tokens of a block of the KV cache
-	KVTokens     *int             `json:"kv_tokens,omitempty"`      // that the KV cache of one worker holds, rounded down to whole blocks
+	MaxBatchSize *int             `json:"max_batch_size,omitempty"` // maximum number of sequences per iteration
+	BlockSize    *int             `json:"block_size,omitempty"`     // tokens per block of the KV cache
+	KVTokens     *int             `json:"kv_tokens,omitempty"`      // per worker, rounded down to whole blocks
 	Speculation  *api.Speculation `json:"speculation,omitempty"`
 
 	// Dynamo's router under kv.
@@ -49,11 +48,11 @@ type Request struct {
 	RouterAssumeKVReuse             *bool    `json:"router_assume_kv_reuse,omitempty"`
 }
 
-// Modes are those that can be simulated.
+// Modes are the routing modes that can be simulated.
 var Modes = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
 
-// Limits are the ranges of a [Request]'s numbers, by their paths in JSON. Some depend on the
-// profile besides: a cache has to fit into the GPUs' memory.
+// Limits are the ranges of a [Request]'s numbers, by their JSON paths. Some ranges depend on the profile besides: a
+// cache must fit into the GPUs' memory.
 var Limits = map[string]api.Limit{
 	"levels":               {Min: 1, Max: 100_000, Unit: "conversations"},
 	"seeds":                {Min: 1, Max: 100},
@@ -79,10 +78,10 @@ var Limits = map[string]api.Limit{
 	"router_decode_active_request_weight": {Min: 0, Max: 1000, Unit: "blocks"},
 }
 
-// maxLevels is how many levels a request may name.
+// maxLevels is the maximum number of levels of a request.
 const maxLevels = 100
 
-// What is not as recorded but chosen here, where a request leaves it out.
+// Defaults that do not come from the recorded results.
 const (
 	defaultProfile   = "h200-tp1"
 	defaultSeeds     = 6 // as many as the recorded sweeps on H200
@@ -94,18 +93,32 @@ var (
 	defaultModes  = []api.Mode{api.ModeKV, api.ModeRoundRobin}
 )
 
-// Over gives the request with what it leaves out taken from another.
+// Over returns the request with its unset fields taken from another request.
 func (r Request) Over(other Request) Request {
 	return Request{
-		Profile: cmp.Or(r.Profile, other.Profile), Levels: either(r.Levels, other.Levels), Modes: either(r.Modes, other.Modes),
-		Seeds: cmp.Or(r.Seeds, other.Seeds), FirstSeed: cmp.Or(r.FirstSeed, other.FirstSeed),
-		Openings: cmp.Or(r.Openings, other.Openings), OpeningTokens: cmp.Or(r.OpeningTokens, other.OpeningTokens), Turns: cmp.Or(r.Turns, other.Turns),
-		OutputTokens: cmp.Or(r.OutputTokens, other.OutputTokens), MaxTokens: cmp.Or(r.MaxTokens, other.MaxTokens),
-		QuestionTokens: cmp.Or(r.QuestionTokens, other.QuestionTokens), ThinkTimeSeconds: cmp.Or(r.ThinkTimeSeconds, other.ThinkTimeSeconds),
-		StartRate: cmp.Or(r.StartRate, other.StartRate),
-		Workers:   cmp.Or(r.Workers, other.Workers), MaxBatchSize: cmp.Or(r.MaxBatchSize, other.MaxBatchSize), BlockSize: cmp.Or(r.BlockSize, other.BlockSize),
-		KVTokens: cmp.Or(r.KVTokens, other.KVTokens), Speculation: cmp.Or(r.Speculation, other.Speculation),
-		OverlapWeight: cmp.Or(r.OverlapWeight, other.OverlapWeight), Temperature: cmp.Or(r.Temperature, other.Temperature),
+		Profile:   cmp.Or(r.Profile, other.Profile),
+		Levels:    either(r.Levels, other.Levels),
+		Modes:     either(r.Modes, other.Modes),
+		Seeds:     cmp.Or(r.Seeds, other.Seeds),
+		FirstSeed: cmp.Or(r.FirstSeed, other.FirstSeed),
+
+		Openings:         cmp.Or(r.Openings, other.Openings),
+		OpeningTokens:    cmp.Or(r.OpeningTokens, other.OpeningTokens),
+		Turns:            cmp.Or(r.Turns, other.Turns),
+		OutputTokens:     cmp.Or(r.OutputTokens, other.OutputTokens),
+		MaxTokens:        cmp.Or(r.MaxTokens, other.MaxTokens),
+		QuestionTokens:   cmp.Or(r.QuestionTokens, other.QuestionTokens),
+		ThinkTimeSeconds: cmp.Or(r.ThinkTimeSeconds, other.ThinkTimeSeconds),
+		StartRate:        cmp.Or(r.StartRate, other.StartRate),
+
+		Workers:      cmp.Or(r.Workers, other.Workers),
+		MaxBatchSize: cmp.Or(r.MaxBatchSize, other.MaxBatchSize),
+		BlockSize:    cmp.Or(r.BlockSize, other.BlockSize),
+		KVTokens:     cmp.Or(r.KVTokens, other.KVTokens),
+		Speculation:  cmp.Or(r.Speculation, other.Speculation),
+
+		OverlapWeight:                   cmp.Or(r.OverlapWeight, other.OverlapWeight),
+		Temperature:                     cmp.Or(r.Temperature, other.Temperature),
 		RouterDecodeActiveRequestWeight: cmp.Or(r.RouterDecodeActiveRequestWeight, other.RouterDecodeActiveRequestWeight),
 		RouterTrackOutputBlocks:         cmp.Or(r.RouterTrackOutputBlocks, other.RouterTrackOutputBlocks),
 		RouterAssumeKVReuse:             cmp.Or(r.RouterAssumeKVReuse, other.RouterAssumeKVReuse),
@@ -119,18 +132,20 @@ func either[T any](a, b []T) []T {
 	return a
 }
 
-// Complete gives the request with every field set, as it is computed: levels ascend,
-// each once, and so do modes appear once.
+// Complete returns the request with every field set. Levels are sorted; levels and modes are distinct.
 func (r Request) Complete(p sim.Profile) Request {
 	w, o := closedloop.Recorded(), sim.DefaultOptions(p)
 	full := r.Over(Request{
-		Profile: &p.Name, Levels: defaultLevels, Modes: defaultModes, Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
+		Profile: &p.Name, Levels: defaultLevels, Modes: defaultModes,
+		Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
 		Openings: &w.Openings, OpeningTokens: new(0), Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
 		QuestionTokens: &w.QuestionTokens, ThinkTimeSeconds: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
-		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens, KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
+		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens,
+		KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
-		RouterDecodeActiveRequestWeight: &o.Router.DecodeActiveRequestWeight, RouterTrackOutputBlocks: &o.Router.TrackOutputBlocks,
-		RouterAssumeKVReuse: &o.Router.AssumeKVReuse,
+		RouterDecodeActiveRequestWeight: &o.Router.DecodeActiveRequestWeight,
+		RouterTrackOutputBlocks:         &o.Router.TrackOutputBlocks,
+		RouterAssumeKVReuse:             &o.Router.AssumeKVReuse,
 	})
 	full.Levels = slices.Compact(slices.Sorted(slices.Values(full.Levels)))
 	full.Modes = distinct(full.Modes)
@@ -146,8 +161,8 @@ func distinct(modes []api.Mode) (once []api.Mode) {
 	return once
 }
 
-// Grid is what is to be computed, on one of the profiles that are part of the program.
-// An error is an *[api.FieldError] whose field is the path in the request's JSON.
+// Grid returns the grid of the request on one of the built-in profiles. An error is an *[api.FieldError] whose field
+// is the JSON path in the request.
 func (r Request) Grid() (Grid, error) {
 	name := defaultProfile
 	if r.Profile != nil {
@@ -160,8 +175,7 @@ func (r Request) Grid() (Grid, error) {
 	return r.GridOn(p)
 }
 
-// GridOn is [Request.Grid] on a profile that may come from elsewhere; the request's own
-// is not looked at.
+// GridOn is [Request.Grid] with a given profile. It ignores the request's Profile.
 func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	full := r.Complete(p)
 	if err := full.check(); err != nil {
@@ -170,7 +184,10 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	if err := full.fit(&p); err != nil {
 		return Grid{}, err
 	}
-	g := Grid{Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes, Sweep: true, LeadIn: true}
+	g := Grid{
+		Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes,
+		Sweep: true, LeadIn: true,
+	}
 	o := &g.Cluster
 	o.Speculation, o.OverlapWeight, o.Temperature = *full.Speculation, *full.OverlapWeight, *full.Temperature
 	o.Router.DecodeActiveRequestWeight = *full.RouterDecodeActiveRequestWeight
@@ -184,13 +201,13 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	return g, g.Workload.Validate()
 }
 
-// number is one of a request, with its path in JSON.
+// number is a number of a request, with its JSON path.
 type number struct {
 	path  string
 	value float64
 }
 
-// check holds a complete request against [Limits].
+// check compares a complete request with [Limits].
 func (r Request) check() error {
 	if len(r.Levels) < 1 || len(r.Levels) > maxLevels {
 		return api.Refuse("levels", fmt.Sprintf("%d of them", len(r.Levels)), fmt.Sprintf("1 to %d levels", maxLevels))
@@ -247,10 +264,11 @@ func (n number) check() error {
 	return nil
 }
 
-// workload is that of a complete request, but for concurrency and seed.
+// workload returns the workload of a complete request, without concurrency and seed.
 func (r Request) workload() closedloop.Workload {
 	w := closedloop.Recorded()
-	w.Turns, w.Openings, w.MaxTokens, w.Output, w.QuestionTokens = *r.Turns, *r.Openings, *r.MaxTokens, r.OutputTokens, *r.QuestionTokens
+	w.Turns, w.Openings, w.MaxTokens = *r.Turns, *r.Openings, *r.MaxTokens
+	w.Output, w.QuestionTokens = r.OutputTokens, *r.QuestionTokens
 	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTimeSeconds*float64(time.Second)), *r.StartRate
 	if n := *r.OpeningTokens; n > 0 {
 		w.OpeningTokens = []int{n}
@@ -258,28 +276,33 @@ func (r Request) workload() closedloop.Workload {
 	return w
 }
 
-// fit gives a profile the sizes of a complete request, where it can have them.
+// fit sets a profile's sizes to those of a complete request. It returns an error for sizes that the profile cannot
+// have.
 func (r Request) fit(p *sim.Profile) error {
 	if least := r.longest() + *r.BlockSize; *r.KVTokens < least {
-		return api.Refuse("kv_tokens", *r.KVTokens, fmt.Sprintf("at least %d: the longest conversation has to fit into one worker", least))
+		allowed := fmt.Sprintf("at least %d: the longest conversation has to fit into one worker", least)
+		return api.Refuse("kv_tokens", *r.KVTokens, allowed)
 	}
-	p.Workers, p.MaxSequences, p.KV.BlockTokens, p.KV.Blocks = *r.Workers, *r.MaxBatchSize, *r.BlockSize, *r.KVTokens / *r.BlockSize
+	p.Workers, p.MaxSequences = *r.Workers, *r.MaxBatchSize
+	p.KV.BlockTokens, p.KV.Blocks = *r.BlockSize, *r.KVTokens / *r.BlockSize
 	err := p.Validate()
 	var field *api.FieldError
 	if errors.As(err, &field) {
-		switch field.Field { // that are not the request's own
+		switch field.Field { // translate profile fields to fields of the request
 		case "memory.gpu":
 			const gib = 1 << 30
 			room := (p.Memory.GPU*float64(p.TensorParallel) - p.Memory.Weights) * gib / float64(p.KV.BytesPerToken)
-			return api.Refuse("kv_tokens", *r.KVTokens, fmt.Sprintf("less than %.0f: what fits in the memory of a worker's GPUs besides the weights", room))
+			allowed := fmt.Sprintf("less than %.0f: what fits in the memory of a worker's GPUs besides the weights", room)
+			return api.Refuse("kv_tokens", *r.KVTokens, allowed)
 		case "max_batched_tokens":
-			return api.Refuse("max_batch_size", *r.MaxBatchSize, fmt.Sprintf("fewer: an iteration of %d tokens has to leave room to prefill", p.MaxBatchedTokens))
+			allowed := fmt.Sprintf("fewer: an iteration of %d tokens has to leave room to prefill", p.MaxBatchedTokens)
+			return api.Refuse("max_batch_size", *r.MaxBatchSize, allowed)
 		}
 	}
 	return err
 }
 
-// longest is a bound on the tokens of a conversation with its last answer: lengths that are drawn may be
+// longest returns an upper bound on the tokens of a conversation with its last answer. Random lengths are taken as
 // five standard deviations above their mean.
 func (r Request) longest() int {
 	far := func(d api.Distribution) int { return int(math.Ceil(d.Mean * (1 + 5*d.CV))) }
@@ -290,17 +313,17 @@ func (r Request) longest() int {
 	return slices.Max(r.workload().OpeningTokens) + r.Turns.Max*answer + (r.Turns.Max-1)*far(*r.QuestionTokens)
 }
 
-// Preset is a question that is often asked.
+// Preset is a common question with a name.
 type Preset struct {
 	Name    string  `json:"name"`
 	Title   string  `json:"title"`
-	Request Request `json:"request"` // on the profile that it was made for
+	Request Request `json:"request"` // relative to the profile of [Presets]
 }
 
-// PresetNames are the names of the presets, that of the recorded setting first.
+// PresetNames are the names of the presets, the recorded setting first.
 var PresetNames = []string{"as-recorded", "twice-the-gpus", "own-documents", "batch-128"}
 
-// Presets are all of them, for a profile.
+// Presets returns all presets for a profile.
 func Presets(p sim.Profile) []Preset {
 	return []Preset{
 		{PresetNames[0], "As recorded", Request{}},
@@ -310,8 +333,7 @@ func Presets(p sim.Profile) []Preset {
 	}
 }
 
-// FindPreset gives one by its name; for any other name an *[api.FieldError] with the
-// field "preset".
+// FindPreset returns a preset by its name. An unknown name gives an *[api.FieldError] with the field "preset".
 func FindPreset(name string, p sim.Profile) (Preset, error) {
 	for _, preset := range Presets(p) {
 		if preset.Name == name {

@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-func TestRequestAsRecorded(t *testing.T) {
+func TestEmptyRequestIsAsRecorded(t *testing.T) {
 	g, err := Request{}.Grid()
 	require.NoError(t, err)
 	assert.Equal(t, sim.DefaultOptions(sim.H200()), g.Cluster)
@@ -23,14 +23,16 @@ func TestRequestAsRecorded(t *testing.T) {
 	assert.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, g.Seeds)
 }
 
-func TestRequest(t *testing.T) {
+func TestGridTakesAllFields(t *testing.T) {
 	var r Request
 	require.NoError(t, json.Unmarshal([]byte(`{
-		"profile": "h200-tp1", "levels": [90, 20, 90], "modes": ["least_loaded", "least_loaded"], "seeds": 2, "first_seed": 7,
-		"workers": 5, "openings": 0, "opening_tokens": 500, "turns": {"min": 2, "max": 3}, "output_tokens": {"mean": 100, "cv": 0.1},
-		"max_tokens": 200, "question_tokens": {"mean": 30, "cv": 0.2}, "think_time_seconds": 1.5, "max_batch_size": 128,
-		"block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5, "speculation": "eagle3", "start_rate": 3,
-		"router_decode_active_request_weight": 60, "router_track_output_blocks": true, "router_assume_kv_reuse": false
+"profile": "h200-tp1", "levels": [90, 20, 90], "modes": ["least_loaded", "least_loaded"],
+"seeds": 2, "first_seed": 7, "workers": 5, "openings": 0, "opening_tokens": 500,
+"turns": {"min": 2, "max": 3}, "output_tokens": {"mean": 100, "cv": 0.1}, "max_tokens": 200,
+"question_tokens": {"mean": 30, "cv": 0.2}, "think_time_seconds": 1.5, "max_batch_size": 128,
+"block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5,
+"speculation": "eagle3", "start_rate": 3, "router_decode_active_request_weight": 60,
+"router_track_output_blocks": true, "router_assume_kv_reuse": false
 	}`), &r))
 	g, err := r.Grid()
 	require.NoError(t, err)
@@ -40,16 +42,18 @@ func TestRequest(t *testing.T) {
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
 	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
-		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8}, Sweep: true, LeadIn: true,
+		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
+		Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
-			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500}, QuestionTokens: api.Distribution{Mean: 30, CV: .2},
-			MaxTokens: 200, Output: &api.Distribution{Mean: 100, CV: .1}, ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,
+			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
+			QuestionTokens: api.Distribution{Mean: 30, CV: .2}, MaxTokens: 200,
+			Output:    &api.Distribution{Mean: 100, CV: .1},
+			ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,
 		},
 	}, g)
 }
 
-// A complete request gives the same grid, and leaves nothing out of its JSON.
-func TestRequestComplete(t *testing.T) {
+func TestCompleteRequestGivesSameGrid(t *testing.T) {
 	full := Request{Workers: new(4)}.Complete(sim.H200())
 	before, err := Request{Workers: new(4)}.Grid()
 	require.NoError(t, err)
@@ -63,7 +67,7 @@ func TestRequestComplete(t *testing.T) {
 	assert.Len(t, fields, 23)
 }
 
-func TestRequestRefuses(t *testing.T) {
+func TestGridRefusesFieldsOutOfRange(t *testing.T) {
 	for field, text := range map[string]string{
 		"profile":                             `{"profile": "tpu"}`,
 		"levels":                              `{"levels": []}`,
@@ -99,7 +103,8 @@ func TestRequestRefuses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"levels": [20, 0]}`, `{"levels": [100001]}`, `{"kv_tokens": 100000000}`, `{"kv_tokens": 50000, "turns": {"min": 50, "max": 50}, "output_tokens": {"mean": 0, "cv": 0}}`,
+		`{"levels": [20, 0]}`, `{"levels": [100001]}`, `{"kv_tokens": 100000000}`,
+		`{"kv_tokens": 50000, "turns": {"min": 50, "max": 50}, "output_tokens": {"mean": 0, "cv": 0}}`,
 	} {
 		var r Request
 		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
@@ -114,7 +119,7 @@ func TestRequestRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "kv_tokens: 400000 is not allowed: less than 395182")
 }
 
-func TestPresets(t *testing.T) {
+func TestPresetsAreValid(t *testing.T) {
 	p := sim.H200()
 	for i, preset := range Presets(p) {
 		assert.Equal(t, PresetNames[i], preset.Name)

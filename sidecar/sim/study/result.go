@@ -18,12 +18,12 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Result is what came of a request, as it is kept in a file: nothing in it depends on when or where it
-// was computed, so that equal requests give equal bytes.
+// Result is the result of a request as it is written to a file. It does not depend on the time or the place of the
+// computation, so that equal requests give equal bytes.
 type Result struct {
 	Basis       string        `json:"basis"`      // always "simulated"
 	Calibrated  bool          `json:"calibrated"` // the profile's times were fitted to measurements under this speculation
-	About       string        `json:"about"`      // where the times come from
+	About       string        `json:"about"`      // origin of the times
 	Request     Request       `json:"request"`    // complete
 	Points      []ResultPoint `json:"points"`     // in the order of levels, then modes
 	Explanation []string      `json:"explanation"`
@@ -32,33 +32,35 @@ type Result struct {
 	points  []Point
 }
 
-// ResultPoint is what came of one level in one mode. Figures are named as in [Names];
-// one that is not known is left out. Times are in seconds, shares from 0 to 1.
+// ResultPoint is the result of one level in one mode. Figures are named as in [Names]; missing values are left out.
+// Times are in seconds, shares from 0 to 1.
 type ResultPoint struct {
 	Concurrency int                  `json:"concurrency"`
 	Mode        api.Mode             `json:"mode"`
 	Figures     map[string]Estimate  `json:"figures"`
-	Runs        []map[string]float64 `json:"runs"` // the same of each seed
+	Runs        []map[string]float64 `json:"runs"` // figures of each seed
 }
 
-// Estimate is the mean of a figure over the seeds, with the least and the largest value.
+// Estimate is the mean of a figure over the seeds, with the smallest and the largest value.
 type Estimate struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// basis is what all results say that they are.
+// basis is the mark of all results.
 const basis = "simulated"
 
 // Names are the names of [closedloop.Fields], in their order.
 var Names = []string{
-	"ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "latency_p50", "latency_p95", "tokens_per_second", "requests_per_second", "hit_ratio",
-	"largest_queue_seconds", "queue", "inflight_spread", "inflight_skew", "herding_share", "prefilled_twice_share", "full_batch_share",
+	"ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "latency_p50", "latency_p95",
+	"tokens_per_second", "requests_per_second", "hit_ratio",
+	"largest_queue_seconds", "queue", "inflight_spread", "inflight_skew",
+	"herding_share", "prefilled_twice_share", "full_batch_share",
 	"queued_seconds", "prefill_seconds", "decode_seconds",
 }
 
-// NewResult makes the result of a request's points on a profile.
+// NewResult returns the result of a request's points on a profile.
 func NewResult(r Request, p sim.Profile, points []Point) Result {
 	full := r.Complete(p)
 	result := Result{
@@ -77,15 +79,15 @@ func NewResult(r Request, p sim.Profile, points []Point) Result {
 func resultPoint(p *Point) ResultPoint {
 	r := ResultPoint{Concurrency: p.Concurrency, Mode: p.Mode, Figures: map[string]Estimate{}}
 	mean := p.Mean()
-	for i, of := range closedloop.Fields {
-		if low, high := p.Band(of); !math.IsNaN(low) {
-			r.Figures[Names[i]] = Estimate{Mean: *of(&mean), Low: low, High: high}
+	for i, field := range closedloop.Fields {
+		if low, high := p.Band(field); !math.IsNaN(low) {
+			r.Figures[Names[i]] = Estimate{Mean: *field(&mean), Low: low, High: high}
 		}
 	}
 	for run := range p.Runs {
 		values := map[string]float64{}
-		for i, of := range closedloop.Fields {
-			if v := *of(&p.Runs[run]); !math.IsNaN(v) {
+		for i, field := range closedloop.Fields {
+			if v := *field(&p.Runs[run]); !math.IsNaN(v) {
 				values[Names[i]] = v
 			}
 		}
@@ -94,8 +96,8 @@ func resultPoint(p *Point) ResultPoint {
 	return r
 }
 
-// ReadResult reads what [Result.WriteJSON] wrote. An error is an *[api.FieldError] with the field
-// "result", or the reader's.
+// ReadResult reads the output of [Result.WriteJSON]. An error is an *[api.FieldError] with the field "result", or the
+// error of the reader.
 func ReadResult(r io.Reader) (Result, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxResult+1))
 	if err != nil {
@@ -115,45 +117,46 @@ func ReadResult(r io.Reader) (Result, error) {
 		point := Point{Concurrency: p.Concurrency, Mode: p.Mode}
 		for _, values := range p.Runs {
 			var f closedloop.Figures
-			for i, of := range closedloop.Fields {
+			for i, field := range closedloop.Fields {
 				v, ok := values[Names[i]]
 				if !ok {
 					v = math.NaN()
 				}
-				*of(&f) = v
+				*field(&f) = v
 			}
 			point.Runs = append(point.Runs, f)
 		}
 		result.points = append(result.points, point)
 	}
 	if err != nil {
-		return Result{}, api.Refuse("result", "this file", fmt.Sprintf("a result in JSON as booth simulate writes it (%v)", err))
+		allowed := fmt.Sprintf("a result in JSON as booth simulate writes it (%v)", err)
+		return Result{}, api.Refuse("result", "this file", allowed)
 	}
 	return result, nil
 }
 
-// maxResult is the most bytes that are read of a result.
+// maxResult is the maximum size of a result, in bytes.
 const maxResult = 64 << 20
 
-// Curves are the modes of the result, each called by its name, or by what stands before it.
-func (r *Result) Curves(before string) []Curve {
+// Curves returns the modes of the result as curves. prefix, if not empty, is put in front of their names.
+func (r *Result) Curves(prefix string) []Curve {
 	curves := Curves(r.points)
 	for i := range curves {
-		curves[i].Name = strings.TrimSpace(before + " " + curves[i].Name)
+		curves[i].Name = strings.TrimSpace(prefix + " " + curves[i].Name)
 	}
 	return curves
 }
 
-// WriteJSON writes the result as [ReadResult] reads it.
+// WriteJSON writes the result in the form that [ReadResult] reads.
 func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
 
-// WriteCSV writes a row for each level and mode, behind lines of comment that say what was
-// simulated: of each figure the mean over the seeds, the least and the largest value.
-// Times are in seconds, shares from 0 to 1; what is not known is empty.
+// WriteCSV writes comment lines that describe the simulation, and a row for each level and mode: of each figure the
+// mean over the seeds, the smallest and the largest value. Times are in seconds, shares from 0 to 1. Missing values
+// are empty.
 func (r *Result) WriteCSV(w io.Writer) error {
 	request, err := json.Marshal(r.Request)
 	if err != nil {
@@ -165,7 +168,7 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	for _, name := range Names {
 		header = append(header, name, name+"_low", name+"_high")
 	}
-	_ = out.Write(header) // Error tells
+	_ = out.Write(header) // out.Error reports the error below
 	for _, p := range r.Points {
 		row := []string{strconv.Itoa(p.Concurrency), string(p.Mode), strconv.Itoa(len(p.Runs))}
 		for _, name := range Names {
@@ -184,7 +187,7 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	return out.Error()
 }
 
-// Heading says in one line what was simulated, and that it was.
+// Heading returns one line that describes the simulation.
 func (r *Result) Heading() string {
 	calibrated := "times fitted to " + r.profile.Baseline
 	if !r.Calibrated {
@@ -194,33 +197,37 @@ func (r *Result) Heading() string {
 	if *r.Request.Seeds == 1 {
 		runs = "one seed"
 	}
-	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, %s.", *r.Request.Profile, calibrated, *r.Request.Workers, r.profile.GPU, runs)
+	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, %s.",
+		*r.Request.Profile, calibrated, *r.Request.Workers, r.profile.GPU, runs)
 }
 
-// Baseline is the result as one that the load generator can compare with: title, GPU,
-// engine and notes say that it was simulated. A row has the means over the seeds.
+// Baseline converts the result to a baseline that the load generator can compare with. Title, GPU, engine and notes
+// mark it as simulated. A row has the means over the seeds.
 func (r *Result) Baseline(name string) api.Baseline {
 	q := r.Request
 	request, _ := json.Marshal(q) // cannot fail: it was checked
 	b := api.Baseline{
 		Name: name, Title: fmt.Sprintf("Simulated: %d × %s", *q.Workers, r.profile.GPU), Kind: "imported",
 		Notes: strings.Join([]string{
-			r.Heading(), "Each value is the mean over the seeds of the mean of three windows of 60 s, as the recorded results are read.",
+			r.Heading(),
+			"Each value is the mean over the seeds of the mean of three windows of 60 s, as the recorded results are read.",
 			fmt.Sprintf("About the times: %.1000s", r.About), "Request: " + string(request),
 		}, "\n"),
 		Deployment: api.Deployment{
 			Engine: basis, Model: r.profile.Model + "-" + r.profile.Precision, GPU: basis + " " + r.profile.GPU,
-			Workers: *q.Workers, TensorParallel: r.profile.TensorParallel, Speculation: *q.Speculation, Serving: "aggregated",
-			BlockSize: *q.BlockSize, MaxBatchSize: *q.MaxBatchSize, MaxNumTokens: r.profile.MaxBatchedTokens, ChunkedPrefill: new(true),
+			Workers: *q.Workers, TensorParallel: r.profile.TensorParallel, Speculation: *q.Speculation,
+			Serving: "aggregated", BlockSize: *q.BlockSize, MaxBatchSize: *q.MaxBatchSize,
+			MaxNumTokens: r.profile.MaxBatchedTokens, ChunkedPrefill: new(true),
 			KVCacheDtype: strings.ToLower(r.profile.Precision),
 		},
 		Workload: &api.WorkloadShape{
-			Turns: *q.Turns, MaxTokens: *q.MaxTokens, Openings: q.Openings, OpeningTokens: *q.OpeningTokens, OutputTokens: q.OutputTokens,
-			Followup: fmt.Sprintf("questions of %g tokens", q.QuestionTokens.Mean), ThinkSeconds: q.ThinkTimeSeconds,
+			Turns: *q.Turns, MaxTokens: *q.MaxTokens, Openings: q.Openings, OpeningTokens: *q.OpeningTokens,
+			OutputTokens: q.OutputTokens, Followup: fmt.Sprintf("questions of %g tokens", q.QuestionTokens.Mean),
+			ThinkSeconds: q.ThinkTimeSeconds,
 		},
 	}
 	if q.OutputTokens.Mean == 0 {
-		b.Workload.OutputTokens = nil // always the cap
+		b.Workload.OutputTokens = nil // answers always reach the limit
 	}
 	for i := range r.points {
 		m := r.points[i].Mean()
@@ -230,13 +237,15 @@ func (r *Result) Baseline(name string) api.Baseline {
 			TPOT:    api.Percentiles{P50: known(m.TPOT50), P95: known(m.TPOT95)},
 			Latency: api.Percentiles{P50: known(m.Latency50), P95: known(m.Latency95)},
 
-			OutputTokensPerSecond: known(m.TokensPerSecond), RequestsPerSecond: known(m.RequestsPerSecond), KVHitRatio: known(m.Hit),
+			OutputTokensPerSecond: known(m.TokensPerSecond), RequestsPerSecond: known(m.RequestsPerSecond),
+			KVHitRatio: known(m.Hit),
 		})
 	}
 	slices.SortStableFunc(b.Rows, func(a, b api.BaselineRow) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
 	return b
 }
 
+// known returns a pointer to a value, or nil for NaN.
 func known(v float64) *float64 {
 	if math.IsNaN(v) {
 		return nil

@@ -15,12 +15,11 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Each name is that of the field at its place.
-func TestNames(t *testing.T) {
+func TestNamesMatchFields(t *testing.T) {
 	var f closedloop.Figures
 	require.Len(t, Names, len(closedloop.Fields))
-	for i, of := range closedloop.Fields {
-		*of(&f) = float64(i)
+	for i, field := range closedloop.Fields {
+		*field(&f) = float64(i)
 	}
 	at := func(name string) float64 {
 		for i := range Names {
@@ -31,17 +30,19 @@ func TestNames(t *testing.T) {
 		return -1
 	}
 	assert.Equal(t, closedloop.Figures{
-		TTFT50: at("ttft_p50"), TTFT95: at("ttft_p95"), TPOT50: at("tpot_p50"), TPOT95: at("tpot_p95"), Latency50: at("latency_p50"), Latency95: at("latency_p95"),
+		TTFT50: at("ttft_p50"), TTFT95: at("ttft_p95"), TPOT50: at("tpot_p50"), TPOT95: at("tpot_p95"),
+		Latency50: at("latency_p50"), Latency95: at("latency_p95"),
 		TokensPerSecond: at("tokens_per_second"), RequestsPerSecond: at("requests_per_second"), Hit: at("hit_ratio"),
 		Causes: closedloop.Causes{
-			LargestQueue: at("largest_queue_seconds"), Waiting: at("queue"), Spread: at("inflight_spread"), Skew: at("inflight_skew"),
-			Herding: at("herding_share"), Twice: at("prefilled_twice_share"), Full: at("full_batch_share"),
+			LargestQueue: at("largest_queue_seconds"), Waiting: at("queue"),
+			Spread: at("inflight_spread"), Skew: at("inflight_skew"), Herding: at("herding_share"),
+			Twice: at("prefilled_twice_share"), Full: at("full_batch_share"),
 			Queued: at("queued_seconds"), Prefill: at("prefill_seconds"), Decode: at("decode_seconds"),
 		},
 	}, f)
 }
 
-func TestResult(t *testing.T) {
+func TestResultRoundTrip(t *testing.T) {
 	unknown := figures(.4, 1, .1, 3, math.NaN())
 	points := []Point{
 		point(60, api.ModeKV, figures(.4, 1, .1, 3, .1), figures(.6, 3, .1, 5, .1)),
@@ -52,7 +53,8 @@ func TestResult(t *testing.T) {
 	assert.Equal(t, sim.H200().Speculation[api.SpeculationEagle3].Basis, r.About)
 	assert.Equal(t, "Simulated, not measured: h200-tp1 (not calibrated), 3 × H200, 2 seeds.", r.Heading())
 	assert.Equal(t, Estimate{Mean: .5, Low: .4, High: .6}, r.Points[0].Figures["ttft_p95"])
-	assert.Equal(t, Estimate{Mean: 3, Low: 1, High: 3}, r.Points[0].Figures["largest_queue_seconds"], "the longest of all")
+	assert.Equal(t, Estimate{Mean: 3, Low: 1, High: 3}, r.Points[0].Figures["largest_queue_seconds"],
+		"the mean of the longest waits is the longest")
 	assert.NotContains(t, r.Points[1].Figures, "herding_share")
 
 	var text bytes.Buffer
@@ -72,10 +74,11 @@ func TestResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 3)
 	assert.Equal(t, []string{"60", "kv", "2"}, rows[1][:3])
+	want := map[string]string{"ttft_p95": "0.5", "ttft_p95_low": "0.4", "ttft_p95_high": "0.6"}
 	for i, name := range rows[0] {
 		switch name {
 		case "ttft_p95", "ttft_p95_low", "ttft_p95_high":
-			assert.Equal(t, map[string]string{"ttft_p95": "0.5", "ttft_p95_low": "0.4", "ttft_p95_high": "0.6"}[name], rows[1][i])
+			assert.Equal(t, want[name], rows[1][i])
 		case "herding_share":
 			assert.Empty(t, rows[2][i])
 		}

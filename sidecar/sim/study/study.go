@@ -1,6 +1,5 @@
-// Package study runs a workload on a simulated cluster at many levels, in several
-// modes and with many seeds, as many at a time as there are cores to spend, and says
-// what came of each: a table like the recorded ones, with a band over the seeds.
+// Package study runs a workload on a simulated cluster at many levels, in several modes and with many seeds, on
+// several goroutines. The results form a table like the recorded ones, with a range over the seeds.
 package study
 
 import (
@@ -16,39 +15,37 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Grid is what is computed: each level in each mode with each seed is one run. Each has
-// a cluster of its own, with cold caches, unless Sweep is set.
+// Grid is a set of runs: each level in each mode with each seed. Each run has its own cluster with cold caches, unless
+// Sweep is set.
 type Grid struct {
-	Cluster  sim.Options         // but mode and seed
-	Workload closedloop.Workload // but concurrency and seed
+	Cluster  sim.Options         // without mode and seed
+	Workload closedloop.Workload // without concurrency and seed
 	Levels   []int               // concurrencies
 	Modes    []api.Mode
-	Seeds    []uint64 // of draws and cluster alike
+	Seeds    []uint64 // for the draws and the cluster
 
-	// Sweep takes the levels in their order on one cluster for each mode and seed, as
-	// the recorded sweeps did: a level finds the caches warm and the conversations of
-	// the level before in all their turns. On clusters of their own all conversations
-	// begin at once and go on in step for minutes: at 160 under kv on the H200s, the
-	// bursts of that alone take TTFT p95 from 0.7 s to 2.6 s, which nobody recorded.
+	// Sweep runs the levels in their order on one cluster for each mode and seed, like the recorded sweeps: a level
+	// starts with warm caches and with the conversations of the previous level in all their turns. On separate
+	// clusters, all conversations begin at once and stay in step for minutes: at 160 under kv on the H200s, these
+	// bursts alone raise TTFT p95 from 0.7 s to 2.6 s, which was never recorded.
 	Sweep bool
-	// LeadIn takes two thirds of the first level for as long as a level before it, on the
-	// same cluster, and does not read that: so that the first level, too, finds caches warm
-	// and conversations in all their turns. Without it, that level begins as a cluster does.
+	// LeadIn runs two thirds of the first level for the duration of a level, on the same cluster and without
+	// evaluation, so that the first level also starts with warm caches and conversations in all their turns.
 	LeadIn bool
 }
 
-// Point is what came of one level in one mode so far.
+// Point is the result of one level in one mode so far.
 type Point struct {
 	Concurrency int
 	Mode        api.Mode
-	Runs        []closedloop.Figures // one for each seed that has been computed
+	Runs        []closedloop.Figures // one for each completed seed
 }
 
-// Mean is the mean over the seeds.
+// Mean returns the means over the seeds.
 func (p *Point) Mean() closedloop.Figures { return closedloop.Mean(p.Runs) }
 
-// Band is, for one of [closedloop.Fields], the least and the largest value over the
-// seeds; NaN where no run has one.
+// Band returns the smallest and the largest value of one of [closedloop.Fields] over the seeds; NaN if no run has a
+// value.
 func (p *Point) Band(field func(*closedloop.Figures) *float64) (low, high float64) {
 	low, high = math.NaN(), math.NaN()
 	for i := range p.Runs {
@@ -63,19 +60,19 @@ func (p *Point) Band(field func(*closedloop.Figures) *float64) (low, high float6
 	return low, high
 }
 
-// Runs is how many there are.
+// Runs returns the number of runs.
 func (g *Grid) Runs() int { return len(g.Levels) * len(g.Modes) * len(g.Seeds) }
 
-// Run computes the grid on so many goroutines at a time. After each run it calls on
-// with the point that has grown and the number of runs done, one call at a time; all
-// seeds' first runs come first, so that the curves are there soon. The points are in
-// the order of levels, then modes. When ctx ends it stops within a virtual second's
-// computation and gives its error. Equal grids give equal points.
-func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]Point, error) {
+// Run computes the grid on the given number of goroutines. After each run it calls onPoint, if not nil, with the
+// updated point and the number of completed runs; calls are not concurrent. The first seed of all points comes first,
+// so that complete curves are available soon. The points are in the order of levels, then modes. When ctx ends, Run
+// stops within the computation of a virtual second and returns the error of ctx. Equal grids give equal points.
+func (g *Grid) Run(ctx context.Context, goroutines int, onPoint func(Point, int)) ([]Point, error) {
 	points := make([]Point, 0, len(g.Levels)*len(g.Modes))
 	for _, level := range g.Levels {
 		for _, mode := range g.Modes {
-			points = append(points, Point{Concurrency: level, Mode: mode, Runs: make([]closedloop.Figures, 0, len(g.Seeds))})
+			runs := make([]closedloop.Figures, 0, len(g.Seeds))
+			points = append(points, Point{Concurrency: level, Mode: mode, Runs: runs})
 		}
 	}
 	type done struct {
@@ -84,7 +81,7 @@ func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]
 	}
 	results := make(chan done)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(goroutines + 1) // and the one that starts them
+	group.SetLimit(goroutines + 1) // one more for the goroutine that starts the others
 	group.Go(func() error {
 		for seed := range g.Seeds {
 			for _, run := range g.runs() {
@@ -98,7 +95,10 @@ func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]
 		return nil
 	})
 	finished := make(chan error, 1)
-	go func() { finished <- group.Wait(); close(results) }()
+	go func() {
+		finished <- group.Wait()
+		close(results)
+	}()
 	bySeed := make([]map[int]closedloop.Figures, len(points))
 	count := 0
 	for r := range results {
@@ -114,20 +114,19 @@ func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]
 				p.Runs = append(p.Runs, f)
 			}
 		}
-		if on != nil {
-			on(Point{p.Concurrency, p.Mode, slices.Clone(p.Runs)}, count)
+		if onPoint != nil {
+			onPoint(Point{p.Concurrency, p.Mode, slices.Clone(p.Runs)}, count)
 		}
 	}
 	return points, <-finished
 }
 
-// point is what stands behind a number: points are in the order of levels, then modes.
+// point returns level and mode of a point by its index. Points are in the order of levels, then modes.
 func (g *Grid) point(number int) (concurrency int, mode api.Mode) {
 	return g.Levels[number/len(g.Modes)], g.Modes[number%len(g.Modes)]
 }
 
-// runs are the numbers of the points that share a cluster, for each cluster of a seed,
-// in the order of the points.
+// runs returns, for each cluster of a seed, the indices of the points that share it, in the order of the points.
 func (g *Grid) runs() [][]int {
 	var runs [][]int
 	for level := range g.Levels {
@@ -143,12 +142,14 @@ func (g *Grid) runs() [][]int {
 	return runs
 }
 
-// run takes points of one mode, by their numbers, one after the other on one cluster, and reads each as
-// the recorded results were.
-func (g *Grid) run(ctx context.Context, numbers []int, seed uint64, on func(int, closedloop.Figures)) error {
+// run computes points of one mode, given by their indices, in sequence on one cluster. It evaluates each as the
+// recorded results were evaluated.
+func (g *Grid) run(
+	ctx context.Context, indices []int, seed uint64, onFigures func(int, closedloop.Figures),
+) error {
 	o, w := g.Cluster, g.Workload
 	o.Seed, w.Seed = seed, seed
-	w.Concurrency, o.Mode = g.point(numbers[0])
+	w.Concurrency, o.Mode = g.point(indices[0])
 	if g.LeadIn {
 		w.Concurrency = (2*w.Concurrency + 2) / 3
 	}
@@ -161,21 +162,21 @@ func (g *Grid) run(ctx context.Context, numbers []int, seed uint64, on func(int,
 			return err
 		}
 	}
-	for _, number := range numbers {
+	for _, index := range indices {
 		from := l.Cluster.Now()
-		concurrency, _ := g.point(number)
+		concurrency, _ := g.point(index)
 		l.SetConcurrency(concurrency)
 		if err := level(ctx, l); err != nil {
 			return err
 		}
-		on(number, l.Recorded(from))
+		onFigures(index, l.Recorded(from))
 	}
 	return nil
 }
 
-// level lets a loop run for as long as a level takes, unless ctx ends.
+// level runs a loop for the duration of a level, unless ctx ends.
 func level(ctx context.Context, l *closedloop.Loop) error {
-	for end := l.Cluster.Now() + closedloop.Length; l.Cluster.Now() < end; {
+	for end := l.Cluster.Now() + closedloop.LevelDuration; l.Cluster.Now() < end; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func grid(levels ...int) Grid {
 	}
 }
 
-func TestRun(t *testing.T) {
+func TestRunIndependentOfGoroutines(t *testing.T) {
 	g := grid(20, 60)
 	var counts []int
 	points, err := g.Run(t.Context(), 2, func(_ Point, n int) { counts = append(counts, n) })
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, counts)
 	again, err := g.Run(t.Context(), 1, nil)
 	require.NoError(t, err)
-	assert.Equal(t, again, points, "whatever the number of goroutines")
+	assert.Equal(t, again, points, "the points on one goroutine and on two")
 	for i, at := range []struct {
 		level int
 		mode  api.Mode
@@ -44,9 +44,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A level alone, on a cluster that begins with it, has all conversations in step; behind
-// a level before it, it is what it is in a sweep.
-func TestLeadIn(t *testing.T) {
+// TestLeadInMatchesSweep compares a level after a lead-in with the same level in a sweep and on a new cluster, where
+// all conversations are in step.
+func TestLeadInMatchesSweep(t *testing.T) {
 	p95 := func(leadIn bool, levels ...int) float64 {
 		g := grid(levels...)
 		g.Modes, g.Sweep, g.LeadIn = []api.Mode{api.ModeKV}, true, leadIn
@@ -62,7 +62,7 @@ func TestLeadIn(t *testing.T) {
 	assert.Greater(t, alone, 1.5*led)
 }
 
-func TestRunStops(t *testing.T) {
+func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := grid(20, 40, 60)
 	_, err := g.Run(ctx, 2, func(Point, int) { cancel() })

@@ -37,7 +37,7 @@ func simulationTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nSimulation: each run %v of virtual time, on %d cores.\n\n", closedloop.Length, runtime.GOMAXPROCS(0))
+	fmt.Printf("\nSimulation: each run %v of virtual time, on %d cores.\n\n", closedloop.LevelDuration, runtime.GOMAXPROCS(0))
 	fmt.Printf("%-18s %6s %14s %8s %8s %8s  %s\n", "simulation", "runs", "conversations", "time", "CPU", "memory", "to reach")
 	for _, s := range simulations {
 		g, err := s.request.Grid()

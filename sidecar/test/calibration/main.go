@@ -133,7 +133,7 @@ func compute(ctx context.Context, name string) (profileResults, error) {
 		s := r.Simulated
 		out.Rows = append(out.Rows, rowResults{r.Recorded.Concurrency, r.Recorded.Mode, round(s.TTFT50), round(s.TTFT95), round(s.TPOT50), round(s.TokensPerSecond), round(s.Hit)})
 	}
-	judged, err := calibrate.Judge(ctx, calibrate.Options{Start: p, Baselines: []api.Baseline{baseline.WithIntervals(b)}, Seeds: judgeSeeds, OnProgress: progress()})
+	judged, err := calibrate.Assess(ctx, calibrate.Options{Start: p, Baselines: []api.Baseline{baseline.WithIntervals(b)}, Seeds: judgeSeeds, OnProgress: progress()})
 	var refused *api.FieldError
 	switch {
 	case errors.As(err, &refused): // the table does not have what a fit needs

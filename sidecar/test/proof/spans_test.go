@@ -59,7 +59,7 @@ func observe(s setting) (*observed, error) {
 	}
 	w := workload(s.concurrency, s.draws)
 	if !s.together {
-		w.Midway = int64(s.concurrency)
+		w.RampedStart = int64(s.concurrency)
 	}
 	l, err := closedloop.New(o, w)
 	if err != nil {
@@ -73,7 +73,7 @@ func observe(s setting) (*observed, error) {
 			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
 		}
 	}
-	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, Midway: w.Midway}
+	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart}
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
 		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens

@@ -123,7 +123,7 @@ func compute(ctx context.Context) error {
 	p := sim.H200()
 	r := results{Profile: p.Name, Hash: hash(p), Cores: runtime.NumCPU()}
 	for _, workers := range costs {
-		c, err := cost(ctx, p, workers, costLoad, closedloop.Length)
+		c, err := cost(ctx, p, workers, costLoad, closedloop.LevelDuration)
 		if err != nil {
 			return err
 		}

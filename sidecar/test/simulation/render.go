@@ -92,8 +92,8 @@ func write(r results) ([]byte, error) {
 	err = t.Execute(&out, map[string]any{
 		"Profile": p, "Stale": hash(p) != r.Hash, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart, "Cores": r.Cores,
 		"Fixed": familyOf(crossingChart, r.Scales), "Grown": familyOf(grownChart, r.Grown),
-		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.Crowd - 1)),
-		"Length": closedloop.Length.Seconds(), "Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
+		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.CrowdedFactor - 1)),
+		"Length": closedloop.LevelDuration.Seconds(), "Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
 	})
 	return out.Bytes(), err
 }

@@ -1,12 +1,10 @@
-// Package answer writes the answers of the simulated model: no model, but
-// passages that were written beforehand about each of the built-in articles,
-// chosen by the words that they share with the question. A first answer goes
-// through the whole article; a later one begins with what fits the question and
-// goes on with what has not been said yet.
+// Package answer composes the answers of the simulated model. There is no model: answers consist of passages that
+// were written beforehand about each of the built-in articles, selected by the words that they share with the
+// question. A first answer covers the whole article. A later one begins with the passages that match the question and
+// continues with those that have not been used yet.
 //
-// About any other text it answers with that text's own paragraphs. Where there is
-// no text, some general sentences stand in; where the prompt asks for a question,
-// it gets one.
+// For any other text, the answer consists of that text's own paragraphs. Without a text, it consists of general
+// sentences. If the prompt asks for a question, the answer is a question.
 package answer
 
 import (
@@ -20,41 +18,36 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Answer is what the model says to a prompt.
+// Answer is the simulated model's answer to a prompt.
 type Answer struct {
 	Text string
 
-	// Tokens are the ids of Text, as [sim.Encode] gives them, so that the next
-	// turn's prompt has the same ids in the same place. Only where Reason is
-	// "length" may they be cut within what Encode would join, and only before a stop
-	// sequence does the last of them hold more than Text does.
+	// Tokens are the ids of Text, as [sim.Encode] returns them, so that the next turn's prompt has the same ids in
+	// the same place. There are two exceptions: if Reason is "length", the last tokens may differ from those that
+	// Encode would merge, and before a stop sequence the last token may contain more than Text does.
 	Tokens []uint32
 
-	// Reason is "stop" after a whole sentence or before a stop sequence, "length" where
-	// the answer is cut, which happens at limits of 40 tokens or fewer, where the text
-	// has no sentence as short as the limit, and to reach the fewest tokens that were
-	// asked for.
+	// Reason is "stop" after a whole sentence or before a stop sequence, and "length" if the answer is cut. An answer
+	// is cut at limits of 40 tokens or fewer, if no sentence of the text is as short as the limit, and to reach the
+	// requested minimum.
 	Reason sim.FinishReason
 }
 
 const (
-	// The natural length in tokens is that of the recorded deployment: normally
-	// distributed with this mean and standard deviation, never under a quarter of the
-	// mean. What was recorded was cut at 1,024 tokens; above that it goes on as a normal
-	// distribution does.
+	// The natural length in tokens is that of the recorded deployment: normally distributed with this mean and
+	// standard deviation, and at least a quarter of the mean. The recorded answers were cut at 1,024 tokens; above
+	// that, the normal distribution is continued.
 	mean, deviation = 900, .3 * 900
-	// wishedUpTo is the highest limit that is taken for the length that the client wants.
+	// wishedUpTo is the highest limit that is taken as the requested length.
 	wishedUpTo = mean + 4*deviation
-	cutUpTo    = 40 // tokens; an answer of so few need not end with a sentence
+	cutUpTo    = 40 // tokens; an answer up to this length need not end with a sentence
 )
 
-// length is how long an answer should become, and whether it must become so long
-// even if that takes repetition. The load generator draws the limits of its
-// requests around the mean itself. Were the natural length to apply to them too,
-// every answer would have the smaller of two draws, 17 % less than the mean. So a
-// limit within the range of the natural length is a wish for that length, and the
-// answer fills it. A higher limit, or none, is a mere precaution: then the natural
-// length applies.
+// length returns the length of an answer, and whether the answer must reach it even by repetition. The load generator
+// draws the limits of its requests around the mean itself. If the natural length also applied to them, every answer
+// would have the smaller of two draws, 17 % less than the mean. Therefore a limit within the range of the natural
+// length is taken as the requested length. A higher limit, or none, is taken as a precaution; then the natural length
+// applies.
 func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
 	if 0 < limit && limit <= wishedUpTo {
 		return limit, true
@@ -62,11 +55,9 @@ func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
 	return int(math.Round(max(mean+deviation*rng.NormFloat64(), mean/4))), false
 }
 
-// Compose answers the last message of a conversation with as much as was asked for.
-// The answer is as long as a limit up to 1,980, or else as the natural length, which
-// is drawn with the messages and [Asked.Seed] as the seed. It ends with the last whole
-// sentence for which there is room, unless more than that is asked for. Equal messages
-// and wishes give an equal answer. It is safe for concurrent use.
+// Compose answers the last message of a conversation. The length of the answer is the limit up to 1,980, otherwise the
+// natural length, drawn with the messages and [Asked.Seed] as the seed. The answer ends with the last whole sentence
+// that fits, unless a minimum is requested. Equal arguments give equal answers. It is safe for concurrent use.
 func Compose(messages []sim.Message, a Asked) Answer {
 	h := fnv.New64a()
 	for _, m := range messages {
@@ -79,11 +70,11 @@ func Compose(messages []sim.Message, a Asked) Answer {
 		if a.least() == 0 {
 			return a.stopped(p.ask(rng, tokens))
 		}
-		p.gather() // no question is that long
+		p.gather() // a question is shorter than the minimum
 	}
 	d := &draft{left: max(tokens, a.least()), least: a.least(), uses: p.uses}
 	if tokens <= cutUpTo {
-		d.left = 5 * cutUpTo // for something to cut
+		d.left = 5 * cutUpTo // enough text to cut
 	}
 	d.explain(p, rng, fill)
 	answer := Answer{Text: string(d.text), Tokens: d.ids, Reason: sim.FinishStop}
@@ -96,12 +87,11 @@ func Compose(messages []sim.Message, a Asked) Answer {
 	return a.stopped(answer)
 }
 
-// An answer about a built-in article opens with a word or two of its own and opens and closes
-// with sentences that name its subject. Its beginning is what tells the answers to one
-// and the same prompt apart, as those of a model that samples differ: no cache finds one
-// of them in another's place. No two words of four or more letters follow each other in them unless
-// one is a little word: what the built-in questioner asks about should be what is
-// explained, not how.
+// An answer about a built-in article opens with a prelude, and opens and closes with sentences that name its subject.
+// The beginning makes different answers to the same prompt differ from their first token on, as sampled answers of a
+// model do, so that the cache blocks of one do not match another. The sentences contain no two adjacent words of four
+// or more letters without a short word between: the built-in follow-up questions quote such pairs, and they should be
+// about the subject and not about the framing.
 var (
 	preludes = []string{
 		"Sure.", "Of course.", "Gladly.", "Yes, gladly.", "All right.", "By all means.", "With pleasure.", "Certainly.",
@@ -119,7 +109,7 @@ var (
 		"Here is what I can add on %s.",
 		"Let me go on with %s.",
 	}
-	// closings differ in length, so that one of them fits what is left.
+	// closings differ in length, so that one of them fits the remaining room.
 	closings = []string{
 		"That is the gist.",
 		"So much for %s.",
@@ -133,17 +123,17 @@ var (
 	reminder = "As a reminder, here is what came up before."
 )
 
-// draft is an answer in the making.
+// draft is an answer under construction.
 type draft struct {
 	text  []byte
 	ids   []uint32       // of text
-	left  int            // tokens; negative where least took more
-	least int            // tokens that there must be, whole sentences or not
-	uses  map[string]int // of sentences, in the conversation
+	left  int            // remaining tokens; negative if least required more
+	least int            // required tokens, regardless of whole sentences
+	uses  map[string]int // number of uses of a sentence in the conversation
 }
 
-// explain answers from the passages: from what has not been said, then from what
-// has been said once, and so on while there is something to fill.
+// explain fills the answer with passages: first with unused sentences, then with those used once, and so on while
+// fill or least require more.
 func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	opening, endings := p.frame(rng)
 	full := opening != "" && !d.add("", opening)
@@ -170,18 +160,18 @@ func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	if best != "" {
 		d.add(" ", best)
 	}
-	if len(d.ids) == 0 { // no sentence is as short as the limit: one is cut
+	if len(d.ids) == 0 { // no sentence is as short as the limit, so one is cut
 		d.least = 1
 		d.add("", p.ranked[0].sentences[0])
 	}
 }
 
-// add says one more sentence if there is room for it, or too little has been said.
+// add appends a sentence if it fits or the minimum is not reached. It returns false otherwise.
 func (d *draft) add(separator, sentence string) bool {
 	if len(d.text) == 0 {
 		separator = ""
 	}
-	last := string(d.text[max(0, bytes.LastIndexByte(d.text, ' ')):]) // nothing is joined across a blank
+	last := string(d.text[max(0, bytes.LastIndexByte(d.text, ' ')):]) // tokens do not merge across a blank
 	joined := sim.Encode(last + separator + sentence)
 	before := len(d.ids) - sim.Count(last)
 	n := before + len(joined) - len(d.ids)
@@ -195,8 +185,8 @@ func (d *draft) add(separator, sentence string) bool {
 	return true
 }
 
-// cut ends an answer at the limit, or up to three tokens before it, so that it
-// does not end within a character; but not below least.
+// cut ends an answer at the limit, or up to three tokens before it, so that it does not end within a character, but
+// not below least.
 func cut(ids []uint32, limit, least int) Answer {
 	for n := limit; ; n-- {
 		var text []byte

@@ -28,7 +28,7 @@ type turn struct {
 	answer   answer.Answer
 }
 
-// converse holds a conversation on a starter, put together as the workload does.
+// converse holds a conversation on a built-in article, with prompts like those of the workload.
 func converse(s corpus.Starter, q corpus.Questioner, seed uint64, turns int, limit func(*rand.Rand) int) []turn {
 	r := rand.New(rand.NewPCG(seed, 7))
 	var all []turn
@@ -39,12 +39,13 @@ func converse(s corpus.Starter, q corpus.Questioner, seed uint64, turns int, lim
 		t.answer = answer.Compose(t.messages, answer.Asked{Max: t.limit})
 		all = append(all, t)
 		asked = append(asked, q.Follow(context.Background(), r, s.Topic, asked, t.answer.Text))
-		messages = append(messages, sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
+		messages = append(messages,
+			sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
 	}
 	return all
 }
 
-// drawn is how both booths draw their limits.
+// drawn returns a limit with the distribution of the load generator.
 func drawn(r *rand.Rand) int { return int(math.Round(min(max(900*(1+.3*r.NormFloat64()), 225), 1024))) }
 
 func none(*rand.Rand) int { return 0 }
@@ -58,7 +59,7 @@ func starters(t testing.TB) []corpus.Starter {
 
 var questioners = []corpus.Questioner{corpus.BuiltinQuestioner{}, corpus.FixedQuestioner{Text: "elaborate further"}}
 
-// conversations are five turns on each starter with each questioner.
+// conversations are conversations of five turns on each article with each questioner.
 var conversations = sync.OnceValues(func() (all [][]turn, err error) {
 	articles, err := corpus.Builtin()
 	for i, s := range articles.Starters {
@@ -69,7 +70,7 @@ var conversations = sync.OnceValues(func() (all [][]turn, err error) {
 	return all, err
 })
 
-// everyTurn runs a check over the conversations; turns are those of one.
+// everyTurn runs a check for each turn of each conversation; turns are all turns of its conversation.
 func everyTurn(t *testing.T, check func(t *testing.T, s corpus.Starter, n int, turns []turn)) {
 	t.Helper()
 	all, err := conversations()
@@ -77,7 +78,8 @@ func everyTurn(t *testing.T, check func(t *testing.T, s corpus.Starter, n int, t
 	for i, turns := range all {
 		s, q := starters(t)[i/len(questioners)], questioners[i%len(questioners)]
 		for n := range turns {
-			t.Run(fmt.Sprintf("%s/%s/%d", s.ID, strings.ReplaceAll(q.Name(), " ", "-"), n+1), func(t *testing.T) { check(t, s, n, turns) })
+			name := fmt.Sprintf("%s/%s/%d", s.ID, strings.ReplaceAll(q.Name(), " ", "-"), n+1)
+			t.Run(name, func(t *testing.T) { check(t, s, n, turns) })
 		}
 	}
 }
@@ -87,7 +89,7 @@ var (
 	quotation   = regexp.MustCompile(`"(.+)"`)
 )
 
-func TestEveryAnswer(t *testing.T) {
+func TestAnswersFillLimitWithoutRepetition(t *testing.T) {
 	got, want := 0., 0.
 	everyTurn(t, func(t *testing.T, s corpus.Starter, n int, turns []turn) {
 		turn := turns[n]
@@ -99,32 +101,34 @@ func TestEveryAnswer(t *testing.T) {
 		assert.Greater(t, len(a.Tokens), turn.limit*9/10)
 		got += float64(len(a.Tokens))
 		want += float64(turn.limit)
-		assert.Equal(t, a.Text, answer.Compose(turn.messages, answer.Asked{Max: turn.limit}).Text, "the same prompt has the same answer")
+		again := answer.Compose(turn.messages, answer.Asked{Max: turn.limit})
+		assert.Equal(t, a.Text, again.Text, "the same prompt has the same answer")
 
 		seen := map[string]bool{}
 		for _, before := range turns[:n+1] {
 			for _, sentence := range sentenceEnd.Split(before.answer.Text, -1) {
-				assert.False(t, seen[sentence], "twice in the conversation: %q", sentence)
+				assert.False(t, seen[sentence], "repeated in the conversation: %q", sentence)
 				seen[sentence] = true
 			}
 		}
 		if subject := quotation.FindStringSubmatch(turn.question); subject != nil {
-			assert.Contains(t, strings.ToLower(a.Text[:200]), strings.ToLower(subject[1]), "it opens with what was asked about")
+			opening := strings.ToLower(a.Text[:200])
+			assert.Contains(t, opening, strings.ToLower(subject[1]), "the opening names the subject of the question")
 		}
 		if n == 0 {
 			firstAnswer(t, s, turn)
 		}
-		if n+1 < len(turns) && n == len(s.ID)%4 { // one turn of each conversation will do
+		if n+1 < len(turns) && n == len(s.ID)%4 { // one turn of each conversation, to save time
 			served := append(sim.Encode(sim.RenderChat(turn.messages)), a.Tokens...)
 			next := sim.Encode(sim.RenderChat(turns[n+1].messages))
 			require.Greater(t, len(next), len(served))
-			assert.Equal(t, served, next[:len(served)], "the next prompt has the answer's tokens as they were generated")
+			assert.Equal(t, served, next[:len(served)], "the next prompt has the answer's tokens as generated")
 		}
 	})
-	assert.InEpsilon(t, want, got, .01, "answers are as long as the limits that the booths draw")
+	assert.InEpsilon(t, want, got, .01, "mean length of the answers and mean limit")
 }
 
-// firstAnswer holds a first answer to go through all sections of the article, which it names.
+// firstAnswer checks that a first answer names the article and covers all of its sections.
 func firstAnswer(t *testing.T, s corpus.Starter, first turn) {
 	t.Helper()
 	assert.Contains(t, strings.ToLower(first.answer.Text[:150]), strings.ToLower(s.Topic))
@@ -135,7 +139,7 @@ func firstAnswer(t *testing.T, s corpus.Starter, first turn) {
 	}
 }
 
-func TestNaturalLength(t *testing.T) {
+func TestNaturalLengthDistribution(t *testing.T) {
 	var lengths []float64
 	for i, s := range starters(t) {
 		for seed := range uint64(4) {
@@ -155,8 +159,9 @@ func TestNaturalLength(t *testing.T) {
 	assert.InDelta(t, .3, math.Sqrt(deviation)/mean, .06)
 }
 
-// As those of a model that samples, the answers to one prompt differ, from the first
-// tokens on: else conversations that open alike would find each other's answers in a cache.
+// TestAnswersToOnePromptDiffer checks that answers with different seeds differ from their first tokens on, like
+// sampled answers of a model. Otherwise, conversations with equal openings would find each other's answers in a
+// cache.
 func TestAnswersToOnePromptDiffer(t *testing.T) {
 	messages := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
 	begin := map[string]int{}
@@ -168,7 +173,7 @@ func TestAnswersToOnePromptDiffer(t *testing.T) {
 	assert.Greater(t, len(begin), 20)
 }
 
-func TestWhichLengthApplies(t *testing.T) {
+func TestLimitOrNaturalLength(t *testing.T) {
 	one := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
 	natural := len(answer.Compose(one, answer.Asked{Max: 0}).Tokens)
 	assert.InDelta(t, 900, natural, 800)
@@ -177,9 +182,9 @@ func TestWhichLengthApplies(t *testing.T) {
 		limit, want int
 	}{
 		{"a limit in the natural range is filled", 1300, 1300},
-		{"so is a small one", 200, 200},
-		{"none leaves the natural length", -1, natural},
-		{"a limit as high as the model's context does, too", 900_000, natural},
+		{"a small limit is filled", 200, 200},
+		{"no limit gives the natural length", -1, natural},
+		{"a limit as high as the model's context gives the natural length", 900_000, natural},
 	} {
 		got := len(answer.Compose(one, answer.Asked{Max: tt.limit}).Tokens)
 		assert.LessOrEqual(t, got, tt.want, tt.intent)
@@ -187,11 +192,11 @@ func TestWhichLengthApplies(t *testing.T) {
 	}
 }
 
-// An answer begins with what was asked for: about a subject that it has a passage
-// on, and in the way that the question is put.
-func TestAnswerFitsTheQuestion(t *testing.T) {
-	i := slices.IndexFunc(starters(t), func(s corpus.Starter) bool { return s.ID == "disaggregated-inference" })
-	first := converse(starters(t)[i], questioners[1], 1, 1, func(*rand.Rand) int { return 650 })[0]
+// TestAnswerBeginsWithMatchingPassage checks that the passage on the subject and the kind of question comes first.
+func TestAnswerBeginsWithMatchingPassage(t *testing.T) {
+	isArticle := func(s corpus.Starter) bool { return s.ID == "disaggregated-inference" }
+	article := starters(t)[slices.IndexFunc(starters(t), isArticle)]
+	first := converse(article, questioners[1], 1, 1, func(*rand.Rand) int { return 650 })[0]
 	messages := append(first.messages, sim.Message{Role: "assistant", Content: first.answer.Text})
 	for question, want := range map[string]string{
 		`What does "decode" cost, and who pays for it?`:                                   "Separation costs a fast network",
@@ -200,16 +205,16 @@ func TestAnswerFitsTheQuestion(t *testing.T) {
 		`You mention "hot spot". How does that work in detail?`:                           "Prefix caching changes the picture",
 		"So the knob is the size of the chunk, but what happens if I choose a small one?": "The size of the chunk is the one knob",
 		"Which of these ideas will still matter in ten years?":                            "Hardware will change",
-		"How would you explain the same thing to somebody who has to pay for it?":         "Separation costs a fast network",
+		"How would you explain the same thing to a manager who has to pay for it?":        "Separation costs a fast network",
 	} {
-		a := answer.Compose(append(slices.Clone(messages), sim.Message{Role: "user", Content: question}), answer.Asked{Max: 830})
+		prompt := append(slices.Clone(messages), sim.Message{Role: "user", Content: question})
+		a := answer.Compose(prompt, answer.Asked{Max: 830})
 		paragraphs := strings.SplitN(a.Text, "\n\n", 5)
 		assert.Contains(t, strings.Join(paragraphs[1:4], " "), want, question)
 	}
 }
 
-// A conversation that goes on beyond what there is to say is still answered.
-func TestLongConversation(t *testing.T) {
+func TestLongConversationRepeatsWithReminder(t *testing.T) {
 	turns := converse(starters(t)[2], questioners[0], 1, 15, drawn)
 	for _, turn := range turns {
 		assert.Greater(t, len(turn.answer.Tokens), turn.limit*9/10)
@@ -217,15 +222,16 @@ func TestLongConversation(t *testing.T) {
 	assert.Contains(t, turns[14].answer.Text, "As a reminder")
 }
 
-// A text that is none of the built-in articles is answered in its own words.
-func TestOwnCorpus(t *testing.T) {
+func TestOwnTextIsAnsweredWithItsSentences(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# Der Hafen\n")
 	for i := range 40 {
-		fmt.Fprintf(&text, "\nDas Schiff %d liegt am Kai und wartet auf Ladung. Der Kran %d hebt die Kisten hoch.\n", i, i)
+		fmt.Fprintf(&text,
+			"\nDas Schiff %d liegt am Kai und wartet auf Ladung. Der Kran %d hebt die Kisten hoch.\n", i, i)
 	}
 	text.WriteString("\nEine Boje markiert den Fahrweg. Der Lotse kennt sie genau.")
-	turns := converse(corpus.Starter{ID: "hafen", Topic: "Der Hafen", Text: text.String()}, questioners[0], 1, 2, func(*rand.Rand) int { return 400 })
+	harbor := corpus.Starter{ID: "hafen", Topic: "Der Hafen", Text: text.String()}
+	turns := converse(harbor, questioners[0], 1, 2, func(*rand.Rand) int { return 400 })
 	for _, turn := range turns {
 		for _, sentence := range sentenceEnd.Split(strings.TrimSpace(turn.answer.Text), -1) {
 			assert.Contains(t, text.String(), strings.TrimRight(sentence, "."))
@@ -233,12 +239,13 @@ func TestOwnCorpus(t *testing.T) {
 		assert.Greater(t, len(turn.answer.Tokens), 370)
 	}
 	messages := append(turns[1].messages[:2:2], sim.Message{Role: "user", Content: "Was markiert die \"Boje\"?"})
-	assert.True(t, strings.HasPrefix(answer.Compose(messages, answer.Asked{Max: 400}).Text, "Eine Boje"), "it begins with what was asked about")
+	last := answer.Compose(messages, answer.Asked{Max: 400})
+	assert.True(t, strings.HasPrefix(last.Text, "Eine Boje"), "the sentence on the subject comes first")
 }
 
 func user(text string) []sim.Message { return []sim.Message{{Role: "user", Content: text}} }
 
-// What a client may send that is no article.
+// strange are prompts without an article.
 var strange = map[string][]sim.Message{
 	"nothing":             nil,
 	"empty":               user(""),
@@ -258,23 +265,23 @@ var strange = map[string][]sim.Message{
 	"blanks of all kinds": user("One\u00a0is.\u2028Two\u0085is.\v Three\x1fis. Four\u3000is."),
 }
 
-func TestStrangePrompts(t *testing.T) {
+func TestStrangePromptsHaveValidAnswers(t *testing.T) {
 	for name, messages := range strange {
 		for _, limit := range []int{0, 1, 2, 3, 7, 30, 80, 830, 3000} {
 			a := answer.Compose(messages, answer.Asked{Max: limit})
-			holds(t, a, limit, name)
+			assertValid(t, a, limit, name)
 			if a.Reason == sim.FinishLength {
-				assert.LessOrEqual(t, limit, 40, "%s: there is a sentence as short as that", name)
+				assert.LessOrEqual(t, limit, 40, "%s: a sentence fits into higher limits", name)
 			}
 		}
 		a := answer.Compose(messages, answer.Asked{Max: 830})
-		assert.Greater(t, len(a.Tokens), 800, "%s: a wished length is filled", name)
+		assert.Greater(t, len(a.Tokens), 800, "%s: a requested length is filled", name)
 		assert.Equal(t, a, answer.Compose(messages, answer.Asked{Max: 830}), name)
 	}
 }
 
-// holds is what is true of every answer.
-func holds(t *testing.T, a answer.Answer, limit int, about string) {
+// assertValid checks the properties of every answer.
+func assertValid(t *testing.T, a answer.Answer, limit int, about string) {
 	t.Helper()
 	if limit > 0 {
 		assert.LessOrEqual(t, len(a.Tokens), limit, about)
@@ -301,38 +308,42 @@ func text(ids []uint32) string {
 	return string(b)
 }
 
-// Without a wish for a length, who says little gets a short answer.
-func TestNoRepetitionWithoutNeed(t *testing.T) {
+// TestShortPromptHasShortAnswer checks that an answer without a requested length does not repeat sentences to grow.
+func TestShortPromptHasShortAnswer(t *testing.T) {
 	a := answer.Compose(user("hello world"), answer.Asked{Max: 0})
 	assert.Less(t, len(a.Tokens), 400)
 	assert.Contains(t, a.Text, `"hello world"`)
 }
 
-func TestSmallLimits(t *testing.T) {
+func TestSmallLimitsAreFilled(t *testing.T) {
 	one := user(starters(t)[3].Text + "\n\nExplain it.")
 	for limit := 1; limit <= 120; limit++ {
 		a := answer.Compose(one, answer.Asked{Max: limit})
-		holds(t, a, limit, fmt.Sprint(limit))
+		assertValid(t, a, limit, fmt.Sprint(limit))
 		assert.Greater(t, len(a.Tokens), limit*2/3-4, "limit %d", limit)
 	}
 }
 
-// A load generator has a small model ask the follow-up questions.
-func TestAsksQuestion(t *testing.T) {
+// TestRequestForQuestionIsAnsweredWithQuestion uses prompts of load generators whose second model plays the user.
+func TestRequestForQuestionIsAnsweredWithQuestion(t *testing.T) {
 	article := starters(t)[9].Text
 	request := "Ask one short follow-up question about the explanation above. Reply with the question only."
 	for name, messages := range map[string][]sim.Message{
-		"told by the system": {{Role: "system", Content: "You are a curious reader. " + request}, {Role: "user", Content: article}},
-		"told at the end":    user(article + "\n\n" + request),
-		"after an answer":    {{Role: "user", Content: "Explain caches."}, {Role: "assistant", Content: article}, {Role: "user", Content: request}},
-		"about nothing":      user(request),
+		"request by the system": {
+			{Role: "system", Content: "You are a curious reader. " + request}, {Role: "user", Content: article},
+		},
+		"request at the end": user(article + "\n\n" + request),
+		"after an answer": {
+			{Role: "user", Content: "Explain caches."}, {Role: "assistant", Content: article}, {Role: "user", Content: request},
+		},
+		"without a text": user(request),
 	} {
 		for _, limit := range []int{5, 60, 80, 0} {
 			a := answer.Compose(messages, answer.Asked{Max: limit})
 			assert.Equal(t, sim.FinishStop, a.Reason, name)
 			assert.Regexp(t, `^[^.?]+\?$`, a.Text, name)
 			assert.Less(t, len(a.Tokens), 60)
-			if limit != 5 && name != "about nothing" {
+			if limit != 5 && name != "without a text" {
 				subject := quotation.FindStringSubmatch(a.Text)
 				require.NotNil(t, subject, a.Text)
 				assert.Contains(t, article, subject[1])
@@ -341,13 +352,13 @@ func TestAsksQuestion(t *testing.T) {
 	}
 }
 
-// What the system messages list as asked is not asked again.
-func TestAsksAnotherQuestion(t *testing.T) {
+func TestListedQuestionIsNotAskedAgain(t *testing.T) {
 	const about = "A cache is close to the memory pages."
 	asked := ""
-	for range 5 { // as many questions as there are about the one thing in it
+	for range 5 { // number of questions about the one subject of the text
 		messages := []sim.Message{
-			{Role: "system", Content: "You have asked this already:" + asked}, {Role: "user", Content: about + "\n\nAsk one follow-up question."},
+			{Role: "system", Content: "You have asked this already:" + asked},
+			{Role: "user", Content: about + "\n\nAsk one follow-up question."},
 		}
 		for seed := range uint64(30) {
 			question := answer.Compose(messages, answer.Asked{Seed: seed}).Text
@@ -359,22 +370,26 @@ func TestAsksAnotherQuestion(t *testing.T) {
 	}
 }
 
-// A text may have no sentence that fits, or only one that has been said.
+// TestNoSentenceFits uses a text whose sentences are longer than the limit, or whose only short one is used already.
 func TestNoSentenceFits(t *testing.T) {
 	long := "It goes on" + strings.Repeat(" and on", 60)
 	content := fmt.Sprintf("%s. %s for ever. %s for good.", long, long, long)
 	for _, limit := range []int{10, 41, 50} {
 		a := answer.Compose([]sim.Message{{Role: "user", Content: content}}, answer.Asked{Max: limit})
-		holds(t, a, limit, content)
+		assertValid(t, a, limit, content)
 		assert.Equal(t, sim.FinishLength, a.Reason, limit)
 	}
 	short := "It ends here."
-	said := []sim.Message{{Role: "user", Content: content + " " + short}, {Role: "assistant", Content: short}, {Role: "user", Content: "Go on."}}
-	holds(t, answer.Compose(said, answer.Asked{Max: 50}), 50, short)
+	messages := []sim.Message{
+		{Role: "user", Content: content + " " + short}, {Role: "assistant", Content: short},
+		{Role: "user", Content: "Go on."},
+	}
+	assertValid(t, answer.Compose(messages, answer.Asked{Max: 50}), 50, short)
 }
 
-// The built-in questioner quotes an answer. It should quote what is explained.
-func TestOwnSentencesOfferNoPhrase(t *testing.T) {
+// TestOwnSentencesHaveNoQuotablePhrase checks that the built-in questioner, which quotes answers, can only quote
+// passages.
+func TestOwnSentencesHaveNoQuotablePhrase(t *testing.T) {
 	for _, sentence := range answer.OwnSentences() {
 		question := corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
 		assert.NotContains(t, question, `"`, sentence)
@@ -391,8 +406,11 @@ func FuzzCompose(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content, question, role string, limit int) {
 		limit = min(limit, 2000)
 		first := answer.Compose([]sim.Message{{Role: role, Content: content}}, answer.Asked{Max: limit})
-		holds(t, first, max(limit, 0), "first")
-		second := answer.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, answer.Asked{Max: limit})
-		holds(t, second, max(limit, 0), "second")
+		assertValid(t, first, max(limit, 0), "first")
+		messages := []sim.Message{
+			{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question},
+		}
+		second := answer.Compose(messages, answer.Asked{Max: limit})
+		assertValid(t, second, max(limit, 0), "second")
 	})
 }

@@ -6,24 +6,23 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Asked is what a request asks of its answer.
+// Asked holds the requirements of a request on its answer.
 type Asked struct {
-	Max int // tokens at most; 0 or less is no limit
-	Min int // tokens at least, as far as Max allows
+	Max int // maximum number of tokens; 0 or less means no limit
+	Min int // minimum number of tokens, up to Max
 
-	Seed uint64 // of what is left to chance, besides the messages
+	Seed uint64 // for the random choices, besides the messages
 
-	// IgnoreEnd asks for all of Max, whatever the model has to say. Stop sequences are
-	// not looked for then, as Dynamo does not look for them. Without Max it is nothing.
+	// IgnoreEnd requires exactly Max tokens and ignores stop sequences, as Dynamo does. Without Max it has no effect.
 	IgnoreEnd bool
 
-	// Stop are texts, none of them empty, before the first of which the answer ends: the
-	// one that begins first in it, of those that end behind the Min-th token.
+	// Stop are stop sequences, none of them empty. The answer ends before the one that begins first, of those that
+	// end behind the Min-th token.
 	Stop     []string
-	KeepStop bool // the answer ends behind it
+	KeepStop bool // the answer includes the stop sequence
 }
 
-// least is the number of tokens that the answer must have.
+// least returns the number of tokens that the answer must have.
 func (a Asked) least() int {
 	switch {
 	case a.Max <= 0:
@@ -34,14 +33,13 @@ func (a Asked) least() int {
 	return max(0, min(a.Min, a.Max))
 }
 
-// stopped ends the answer at the first stop sequence. The token that completes it is
-// the answer's last.
+// stopped ends the answer at the first stop sequence. The token that completes the sequence is the answer's last.
 func (a Asked) stopped(answer Answer) Answer {
 	if a.IgnoreEnd || len(a.Stop) == 0 {
 		return answer
 	}
 	var text []byte
-	ends := make([]int, len(answer.Tokens)) // of each token in the text
+	ends := make([]int, len(answer.Tokens)) // end of each token in the text
 	for i, id := range answer.Tokens {
 		text = sim.AppendToken(text, id)
 		ends[i] = len(text)
@@ -62,14 +60,14 @@ func (a Asked) stopped(answer Answer) Answer {
 	return answer
 }
 
-// find gives where the first stop sequence begins and ends, 0 and 0 without one.
+// find returns the beginning and the end of the first stop sequence, or 0 and 0.
 func (a Asked) find(text string, ends []int) (from, to int) {
-	passed := 0 // bytes of the tokens before which nothing stops
+	passed := 0 // bytes of the tokens that must precede a stop
 	if least := a.least(); 0 < least && least <= len(ends) {
 		passed = ends[least-1]
 	}
 	for _, stop := range a.Stop {
-		start := max(0, passed-len(stop)+1) // what ends behind them begins here at the earliest
+		start := max(0, passed-len(stop)+1) // earliest beginning of a stop sequence that ends behind these tokens
 		i := strings.Index(text[start:], stop)
 		if i < 0 {
 			continue

@@ -12,20 +12,20 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// several are prompts of each kind: about a built-in article, about any text, about
-// none, and for a question.
+// several are prompts of each kind: about a built-in article, about another text, without a text, and for a question.
 func several(t *testing.T) map[string][]sim.Message {
 	return map[string][]sim.Message{
 		"an article": user(starters(t)[0].Text + "\n\nExplain it."),
-		"a text":     user("A buoy floats. It is moored to the ground with a chain of steel.\n\nIt warns of a shoal, and it is painted red.\n\nExplain it."),
+		"a text": user("A buoy floats. It is moored to the ground with a chain of steel.\n\n" +
+			"It warns of a shoal, and it is painted red.\n\nExplain it."),
 		"no text":    user("hello world"),
 		"a question": user("The buoy is red.\n\nAsk me one question about it."),
 	}
 }
 
-// Whatever the model has to say, the answer has as many tokens as the limit, so that
-// who measures knows how many come.
-func TestIgnoreEnd(t *testing.T) {
+// TestIgnoreEndFillsLimit checks that the answer has exactly as many tokens as the limit, so that measurements know
+// the number.
+func TestIgnoreEndFillsLimit(t *testing.T) {
 	for name, messages := range several(t) {
 		for _, most := range []int{1, 2, 39, 40, 41, 300, 830, 1328, 1329, 5000} {
 			a := answer.Compose(messages, answer.Asked{Max: most, IgnoreEnd: true, Stop: []string{" "}})
@@ -34,20 +34,22 @@ func TestIgnoreEnd(t *testing.T) {
 		}
 	}
 	a := answer.Compose(user("x"), answer.Asked{IgnoreEnd: true})
-	assert.Equal(t, answer.Compose(user("x"), answer.Asked{}), a, "without a limit there is nothing to fill")
+	assert.Equal(t, answer.Compose(user("x"), answer.Asked{}), a, "without a limit, IgnoreEnd has no effect")
 }
 
-// The largest answer that a worker has room for does not take the machine for itself.
+// TestLongestAnswer composes the largest answer that fits into a worker's cache, in acceptable time.
 func TestLongestAnswer(t *testing.T) {
 	const most = 355_000
-	require.Len(t, answer.Compose(several(t)["an article"], answer.Asked{Max: most, IgnoreEnd: true}).Tokens, most)
+	a := answer.Compose(several(t)["an article"], answer.Asked{Max: most, IgnoreEnd: true})
+	require.Len(t, a.Tokens, most)
 }
 
-func TestMin(t *testing.T) {
+func TestMinIsReached(t *testing.T) {
 	for name, messages := range several(t) {
 		natural := answer.Compose(messages, answer.Asked{})
 		for _, row := range []struct{ least, most, fewest int }{
-			{100, 0, 100}, {2000, 0, 2000}, {2000, 2010, 2000}, {60, 50, 50}, {50, 50, 50}, {12, 14, 12}, {1400, 1500, 1400},
+			{100, 0, 100}, {2000, 0, 2000}, {2000, 2010, 2000}, {60, 50, 50}, {50, 50, 50}, {12, 14, 12},
+			{1400, 1500, 1400},
 		} {
 			what := fmt.Sprintf("%s: %+v", name, row)
 			a := answer.Compose(messages, answer.Asked{Max: row.most, Min: row.least})
@@ -63,7 +65,7 @@ func TestMin(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestStopEndsAnswer(t *testing.T) {
 	messages := several(t)["an article"]
 	whole := answer.Compose(messages, answer.Asked{Max: 400})
 	text := whole.Text
@@ -72,15 +74,15 @@ func TestStop(t *testing.T) {
 		a.Max = 400
 		got := answer.Compose(messages, a)
 		require.LessOrEqual(t, len(got.Tokens), len(whole.Tokens))
-		require.Equal(t, whole.Tokens[:len(got.Tokens)], got.Tokens, "it is the same answer, shorter")
+		require.Equal(t, whole.Tokens[:len(got.Tokens)], got.Tokens, "a stopped answer is a prefix of the whole one")
 		require.Equal(t, sim.FinishStop, got.Reason)
 		return got
 	}
-	// tokens is how many it takes for so much of the text.
+	// tokens returns the number of tokens of the first bytes of the text.
 	tokens := func(bytes int) int {
-		var said []byte
+		var prefix []byte
 		for i, id := range whole.Tokens {
-			if said = sim.AppendToken(said, id); len(said) >= bytes {
+			if prefix = sim.AppendToken(prefix, id); len(prefix) >= bytes {
 				return i + 1
 			}
 		}
@@ -91,11 +93,13 @@ func TestStop(t *testing.T) {
 		got := stop(answer.Asked{Stop: []string{word}})
 		assert.Equal(t, text[:at], got.Text, "%q", word)
 		assert.Len(t, got.Tokens, tokens(at+len(word)), "%q: up to the token that completes it", word)
-		assert.Equal(t, text[:at+len(word)], stop(answer.Asked{Stop: []string{word}, KeepStop: true}).Text, "%q", word)
+		kept := stop(answer.Asked{Stop: []string{word}, KeepStop: true})
+		assert.Equal(t, text[:at+len(word)], kept.Text, "%q", word)
 	}
 	first := min(strings.Index(text, "a"), strings.Index(text, "o"))
-	assert.Equal(t, text[:first], stop(answer.Asked{Stop: []string{"never is this said", "o", "a"}}).Text, "the first in the text, not in the list")
-	assert.Equal(t, whole, stop(answer.Asked{Stop: []string{"never is this said"}}))
+	got := stop(answer.Asked{Stop: []string{"not in the answer", "o", "a"}})
+	assert.Equal(t, text[:first], got.Text, "the first match in the text, regardless of the list's order")
+	assert.Equal(t, whole, stop(answer.Asked{Stop: []string{"not in the answer"}}))
 
 	late := stop(answer.Asked{Stop: []string{"e"}, Min: 50})
 	assert.Greater(t, len(late.Tokens), 50)
@@ -103,5 +107,6 @@ func TestStop(t *testing.T) {
 	for _, id := range whole.Tokens[:50] {
 		before = sim.AppendToken(before, id)
 	}
-	assert.Equal(t, text[:len(before)+strings.Index(text[len(before):], "e")], late.Text, "what stops comes behind the least")
+	after := strings.Index(text[len(before):], "e")
+	assert.Equal(t, text[:len(before)+after], late.Text, "the first match after Min tokens")
 }

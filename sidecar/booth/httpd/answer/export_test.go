@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// OwnSentences are what answers about an article say in words that are not about
-// it, with a subject that offers no phrase itself.
+// OwnSentences returns the sentences that frame answers about an article, with a subject that contains no phrase.
 func OwnSentences() []string {
 	own := slices.Concat(preludes, firstOpenings, laterOpenings, closings, []string{reminder})
 	for i := range own {
@@ -15,7 +14,7 @@ func OwnSentences() []string {
 	return own
 }
 
-// Overview is what a first answer about a built-in article says.
+// Overview returns the sentences of a first answer about a built-in article.
 func Overview(topic string) (all []string) {
 	for _, x := range articles()[topic] {
 		if x.overview {

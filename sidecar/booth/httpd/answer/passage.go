@@ -9,20 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// Each file of articles begins with the heading of a built-in article. A heading
-// of the second level is that of a section. The paragraph that follows it sums the
-// section up, and these together are a first answer; further ones go into detail.
-// A heading of the third level is in the words of the questions that it answers.
+// Each file of articles begins with the heading of a built-in article. A heading of the second level begins a section.
+// The paragraph that follows it is the section's summary. The summaries together form a first answer, and the other
+// paragraphs add details. A heading of the third level has the words of the questions that its text answers.
 //
 //go:embed articles/*.md
 var files embed.FS
 
-// articles gives the passages on each built-in article by its heading.
+// articles returns the passages on each built-in article by its heading.
 var articles = sync.OnceValue(func() map[string][]passage {
 	all := map[string][]passage{}
 	entries, err := files.ReadDir("articles")
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // the folder is part of the program
 	}
 	for _, entry := range entries {
 		text, err := files.ReadFile(path.Join("articles", entry.Name()))
@@ -34,28 +33,27 @@ var articles = sync.OnceValue(func() map[string][]passage {
 	return all
 })
 
-// passage is a paragraph. It does not change.
+// passage is a paragraph. It is immutable.
 type passage struct {
-	level     int  // of the heading above it
-	overview  bool // it is the first below a section's heading
+	level     int  // of the heading above the paragraph
+	overview  bool // first paragraph below a section's heading
 	sentences []string
-	words     map[string]bool // those of the heading have a # in front
+	words     map[string]bool // words of the heading have a # in front
 }
 
 const (
-	maxText     = 256 << 10 // bytes of a text that are read at all
-	maxSentence = 800       // bytes; what is longer is no sentence to repeat
+	maxText     = 256 << 10 // bytes of a text that are used
+	maxSentence = 800       // bytes of a sentence that is repeated
 )
 
-// clean makes a text safe to repeat: valid UTF-8, and without special tokens,
-// which would end the answer in the next turn's prompt.
+// clean makes a text safe to repeat: valid UTF-8 without special tokens, which would end the answer in the next turn's
+// prompt.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
 	return strings.ReplaceAll(text, "<|", "< |")
 }
 
-// split gives the paragraphs of running text that have sentences; code and lists
-// of words have none.
+// split returns the paragraphs of a text that have sentences. Code and lists of words have none.
 func split(text string) (all []passage) {
 	var heading string
 	var lines []string
@@ -101,10 +99,10 @@ func split(text string) (all []passage) {
 	return all
 }
 
-// words gives the words of three letters or more, in lower case and without what
-// an ending adds.
+// words returns the words of three letters or more, in lower case and without endings.
 func words(text string) (all []string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	separator := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), separator) {
 		if utf8.RuneCountInString(word) >= 3 {
 			word = strings.TrimSuffix(word, "s")
 			all = append(all, word[:min(len(word), 6)])
@@ -113,16 +111,16 @@ func words(text string) (all []string) {
 	return all
 }
 
-// ideographic full stops have no blank behind them.
+// ideographic adds a blank after each ideographic full stop.
 var ideographic = strings.NewReplacer("。", "。 ", "！", "！ ", "？", "？ ")
 
-// sentences gives the sentences of a paragraph; what does not end like one at the
-// paragraph's end is left out.
+// sentences returns the sentences of a paragraph, without an incomplete one at its end.
 func sentences(paragraph string) (all []string) {
 	text := strings.Join(strings.Fields(ideographic.Replace(paragraph)), " ")
 	start := 0
 	for i := 0; i < len(text); i++ {
-		if text[i] == ' ' && (text[i-1]|0x20 < 'a' || text[i-1]|0x20 > 'z') && ends(text[start:i]) && begins(text[i+1:]) {
+		afterSign := i > 0 && text[i] == ' ' && (text[i-1]|0x20 < 'a' || text[i-1]|0x20 > 'z')
+		if afterSign && ends(text[start:i]) && begins(text[i+1:]) {
 			all = append(all, text[start:i])
 			start = i + 1
 		}
@@ -133,10 +131,10 @@ func sentences(paragraph string) (all []string) {
 	return all
 }
 
-// abbreviations end with a full stop that ends no sentence.
+// abbreviations end with a full stop that does not end a sentence.
 const abbreviations = " e.g. i.e. cf. vs. al. approx. Mr. Mrs. Ms. Dr. St. No. Fig. "
 
-// ends says whether a text ends like a sentence.
+// ends reports whether a text ends like a sentence.
 func ends(text string) bool {
 	bare := strings.TrimRight(text, `"')]”’`)
 	if last, _ := utf8.DecodeLastRuneInString(bare); !strings.ContainsRune(".!?。！？", last) {
@@ -147,7 +145,7 @@ func ends(text string) bool {
 	return !initial && !strings.Contains(abbreviations, " "+word+" ") && strings.ContainsFunc(bare, unicode.IsLetter)
 }
 
-// begins says whether a text begins like a sentence.
+// begins reports whether a text begins like a sentence.
 func begins(text string) bool {
 	first, _ := utf8.DecodeRuneInString(text)
 	return !unicode.IsLower(first) && !strings.ContainsRune(",;:.)-–—", first)

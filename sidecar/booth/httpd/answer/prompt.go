@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	maxRequest = 1200 // bytes; a paragraph behind a text is a request up to this length
+	maxRequest = 1200 // bytes of a paragraph behind a text that is taken as the request
 	maxExcerpt = 80   // bytes of a prompt without a text that the answer repeats
-	section    = 2    // the level of the headings that a built-in article has, too
+	section    = 2    // level of the headings that the built-in article has too
 )
 
-// prompt is what an answer needs to know of a conversation.
+// prompt is the analysis of a conversation.
 type prompt struct {
-	text     string // what the conversation is about
-	topic    string // its heading, fit for the middle of a sentence
-	question string // of the last user message
-	role     string // the system messages: among them, questions that were asked before
+	text     string // subject of the conversation
+	topic    string // heading of the text, for use within a sentence
+	question string // from the last user message
+	role     string // the system messages, which may list earlier questions
 	ranked   []passage
-	uses     map[string]int // of sentences, in earlier answers
+	uses     map[string]int // number of uses of a sentence in earlier answers
 
-	first         bool // nothing has been answered yet
+	first         bool // there is no earlier answer
 	known         bool // the text is a built-in article
 	general       bool // there is no text
 	wantsQuestion bool
@@ -35,16 +35,17 @@ type prompt struct {
 
 var (
 	title  = regexp.MustCompile(`(?m)^# +(\S.*?)\s*$`)
-	quoted = regexp.MustCompile(`["“«]([^"“”«»]{2,80})["”»]`) // what a question takes from an answer
+	quoted = regexp.MustCompile(`["“«]([^"“”«»]{2,80})["”»]`) // quotation of an answer in a question
 
-	// questionWanted finds the request for a question: how a load generator has a
-	// second model play the user.
-	questionWanted = regexp.MustCompile(`(?i)(?:^|[.!?:;,\n]\s*|\b(?:please|then|and|now|only|should|must|will|to|just)\s+)` +
+	// questionWanted matches a request for a question. A load generator sends one if a second model plays the user.
+	questionWanted = regexp.MustCompile(`(?i)` +
+		`(?:^|[.!?:;,\n]\s*|\b(?:please|then|and|now|only|should|must|will|to|just)\s+)` +
 		`(?:ask|write|generate|give|pose|formulate|suggest|produce|come up with|reply with|respond with)` +
-		`(?:\s+(?:me|him|her|it|them|the assistant|only|just|exactly))*\s+(?:one|an?|1|your|the next)\s[^.?!\n]{0,80}?\b(?:question|follow-up)\b`)
+		`(?:\s+(?:me|him|her|it|them|the assistant|only|just|exactly))*` +
+		`\s+(?:one|an?|1|your|the next)\s[^.?!\n]{0,80}?\b(?:question|follow-up)\b`)
 
-	// thing is a pair of words that stands like the name of something: behind an
-	// article or a preposition, and before a stop.
+	// thing matches a pair of words that is likely the name of something: behind an article or a preposition, and
+	// before a punctuation mark.
 	thing = regexp.MustCompile(`\b(?:an?|the|its|their|of|with|by|for|without) ([a-z]{5,} [a-z]{5,})[.,;]`)
 
 	questions = []string{
@@ -56,9 +57,8 @@ var (
 	}
 )
 
-// read makes out who said what. The text is the longest message that is not the
-// model's own, without the request that follows it; where a question is wanted,
-// it is the longer one of the last two messages.
+// read analyzes a conversation. The text is the longest message that is not the model's own, without the request that
+// follows it. If a question is wanted, the text is the longer one of the last two messages.
 func read(messages []sim.Message) *prompt {
 	p := &prompt{first: true, uses: map[string]int{}}
 	recent := make([]string, 2)
@@ -97,7 +97,7 @@ func longer(a, b string) string {
 	return a
 }
 
-// cutRequest parts a text from the request behind it. A short text is all request.
+// cutRequest separates a text from the request behind it. A short text is all request.
 func cutRequest(content string) (text, request string) {
 	content = strings.TrimSpace(content)
 	if i := strings.LastIndex(content, "\n\n"); i >= 0 && len(content)-i <= maxRequest {
@@ -109,10 +109,10 @@ func cutRequest(content string) (text, request string) {
 	return content, ""
 }
 
-// enough sentences make an answer of any length that a client wishes.
+// enough is the number of sentences that suffice for an answer of any requested length.
 const enough = 90
 
-// gather finds what there is to say, the most fitting first.
+// gather collects and ranks the passages for the answer.
 func (p *prompt) gather() {
 	all, unsaid := 0, 0
 	add := func(passages []passage) {
@@ -140,10 +140,9 @@ func (p *prompt) gather() {
 	}
 }
 
-// rank sorts the passages by what they share with the question: a shared word
-// counts the more the fewer passages have it, and in a heading or a quotation more
-// than elsewhere. What goes through the sections comes before what answers another
-// question, and in a first answer the overview before nearly everything.
+// rank sorts the passages by their match with the question. A shared word counts more if fewer passages have it, and
+// more in a heading or a quotation. Passages of the sections come before those for other questions. In a first
+// answer, the overviews come before nearly everything.
 func (p *prompt) rank(passages []passage) []passage {
 	score := map[string]float64{}
 	rate := func(word string, weight float64) {
@@ -161,7 +160,7 @@ func (p *prompt) rank(passages []passage) []passage {
 	}
 	for _, x := range passages {
 		switch first := x.sentences[0]; {
-		case p.uses[first] > 0: // the rest of a passage that was cut
+		case p.uses[first] > 0: // the rest of an interrupted passage
 			score[first] = -1
 		case p.first && x.overview:
 			score[first] = 7
@@ -169,12 +168,14 @@ func (p *prompt) rank(passages []passage) []passage {
 			score[first] += 4
 		}
 	}
-	slices.SortStableFunc(passages, func(x, y passage) int { return cmp.Compare(score[y.sentences[0]], score[x.sentences[0]]) })
+	slices.SortStableFunc(passages, func(x, y passage) int {
+		return cmp.Compare(score[y.sentences[0]], score[x.sentences[0]])
+	})
 	return passages
 }
 
-// frame gives the sentence that the answer opens with, and those that may end it.
-// Those of a text that is not a built-in article are its own: it may be in any language.
+// frame returns the opening sentence of the answer and the possible endings. The endings for a text that is not a
+// built-in article come from the text, because it may be in any language.
 func (p *prompt) frame(rng *rand.Rand) (opening string, endings []string) {
 	if !p.known {
 		for _, x := range p.ranked {
@@ -204,11 +205,11 @@ func (p *prompt) frame(rng *rand.Rand) (opening string, endings []string) {
 	return fresh(preludes) + " " + fresh(openings), fill(closings)
 }
 
-// maxDraws is how often a question is drawn that was asked before.
+// maxDraws is the maximum number of draws until a question is new.
 const maxDraws = 20
 
-// ask gives a question about the text that the system messages do not list as asked before, a short
-// one where no other fits.
+// ask returns a question about the text that the system messages do not list already, or a short one if the limit
+// allows no other.
 func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
 	things := thing.FindAllStringSubmatch(p.text, -1)
 	draw := func() string {
@@ -231,7 +232,7 @@ func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
 	return cut(ids, limit, 0)
 }
 
-// excerpt quotes the beginning of a prompt.
+// excerpt returns the quoted beginning of a prompt.
 func excerpt(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
@@ -240,8 +241,7 @@ func excerpt(text string) string {
 	return `"` + strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxExcerpt)], ""), `"`, "'") + `"`
 }
 
-// lowerFirst makes a heading fit for the middle of a sentence, unless it begins
-// with an abbreviation.
+// lowerFirst adapts a heading for use within a sentence. Headings that begin with an abbreviation do not change.
 func lowerFirst(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	if second, _ := utf8.DecodeRuneInString(s[n:]); unicode.IsUpper(second) {

@@ -1,5 +1,5 @@
-// Package httpdtest has what a real Dynamo frontend answered to requests of each
-// kind. The simulated cluster is held against it, and it against a real Dynamo.
+// Package httpdtest contains answers of a real Dynamo frontend to requests of each kind. Tests compare the simulated
+// cluster with them, and them with a real Dynamo.
 package httpdtest
 
 import (
@@ -15,36 +15,36 @@ import (
 	"strings"
 )
 
-// File is the path of the answers, from the module's folder.
+// File is the path of the answers, relative to the module's root.
 const File = "sidecar/booth/httpd/httpdtest/frontend.json"
 
 //go:embed frontend.json
 var file []byte
 
-// Exchange is one request, and what Dynamo 1.6.1 with mock workers answered to it.
+// Exchange is a request with the answer of Dynamo 1.6.1 with mock workers.
 type Exchange struct {
 	Name        string          `json:"name"`
-	Method      string          `json:"method,omitempty"` // "" is POST
-	Path        string          `json:"path,omitempty"`   // "" is /v1/chat/completions
+	Method      string          `json:"method,omitempty"` // "" means POST
+	Path        string          `json:"path,omitempty"`   // "" means /v1/chat/completions
 	ContentType string          `json:"content_type,omitempty"`
 	Body        json.RawMessage `json:"body,omitempty"`
-	Raw         string          `json:"raw,omitempty"` // a body that is no JSON
+	Raw         string          `json:"raw,omitempty"` // a body that is not JSON
 
 	Status int             `json:"status"`
-	Answer json.RawMessage `json:"answer,omitempty"` // nothing for a stream, and where there was no body
+	Answer json.RawMessage `json:"answer,omitempty"` // empty for a stream and for a response without a body
 
-	// Ours is what the simulated cluster answers where that is another thing.
+	// Ours is the answer of the simulated cluster, if it differs.
 	Ours *Difference `json:"ours,omitempty"`
 }
 
-// Difference is where the simulated cluster answers otherwise than Dynamo, and why.
+// Difference describes an answer of the simulated cluster that differs from Dynamo's.
 type Difference struct {
 	Why     string `json:"why"`
 	Status  int    `json:"status"`
-	Message string `json:"message,omitempty"` // how that of an error begins
+	Message string `json:"message,omitempty"` // beginning of an error's message
 }
 
-// Exchanges are all that are kept, in the order of the file.
+// Exchanges returns all exchanges in the order of the file.
 func Exchanges() ([]Exchange, error) {
 	var all []Exchange
 	d := json.NewDecoder(bytes.NewReader(file))
@@ -55,7 +55,7 @@ func Exchanges() ([]Exchange, error) {
 	return all, nil
 }
 
-// Encode writes exchanges as the file has them.
+// Encode returns exchanges in the format of the file.
 func Encode(all []Exchange) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("[\n")
@@ -76,14 +76,14 @@ func Encode(all []Exchange) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Ask sends the request to the server at a URL, and gives what it answers. The body
-// of a stream is read and left out.
+// Ask sends the request to the server at a URL and returns its response. The body of a stream is read and discarded.
 func (e *Exchange) Ask(ctx context.Context, url string) (status int, answer []byte, err error) {
 	body := e.Raw
 	if len(e.Body) > 0 {
 		body = string(e.Body)
 	}
-	req, err := http.NewRequestWithContext(ctx, cmp.Or(e.Method, http.MethodPost), url+cmp.Or(e.Path, "/v1/chat/completions"), strings.NewReader(body))
+	target := url + cmp.Or(e.Path, "/v1/chat/completions")
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(e.Method, http.MethodPost), target, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -107,12 +107,12 @@ type Problem struct {
 	Code    int    `json:"code"`
 }
 
-// loose are the words that some messages of Dynamo begin with. What follows the
-// first is its JSON parser's; behind the second, it says nothing and the simulated
-// cluster says what is wrong.
+// loose are the beginnings of messages that continue differently in Dynamo and in the simulated cluster. After the
+// first, Dynamo has the message of its JSON parser. After the second, Dynamo has nothing, and the simulated cluster
+// the cause.
 var loose = []string{"Failed to deserialize the JSON body into the target type: ", "Invalid request"}
 
-// Common is the part of an error's message that everybody who imitates Dynamo says.
+// Common returns the part of an error's message that Dynamo and the simulated cluster have in common.
 func Common(message string) string {
 	for _, words := range loose {
 		if strings.HasPrefix(message, words) {
@@ -122,8 +122,8 @@ func Common(message string) string {
 	return message
 }
 
-// Shape is a JSON document without its values: its members with their kinds, sorted,
-// and the shapes of a list's first element. A document that is none is "no JSON".
+// Shape returns the structure of a JSON document without its values: its members with their types, sorted, and the
+// structure of each list's first element. For anything else it returns "no JSON".
 func Shape(document []byte) string {
 	var v any
 	if err := json.Unmarshal(document, &v); err != nil {
@@ -135,18 +135,18 @@ func Shape(document []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-func walk(path string, v any, tell func(path, kind string)) {
+func walk(path string, v any, visit func(path, kind string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
-			walk(path+"."+name, member, tell)
+			walk(path+"."+name, member, visit)
 		}
 	case []any:
-		tell(path, "list")
+		visit(path, "list")
 		if len(v) > 0 {
-			walk(path+"[]", v[0], tell)
+			walk(path+"[]", v[0], visit)
 		}
 	default:
-		tell(path, fmt.Sprintf("%T", v))
+		visit(path, fmt.Sprintf("%T", v))
 	}
 }

@@ -6,24 +6,23 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// engine is what an inference engine counts and how it names it.
+// engine implements the metrics of an inference engine.
 type engine interface {
-	firstToken(life)
-	step(gap float64, tokens int) // seconds between two chunks of a request; tokens of the later one
-	finished(life)                // with success
+	firstToken(workerTiming)
+	step(gap float64, tokens int) // gap between two chunks of a request in seconds; tokens of the later chunk
+	finished(workerTiming)        // for successful requests
 	collect(sink, sim.WorkerStats, sim.WorkerCounters)
 }
 
-// engines make an engine that serves a model.
+// engines maps names to constructors for the engine of a model.
 var engines = map[string]func(model string) engine{"trtllm": newTRTLLM, "vllm": newVLLM, "sglang": newSGLang}
 
-// TellsCachedTokens says whether an engine tells of each request how many of its
-// prompt tokens were cached. SGLang as it starts by default (without
-// --enable-cache-report) does not, so that neither usage nor the frontend's metrics
-// know; Dynamo's mock of it does not, either.
-func TellsCachedTokens(engine string) bool { return engine != "sglang" }
+// ReportsCachedTokens reports whether an engine returns the number of cached prompt tokens of each request. SGLang
+// with its defaults (without --enable-cache-report) does not, and neither does Dynamo's mock of it, so that usage and
+// the frontend's metrics lack that number.
+func ReportsCachedTokens(engine string) bool { return engine != "sglang" }
 
-// trtllm is TensorRT-LLM, which counts a request's times at its end.
+// trtllm implements TensorRT-LLM, which counts a request's times at its end.
 type trtllm struct {
 	labels                           prometheus.Labels
 	counted                          set
@@ -36,18 +35,21 @@ func newTRTLLM(model string) engine {
 	s := &e.counted
 	e.queue = s.histogram(e.labels, "trtllm_request_queue_time_seconds",
 		"Time that requests waited before they were scheduled, in seconds", engineRequestBounds)
-	e.first = s.histogram(e.labels, "trtllm_time_to_first_token_seconds", "Time to first token in seconds", engineFirstTokenBounds)
+	e.first = s.histogram(e.labels, "trtllm_time_to_first_token_seconds",
+		"Time to first token in seconds", engineFirstTokenBounds)
 	e.perToken = s.histogram(e.labels, "trtllm_time_per_output_token_seconds",
 		"Mean time per output token of a request after its first, in seconds", engineTokenBounds)
-	e.endToEnd = s.histogram(e.labels, "trtllm_e2e_request_latency_seconds", "Latency of requests in seconds", engineRequestBounds)
-	e.success = s.counters(e.labels, "trtllm_request_success_total", "Requests that were processed successfully", "finished_reason")
+	e.endToEnd = s.histogram(e.labels, "trtllm_e2e_request_latency_seconds",
+		"Latency of requests in seconds", engineRequestBounds)
+	e.success = s.counters(e.labels, "trtllm_request_success_total",
+		"Requests that were processed successfully", "finished_reason")
 	return e
 }
 
-func (e *trtllm) firstToken(life)   {}
-func (e *trtllm) step(float64, int) {}
+func (e *trtllm) firstToken(workerTiming) {}
+func (e *trtllm) step(float64, int)       {}
 
-func (e *trtllm) finished(l life) {
+func (e *trtllm) finished(l workerTiming) {
 	e.queue.Observe(l.queued.Seconds())
 	e.first.Observe(l.firstToken.Seconds())
 	e.endToEnd.Observe(l.total.Seconds())
@@ -63,23 +65,27 @@ func (e *trtllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 		out.gauge(e.labels, "trtllm_kv_cache_hit_rate", "Share of the prompt tokens found in the KV cache (0 to 1)",
 			share(n.CachedTokens, n.PromptTokens))
 	}
-	out.gauge(e.labels, "trtllm_kv_cache_utilization", "Share of the KV cache's blocks in use (0 to 1)", s.CacheUse())
+	out.gauge(e.labels, "trtllm_kv_cache_utilization",
+		"Share of the KV cache's blocks in use (0 to 1)", s.CacheUse())
 	out.gauge(e.labels, "trtllm_num_requests_running", "Requests in the batch", float64(s.Running))
 	out.gauge(e.labels, "trtllm_num_requests_waiting", "Requests in the queue", float64(s.Waiting))
 	if n.Steps == 0 {
 		return
 	}
 	perStep := 1 + share(n.AcceptedTokens, n.Steps)
-	out.gauge(e.labels, "trtllm_avg_decoded_tokens_per_iter", "Mean tokens that a sequence got from an iteration", perStep)
+	out.gauge(e.labels, "trtllm_avg_decoded_tokens_per_iter",
+		"Mean tokens that a sequence got from an iteration", perStep)
 	if n.DraftedTokens == 0 {
 		return
 	}
 	out.counter(e.labels, "trtllm_spec_decode_num_draft_tokens_total", "Tokens drafted", n.DraftedTokens)
-	out.counter(e.labels, "trtllm_spec_decode_num_accepted_tokens_total", "Drafted tokens that were accepted", n.AcceptedTokens)
-	out.gauge(e.labels, "trtllm_spec_decode_acceptance_length", "Mean tokens of a verified step, its own one included", perStep)
+	out.counter(e.labels, "trtllm_spec_decode_num_accepted_tokens_total",
+		"Drafted tokens that were accepted", n.AcceptedTokens)
+	out.gauge(e.labels, "trtllm_spec_decode_acceptance_length",
+		"Mean tokens of a verified step, its own one included", perStep)
 }
 
-// vllm is vLLM, which counts times as they are known.
+// vllm implements vLLM, which counts times as soon as they are known.
 type vllm struct {
 	labels                             prometheus.Labels
 	counted                            set
@@ -100,12 +106,12 @@ func newVLLM(model string) engine {
 	return e
 }
 
-func (e *vllm) firstToken(l life) { e.first.Observe(l.firstToken.Seconds()) }
+func (e *vllm) firstToken(l workerTiming) { e.first.Observe(l.firstToken.Seconds()) }
 
-// step counts each iteration of a sequence once, however many tokens it gave.
+// step counts each iteration of a sequence once, regardless of its number of tokens.
 func (e *vllm) step(gap float64, _ int) { e.interToken.Observe(gap) }
 
-func (e *vllm) finished(l life) {
+func (e *vllm) finished(l workerTiming) {
 	e.queue.Observe(l.queued.Seconds())
 	e.endToEnd.Observe(l.total.Seconds())
 }
@@ -114,27 +120,30 @@ func (e *vllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.all(e.counted)
 	out.counter(e.labels, "vllm:prefix_cache_queries_total", "Prefix cache queries, in tokens.", n.PromptTokens)
 	out.counter(e.labels, "vllm:prefix_cache_hits_total", "Prefix cache hits, in tokens.", n.CachedTokens)
-	out.gauge(e.labels, "vllm:kv_cache_usage_perc", "KV-cache usage as a fraction of available cache blocks.", s.CacheUse())
-	out.gauge(e.labels, "vllm:num_requests_running", "Number of requests currently running on GPU.", float64(s.Running))
-	out.gauge(e.labels, "vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(s.Waiting))
+	out.gauge(e.labels, "vllm:kv_cache_usage_perc",
+		"KV-cache usage as a fraction of available cache blocks.", s.CacheUse())
+	out.gauge(e.labels, "vllm:num_requests_running",
+		"Number of requests currently running on GPU.", float64(s.Running))
+	out.gauge(e.labels, "vllm:num_requests_waiting",
+		"Number of requests waiting to be processed.", float64(s.Waiting))
 	out.counter(e.labels, "vllm:num_preemptions_total", "Cumulative number of request preemptions.", n.Preemptions)
 	if n.DraftedTokens == 0 {
 		return
 	}
 	out.counter(e.labels, "vllm:spec_decode_num_drafts_total", "Number of drafts.", n.Steps)
 	out.counter(e.labels, "vllm:spec_decode_num_draft_tokens_total", "Number of draft tokens.", n.DraftedTokens)
-	out.counter(e.labels, "vllm:spec_decode_num_accepted_tokens_total", "Number of accepted draft tokens.", n.AcceptedTokens)
+	out.counter(e.labels, "vllm:spec_decode_num_accepted_tokens_total",
+		"Number of accepted draft tokens.", n.AcceptedTokens)
 }
 
-// sglang is SGLang, which counts times as they are known, and tells the hit rate of
-// its latest prefill. What Dynamo's mock of it lacks has the names, the buckets and
-// the moments of SGLang's own metrics.
+// sglang implements SGLang, which counts times as soon as they are known and reports the hit rate of its latest
+// prefill. Metrics that Dynamo's mock of it lacks have SGLang's own names, buckets and moments of counting.
 type sglang struct {
-	labels, ranks                      prometheus.Labels // of histograms and counters; of gauges
+	labels, ranks                      prometheus.Labels // ranks for gauges, labels for the others
 	counted                            set
 	requests                           prometheus.Counter
 	queue, first, interToken, endToEnd prometheus.Histogram
-	prefilled                          bool // anything yet
+	prefilled                          bool // hitRate is valid
 	hitRate                            float64
 }
 
@@ -143,15 +152,18 @@ func newSGLang(model string) engine {
 	e.ranks = with(e.labels, "tp_rank", "0", "pp_rank", "0", "moe_ep_rank", "0")
 	s := &e.counted
 	e.requests = s.counter(e.labels, "sglang:num_requests_total", "Number of requests processed.")
-	e.queue = s.histogram(e.ranks, "sglang:queue_time_seconds", "Histogram of queueing time in seconds.", sglangQueueBounds)
-	e.first = s.histogram(e.labels, "sglang:time_to_first_token_seconds", "Histogram of time to first token in seconds.", sglangFirstTokenBounds)
-	e.interToken = s.histogram(e.labels, "sglang:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", sglangTokenBounds)
+	e.queue = s.histogram(e.ranks, "sglang:queue_time_seconds",
+		"Histogram of queueing time in seconds.", sglangQueueBounds)
+	e.first = s.histogram(e.labels, "sglang:time_to_first_token_seconds",
+		"Histogram of time to first token in seconds.", sglangFirstTokenBounds)
+	e.interToken = s.histogram(e.labels, "sglang:inter_token_latency_seconds",
+		"Histogram of inter-token latency in seconds.", sglangTokenBounds)
 	e.endToEnd = s.histogram(e.labels, "sglang:e2e_request_latency_seconds",
 		"Histogram of End-to-end request latency in seconds", sglangRequestBounds)
 	return e
 }
 
-func (e *sglang) firstToken(l life) {
+func (e *sglang) firstToken(l workerTiming) {
 	e.queue.Observe(l.queued.Seconds())
 	e.first.Observe(l.firstToken.Seconds())
 	e.prefilled, e.hitRate = true, share(int64(l.cachedTokens), int64(l.promptTokens))
@@ -164,7 +176,7 @@ func (e *sglang) step(gap float64, tokens int) {
 	}
 }
 
-func (e *sglang) finished(l life) {
+func (e *sglang) finished(l workerTiming) {
 	e.requests.Inc()
 	e.endToEnd.Observe(l.total.Seconds())
 }
@@ -172,7 +184,8 @@ func (e *sglang) finished(l life) {
 func (e *sglang) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.all(e.counted)
 	out.counter(e.labels, "sglang:prompt_tokens_total", "Number of prefill tokens processed.", n.PromptTokens)
-	out.counter(with(e.labels, "cache_source", "device"), "sglang:cached_tokens_total", "Number of cached prompt tokens.", n.CachedTokens)
+	out.counter(with(e.labels, "cache_source", "device"), "sglang:cached_tokens_total",
+		"Number of cached prompt tokens.", n.CachedTokens)
 	out.gauge(e.ranks, "sglang:num_running_reqs", "The number of running requests.", float64(s.Running))
 	out.gauge(e.ranks, "sglang:num_queue_reqs", "The number of queued requests.", float64(s.Waiting))
 	out.gauge(e.ranks, "sglang:token_usage", "The token usage.", s.CacheUse())
@@ -182,11 +195,13 @@ func (e *sglang) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	if n.DraftedTokens == 0 {
 		return
 	}
-	out.gauge(e.ranks, "sglang:spec_accept_length", "The average acceptance length of speculative decoding.", 1+share(n.AcceptedTokens, n.Steps))
-	out.gauge(e.ranks, "sglang:spec_accept_rate", "The average acceptance rate of speculative decoding.", share(n.AcceptedTokens, n.DraftedTokens))
+	out.gauge(e.ranks, "sglang:spec_accept_length",
+		"The average acceptance length of speculative decoding.", 1+share(n.AcceptedTokens, n.Steps))
+	out.gauge(e.ranks, "sglang:spec_accept_rate",
+		"The average acceptance rate of speculative decoding.", share(n.AcceptedTokens, n.DraftedTokens))
 }
 
-// share is a part of a whole, 0 of nothing.
+// share returns part over whole, or 0 if the whole is 0.
 func share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0

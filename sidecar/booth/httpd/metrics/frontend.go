@@ -9,18 +9,18 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// frontend is what one process of the frontend counts, the router inside it included.
+// frontend holds the metrics of one process of the frontend, including its router.
 type frontend struct {
-	profile sim.Profile
-	id      uint64
-	base    Snapshot // what the cluster had counted when the process started
-	told    bool     // of cached tokens, by the engines
-	latest  map[sim.WorkerID]*latest
+	profile       sim.Profile
+	id            uint64
+	base          Snapshot // the cluster's counters at the start of the process
+	reportsCached bool     // the engines report cached tokens
+	latest        map[sim.WorkerID]*latest
 
 	counted   set // in every mode
-	countedKV set // under kv
+	countedKV set // only under kv
 
-	started, requests, cancelled, rejected                 *prometheus.CounterVec
+	started, requests, canceled, rejected                  *prometheus.CounterVec
 	output                                                 prometheus.Counter
 	inflight, active, queued, disconnected                 prometheus.Gauge
 	preprocess, route, dispatch, sent                      prometheus.Gauge
@@ -31,14 +31,16 @@ type frontend struct {
 	routerFirstToken, routerInterToken, routerInput, routerOutput, hitRate prometheus.Histogram
 }
 
-// latest is what the frontend saw last of a worker, in seconds; 0 for nothing yet.
+// latest holds the latest values of a worker, in seconds; 0 before the first.
 type latest struct {
 	firstToken, interToken float64
 	inputTokens            int
 }
 
-func newFrontend(p sim.Profile, id uint64, told bool, base Snapshot) *frontend {
-	f := &frontend{profile: p, id: id, base: base, told: told, latest: map[sim.WorkerID]*latest{}}
+func newFrontend(p sim.Profile, id uint64, reportsCached bool, base Snapshot) *frontend {
+	f := &frontend{
+		profile: p, id: id, base: base, reportsCached: reportsCached, latest: map[sim.WorkerID]*latest{},
+	}
 	f.countRequests()
 	f.countTimes()
 	f.countRouter()
@@ -55,7 +57,7 @@ func (f *frontend) copyLatest() map[sim.WorkerID]latest {
 
 func (f *frontend) model() prometheus.Labels { return prometheus.Labels{"model": f.profile.Model} }
 
-// component are the labels that a process writes about itself.
+// component returns the labels of a process's metrics about itself.
 func component(id uint64) prometheus.Labels {
 	return prometheus.Labels{"dynamo_namespace": "dynamo", "dynamo_component": "backend", "worker_id": hexadecimal(id)}
 }
@@ -72,7 +74,7 @@ func (f *frontend) countRequests() {
 		"Total number of LLM requests accepted by the frontend handler", "request_type")
 	f.requests = s.counters(endpoint, "dynamo_frontend_requests_total",
 		"Total number of LLM requests processed", "error_type", "request_type", "status")
-	f.cancelled = s.counters(endpoint, "dynamo_frontend_model_cancellation_total",
+	f.canceled = s.counters(endpoint, "dynamo_frontend_model_cancellation_total",
 		"Total number of request cancellations", "request_type")
 	f.rejected = s.counters(endpoint, "dynamo_frontend_model_rejection_total",
 		"Total number of requests rejected for lack of capacity")
@@ -91,22 +93,26 @@ func (f *frontend) countRequests() {
 
 func (f *frontend) countTimes() {
 	s, model := &f.counted, f.model()
-	f.firstToken = s.histogram(model, "dynamo_frontend_time_to_first_token_seconds", "Time to first token in seconds", firstTokenBounds)
-	f.interToken = s.histogram(model, "dynamo_frontend_inter_token_latency_seconds", "Inter-token latency in seconds", interTokenBounds)
-	f.duration = s.histogram(model, "dynamo_frontend_request_duration_seconds", "Duration of LLM requests", requestBounds)
-	f.input = s.histogram(model, "dynamo_frontend_input_sequence_tokens", "Input sequence length in tokens", inputTokenBounds)
-	f.outputTokens = s.histogram(model, "dynamo_frontend_output_sequence_tokens", "Output sequence length in tokens", outputTokenBounds)
+	f.firstToken = s.histogram(model, "dynamo_frontend_time_to_first_token_seconds",
+		"Time to first token in seconds", firstTokenBounds)
+	f.interToken = s.histogram(model, "dynamo_frontend_inter_token_latency_seconds",
+		"Inter-token latency in seconds", interTokenBounds)
+	f.duration = s.histogram(model, "dynamo_frontend_request_duration_seconds",
+		"Duration of LLM requests", requestBounds)
+	f.input = s.histogram(model, "dynamo_frontend_input_sequence_tokens",
+		"Input sequence length in tokens", inputTokenBounds)
+	f.outputTokens = s.histogram(model, "dynamo_frontend_output_sequence_tokens",
+		"Output sequence length in tokens", outputTokenBounds)
 	f.cached = s.histogram(model, "dynamo_frontend_cached_tokens",
 		"Number of cached tokens (prefix cache hits) per request", inputTokenBounds)
-	f.roundTripStage = s.histogram(prometheus.Labels{"stage": "transport_roundtrip"}, "dynamo_frontend_stage_duration_seconds",
-		"Pipeline stage duration (seconds)", stageBounds)
+	f.roundTripStage = s.histogram(prometheus.Labels{"stage": "transport_roundtrip"},
+		"dynamo_frontend_stage_duration_seconds", "Pipeline stage duration (seconds)", stageBounds)
 	f.roundTrip = s.histogram(nil, "dynamo_request_plane_roundtrip_ttft_seconds",
 		"Time from send_request() to first response item (seconds)", roundTripBounds)
 }
 
-// countRouter makes the router's own metrics. Those that nothing counts stay at zero
-// as on a real frontend without disaggregated serving and without a shared cache:
-// there, overlaps lost are counted for prefill workers only.
+// countRouter makes the router's own metrics. Some are never counted and stay at zero, as on a real frontend without
+// disaggregated serving and without a shared cache, where lost overlaps are counted for prefill workers only.
 func (f *frontend) countRouter() {
 	s := &f.counted
 	router := with(component(f.id), "router_id", decimal(f.id))
@@ -120,13 +126,15 @@ func (f *frontend) countRouter() {
 	f.routerInterToken = s.histogram(router, "dynamo_component_router_inter_token_latency_seconds",
 		"Average inter-token latency observed at the router", routerMeanITLBounds)
 	f.routerInput = s.histogram(with(router, "model", f.profile.Model, "phase", "aggregated"),
-		"dynamo_component_router_input_sequence_tokens", "Input sequence length in tokens observed at the router", inputTokenBounds)
+		"dynamo_component_router_input_sequence_tokens",
+		"Input sequence length in tokens observed at the router", inputTokenBounds)
 	f.routerOutput = s.histogram(router, "dynamo_component_router_output_sequence_tokens",
 		"Output sequence length in tokens observed at the router", outputTokenBounds)
 	f.hitRate = s.histogram(router, "dynamo_component_router_kv_hit_rate",
 		"Predicted KV cache hit rate at routing time (0.0-1.0)", rateBounds)
 	s.histogram(router, "dynamo_component_router_kv_transfer_estimated_latency_seconds",
-		"Upper-bound estimation of KV cache transfer latency in disaggregated serving (prefill_complete to first_token)", transferBounds)
+		"Upper-bound estimation of KV cache transfer latency in disaggregated serving "+
+			"(prefill_complete to first_token)", transferBounds)
 	s.histogram(router, "dynamo_component_router_shared_cache_hit_rate",
 		"Fraction of request blocks found in the shared KV cache (0.0-1.0)", rateBounds)
 	s.histogram(router, "dynamo_component_router_shared_cache_beyond_blocks",
@@ -134,8 +142,10 @@ func (f *frontend) countRouter() {
 	s.counter(prefill, "dynamo_component_router_non_max_overlap_selections_total",
 		"Total admitted prefill scheduler selections with less KV cache overlap than another eligible worker")
 	s.histogram(prefill, "dynamo_component_router_overlap_blocks_lost",
-		"Difference in effective KV cache overlap between the highest-overlap eligible prefill worker and selected worker", blocksLostBounds)
-	s.counter(prometheus.Labels{"router_id": decimal(f.id)}, "dynamo_router_shared_cache_errors_total", "Total shared cache failures")
+		"Difference in effective KV cache overlap between the highest-overlap eligible prefill worker "+
+			"and selected worker", blocksLostBounds)
+	s.counter(prometheus.Labels{"router_id": decimal(f.id)}, "dynamo_router_shared_cache_errors_total",
+		"Total shared cache failures")
 	f.admitted = f.countedKV.counter(with(f.model(), "policy_class", "default", "worker_type", "decode"),
 		"dynamo_frontend_router_admission_received_total",
 		"Total attempts received by router admission; includes retries and excludes advisory probes")
@@ -177,11 +187,20 @@ func (f *frontend) collectModel(out sink, workers []sim.WorkerStats) {
 		name, help string
 		value      float64
 	}{
-		{"ready", "Whether the frontend can route at least one inference request for the model (1 = ready, 0 = not ready)", ready},
+		{
+			"ready",
+			"Whether the frontend can route at least one inference request for the model (1 = ready, 0 = not ready)", ready,
+		},
 		{"total_kv_blocks", "Total KV cache blocks available for a worker serving the model", float64(p.KV.Blocks)},
-		{"kv_cache_block_size", "KV cache block size in tokens for a worker serving the model", float64(p.KV.BlockTokens)},
+		{
+			"kv_cache_block_size",
+			"KV cache block size in tokens for a worker serving the model", float64(p.KV.BlockTokens),
+		},
 		{"max_num_seqs", "Maximum number of sequences for a worker serving the model", float64(p.MaxSequences)},
-		{"max_num_batched_tokens", "Maximum number of batched tokens for a worker serving the model", float64(p.MaxBatchedTokens)},
+		{
+			"max_num_batched_tokens",
+			"Maximum number of batched tokens for a worker serving the model", float64(p.MaxBatchedTokens),
+		},
 		{"context_length", "Maximum context length in tokens for a worker serving the model", float64(p.KV.Tokens())},
 		{"migration_limit", "Maximum number of request migrations allowed for the model", 0},
 	} {
@@ -200,7 +219,8 @@ func (f *frontend) collectQueue(out sink) {
 		out.counter(with(labels, "reason", reason), "dynamo_frontend_router_queue_backpressure_total",
 			"Total number of router scheduler queue backpressure rejections", 0)
 	}
-	out.gauge(labels, "dynamo_frontend_router_queue_pending_requests", "Number of requests pending in the router scheduler queue", 0)
+	out.gauge(labels, "dynamo_frontend_router_queue_pending_requests",
+		"Number of requests pending in the router scheduler queue", 0)
 	out.gauge(labels, "dynamo_frontend_router_queue_pending_isl_tokens",
 		"Sum of isl_tokens for requests pending in the router scheduler queue", 0)
 	out.gauge(labels, "dynamo_frontend_router_queue_pending_cached_tokens",
@@ -215,14 +235,14 @@ func (f *frontend) collectOverlap(out sink, r sim.RouterStats) {
 	out.counter(labels, "dynamo_component_router_kv_selected_cached_prefix_tokens_total",
 		"Raw cached prefix tokens on the selected worker and DP rank", r.SelectedCachedTokens-base.SelectedCachedTokens)
 	reused := r.WorkerReusedTokens - base.WorkerReusedTokens
-	if !f.told {
+	if !f.reportsCached {
 		reused = 0
 	}
 	out.counter(labels, "dynamo_component_router_kv_worker_reused_tokens_total",
 		"Worker-reported reused tokens per routing attempt", reused)
 }
 
-// outcomes are what can become of an event in Dynamo's index; here all are applied.
+// outcomes are the outcomes of a cache event in Dynamo's index. The simulation has only the first.
 var outcomes = []string{
 	"ok", "allocation_failed", "block_not_found", "capacity_exhausted", "indexer_invariant_violation",
 	"invalid_block", "ownership_degree_overflow", "parent_block_not_found", "unsupported_residency_domain",
@@ -244,14 +264,14 @@ func (f *frontend) collectEvents(out sink, workers []sim.WorkerStats) {
 		for _, outcome := range outcomes {
 			out.counter(with(labels, "event_type", event, "status", outcome), "dynamo_component_kv_cache_events_applied",
 				"Total number of KV cache events applied to index", n)
-			n = 0 // of every outcome but the first
+			n = 0 // for all other outcomes
 		}
 	}
 	out.counter(with(labels, "warning_kind", "duplicate_store"), "dynamo_component_kv_cache_event_warnings",
 		"Total number of suspicious KV cache events seen by the router indexer", 0)
 }
 
-// collectWorker writes what the frontend knows of a worker.
+// collectWorker writes the frontend's metrics of a worker.
 func (f *frontend) collectWorker(out sink, w sim.WorkerStats, l latest, kv bool) {
 	id, rank := decimal(uint64(w.ID)), "none"
 	if kv {

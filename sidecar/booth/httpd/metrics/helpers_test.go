@@ -46,10 +46,12 @@ func start(t testing.TB, engine string, change ...func(*sim.Options)) *booth {
 func (b *booth) snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Snapshot{State: b.cluster.State(), Workers: b.cluster.Workers(), Router: b.cluster.RouterStats(), Now: b.cluster.Now()}
+	return Snapshot{
+		State: b.cluster.State(), Workers: b.cluster.Workers(), Router: b.cluster.RouterStats(), Now: b.cluster.Now(),
+	}
 }
 
-// turn is a request whose end is counted as a server would.
+// turn is a request that reports its end like a server.
 type turn struct {
 	*Request
 	job    *sim.Job
@@ -68,15 +70,14 @@ func (t *turn) Finished(r sim.Report) {
 	switch {
 	case r.Err == nil:
 		t.Ended("")
-	case errors.Is(r.Err, sim.ErrCancelled):
+	case errors.Is(r.Err, sim.ErrCanceled):
 		t.Ended("cancelled")
 	default:
 		t.Ended("unavailable")
 	}
 }
 
-// send submits a request on the one starter that there is. One that is refused is
-// counted as such.
+// send submits a request with the only prompt of the test. A refused request is counted as such.
 func (b *booth) send(prompt, answer int) *turn {
 	b.t.Helper()
 	q := sim.NewRequest("a", make([]uint32, prompt), make([]uint32, answer), answer, 32)
@@ -112,7 +113,7 @@ func (b *booth) do(f func(*sim.Cluster)) {
 	f(b.cluster)
 }
 
-// families is a scrape.
+// families are the metrics of a scrape.
 type families map[string]*dto.MetricFamily
 
 func parse(t testing.TB, text string) families {
@@ -136,7 +137,7 @@ func scrape(t testing.TB, h http.Handler) families {
 	return parse(t, body)
 }
 
-// labels of a series, as a map.
+// labels returns the labels of a series as a map.
 func labels(m *dto.Metric) map[string]string {
 	all := map[string]string{}
 	for _, l := range m.GetLabel() {
@@ -145,8 +146,7 @@ func labels(m *dto.Metric) map[string]string {
 	return all
 }
 
-// find gives the one series of a name that has some labels, given as names and
-// values in turn; nil where there is none.
+// find returns the one series of a name that has the given labels (names and values in turn), or nil.
 func (f families) find(t testing.TB, name string, want ...string) *dto.Metric {
 	t.Helper()
 	var found []*dto.Metric
@@ -167,7 +167,7 @@ func (f families) find(t testing.TB, name string, want ...string) *dto.Metric {
 	return found[0]
 }
 
-// value is that of a counter or a gauge, -1 where there is none.
+// value returns the value of a counter or a gauge, or -1 if it is missing.
 func (f families) value(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
 	m := f.find(t, name, want...)
@@ -180,7 +180,7 @@ func (f families) value(t testing.TB, name string, want ...string) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// count and sum are those of a histogram, -1 where there is none.
+// count returns the number of observations of a histogram, or -1 if it is missing.
 func (f families) count(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
 	if m := f.find(t, name, want...); m != nil {
@@ -189,6 +189,7 @@ func (f families) count(t testing.TB, name string, want ...string) float64 {
 	return -1
 }
 
+// sum returns the sum of the observations of a histogram, or -1 if it is missing.
 func (f families) sum(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
 	if m := f.find(t, name, want...); m != nil {

@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Snapshot is a cluster at one moment, all of it: counters left out would stay zero.
+// Snapshot is the complete state of a cluster at one moment.
 type Snapshot struct {
 	State   sim.State
 	Workers []sim.WorkerStats
@@ -23,16 +23,15 @@ type Snapshot struct {
 	Now     time.Duration
 }
 
-// Metrics is what the processes of one simulated cluster count. It is safe for
-// concurrent use.
+// Metrics holds the metrics of the processes of one simulated cluster. It is safe for concurrent use.
 type Metrics struct {
 	profile  sim.Profile
 	engine   string
 	pods     Pods
 	snapshot func() Snapshot
 
-	// mu guards what follows and the states of requests. The cluster's lock may be
-	// held when it is taken, so it is never held while a snapshot is made.
+	// mu guards the fields below and the states of requests. The cluster's lock may be held when mu is taken, so mu
+	// must not be held during a snapshot.
 	mu       sync.Mutex
 	starts   uint64 // of the frontend
 	frontend *frontend
@@ -40,12 +39,11 @@ type Metrics struct {
 	meters   map[sim.WorkerID]*meter
 }
 
-// Pods are the pods of a cluster's workers.
-type Pods struct{ Namespace, Name string } // the name without a pod's number
+// Pods identify the pods of a cluster's workers.
+type Pods struct{ Namespace, Name string } // Name is without a pod's number
 
-// New gives the metrics of a cluster whose workers run the engine "trtllm", "vllm"
-// or "sglang"; another one, or a profile that is none, gives an *[api.FieldError].
-// pods are the workers', as the exporters of their GPUs name them.
+// New returns the metrics of a cluster whose workers run the engine "trtllm", "vllm" or "sglang". Another engine or
+// an invalid profile gives an *[api.FieldError]. pods are the workers' pods in the metrics of the GPU exporters.
 // snapshot is called for every scrape and restart, and may take the cluster's lock.
 func New(p sim.Profile, engine string, pods Pods, snapshot func() Snapshot) (*Metrics, error) {
 	if err := p.Validate(); err != nil {
@@ -59,8 +57,8 @@ func New(p sim.Profile, engine string, pods Pods, snapshot func() Snapshot) (*Me
 	return m, nil
 }
 
-// Restarted says that all processes were restarted: every counter begins from zero.
-// It makes a snapshot, so the cluster's lock must not be held.
+// Restarted records a restart of all processes: every counter begins at zero. It takes a snapshot, so the cluster's
+// lock must not be held.
 func (m *Metrics) Restarted() {
 	s := m.snapshot()
 	m.mu.Lock()
@@ -68,10 +66,10 @@ func (m *Metrics) Restarted() {
 	m.restart(s)
 }
 
-// restart makes new processes, for which the cluster's counters count from a moment on.
+// restart replaces all processes by new ones. base has the cluster's counters at their start.
 func (m *Metrics) restart(base Snapshot) {
 	m.starts++
-	m.frontend = newFrontend(m.profile, instanceID(m.starts), TellsCachedTokens(m.engine), base)
+	m.frontend = newFrontend(m.profile, instanceID(m.starts), ReportsCachedTokens(m.engine), base)
 	m.workers = map[sim.WorkerID]*worker{}
 	m.meters = map[sim.WorkerID]*meter{}
 	for _, w := range base.Workers {
@@ -79,24 +77,23 @@ func (m *Metrics) restart(base Snapshot) {
 	}
 }
 
-// FrontendRestarted says that the frontend's process alone was restarted: its counters begin from zero, the workers' go
-// on. It makes a snapshot, so the cluster's lock must not be held.
+// FrontendRestarted records a restart of the frontend's process only: its counters begin at zero, the workers'
+// counters continue. It takes a snapshot, so the cluster's lock must not be held.
 func (m *Metrics) FrontendRestarted() {
 	s := m.snapshot()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.starts++
-	m.frontend = newFrontend(m.profile, instanceID(m.starts), TellsCachedTokens(m.engine), s)
+	m.frontend = newFrontend(m.profile, instanceID(m.starts), ReportsCachedTokens(m.engine), s)
 }
 
-// instanceID is the id of the frontend's process, another one after each start.
+// instanceID returns the id of the frontend's process, which is different after each start.
 func instanceID(start uint64) uint64 {
 	return rand.New(rand.NewPCG(start, start)).Uint64() | 1<<63
 }
 
-// WorkerRestarted says that the process of one worker, from 0, was restarted: its
-// own counters begin from zero, the frontend's go on. It makes a snapshot, so the
-// cluster's lock must not be held.
+// WorkerRestarted records a restart of the process of one worker, numbered from 0: its own counters begin at zero, the
+// frontend's continue. It takes a snapshot, so the cluster's lock must not be held.
 func (m *Metrics) WorkerRestarted(index int) {
 	s := m.snapshot()
 	if index < 0 || index >= len(s.Workers) {
@@ -110,8 +107,7 @@ func (m *Metrics) WorkerRestarted(index int) {
 	delete(m.frontend.latest, w.ID)
 }
 
-// worker is the process of a worker. One that never restarted counts what the
-// cluster has counted from its beginning.
+// worker returns the process of a worker. A process that never restarted has all counts of the cluster.
 func (m *Metrics) worker(id sim.WorkerID) *worker {
 	w, ok := m.workers[id]
 	if !ok {
@@ -121,7 +117,7 @@ func (m *Metrics) worker(id sim.WorkerID) *worker {
 	return w
 }
 
-// Frontend serves the frontend's metrics, and 503 while the cluster restarts.
+// Frontend returns the handler of the frontend's metrics. It responds with 503 while the cluster restarts.
 func (m *Metrics) Frontend() http.Handler {
 	return m.serve(func(s Snapshot) (page, int, string) {
 		if !s.State.Ready {
@@ -134,7 +130,8 @@ func (m *Metrics) Frontend() http.Handler {
 	})
 }
 
-// Worker serves the metrics of one worker, from 0, and 503 while it is not there.
+// Worker returns the handler of the metrics of one worker, numbered from 0. It responds with 503 while the worker is
+// lost.
 func (m *Metrics) Worker(index int) http.Handler {
 	return m.serve(func(s Snapshot) (page, int, string) {
 		switch {
@@ -153,8 +150,8 @@ func (m *Metrics) Worker(index int) http.Handler {
 	})
 }
 
-// GPUs serves the DCGM exporter of the node of one worker, from 0. A worker that is
-// not there leaves its GPUs idle and empty.
+// GPUs returns the handler of the DCGM exporter on the node of one worker, numbered from 0. The GPUs of a lost worker
+// are idle and empty.
 func (m *Metrics) GPUs(index int) http.Handler {
 	return m.serve(func(s Snapshot) (page, int, string) {
 		if index < 0 || index >= len(s.Workers) {
@@ -163,7 +160,7 @@ func (m *Metrics) GPUs(index int) http.Handler {
 		stats := s.Workers[index]
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		use := m.meter(stats).utilisation(s.Now, stats)
+		use := m.meter(stats).utilization(s.Now, stats)
 		return func(out sink) { collectGPUs(out, m.profile, stats, m.pods, use) }, 0, ""
 	})
 }
@@ -173,13 +170,12 @@ const (
 	unknown    = "There is no such worker."
 )
 
-// serve answers each scrape from one snapshot: with a page, or with a status and
-// the reason why there is none.
-func (m *Metrics) serve(of func(Snapshot) (page, int, string)) http.Handler {
+// serve responds to each scrape with the page for one snapshot, or with a status and its reason.
+func (m *Metrics) serve(render func(Snapshot) (page, int, string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := m.snapshot()
 		m.sample(s)
-		p, status, reason := of(s)
+		p, status, reason := render(s)
 		if p == nil {
 			http.Error(w, reason, status)
 			return
@@ -193,14 +189,13 @@ func (m *Metrics) serve(of func(Snapshot) (page, int, string)) http.Handler {
 // page writes the metrics of one scrape.
 type page func(sink)
 
-// Describe implements [prometheus.Collector]: which metrics there are is decided at
-// the scrape.
+// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on the scrape.
 func (page) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (p page) Collect(ch chan<- prometheus.Metric) { p(ch) }
 
-// sink takes the metrics of one scrape.
+// sink receives the metrics of one scrape.
 type sink chan<- prometheus.Metric
 
 func (s sink) gauge(labels prometheus.Labels, name, help string, value float64) {
@@ -208,16 +203,17 @@ func (s sink) gauge(labels prometheus.Labels, name, help string, value float64) 
 }
 
 func (s sink) counter(labels prometheus.Labels, name, help string, value int64) {
-	s <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, labels), prometheus.CounterValue, float64(value))
+	desc := prometheus.NewDesc(name, help, nil, labels)
+	s <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value))
 }
 
-func (s sink) all(of set) {
-	for _, c := range of {
+func (s sink) all(collectors set) {
+	for _, c := range collectors {
 		c.Collect(s)
 	}
 }
 
-// set holds the metrics that a process counts by itself.
+// set holds the metrics that a process updates itself.
 type set []prometheus.Collector
 
 func (s *set) histogram(labels prometheus.Labels, name, help string, bounds []float64) prometheus.Histogram {
@@ -232,7 +228,7 @@ func (s *set) counter(labels prometheus.Labels, name, help string) prometheus.Co
 	return c
 }
 
-// counters differ in some labels; each appears with its first count.
+// counters adds a counter with variable labels. Each combination appears with its first count.
 func (s *set) counters(labels prometheus.Labels, name, help string, names ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, names)
 	*s = append(*s, c)
@@ -245,7 +241,7 @@ func (s *set) gauge(labels prometheus.Labels, name, help string) prometheus.Gaug
 	return g
 }
 
-// with adds labels to others, given as names and values in turn.
+// with returns labels with further ones added, given as names and values in turn.
 func with(labels prometheus.Labels, more ...string) prometheus.Labels {
 	all := maps.Clone(labels)
 	for i := 0; i < len(more); i += 2 {

@@ -14,8 +14,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// One request, and what is counted at each of its stages.
-func TestStages(t *testing.T) {
+func TestCountsAtEachStageOfRequest(t *testing.T) {
 	b := start(t, "vllm")
 	counted := func(intent string, want ...float64) {
 		t.Helper()
@@ -31,9 +30,9 @@ func TestStages(t *testing.T) {
 			f.count(t, "dynamo_component_router_kv_hit_rate"), f.count(t, "dynamo_frontend_cached_tokens"),
 		}, intent)
 	}
-	counted("nothing yet", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	counted("before any request", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	r := &turn{Request: b.metrics.Begin(true)}
-	counted("begun", 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+	counted("after Begin", 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
 	r.Tokenized()
 	counted("tokenized", 0, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0)
 	b.do(func(c *sim.Cluster) {
@@ -42,11 +41,11 @@ func TestStages(t *testing.T) {
 	})
 	counted("routed", 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 0)
 	b.advance(700 * time.Millisecond)
-	counted("it streams", 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0)
+	counted("streaming", 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0)
 	b.drain()
-	counted("over", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
+	counted("ended", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
 	r.Ended("internal")
-	counted("an end counts once", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
+	counted("a second end has no effect", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
 
 	f, w := scrape(t, b.metrics.Frontend()), families(nil)
 	for i := range 3 {
@@ -58,10 +57,13 @@ func TestStages(t *testing.T) {
 		t.Helper()
 		assert.InDelta(t, want.Seconds(), got, 1e-6, intent)
 	}
-	near(r.report.FirstToken-r.report.Submitted, f.sum(t, "dynamo_frontend_time_to_first_token_seconds"), "time to first token")
-	near(r.report.Ended-r.report.FirstToken, f.sum(t, "dynamo_frontend_inter_token_latency_seconds"), "the gaps are the time between the first and the last token")
-	assert.EqualValues(t, 49, f.count(t, "dynamo_frontend_inter_token_latency_seconds"), "one for each token but the first")
-	near(r.report.Ended-r.report.Submitted, f.sum(t, "dynamo_frontend_request_duration_seconds"), "duration")
+	ttft, duration := r.report.FirstToken-r.report.Submitted, r.report.Ended-r.report.Submitted
+	near(ttft, f.sum(t, "dynamo_frontend_time_to_first_token_seconds"), "time to first token")
+	near(r.report.Ended-r.report.FirstToken, f.sum(t, "dynamo_frontend_inter_token_latency_seconds"),
+		"the gaps add up to the time between the first and the last token")
+	gaps := f.count(t, "dynamo_frontend_inter_token_latency_seconds")
+	assert.EqualValues(t, 49, gaps, "one for each token except the first")
+	near(duration, f.sum(t, "dynamo_frontend_request_duration_seconds"), "duration")
 	const out = 8 * time.Millisecond
 	near(r.report.FirstToken-out-r.report.Arrived, w.sum(t, "vllm:time_to_first_token_seconds"), "at the engine")
 	near(r.report.Ended-out-r.report.Arrived, w.sum(t, "vllm:e2e_request_latency_seconds"), "at the engine")
@@ -69,8 +71,7 @@ func TestStages(t *testing.T) {
 	assert.EqualValues(t, len(r.chunks)-1, w.count(t, "vllm:inter_token_latency_seconds"), "vLLM counts iterations")
 }
 
-// Hit rates: what the router expected, what the best worker had, what was found.
-func TestHitRates(t *testing.T) {
+func TestHitRateMetrics(t *testing.T) {
 	b := start(t, "vllm")
 	b.send(3200, 10)
 	b.drain()
@@ -85,39 +86,41 @@ func TestHitRates(t *testing.T) {
 	assert.Positive(t, f.value(t, "dynamo_component_kv_cache_events_applied", "event_type", "stored", "status", "ok"))
 }
 
-// Requests that fail, whichever side hears of it first.
-func TestFailures(t *testing.T) {
+func TestFailedRequestsAreCountedOnce(t *testing.T) {
 	b := start(t, "trtllm")
 	waiting, streaming := b.send(3200, 50), b.send(3200, 50)
 	b.do(func(c *sim.Cluster) { c.Cancel(waiting.job) })
 	b.advance(time.Second)
-	streaming.Ended("internal") // the server broke the stream, and then cancelled it
+	streaming.Ended("internal") // the server aborts the stream before it cancels the job
 	b.do(func(c *sim.Cluster) { c.Cancel(streaming.job) })
 	b.metrics.Begin(false).Ended("validation")
 
 	f := scrape(t, b.metrics.Frontend())
 	ended := func(class, kind string) float64 {
-		return f.value(t, "dynamo_frontend_requests_total", "status", "error", "error_type", class, "request_type", kind)
+		return f.value(t, "dynamo_frontend_requests_total",
+			"status", "error", "error_type", class, "request_type", kind)
 	}
-	assert.Equal(t, []float64{1, 1, 1}, []float64{ended("cancelled", "stream"), ended("internal", "stream"), ended("validation", "unary")})
+	assert.Equal(t, []float64{1, 1, 1}, []float64{
+		ended("cancelled", "stream"), ended("internal", "stream"), ended("validation", "unary"),
+	})
 	assert.EqualValues(t, 3, f.count(t, "dynamo_frontend_request_duration_seconds"))
 	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_disconnected_clients"))
-	assert.EqualValues(t, 1, f.count(t, "dynamo_frontend_output_sequence_tokens"), "of the one with output")
-	assert.Zero(t, f.count(t, "dynamo_frontend_cached_tokens"), "came with no usage")
+	assert.EqualValues(t, 1, f.count(t, "dynamo_frontend_output_sequence_tokens"), "only the request with output")
+	assert.Zero(t, f.count(t, "dynamo_frontend_cached_tokens"), "failed requests have no usage")
 	for _, name := range []string{"inflight_requests", "active_requests", "queued_requests"} {
 		assert.Zero(t, f.value(t, "dynamo_frontend_"+name), name)
 	}
 	for _, stage := range []string{"preprocess", "route", "dispatch"} {
 		assert.Zero(t, f.value(t, "dynamo_frontend_stage_requests", "stage", stage), stage)
 	}
-	cancelled := 0.
+	canceled := 0.
 	for i := range 3 {
-		cancelled += scrape(t, b.metrics.Worker(i)).value(t, "dynamo_component_cancellation_total")
+		canceled += scrape(t, b.metrics.Worker(i)).value(t, "dynamo_component_cancellation_total")
 	}
-	assert.EqualValues(t, 1, cancelled, "the other one had not arrived")
+	assert.EqualValues(t, 1, canceled, "the other request had not arrived at a worker")
 }
 
-func TestEngines(t *testing.T) {
+func TestEngineMetrics(t *testing.T) {
 	run := func(engine string, kind api.Speculation) (families, []*turn) {
 		b := start(t, engine, speculation(kind), func(o *sim.Options) { o.Profile.Workers = 1 })
 		var turns []*turn
@@ -130,10 +133,12 @@ func TestEngines(t *testing.T) {
 	}
 	specs := map[string][]string{
 		"trtllm": {
-			"trtllm_spec_decode_num_draft_tokens_total", "trtllm_spec_decode_num_accepted_tokens_total", "trtllm_spec_decode_acceptance_length",
+			"trtllm_spec_decode_num_draft_tokens_total", "trtllm_spec_decode_num_accepted_tokens_total",
+			"trtllm_spec_decode_acceptance_length",
 		},
 		"vllm": {
-			"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total",
+			"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
+			"vllm:spec_decode_num_accepted_tokens_total",
 		},
 		"sglang": {"sglang:spec_accept_length", "sglang:spec_accept_rate"},
 	}
@@ -160,10 +165,12 @@ func TestEngines(t *testing.T) {
 	}
 
 	f, turns := run("trtllm", api.SpeculationEagle3)
-	rate := f.value(t, "trtllm_spec_decode_num_accepted_tokens_total") / f.value(t, "trtllm_spec_decode_num_draft_tokens_total")
-	assert.InDelta(t, .702, rate, .03, "as the profile says")
+	rate := f.value(t, "trtllm_spec_decode_num_accepted_tokens_total") /
+		f.value(t, "trtllm_spec_decode_num_draft_tokens_total")
+	assert.InDelta(t, .702, rate, .03, "acceptance rate of the profile")
 	assert.InDelta(t, 1+3*rate, f.value(t, "trtllm_spec_decode_acceptance_length"), 1e-9)
-	assert.EqualValues(t, 20, f.value(t, "trtllm_request_success_total", "finished_reason", "stop", "engine_type", "trtllm"))
+	success := f.value(t, "trtllm_request_success_total", "finished_reason", "stop", "engine_type", "trtllm")
+	assert.EqualValues(t, 20, success)
 	cached, perToken := 0, 0.
 	for _, r := range turns {
 		cached += r.report.CachedTokens
@@ -178,30 +185,33 @@ func TestEngines(t *testing.T) {
 	assert.EqualValues(t, cached, f.value(t, "vllm:prefix_cache_hits_total"))
 
 	f, turns = run("sglang", api.SpeculationEagle3)
-	assert.InDelta(t, .702, f.value(t, "sglang:spec_accept_rate"), .03, "as the profile says")
+	assert.InDelta(t, .702, f.value(t, "sglang:spec_accept_rate"), .03, "acceptance rate of the profile")
 	assert.InDelta(t, 1+3*f.value(t, "sglang:spec_accept_rate"), f.value(t, "sglang:spec_accept_length"), 1e-9)
 	assert.EqualValues(t, 20*3200, f.value(t, "sglang:prompt_tokens_total"))
 	assert.EqualValues(t, cached, f.value(t, "sglang:cached_tokens_total", "cache_source", "device"))
 	assert.EqualValues(t, 20, f.value(t, "sglang:num_requests_total"))
-	assert.EqualValues(t, 20*100-20, f.count(t, "sglang:inter_token_latency_seconds"), "one for each token but a turn's first")
+	gaps := f.count(t, "sglang:inter_token_latency_seconds")
+	assert.EqualValues(t, 20*100-20, gaps, "one for each token except a turn's first")
 	last := turns[len(turns)-1].report
-	assert.InDelta(t, float64(last.CachedTokens)/float64(last.PromptTokens), f.value(t, "sglang:cache_hit_rate"), 1e-9, "of the latest prefill")
+	hitRate := float64(last.CachedTokens) / float64(last.PromptTokens)
+	assert.InDelta(t, hitRate, f.value(t, "sglang:cache_hit_rate"), 1e-9, "hit rate of the latest prefill")
 }
 
-// SGLang tells nobody of cached tokens: the frontend counts none, while the router
-// predicts and the engine itself counts.
-func TestSGLangTellsNoCachedTokens(t *testing.T) {
+// TestSGLangReportsNoCachedTokens checks that the frontend counts no cached tokens, while the router predicts them and
+// the engine itself counts them.
+func TestSGLangReportsNoCachedTokens(t *testing.T) {
 	b := loaded(t, "sglang", api.ModeKV)
 	b.drain()
 	f := scrape(t, b.metrics.Frontend())
 	assert.Zero(t, f.count(t, "dynamo_frontend_cached_tokens"))
 	assert.Positive(t, f.count(t, "dynamo_component_router_kv_hit_rate"))
-	assert.Positive(t, scrape(t, b.metrics.Worker(0)).value(t, "sglang:cached_tokens_total", "cache_source", "device"))
+	cached := scrape(t, b.metrics.Worker(0)).value(t, "sglang:cached_tokens_total", "cache_source", "device")
+	assert.Positive(t, cached)
 }
 
-// A change of mode: nobody answers, then everything counts from zero, and what the
-// old processes had in progress does not count in the new ones.
-func TestRestart(t *testing.T) {
+// TestRestartedBeginsAtZero checks that pages are unavailable during a change of mode, that all counters begin at zero
+// afterwards, and that requests of the old processes do not count in the new ones.
+func TestRestartedBeginsAtZero(t *testing.T) {
 	b := loaded(t, "vllm", api.ModeKV)
 	before := scrape(t, b.metrics.Frontend())
 	old := b.send(3200, 50)
@@ -236,12 +246,12 @@ func TestRestart(t *testing.T) {
 		assert.Zero(t, w.value(t, "dynamo_component_uptime_seconds"))
 	}
 	assert.Zero(t, f.value(t, "dynamo_frontend_inflight_requests"))
-	assert.NotContains(t, f, "dynamo_component_router_kv_worker_reused_tokens_total", "round-robin now")
-	assert.NotContains(t, f, "dynamo_frontend_worker_last_time_to_first_token_seconds", "nothing seen yet")
+	assert.NotContains(t, f, "dynamo_component_router_kv_worker_reused_tokens_total", "metric of the kv mode")
+	assert.NotContains(t, f, "dynamo_frontend_worker_last_time_to_first_token_seconds", "no request yet")
 	router := func(f families) string {
 		return labels(f.find(t, "dynamo_component_router_requests_total"))["router_id"]
 	}
-	assert.NotEqual(t, router(before), router(f), "another process")
+	assert.NotEqual(t, router(before), router(f), "id of the new process")
 
 	b.send(3200, 50)
 	b.drain()
@@ -257,19 +267,20 @@ func TestRestart(t *testing.T) {
 	assert.Contains(t, f, "dynamo_component_router_kv_worker_reused_tokens_total")
 }
 
-// One worker's process is killed: the others and the frontend go on.
-func TestWorkerRestart(t *testing.T) {
+// TestWorkerRestartedKeepsOthers checks that the counters of the other workers and of the frontend continue.
+func TestWorkerRestartedKeepsOthers(t *testing.T) {
 	b := loaded(t, "trtllm", api.ModeKV)
 	id := b.snapshot().Workers[1].ID
 	other := scrape(t, b.metrics.Worker(0)).value(t, "dynamo_component_requests_total")
 	events := func() float64 {
-		return scrape(t, b.metrics.Frontend()).value(t, "dynamo_component_kv_cache_events_applied", "event_type", "stored", "status", "ok")
+		return scrape(t, b.metrics.Frontend()).value(t, "dynamo_component_kv_cache_events_applied",
+			"event_type", "stored", "status", "ok")
 	}
 	stored := events()
 	require.Positive(t, stored)
 	b.do(func(c *sim.Cluster) { require.NoError(t, c.LoseWorker(id, 3*time.Second)) })
 	b.metrics.WorkerRestarted(1)
-	b.metrics.WorkerRestarted(9) // nobody
+	b.metrics.WorkerRestarted(9) // no such worker
 
 	status, body := get(b.metrics.Worker(1))
 	assert.Equal(t, http.StatusServiceUnavailable, status)
@@ -287,21 +298,24 @@ func TestWorkerRestart(t *testing.T) {
 	b.advance(3 * time.Second)
 	w := scrape(t, b.metrics.Worker(1))
 	assert.Zero(t, w.value(t, "dynamo_component_requests_total"))
-	assert.NotContains(t, w, "trtllm_kv_cache_hit_rate", "of nothing there is no share")
+	assert.NotContains(t, w, "trtllm_kv_cache_hit_rate", "no prompt tokens yet")
 	assert.Zero(t, w.count(t, "trtllm_e2e_request_latency_seconds"))
-	assert.GreaterOrEqual(t, events(), stored, "the frontend's counters go on")
+	assert.GreaterOrEqual(t, events(), stored, "the frontend's counters continue")
 	assert.GreaterOrEqual(t, scrape(t, b.metrics.Worker(0)).value(t, "dynamo_component_requests_total"), other)
 	f = scrape(t, b.metrics.Frontend())
 	assert.Nil(t, f.find(t, "dynamo_frontend_worker_last_time_to_first_token_seconds", "worker_id", lost))
 	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_model_ready"))
 }
 
-// Scrapes from several sides while the cluster works: neither races nor deadlocks.
-func TestConcurrentUse(t *testing.T) {
+// TestConcurrentScrapes scrapes from several goroutines while the cluster works.
+func TestConcurrentScrapes(t *testing.T) {
 	b := start(t, "vllm")
 	done := make(chan struct{})
 	var scrapers sync.WaitGroup
-	for _, h := range []http.Handler{b.metrics.Frontend(), b.metrics.Frontend(), b.metrics.Worker(0), b.metrics.GPUs(0), b.metrics.GPUs(0)} {
+	handlers := []http.Handler{
+		b.metrics.Frontend(), b.metrics.Frontend(), b.metrics.Worker(0), b.metrics.GPUs(0), b.metrics.GPUs(0),
+	}
+	for _, h := range handlers {
 		scrapers.Go(func() {
 			for {
 				select {

@@ -9,21 +9,20 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Request counts one request, in the processes that took it, whatever restarts
-// meanwhile. It is a [sim.Observer]; its methods may be called with the cluster's
-// lock held and are safe for concurrent use.
+// Request updates the metrics for one request, in the processes that received it, even after restarts. It is a
+// [sim.Observer]. Its methods may be called with the cluster's lock held and are safe for concurrent use.
 type Request struct {
-	metrics  *Metrics  // whose lock guards what follows
-	frontend *frontend // the process that took the request
+	metrics  *Metrics  // whose lock guards the fields below
+	frontend *frontend // process that received the request
 	kind     string    // stream or unary
 
-	stage  prometheus.Gauge // counts the request where it is; nil while it streams
-	queued bool             // has no first token yet
+	stage  prometheus.Gauge // counts the request at its current stage; nil while it streams
+	queued bool             // no first token yet
 
-	decision   *sim.Decision // nil until the request is routed
-	worker     *worker       // the process that serves it
+	decision   *sim.Decision // nil before routing
+	worker     *worker       // process that serves the request
 	latest     *latest
-	chunk      time.Duration // when the last chunk left, 0 before the first
+	chunk      time.Duration // time of the last chunk, 0 before the first
 	finished   bool
 	ended      bool
 	took       time.Duration
@@ -32,7 +31,7 @@ type Request struct {
 
 var _ sim.Observer = (*Request)(nil)
 
-// Begin counts a request that has reached the frontend. [Request.Ended] must follow.
+// Begin counts a request that has arrived at the frontend. [Request.Ended] must follow.
 func (m *Metrics) Begin(streaming bool) *Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +48,7 @@ func (m *Metrics) Begin(streaming bool) *Request {
 	return r
 }
 
-// enter moves the request to another stage, nil for none of those counted.
+// enter moves the request to another stage; nil means a stage that is not counted.
 func (r *Request) enter(stage prometheus.Gauge) {
 	if r.stage != nil {
 		r.stage.Dec()
@@ -68,8 +67,8 @@ func (r *Request) dequeue() {
 	}
 }
 
-// Tokenized says that the prompt is ready for the router. Dynamo counts its tokens
-// later, when the router has decided and at the first token.
+// Tokenized moves the request to routing. Dynamo counts its tokens later: when the router has decided, and at the
+// first token.
 func (r *Request) Tokenized() {
 	r.metrics.mu.Lock()
 	defer r.metrics.mu.Unlock()
@@ -110,11 +109,10 @@ func (r *Request) FirstToken(report sim.Report) {
 	f.roundTripStage.Observe(seconds)
 	f.input.Observe(float64(report.PromptTokens))
 	r.latest.firstToken, r.latest.inputTokens = seconds, report.PromptTokens
-	r.worker.engine.firstToken(r.worker.life(&report))
+	r.worker.engine.firstToken(r.worker.timing(&report))
 }
 
-// Tokens counts a chunk of n tokens. Each of them is taken to have come after a
-// part of the gap between chunks; the first chunk has none.
+// Tokens counts a chunk of n tokens. The gap between chunks is divided evenly among them. The first chunk has no gap.
 func (r *Request) Tokens(at time.Duration, n int) {
 	r.metrics.mu.Lock()
 	defer r.metrics.mu.Unlock()
@@ -131,7 +129,7 @@ func (r *Request) Tokens(at time.Duration, n int) {
 	r.chunk = at
 }
 
-// Finished counts what is known of a request at its end.
+// Finished counts the result of a request at its end.
 func (r *Request) Finished(report sim.Report) {
 	r.metrics.mu.Lock()
 	defer r.metrics.mu.Unlock()
@@ -142,10 +140,10 @@ func (r *Request) Finished(report sim.Report) {
 		f.outputTokens.Observe(float64(report.OutputTokens))
 		f.routerOutput.Observe(float64(report.OutputTokens))
 	}
-	if report.Err == nil && f.told {
-		f.cached.Observe(float64(report.CachedTokens)) // comes with the usage
+	if report.Err == nil && f.reportsCached {
+		f.cached.Observe(float64(report.CachedTokens)) // known from the usage
 	}
-	// Dynamo's KV router does not count it, the others do.
+	// Dynamo counts this in all modes except kv.
 	if r.decision.Mode != api.ModeKV && report.Err == nil && report.OutputTokens > 1 {
 		f.routerInterToken.Observe((report.Ended - report.FirstToken).Seconds() / float64(report.OutputTokens-1))
 	}
@@ -156,10 +154,9 @@ func (r *Request) Finished(report sim.Report) {
 	r.settle()
 }
 
-// Ended says that the request has left the frontend: "" for success, or Dynamo's
-// type of the error (validation, not_found, overload, unavailable, cancelled,
-// response_timeout, internal, not_implemented). It must come once, before or after
-// Finished, and also for a request that was refused before it was routed.
+// Ended counts a request that has left the frontend. errorType is "" for success, or Dynamo's type of the error
+// (validation, not_found, overload, unavailable, cancelled, response_timeout, internal, not_implemented). It must be
+// called once, before or after Finished, and also for a request that was refused before routing.
 func (r *Request) Ended(errorType string) {
 	r.metrics.mu.Lock()
 	defer r.metrics.mu.Unlock()
@@ -173,7 +170,7 @@ func (r *Request) Ended(errorType string) {
 	r.settle()
 }
 
-// settle counts a request as processed. One that was refused took no virtual time.
+// settle counts a request as processed, once it has ended and finished. Refused requests took no virtual time.
 func (r *Request) settle() {
 	if !r.ended || r.decision != nil && !r.finished {
 		return
@@ -187,7 +184,7 @@ func (r *Request) settle() {
 	switch r.errorClass {
 	case "cancelled":
 		f.disconnected.Inc()
-		f.cancelled.WithLabelValues(r.kind).Inc()
+		f.canceled.WithLabelValues(r.kind).Inc()
 	case "overload":
 		f.rejected.WithLabelValues().Inc()
 	}

@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// leftOut are the series of real processes that the simulation cannot tell, and why.
+// leftOut are series of real processes that the simulation does not have, with the reasons.
 var leftOut = []struct{ series, why string }{
 	{`^dynamo_tokio_`, "the Rust runtime"},
 	{`^dynamo_frontend_event_loop_`, "the Rust runtime"},
@@ -27,11 +27,11 @@ var leftOut = []struct{ series, why string }{
 	{`^dynamo_request_plane_(queue|send)_seconds`, "the network between the processes"},
 	{`^dynamo_work_handler_`, "the network between the processes"},
 	{`^dynamo_component_(request|response)_bytes_total`, "the network between the processes"},
-	{`^dynamo_component_router_active_sequence_`, "routers tell each other of their requests; there is one"},
+	{`^dynamo_component_router_active_sequence_`, "exchange between several routers; there is one"},
 	{`^dynamo_component_router_kv_zmq_ingress_`, "the way of the caches' events"},
 	{`^dynamo_component_router_kv_event_source_mismatch_workers`, "the way of the caches' events"},
 	{`^dynamo_component_ckf_mutation_total`, "the insides of Dynamo's index"},
-	{`dynamo_endpoint="worker_kv_query_source_`, "asked for lost events, of which there are none"},
+	{`dynamo_endpoint="worker_kv_query_source_`, "recovery of lost events, which do not occur"},
 	{`^dynamo_component_router_approximate_`, "for engines that publish no events"},
 	{`^dynamo_router_overhead_`, "the time that Dynamo's own code takes"},
 	{`^dynamo_frontend_stage_duration_seconds{stage="(preprocess|route)"}`, "the time that Dynamo's own code takes"},
@@ -44,8 +44,8 @@ var leftOut = []struct{ series, why string }{
 	{`^vllm:gpu_cache_usage_perc`, "an alias of vllm:kv_cache_usage_perc for old dashboards"},
 }
 
-// documented are metrics that Dynamo's catalogue lists and that these scrapes lack:
-// the first two because nothing happened, the others because the engines were mocks.
+// documented are metrics in Dynamo's catalog that these scrapes lack: the first two because nothing happened, the
+// others because the engines were mocks.
 var documented = []string{
 	"dynamo_frontend_model_cancellation_total", "dynamo_frontend_model_rejection_total",
 	"dynamo_component_total_blocks", "dynamo_component_gpu_cache_usage_percent",
@@ -60,8 +60,7 @@ func realScrape(t testing.TB, name string) families {
 
 var hexadecimalID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// form writes the labels of a series with the form of those values that differ from
-// one cluster to the next.
+// form returns the labels of a series. Values that differ between clusters are replaced by their format.
 func form(name string, m *dto.Metric) string {
 	all := labels(m)
 	for _, l := range []string{"worker_id", "router_id", "router_worker_id"} {
@@ -92,7 +91,7 @@ func bounds(m *dto.Metric) []float64 {
 	return all
 }
 
-// series are those of a scrape whose names have one of some prefixes, by their form.
+// series returns the series of a scrape whose names have one of the prefixes, by their form.
 func (f families) series(prefixes ...string) map[string]*dto.Metric {
 	all := map[string]*dto.Metric{}
 	for name, family := range f {
@@ -106,7 +105,7 @@ func (f families) series(prefixes ...string) map[string]*dto.Metric {
 	return all
 }
 
-// loaded is a cluster that has served some requests, with others in progress.
+// loaded returns a cluster that has served some requests, with others in progress.
 func loaded(t testing.TB, engine string, m api.Mode) *booth {
 	b := start(t, engine, mode(m))
 	for range 60 {
@@ -121,7 +120,7 @@ func loaded(t testing.TB, engine string, m api.Mode) *booth {
 	return b
 }
 
-// engineOf are the engines whose own metrics are more than those of their mock.
+// engineOf returns the engine of a metric, for those engines that have more metrics than their mock.
 func engineOf(name string) string {
 	for _, engine := range []string{"vllm", "sglang"} {
 		if strings.HasPrefix(name, engine+":") {
@@ -131,9 +130,9 @@ func engineOf(name string) string {
 	return ""
 }
 
-// Each series of the real processes is written here with the same type, help,
-// labels and buckets, or listed as left out; and nothing else is written.
-func TestAsRealProcesses(t *testing.T) {
+// TestMetricsMatchRealProcesses checks that each series of the real processes exists with the same type, help, labels
+// and buckets, or is listed as left out, and that there are no other series.
+func TestMetricsMatchRealProcesses(t *testing.T) {
 	used := map[string]bool{}
 	isLeftOut := func(series string) bool {
 		for _, l := range leftOut {
@@ -144,7 +143,7 @@ func TestAsRealProcesses(t *testing.T) {
 		}
 		return false
 	}
-	hold := func(t *testing.T, actual, ours families) {
+	compare := func(t *testing.T, actual, ours families) {
 		want, got := actual.series("dynamo_", "trtllm", "vllm", "sglang"), ours.series("dynamo_")
 		maps.Copy(got, ours.series("vllm", "sglang"))
 		for series, m := range want {
@@ -153,7 +152,7 @@ func TestAsRealProcesses(t *testing.T) {
 				assert.NotContains(t, got, series)
 				continue
 			}
-			if !assert.Contains(t, got, series, "is neither written nor left out") {
+			if !assert.Contains(t, got, series, "series of a real process that is neither written nor left out") {
 				continue
 			}
 			assert.Equal(t, bounds(m), bounds(got[series]), series)
@@ -163,18 +162,20 @@ func TestAsRealProcesses(t *testing.T) {
 		for series := range got {
 			name, _, _ := strings.Cut(series, "{")
 			if !slices.Contains(documented, name) && engineOf(name) == "" {
-				assert.Contains(t, want, series, "no real process writes it")
+				assert.Contains(t, want, series, "series that no real process has")
 			}
 		}
 	}
-	for page, m := range map[string]api.Mode{"frontend-kv": api.ModeKV, "frontend-round-robin": api.ModeRoundRobin} {
+	modes := map[string]api.Mode{"frontend-kv": api.ModeKV, "frontend-round-robin": api.ModeRoundRobin}
+	for page, m := range modes {
 		t.Run(page, func(t *testing.T) {
-			hold(t, realScrape(t, page), scrape(t, loaded(t, "trtllm", m).metrics.Frontend()))
+			compare(t, realScrape(t, page), scrape(t, loaded(t, "trtllm", m).metrics.Frontend()))
 		})
 	}
 	for _, engine := range []string{"trtllm", "vllm", "sglang"} {
 		t.Run("worker-"+engine, func(t *testing.T) {
-			hold(t, realScrape(t, "worker-"+engine), scrape(t, loaded(t, engine, api.ModeKV).metrics.Worker(1)))
+			ours := scrape(t, loaded(t, engine, api.ModeKV).metrics.Worker(1))
+			compare(t, realScrape(t, "worker-"+engine), ours)
 		})
 	}
 	for _, l := range leftOut {
@@ -182,8 +183,7 @@ func TestAsRealProcesses(t *testing.T) {
 	}
 }
 
-// What is written when something goes wrong has documented names, too.
-func TestDocumentedNames(t *testing.T) {
+func TestFailureMetricsHaveDocumentedNames(t *testing.T) {
 	b := loaded(t, "trtllm", api.ModeKV)
 	r := b.send(100, 10)
 	b.do(func(c *sim.Cluster) { c.Cancel(r.job) })
@@ -198,21 +198,21 @@ func TestDocumentedNames(t *testing.T) {
 		}
 	}
 	f := scrape(t, b.metrics.Frontend())
-	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_model_cancellation_total", "endpoint", "chat_completions", "request_type", "stream"))
+	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_model_cancellation_total",
+		"endpoint", "chat_completions", "request_type", "stream"))
 	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_model_rejection_total", "endpoint", "chat_completions"))
 }
 
-// Least-loaded is counted as round-robin is.
-func TestLeastLoaded(t *testing.T) {
+func TestLeastLoadedHasMetricsOfRoundRobin(t *testing.T) {
 	roundRobin := scrape(t, loaded(t, "trtllm", api.ModeRoundRobin).metrics.Frontend())
 	leastLoaded := scrape(t, loaded(t, "trtllm", api.ModeLeastLoaded).metrics.Frontend())
 	assert.Equal(t, roundRobin.names(), leastLoaded.names())
 	assert.Zero(t, leastLoaded.count(t, "dynamo_component_router_kv_hit_rate"))
 }
 
-// What is on a page under load adds up as it does in the real scrapes. There, up to
-// 63 tokens of each request in progress are not yet in inter_token_latency.
-func TestCountsAddUp(t *testing.T) {
+// TestCountsAddUpUnderLoad checks the sums that hold in the real scrapes too. In those, up to 63 tokens of each
+// request in progress are not yet in inter_token_latency.
+func TestCountsAddUpUnderLoad(t *testing.T) {
 	for _, row := range []struct {
 		page string
 		mode api.Mode
@@ -230,8 +230,8 @@ func TestCountsAddUp(t *testing.T) {
 			assert.Equal(t, begun, ended+f.value(t, "dynamo_frontend_inflight_requests"), intent)
 			assert.Equal(t, begun, first+queued, intent)
 			assert.Equal(t, queued, f.value(t, "dynamo_frontend_stage_requests", "stage", "dispatch"), intent)
-			assert.Equal(t, first, front("input_sequence_tokens"), "%s: with the first token", intent)
-			assert.Equal(t, begun, routed("input_sequence_tokens"), "%s: when routed", intent)
+			assert.Equal(t, first, front("input_sequence_tokens"), "%s: counted at the first token", intent)
+			assert.Equal(t, begun, routed("input_sequence_tokens"), "%s: counted at routing", intent)
 			assert.Equal(t, first, routed("time_to_first_token_seconds"), intent)
 			for _, name := range []string{"cached_tokens", "output_sequence_tokens", "request_duration_seconds"} {
 				assert.Equal(t, ended, front(name), "%s: %s at the end", intent, name)

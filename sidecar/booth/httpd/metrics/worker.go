@@ -9,18 +9,17 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// worker is what one process of a worker counts: Dynamo's work handler, and the
-// engine behind it.
+// worker holds the metrics of one process of a worker: Dynamo's work handler and its engine.
 type worker struct {
 	model string
-	out   time.Duration // what the frontend adds to a token's way
+	out   time.Duration // time of a token in the frontend
 	id    uint64
-	base  sim.WorkerCounters // what the cluster had counted when the process started
+	base  sim.WorkerCounters // the cluster's counters at the start of the process
 
-	counted   set
-	duration  prometheus.Histogram
-	cancelled prometheus.Counter
-	engine    engine
+	counted  set
+	duration prometheus.Histogram
+	canceled prometheus.Counter
+	engine   engine
 }
 
 func newWorker(p sim.Profile, kind string, id sim.WorkerID, base sim.WorkerCounters) *worker {
@@ -30,7 +29,7 @@ func newWorker(p sim.Profile, kind string, id sim.WorkerID, base sim.WorkerCount
 	}
 	w.duration = w.counted.histogram(w.endpoint(), "dynamo_component_request_duration_seconds",
 		"Time spent processing requests by work handler", workHandlerBounds)
-	w.cancelled = w.counted.counter(w.endpoint(), "dynamo_component_cancellation_total",
+	w.canceled = w.counted.counter(w.endpoint(), "dynamo_component_cancellation_total",
 		"Total number of requests cancelled by work handler")
 	return w
 }
@@ -39,9 +38,8 @@ func (w *worker) endpoint() prometheus.Labels {
 	return with(component(w.id), "dynamo_endpoint", "generate")
 }
 
-// life is a request as its worker saw it: since it arrived there, until its tokens
-// left it.
-type life struct {
+// workerTiming is a request from its worker's point of view: from its arrival there until its tokens leave the worker.
+type workerTiming struct {
 	queued, firstToken, total time.Duration
 	outputTokens              int
 	promptTokens              int
@@ -49,36 +47,38 @@ type life struct {
 	reason                    sim.FinishReason
 }
 
-func (w *worker) life(r *sim.Report) life {
+func (w *worker) timing(r *sim.Report) workerTiming {
 	since := func(at time.Duration) time.Duration { return max(0, at-r.Arrived-w.out) }
-	return life{
+	return workerTiming{
 		queued: max(0, r.Started-r.Arrived), firstToken: since(r.FirstToken), total: since(r.Ended),
-		outputTokens: r.OutputTokens, promptTokens: r.PromptTokens, cachedTokens: r.CachedTokens, reason: r.Reason,
+		outputTokens: r.OutputTokens, promptTokens: r.PromptTokens, cachedTokens: r.CachedTokens,
+		reason: r.Reason,
 	}
 }
 
-func (l life) perOutputToken() time.Duration {
+func (l workerTiming) perOutputToken() time.Duration {
 	return (l.total - l.firstToken) / time.Duration(max(1, l.outputTokens-1))
 }
 
 func (w *worker) finished(r *sim.Report) {
-	l := w.life(r)
+	l := w.timing(r)
 	w.duration.Observe(l.total.Seconds())
 	switch {
 	case r.Err == nil:
 		w.engine.finished(l)
-	case errors.Is(r.Err, sim.ErrCancelled):
-		w.cancelled.Inc()
+	case errors.Is(r.Err, sim.ErrCanceled):
+		w.canceled.Inc()
 	}
 }
 
-// counts are the cluster's counters of a worker since its process started.
+// counts returns the worker's counters since its process started.
 func (w *worker) counts(s sim.WorkerStats) sim.WorkerCounters {
 	b := w.base
 	return sim.WorkerCounters{
 		Arrived: s.Arrived - b.Arrived, Preemptions: s.Preemptions - b.Preemptions,
 		PromptTokens: s.PromptTokens - b.PromptTokens, CachedTokens: s.CachedTokens - b.CachedTokens,
-		Steps: s.Steps - b.Steps, DraftedTokens: s.DraftedTokens - b.DraftedTokens, AcceptedTokens: s.AcceptedTokens - b.AcceptedTokens,
+		Steps: s.Steps - b.Steps, DraftedTokens: s.DraftedTokens - b.DraftedTokens,
+		AcceptedTokens: s.AcceptedTokens - b.AcceptedTokens,
 	}
 }
 
@@ -86,7 +86,8 @@ func (w *worker) counts(s sim.WorkerStats) sim.WorkerCounters {
 func (w *worker) collect(out sink, s sim.WorkerStats, now time.Duration) {
 	n, endpoint, present := w.counts(s), w.endpoint(), float64(s.Running+s.Waiting)
 	out.all(w.counted)
-	out.counter(endpoint, "dynamo_component_requests_total", "Total number of requests processed by work handler", n.Arrived)
+	out.counter(endpoint, "dynamo_component_requests_total",
+		"Total number of requests processed by work handler", n.Arrived)
 	out.gauge(endpoint, "dynamo_component_inflight_requests",
 		"Number of requests currently being processed by work handler", present)
 	out.gauge(nil, "dynamo_engine_request",
@@ -98,8 +99,10 @@ func (w *worker) collect(out sink, s sim.WorkerStats, now time.Duration) {
 	out.counter(component(w.id), "dynamo_component_kv_publisher_engines_dropped_events_total",
 		"Total number of raw events dropped by engines before reaching publisher (detected via event_id gaps)", 0)
 	cache := with(endpoint, "model", w.model)
-	out.gauge(cache, "dynamo_component_total_blocks", "Total number of KV cache blocks of the worker", float64(s.TotalBlocks))
-	out.gauge(cache, "dynamo_component_gpu_cache_usage_percent", "KV cache usage of the worker (0.0-1.0)", s.CacheUse())
+	out.gauge(cache, "dynamo_component_total_blocks",
+		"Total number of KV cache blocks of the worker", float64(s.TotalBlocks))
+	out.gauge(cache, "dynamo_component_gpu_cache_usage_percent",
+		"KV cache usage of the worker (0.0-1.0)", s.CacheUse())
 	collectUptime(out, w.id, now-s.ReadyAt)
 	w.engine.collect(out, s, n)
 }

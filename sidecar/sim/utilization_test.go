@@ -6,19 +6,17 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Of an iteration the kernels are what the model holds the GPUs to do: not the host's
-// time, nor what a floor adds.
-func TestKernels(t *testing.T) {
+// TestKernelsExcludeHostAndFloors checks that kernels contain neither the host's time nor the extra time of a floor.
+func TestKernelsExcludeHostAndFloors(t *testing.T) {
 	p := timed()
 	p.Step.Host = 20
 	kernels := p.Step.Kernels
 	assert.InDelta(t, 41+.25+.035, kernels(Iteration{Sequences: 1, ContextTokens: 1000}), 1e-9)
 	assert.InDelta(t, 41+10, kernels(Iteration{Sequences: 40}), 1e-9, "the floor of 92 ms adds no kernels")
-	assert.InDelta(t, 41+.118*100, kernels(Iteration{PrefillTokens: 100}), 1e-9, "nor does that of a prefill")
+	assert.InDelta(t, 41+.118*100, kernels(Iteration{PrefillTokens: 100}), 1e-9, "the prefill floor adds none either")
 }
 
-// The weights are read by all GPUs of a worker at once.
-func TestReading(t *testing.T) {
+func TestWeightsAreReadByAllGPUs(t *testing.T) {
 	p := H200()
 	assert.InDelta(t, 71.0*(1<<30)/4.8e12*1000, p.reading(), 1e-9, "71 GiB at 4.8 TB/s")
 	h100, err := LoadProfile("h100-tp2")
