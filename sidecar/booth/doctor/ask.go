@@ -16,17 +16,17 @@ import (
 
 const maxAnswer = 16 << 20 // bytes
 
-// answer is what a server said, and when.
+// answer is a server's response with the times of its head.
 type answer struct {
 	code           int
 	header         http.Header
 	body           []byte
-	sent, received time.Time // of the head
+	sent, received time.Time // time of the request, and of the response's head
 }
 
-// get asks for a page; a token that is not empty goes with it.
+// get requests a page, with a token if it is not empty.
 func (e *exam) get(ctx context.Context, address, token string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -50,10 +50,10 @@ func ask(client *http.Client, req *http.Request) (answer, error) {
 	return a, api.Reason(err)
 }
 
-// read decodes an answer with the code 200.
+// read decodes an answer with status 200.
 func (a answer) read(into any) error {
 	if a.code != http.StatusOK {
-		return errors.New(a.says())
+		return errors.New(a.describe())
 	}
 	if err := json.Unmarshal(a.body, into); err != nil {
 		return errors.New("its response is not valid JSON")
@@ -61,11 +61,11 @@ func (a answer) read(into any) error {
 	return nil
 }
 
-// says is the code and the beginning of what stands beside it.
-func (a answer) says() string {
+// describe describes the answer by its status and the beginning of its body.
+func (a answer) describe() string {
 	const most = 200
 	text := strings.Join(strings.Fields(string(a.body)), " ")
-	if strings.HasPrefix(text, "<") { // a page for people
+	if strings.HasPrefix(text, "<") { // an HTML page
 		text = ""
 	}
 	if runes := []rune(text); len(runes) > most {
@@ -74,14 +74,14 @@ func (a answer) says() string {
 	return strings.TrimSuffix(fmt.Sprintf("it returned %d %s: %s", a.code, http.StatusText(a.code), text), ": ")
 }
 
-// The differences between clocks, in seconds, that make dashboards lie, and that make them useless.
+// Clock differences, in seconds, from which dashboards are misleading, and from which they are unusable.
 const (
 	skewWarning = 2.0
 	skewProblem = 30.0
 )
 
-// skew is by how many seconds another clock is ahead of this one at least, below 0 where it is
-// behind: it showed a moment between from and to while this one went from sent to received.
+// skew returns the least number of seconds by which another clock is ahead of this one, negative if it is behind. The
+// other clock showed a moment between from and to while this one went from sent to received.
 func skew(from, to, sent, received time.Time) float64 {
 	switch {
 	case from.After(received):
@@ -92,18 +92,19 @@ func skew(from, to, sent, received time.Time) float64 {
 	return 0
 }
 
-// date tells the clock by an answer's Date, which has whole seconds.
+// date compares the clock of the server by the Date header, which has whole seconds.
 func (a answer) date(all *findings) {
 	at, err := http.ParseTime(a.header.Get("Date"))
 	if err != nil {
 		all.skip("its clock: the response has no valid Date header", "")
 		return
 	}
-	tellSkew(all, skew(at, at.Add(time.Second), a.sent, a.received))
+	reportSkew(all, skew(at, at.Add(time.Second), a.sent, a.received))
 }
 
-func tellSkew(all *findings, ahead float64) {
-	const do = "synchronise both clocks with NTP (chrony, systemd-timesyncd); otherwise times on dashboards do not match"
+func reportSkew(all *findings, ahead float64) {
+	const do = "synchronize both clocks with NTP (chrony, systemd-timesyncd); " +
+		"otherwise times on dashboards do not match"
 	direction := "ahead of"
 	if ahead < 0 {
 		direction = "behind"

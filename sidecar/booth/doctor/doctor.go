@@ -1,6 +1,6 @@
-// Package doctor looks at a booth and its cluster before an event: the load generator, its
-// targets, Prometheus, Grafana and Kubernetes. Each finding says what was found and what to do.
-// It changes nothing; a target without a workload gets a few short requests.
+// Package doctor checks a booth and its cluster before an event: the load generator, its targets, Prometheus, Grafana
+// and Kubernetes. Each finding says what was found and what to do. It changes nothing; a target without a workload
+// gets a few short requests.
 package doctor
 
 import (
@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/loadgen/kubernetes"
 )
 
-// NotChecked is the severity of what could not be looked at. It never counts as well.
+// NotChecked is the severity of something that could not be checked. It never counts as ok.
 const NotChecked kubernetes.Severity = "not checked"
 
 // The sections of a report.
@@ -31,39 +31,39 @@ const (
 	Kubernetes    = "Kubernetes"
 )
 
-// How long the parts of an examination may take: the load generator, which is asked first, then
-// the others at once.
+// Timeouts of an examination: for the load generator, which is examined first, for the other parts, which are examined
+// concurrently, and for a single request.
 const (
-	firstWithin  = 5 * time.Second
-	othersWithin = 13 * time.Second
-	callWithin   = 4 * time.Second
+	loadgenTimeout = 5 * time.Second
+	partTimeout    = 13 * time.Second
+	callTimeout    = 4 * time.Second
 )
 
-// Options say what to look at. An empty URL is taken from the load generator.
+// Options configure an examination. An empty URL is taken from the load generator's configuration.
 type Options struct {
 	LoadgenURL    string
-	Token         string // of the load generator; empty: none
+	Token         string // of the load generator; "" for none
 	TargetURL     string // with or without /v1
-	TargetKey     string // that lane main's target wants; empty: none
-	TwinKey       string // that lane twin's target wants; empty: none
+	TargetKey     string // API key for the target of lane main; "" for none
+	TwinKey       string // API key for the target of lane twin; "" for none
 	PrometheusURL string
 	GrafanaURL    string
-	GrafanaToken  string // of a service account; empty: what everybody sees
-	Version       string // of this program, which the load generator's is compared with
+	GrafanaToken  string // of a service account; "" uses anonymous access
+	Version       string // of this program, for comparison with the load generator's
 
-	Kubernetes bool // look there, even if the load generator does not say that it is there
+	Kubernetes bool // examine Kubernetes even if the load generator does not use it
 	Kubeconfig string
 	Context    string
 	Namespace  string   // of the booth
-	Graphs     []string // NAME or NAMESPACE/NAME; none: the load generator's
-	Secrets    []string // that must be in Namespace, with data
-	GPUs       *int64   // that must be free; nil: what the graphs ask for and do not have yet
+	Graphs     []string // NAME or NAMESPACE/NAME; empty means those of the load generator
+	Secrets    []string // required in Namespace, with data
+	GPUs       *int64   // required number of free GPUs; nil means those that the graphs request and do not have yet
 
-	// Progress hears when a section begins and ends, from several goroutines; may be nil.
+	// Progress, if set, is called when a section begins and ends, from several goroutines.
 	Progress func(section string, done bool)
 }
 
-// Report is what was found.
+// Report is the result of an examination.
 type Report struct {
 	Sections   []Section `json:"sections"`
 	OK         int       `json:"ok"`
@@ -72,27 +72,31 @@ type Report struct {
 	NotChecked int       `json:"not_checked"`
 }
 
-// Section is what was found of one part, in the order in which it was looked at.
+// Section holds the findings on one part, in the order of the checks.
 type Section struct {
 	Name     string               `json:"name"`
 	Findings []kubernetes.Finding `json:"findings"`
 }
 
-// Check refuses options that name nothing: an [api.FieldError].
+// Check returns an [api.FieldError] for invalid options, or nil.
 func (o Options) Check() error {
 	urls := []struct{ field, value string }{
-		{"loadgen-url", o.LoadgenURL}, {"target-url", o.TargetURL}, {"prometheus-url", o.PrometheusURL}, {"grafana-url", o.GrafanaURL},
+		{"loadgen-url", o.LoadgenURL}, {"target-url", o.TargetURL},
+		{"prometheus-url", o.PrometheusURL}, {"grafana-url", o.GrafanaURL},
 	}
 	for i, u := range urls {
 		if u.value == "" && i > 0 {
 			continue
 		}
-		if parsed, err := url.Parse(u.value); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil {
-			return api.Refuse(u.field, "the value", "an http:// or https:// URL with a host, optional port and path, and no password") // which it may hold
+		if !validURL(u.value) {
+			// The message omits the value, which may contain a password.
+			return api.Refuse(u.field, "the value",
+				"an http:// or https:// URL with a host, optional port and path, and no password")
 		}
 	}
 	if len(o.Token) > api.MaxToken {
-		return api.Refuse("token", fmt.Sprintf("a token of %d characters", len(o.Token)), fmt.Sprintf("at most %d characters", api.MaxToken))
+		return api.Refuse("token", fmt.Sprintf("a token of %d characters", len(o.Token)),
+			fmt.Sprintf("at most %d characters", api.MaxToken))
 	}
 	if o.GPUs != nil && *o.GPUs < 0 {
 		return api.Refuse("gpus", *o.GPUs, "at least 0")
@@ -105,7 +109,13 @@ func (o Options) Check() error {
 	return o.checkNames()
 }
 
-// checkNames refuses what is no name of a graph or a Secret.
+// validURL reports whether a value is an HTTP URL with a host and without a user.
+func validURL(value string) bool {
+	u, err := url.Parse(value)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}
+
+// checkNames returns an error for invalid names of graphs and Secrets.
 func (o Options) checkNames() error {
 	for _, g := range o.Graphs {
 		if ns, name, both := strings.Cut(g, "/"); ns == "" || both && (name == "" || strings.Contains(name, "/")) {
@@ -120,41 +130,50 @@ func (o Options) checkNames() error {
 	return nil
 }
 
-// Examine looks at everything and reports in less than 20 s, earlier where ctx ends. The error
-// is that of [Options.Check]; whatever else goes wrong is a finding.
+// Examine examines all parts in less than 20 s, or until ctx ends. The error is that of [Options.Check]; any other
+// failure is a finding.
 func Examine(ctx context.Context, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
 	e := &exam{Options: o, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: callWithin}).DialContext},
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: callTimeout}).DialContext,
+		},
 	}}
 	defer e.http.CloseIdleConnections()
 	parts := []struct {
-		name string
-		look func(context.Context, *findings)
-	}{{LoadGenerator, e.loadgen}, {Target, e.targets}, {Prometheus, e.prometheus}, {Grafana, e.grafana}, {Kubernetes, e.kubernetes}}
+		name    string
+		examine func(context.Context, *findings)
+	}{
+		{LoadGenerator, e.loadgen},
+		{Target, e.targets},
+		{Prometheus, e.prometheus},
+		{Grafana, e.grafana},
+		{Kubernetes, e.kubernetes},
+	}
 	r := Report{Sections: make([]Section, len(parts))}
-	look := func(i int, within time.Duration) {
+	examine := func(i int, timeout time.Duration) {
 		e.progress(parts[i].name, false)
 		defer e.progress(parts[i].name, true)
-		ctx, cancel := context.WithTimeout(ctx, within)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		all := findings{}
-		parts[i].look(ctx, &all)
+		parts[i].examine(ctx, &all)
 		r.Sections[i] = Section{parts[i].name, all}
 	}
-	look(0, firstWithin)
+	examine(0, loadgenTimeout)
 	var wg sync.WaitGroup
 	for i := 1; i < len(parts); i++ {
-		wg.Go(func() { look(i, othersWithin) })
+		wg.Go(func() { examine(i, partTimeout) })
 	}
 	wg.Wait()
 	r.count()
 	return r, nil
 }
 
+// count counts the findings by severity.
 func (r *Report) count() {
 	for _, s := range r.Sections {
 		for _, f := range s.Findings {
@@ -172,12 +191,12 @@ func (r *Report) count() {
 	}
 }
 
-// exam is one examination. What the load generator told is set before the other parts begin.
+// exam is one examination. The load generator's status and snapshot are set before the other parts begin.
 type exam struct {
 	Options
 	http     *http.Client
-	status   *api.Status   // nil: it did not tell
-	snapshot *api.Snapshot // nil: it did not tell
+	status   *api.Status   // nil if unknown
+	snapshot *api.Snapshot // nil if unknown
 }
 
 func (e *exam) progress(section string, done bool) {
@@ -186,55 +205,55 @@ func (e *exam) progress(section string, done bool) {
 	}
 }
 
-// conf is a value of the load generator's configuration, "" where it is not known.
-func (e *exam) conf(field string) string {
+// setting returns a value of the load generator's configuration, or "" if it is unknown.
+func (e *exam) setting(field string) string {
 	if e.status == nil {
 		return ""
 	}
 	return e.status.Config[field]
 }
 
-// lane is a target with what the load generator tells of it.
+// lane is a target with the load generator's information on it.
 type lane struct {
 	name, url string
 	base      *url.URL // of the API
-	model     string   // that is asked for; "": the first one that is served
+	model     string   // requested model; "" means the first one served
 	namespace string   // of its series in Prometheus
-	graph     string   // that its series are of, where another lane's is in the same namespace
-	beside    string   // the other lane's
-	workers   int      // that should serve; 0: not known
+	graph     string   // its graph, set if another lane's graph is in the same namespace
+	beside    string   // the other lane's graph
+	workers   int      // expected number; 0 means unknown
 	mode      api.Mode
-	seen      bool              // the load generator reaches it
-	live      *api.LaneSnapshot // nil: not told
+	seen      bool              // reachable for the load generator
+	live      *api.LaneSnapshot // nil if unknown
 }
 
-// lanes are those of the load generator, or what the flags tell without it. Their order is that
-// of the status.
+// lanes returns the lanes of the load generator in the order of its status. Without a status, it returns the target of
+// the flags.
 func (e *exam) lanes() (all []lane) {
 	if e.status == nil {
 		if e.TargetURL == "" {
 			return nil
 		}
 		l := lane{name: api.DefaultLane, base: &url.URL{}}
-		l.reachAt(e.TargetURL, "")
+		l.setAddress(e.TargetURL, "")
 		return []lane{l}
 	}
 	for i, s := range e.status.Lanes {
 		l := lane{
 			name: s.Name, base: &url.URL{}, model: s.Target.Model, workers: s.Target.Deployment.Workers,
-			mode: s.State.Mode, seen: s.Target.Reachable, namespace: e.conf("prometheus.namespace"),
+			mode: s.State.Mode, seen: s.Target.Reachable, namespace: e.setting("prometheus.namespace"),
 		}
-		if l.namespace == e.conf("twin.prometheus.namespace") {
+		if l.namespace == e.setting("twin.prometheus.namespace") {
 			l.graph, l.beside = e.graphs()
 		}
 		reached := cmp.Or(s.Target.Endpoint, s.Target.URL) + "/v1"
 		if s.Name == api.TwinLane {
-			l.namespace = e.conf("twin.prometheus.namespace")
+			l.namespace = e.setting("twin.prometheus.namespace")
 			l.graph, l.beside = l.beside, l.graph
-			l.reachAt(reached, e.conf("twin.target.url"))
+			l.setAddress(reached, e.setting("twin.target.url"))
 		} else {
-			l.reachAt(reached, e.conf("target.url"))
-			l.reachAt(e.TargetURL, "")
+			l.setAddress(reached, e.setting("target.url"))
+			l.setAddress(e.TargetURL, "")
 		}
 		if e.snapshot != nil && i < len(e.snapshot.Lanes) {
 			l.live = &e.snapshot.Lanes[i]
@@ -244,37 +263,38 @@ func (e *exam) lanes() (all []lane) {
 	return all
 }
 
-// graphs are the DynamoGraphDeployments of the lane main and of the twin; "" where one is not known.
+// graphs returns the DynamoGraphDeployments of the lanes main and twin; "" for an unknown one.
 func (e *exam) graphs() (main, twin string) {
-	return cmp.Or(e.conf("mode.kubernetes.name"), kubernetes.GraphOf(e.conf("target.url"))),
-		cmp.Or(e.conf("twin.mode.kubernetes.name"), kubernetes.GraphOf(e.conf("twin.target.url")))
+	return cmp.Or(e.setting("mode.kubernetes.name"), kubernetes.GraphOf(e.setting("target.url"))),
+		cmp.Or(e.setting("twin.mode.kubernetes.name"), kubernetes.GraphOf(e.setting("twin.target.url")))
 }
 
-// reachAt sets the address of a lane, which stays as it is where there is none. Where it is the one of the configuration,
-// that says the path and the query of the API.
-func (l *lane) reachAt(address, configured string) {
+// setAddress sets the address of a lane; an invalid address has no effect. If the configured URL has the same root, its
+// path and query are used too.
+func (l *lane) setAddress(address, configured string) {
 	u, err := api.ParseTarget(address)
 	if err != nil {
 		return
 	}
-	if known, err := api.ParseTarget(configured); err == nil && api.TargetRoot(known).String() == api.TargetRoot(u).String() {
+	known, err := api.ParseTarget(configured)
+	if err == nil && api.TargetRoot(known).String() == api.TargetRoot(u).String() {
 		u = known
 	}
 	l.url, l.base = api.TargetRoot(u).String(), u
 }
 
-// at is the address of one of the API's paths.
+// at returns the URL of a path of the API.
 func (l lane) at(path string) string { return l.base.JoinPath(path).String() }
 
-// of names a lane where there are two.
-func (l lane) of(e *exam) string {
+// prefix returns a prefix with the lane's name if there are two lanes.
+func (l lane) prefix(e *exam) string {
 	if e.status == nil || len(e.status.Lanes) < 2 {
 		return ""
 	}
 	return "lane " + l.name + ": "
 }
 
-// findings are collected by one goroutine.
+// findings collects findings. It is not safe for concurrent use.
 type findings []kubernetes.Finding
 
 func (f *findings) add(s kubernetes.Severity, found, do string) {
@@ -286,7 +306,7 @@ func (f *findings) warn(found, do string)    { f.add(kubernetes.Warning, found, 
 func (f *findings) problem(found, do string) { f.add(kubernetes.Problem, found, do) }
 func (f *findings) skip(why, do string)      { f.add(NotChecked, why, do) }
 
-// isLoopback says whether an address is one of this machine alone.
+// isLoopback reports whether a URL points to this machine.
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -20,34 +20,33 @@ import (
 )
 
 const (
-	token   = "a-token-that-nobody-guesses"
+	token   = "a-token-that-is-hard-to-guess"
 	version = "1.2.3"
 	model   = "meta-llama/Llama-3.1-70B-Instruct"
 )
 
-// page is an answer.
+// page is a response.
 type page struct {
 	code int
 	body string
-	kind string // content type; "": JSON
+	kind string // content type; "" means JSON
 	to   string // Location
 }
 
-// world is a load generator, a Dynamo, a Prometheus and a Grafana, all well until a test breaks
-// one of them.
+// world simulates a load generator, a Dynamo, a Prometheus and a Grafana. All are healthy unless a test changes them.
 type world struct {
 	status   api.Status
 	snapshot api.Snapshot
-	open     bool // the load generator has no token
+	open     bool // the load generator requires no token
 	pages    map[string]page
-	hits     []float64 // predicted for the requests in turn; the last one for the rest. None: round-robin
-	refuse   bool      // nvext is refused
-	metrics  bool      // the frontend tells its counters
+	hits     []float64 // predicted hit rates of the requests; the last one repeats. Empty means round-robin
+	refuse   bool      // requests with nvext are rejected
+	metrics  bool      // the frontend has its counters
 	age      map[string]float64
-	missing  string // name of a metric that nobody has
+	missing  string // name of a metric without series
 	clock    time.Duration
 	requests atomic.Int32
-	asked    sync.Map // the queries of the Prometheus
+	queries  sync.Map // queries to Prometheus
 }
 
 func newWorld() *world {
@@ -55,16 +54,22 @@ func newWorld() *world {
 		pages: map[string]page{
 			"/grafana/api/health": {body: `{"database":"ok","version":"12.2.0"}`},
 			"/grafana/login":      {body: `<html><base href="/grafana/" /></html>`, kind: "text/html"},
-			"/grafana/api/plugins/kvbooth-inference-app/health":      {body: `{"status":"OK","message":"The load generator is healthy."}`},
-			"/grafana/api/datasources/uid/kvbooth-prometheus/health": {body: `{"status":"OK","message":"Successfully queried the Prometheus API."}`},
-			"/v1/models":      {body: `{"data":[{"id":"` + model + `"}]}`},
-			"/health":         {body: `{"instances":[{"endpoint":"generate","instance_id":1},{"endpoint":"generate","instance_id":2},{"endpoint":"worker_kv_query","instance_id":2}]}`},
+			"/grafana/api/plugins/kvbooth-inference-app/health": {
+				body: `{"status":"OK","message":"The load generator is healthy."}`,
+			},
+			"/grafana/api/datasources/uid/kvbooth-prometheus/health": {
+				body: `{"status":"OK","message":"Successfully queried the Prometheus API."}`,
+			},
+			"/v1/models": {body: `{"data":[{"id":"` + model + `"}]}`},
+			"/health": {body: `{"instances":[{"endpoint":"generate","instance_id":1},` +
+				`{"endpoint":"generate","instance_id":2},{"endpoint":"worker_kv_query","instance_id":2}]}`},
 			"/api/v1/targets": {body: targets("up", "")},
 		},
 		hits: []float64{0, .97}, metrics: true, age: map[string]float64{},
 	}
 	w.status = api.Status{
-		Version: version, Store: api.StoreStatus{Path: "/data/kvbooth.db", OK: true}, Client: api.ClientHealth{Verdict: api.VerdictFine},
+		Version: version, Store: api.StoreStatus{Path: "/data/kvbooth.db", OK: true},
+		Client: api.ClientHealth{Verdict: api.VerdictFine},
 		Config: map[string]string{"prometheus.namespace": "dynamo"},
 		Lanes: []api.LaneStatus{{
 			Name: api.DefaultLane, State: api.State{Mode: api.ModeKV, Phase: api.PhaseStopped},
@@ -75,17 +80,19 @@ func newWorld() *world {
 	return w
 }
 
-// targets is Prometheus' list, the second worker in a state.
+// targets returns Prometheus' list of targets, with the given health of the second worker.
 func targets(health, reason string) string {
 	return fmt.Sprintf(`{"data":{"activeTargets":[
-		{"labels":{"job":"loadgen","instance":"10.0.0.1:8088"},"health":"up","scrapeInterval":"2s"},
-		{"labels":{"job":"workers","instance":"10.0.0.2:9090","pod":"worker-0","namespace":"dynamo"},"health":"up","scrapeInterval":"2s"},
-		{"labels":{"job":"workers","instance":"10.0.0.3:9090","pod":"worker-1","namespace":"dynamo"},"health":%q,"scrapeInterval":"2s","lastError":%q,"scrapeUrl":"http://10.0.0.3:9090/metrics"}]}}`, health, reason)
+{"labels":{"job":"loadgen","instance":"10.0.0.1:8088"},"health":"up","scrapeInterval":"2s"},
+{"labels":{"job":"workers","instance":"10.0.0.2:9090","pod":"worker-0","namespace":"dynamo"},
+"health":"up","scrapeInterval":"2s"},
+{"labels":{"job":"workers","instance":"10.0.0.3:9090","pod":"worker-1","namespace":"dynamo"},
+"health":%q,"scrapeInterval":"2s","lastError":%q,"scrapeUrl":"http://10.0.0.3:9090/metrics"}]}}`, health, reason)
 }
 
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Date", time.Now().Add(w.clock).UTC().Format(http.TimeFormat))
-	authorised := w.open || r.Header.Get("Authorization") == "Bearer "+token
+	authorized := w.open || r.Header.Get("Authorization") == "Bearer "+token
 	switch p, known := w.pages[r.URL.Path]; {
 	case known:
 		rw.Header().Set("Content-Type", p.kind)
@@ -101,20 +108,20 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.complete(rw, r)
 	case !strings.HasPrefix(r.URL.Path, "/api/v1/"):
 		http.NotFound(rw, r)
-	case !authorised:
+	case !authorized:
 		problem(rw, http.StatusUnauthorized, "the token is wrong")
 	case r.URL.Path == "/api/v1/status":
-		tell(rw, w.status)
+		writeJSON(rw, w.status)
 	case r.URL.Path == "/api/v1/snapshot":
-		tell(rw, w.snapshot)
+		writeJSON(rw, w.snapshot)
 	default:
 		problem(rw, http.StatusBadRequest, "the body is no JSON")
 	}
 }
 
-func tell(rw http.ResponseWriter, what any) {
+func writeJSON(rw http.ResponseWriter, document any) {
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(what)
+	_ = json.NewEncoder(rw).Encode(document)
 }
 
 func problem(rw http.ResponseWriter, code int, detail string) {
@@ -123,11 +130,12 @@ func problem(rw http.ResponseWriter, code int, detail string) {
 	_ = json.NewEncoder(rw).Encode(api.Problem{Status: code, Detail: detail})
 }
 
-// query answers with a sample of each worker, or of one page for what is not of the workers.
+// query responds with one sample per worker, or with one sample for series of other processes.
 func (w *world) query(rw http.ResponseWriter, text string) {
-	w.asked.Store(text, nil)
+	w.queries.Store(text, nil)
 	if text == "time()" {
-		fmt.Fprintf(rw, `{"data":{"resultType":"scalar","result":[0,"%.3f"]}}`, float64(time.Now().Add(w.clock).UnixMilli())/1000)
+		seconds := float64(time.Now().Add(w.clock).UnixMilli()) / 1000
+		fmt.Fprintf(rw, `{"data":{"resultType":"scalar","result":[0,"%.3f"]}}`, seconds)
 		return
 	}
 	instances := []string{"10.0.0.1:8088"}
@@ -167,12 +175,13 @@ func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(rw, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n")
 	if extended && len(w.hits) > 0 {
-		fmt.Fprintf(rw, `data: {"choices":[],"nvext":{"timing":{"kv_hit_rate":%v}}}`+"\n\n", w.hits[min(n, len(w.hits)-1)])
+		hit := w.hits[min(n, len(w.hits)-1)]
+		fmt.Fprintf(rw, `data: {"choices":[],"nvext":{"timing":{"kv_hit_rate":%v}}}`+"\n\n", hit)
 	}
 	fmt.Fprint(rw, "data: [DONE]\n\n")
 }
 
-// examine runs the doctor on a world.
+// examine examines a world.
 func examine(t *testing.T, w *world, change func(*doctor.Options)) doctor.Report {
 	t.Helper()
 	server := httptest.NewServer(w)
@@ -188,7 +197,7 @@ func examine(t *testing.T, w *world, change func(*doctor.Options)) doctor.Report
 	return r
 }
 
-// text is a report, a line for each finding.
+// text returns a report with one line per finding.
 func text(r doctor.Report) string {
 	var b strings.Builder
 	for _, s := range r.Sections {
@@ -199,25 +208,34 @@ func text(r doctor.Report) string {
 	return b.String()
 }
 
-// All is well: nothing is a problem, and every part has been looked at.
-func TestWell(t *testing.T) {
+func TestHealthyBoothHasNoProblems(t *testing.T) {
 	w := newWorld()
 	r := examine(t, w, nil)
 	assert.Zero(t, r.Problems+r.Warnings, text(r))
-	assert.Equal(t, 1, r.NotChecked, "Kubernetes alone: %s", text(r))
-	for _, said := range []string{
-		"Load generator: ok: a token is set", "Load generator: ok: our token is accepted", "Load generator: ok: it responds, version 1.2.3", "Load generator: ok: its database",
-		"Target: ok: 2 of 2 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
-		"Prometheus: ok: all 3 targets are up", "Prometheus: ok: the workers' series in namespace dynamo: present and fresh, from 2 endpoint(s)", "Prometheus: ok: its clock matches",
-		"Grafana: ok: its version is 12.2.0", "Grafana: ok: its pages are served under /grafana/", "Grafana: ok: the app: The load generator is healthy.", "Grafana: ok: the data source",
+	assert.Equal(t, 1, r.NotChecked, "only Kubernetes is not checked: %s", text(r))
+	for _, line := range []string{
+		"Load generator: ok: a token is set",
+		"Load generator: ok: our token is accepted",
+		"Load generator: ok: it responds, version 1.2.3",
+		"Load generator: ok: its database",
+		"Target: ok: 2 of 2 workers have registered",
+		"Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
+		"Prometheus: ok: all 3 targets are up",
+		"Prometheus: ok: the workers' series in namespace dynamo: present and fresh, from 2 endpoint(s)",
+		"Prometheus: ok: its clock matches",
+		"Grafana: ok: its version is 12.2.0",
+		"Grafana: ok: its pages are served under /grafana/",
+		"Grafana: ok: the app: The load generator is healthy.",
+		"Grafana: ok: the data source",
 	} {
-		assert.Contains(t, text(r), said)
+		assert.Contains(t, text(r), line)
 	}
 	assert.EqualValues(t, 2, w.requests.Load(), "requests until a repeat was predicted")
 }
 
-// One part is broken at a time: its line says so, with what to do, and nothing else is a problem.
-func TestBroken(t *testing.T) {
+// TestOneProblemAtATime breaks one part at a time. Its finding must name the problem and a remedy, and there must be
+// no other problem.
+func TestOneProblemAtATime(t *testing.T) {
 	const (
 		good = "ok"
 		warn = "warning"
@@ -229,71 +247,195 @@ func TestBroken(t *testing.T) {
 		change                             func(*world)
 		options                            func(*doctor.Options)
 	}{
-		{"no load generator", doctor.LoadGenerator, bad, "http://127.0.0.1:1 is unreachable: connection refused", "--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" }},
-		{"another server", doctor.LoadGenerator, bad, "is not the load generator, or is unhealthy: it returned 404", "without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil},
-		{"wrong token", doctor.LoadGenerator, bad, "it rejects our token: the token is wrong", "LOADGEN_TOKEN", nil, func(o *doctor.Options) { o.Token = "another-token-of-some-length" }},
-		{"no token", doctor.LoadGenerator, bad, "it requires a token, and none was given", "KVBOOTH_TOKEN", nil, func(o *doctor.Options) { o.Token = "" }},
+		{
+			"no load generator", doctor.LoadGenerator, bad, "http://127.0.0.1:1 is unreachable: connection refused",
+			"--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" },
+		},
+		{
+			"another server", doctor.LoadGenerator, bad, "is not the load generator, or is unhealthy: it returned 404",
+			"without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil,
+		},
+		{
+			"wrong token", doctor.LoadGenerator, bad, "it rejects our token: the token is wrong", "LOADGEN_TOKEN", nil,
+			func(o *doctor.Options) { o.Token = "another-token-of-some-length" },
+		},
+		{
+			"no token", doctor.LoadGenerator, bad, "it requires a token, and none was given", "KVBOOTH_TOKEN", nil,
+			func(o *doctor.Options) { o.Token = "" },
+		},
 		{"no token set", doctor.LoadGenerator, good, "no token is set", "", func(w *world) { w.open = true }, nil},
-		{"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is version 1.2.3", "use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil},
-		{"not ready", doctor.LoadGenerator, bad, "it is not ready", "fix its target", func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil},
-		{"store", doctor.LoadGenerator, bad, "its database /data/kvbooth.db fails: disk full", "free space", func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil},
+		{
+			"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is version 1.2.3",
+			"use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil,
+		},
+		{
+			"not ready", doctor.LoadGenerator, bad, "it is not ready", "fix its target",
+			func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil,
+		},
+		{
+			"store", doctor.LoadGenerator, bad, "its database /data/kvbooth.db fails: disk full", "free space",
+			func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil,
+		},
 		{"bottleneck", doctor.LoadGenerator, warn, "its own error is too large: lag 40 ms", "more CPU", func(w *world) {
 			w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
 		}, nil},
-		{"no verdict", doctor.LoadGenerator, skip, "its own error: not known yet", "try again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
-		{"clock", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP", func(w *world) { w.clock = 20 * time.Second }, nil},
-		{"clock, far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP", func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil},
+		{
+			"no verdict", doctor.LoadGenerator, skip, "its own error: not known yet", "try again",
+			func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil,
+		},
+		{
+			"a clock ahead", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP",
+			func(w *world) { w.clock = 20 * time.Second }, nil,
+		},
+		{
+			"a clock far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP",
+			func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil,
+		},
 
-		{"target away", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server", func(w *world) { w.status.Lanes[0].Target.Reachable = false }, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" }},
-		{"target elsewhere", doctor.Target, skip, "is unreachable from here", "--target-url", nil, func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" }},
-		{"target away, and the load generator does not know yet", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" }},
-		{"no model", doctor.Target, bad, "no worker has registered", "workers' logs", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, nil},
-		{"another model", doctor.Target, bad, "does not serve " + model + "; it serves other", "set target.model", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil},
-		{"a key is wanted", doctor.Target, skip, "requires an API key", "set LOADGEN_TARGET_API_KEY", func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil},
-		{"dead worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090", "start it again", func(w *world) {
-			w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
-			w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
-		}, nil},
-		{"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers is 1", "correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil},
-		{"requests fail", doctor.Target, bad, "a short request fails: it returned 500", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil},
-		{"no stream", doctor.Target, bad, "it does not stream", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{body: "{}", kind: "application/json"} }, nil},
-		{"no events", doctor.Target, bad, "the router receives no KV events: it predicted a hit rate of 0 for 5 repeats", "publish KV events", func(w *world) { w.hits = []float64{0} }, nil},
-		{"round-robin", doctor.Target, skip, "mode round-robin does not use them", "switch to kv", func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil},
-		{"a plain server", doctor.Target, skip, "it reports no predicted hit rate", "switch to kv", func(w *world) { w.refuse, w.metrics = true, false }, nil},
-		{"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload is running", "", func(w *world) { w.running(new(.91)) }, nil},
-		{"running, no events", doctor.Target, bad, "predicted hit rate 0 over the last 60 s", "publish KV events", func(w *world) { w.running(new(0.)) }, nil},
-		{"running, not told", doctor.Target, skip, "reported no predicted hit rate", "try again", func(w *world) { w.running(nil) }, nil},
+		{
+			"target unreachable", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server",
+			func(w *world) { w.status.Lanes[0].Target.Reachable = false },
+			func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" },
+		},
+		{
+			"target unreachable from here", doctor.Target, skip, "is unreachable from here", "--target-url", nil,
+			func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" },
+		},
+		{
+			"target unreachable, not noticed yet", doctor.Target, bad, "http://127.0.0.1:1 is unreachable",
+			"start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" },
+		},
+		{
+			"no model", doctor.Target, bad, "no worker has registered", "workers' logs",
+			func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, nil,
+		},
+		{
+			"another model", doctor.Target, bad, "does not serve " + model + "; it serves other", "set target.model",
+			func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil,
+		},
+		{
+			"a key is required", doctor.Target, skip, "requires an API key", "set LOADGEN_TARGET_API_KEY",
+			func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil,
+		},
+		{"missing worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090",
+			"start it again", func(w *world) {
+				w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
+				w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
+			}, nil},
+		{
+			"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers is 1",
+			"correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil,
+		},
+		{
+			"requests fail", doctor.Target, bad, "a short request fails: it returned 500", "logs of frontend",
+			func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil,
+		},
+		{
+			"no stream", doctor.Target, bad, "it does not stream", "logs of frontend",
+			func(w *world) { w.pages["/v1/chat/completions"] = page{body: "{}", kind: "application/json"} }, nil,
+		},
+		{
+			"no events", doctor.Target, bad, "the router receives no KV events: it predicted a hit rate of 0 for 5 repeats",
+			"publish KV events", func(w *world) { w.hits = []float64{0} }, nil,
+		},
+		{
+			"round-robin", doctor.Target, skip, "mode round-robin does not use them", "switch to kv",
+			func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil,
+		},
+		{
+			"a plain server", doctor.Target, skip, "it reports no predicted hit rate", "switch to kv",
+			func(w *world) { w.refuse, w.metrics = true, false }, nil,
+		},
+		{
+			"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload is running", "",
+			func(w *world) { w.running(new(.91)) }, nil,
+		},
+		{
+			"running, no events", doctor.Target, bad, "predicted hit rate 0 over the last 60 s", "publish KV events",
+			func(w *world) { w.running(new(0.)) }, nil,
+		},
+		{
+			"running, no prediction", doctor.Target, skip, "reported no predicted hit rate", "try again",
+			func(w *world) { w.running(nil) }, nil,
+		},
 
-		{"no Prometheus", doctor.Prometheus, bad, "no Prometheus responds at http://127.0.0.1:1", "prometheus.url", nil, func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" }},
-		{"a worker is not reached", doctor.Prometheus, bad, "it cannot scrape worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil},
-		{"kept away", doctor.Prometheus, bad, "context deadline exceeded", "NetworkPolicy", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "context deadline exceeded")} }, nil},
-		{"a worker is not scraped", doctor.Prometheus, bad, "the workers' series in namespace dynamo: 1 of 2 endpoints have them", "PodMonitor", func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil},
-		{"old series", doctor.Prometheus, bad, "are stale: 10.0.0.3:9090 is 20 s old", "keeps up", func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil},
-		{"no series of ours", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are missing", "ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil},
-		{"no GPUs", doctor.Prometheus, warn, "the DCGM GPU series in namespace dynamo are missing", "without honorLabels", func(w *world) { w.missing = "DCGM" }, nil},
+		{
+			"no Prometheus", doctor.Prometheus, bad, "no Prometheus responds at http://127.0.0.1:1", "prometheus.url", nil,
+			func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" },
+		},
+		{
+			"a worker is not reachable", doctor.Prometheus, bad,
+			"it cannot scrape worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT",
+			func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil,
+		},
+		{
+			"blocked by the network", doctor.Prometheus, bad, "context deadline exceeded", "NetworkPolicy",
+			func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "context deadline exceeded")} }, nil,
+		},
+		{
+			"a worker is not scraped", doctor.Prometheus, bad,
+			"the workers' series in namespace dynamo: 1 of 2 endpoints have them", "PodMonitor",
+			func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil,
+		},
+		{
+			"old series", doctor.Prometheus, bad, "are stale: 10.0.0.3:9090 is 20 s old", "keeps up",
+			func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil,
+		},
+		{
+			"no series of the load generator", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are missing",
+			"ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil,
+		},
+		{
+			"no GPUs", doctor.Prometheus, warn, "the DCGM GPU series in namespace dynamo are missing", "without honorLabels",
+			func(w *world) { w.missing = "DCGM" }, nil,
+		},
 
-		{"no Grafana", doctor.Grafana, bad, "http://127.0.0.1:1 is unreachable", "start Grafana", nil, func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" }},
+		{
+			"no Grafana", doctor.Grafana, bad, "http://127.0.0.1:1 is unreachable", "start Grafana", nil,
+			func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" },
+		},
 		{"Grafana's database", doctor.Grafana, bad, "its database is failing", "volume", func(w *world) {
 			w.pages["/grafana/api/health"] = page{body: `{"database":"failing","version":"12.2.0"}`}
 		}, nil},
-		{"an old Grafana", doctor.Grafana, bad, "its version is 11.6.1", "12.2 or later", func(w *world) { w.pages["/grafana/api/health"] = page{body: `{"database":"ok","version":"11.6.1"}`} }, nil},
-		{"sub-path", doctor.Grafana, bad, "its pages expect the path / but are served under /grafana/", "GF_SERVER_ROOT_URL", func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil},
-		{"sent elsewhere", doctor.Grafana, bad, "redirects to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH", func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil},
-		{"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins directory", func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil},
-		{"the app is not well", doctor.Grafana, bad, "the app: The token is wrong.", "Test connection", func(w *world) {
-			w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`}
+		{
+			"an old Grafana", doctor.Grafana, bad, "its version is 11.6.1", "12.2 or later",
+			func(w *world) { w.pages["/grafana/api/health"] = page{body: `{"database":"ok","version":"11.6.1"}`} }, nil,
+		},
+		{
+			"sub-path", doctor.Grafana, bad, "its pages expect the path / but are served under /grafana/",
+			"GF_SERVER_ROOT_URL",
+			func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil,
+		},
+		{
+			"redirected", doctor.Grafana, bad, "redirects to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH",
+			func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil,
+		},
+		{
+			"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins directory",
+			func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil,
+		},
+		{"the app is unhealthy", doctor.Grafana, bad, "the app: The token is wrong.", "Test connection", func(w *world) {
+			w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{
+				code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`,
+			}
 		}, nil},
-		{"Grafana is locked", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN", func(w *world) {
-			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
-		}, nil},
-		{"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it", func(w *world) {
-			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
-		}, nil},
+		{"Grafana requires a login", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN",
+			func(w *world) {
+				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
+			}, nil},
+		{"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it",
+			func(w *world) {
+				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
+			}, nil},
 
-		{"no credentials", doctor.Kubernetes, bad, "no credentials for Kubernetes here", "--kubeconfig", nil, func(o *doctor.Options) { o.Context = "no-such-context" }},
-		{"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig", func(w *world) {
-			w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
-		}, nil},
+		{
+			"no credentials", doctor.Kubernetes, bad, "no credentials for Kubernetes here", "--kubeconfig", nil,
+			func(o *doctor.Options) { o.Context = "no-such-context" },
+		},
+		{"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig",
+			func(w *world) {
+				w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
+			}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,16 +465,15 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// running has a workload run, with a predicted hit rate.
+// running simulates a running workload with a predicted hit rate.
 func (w *world) running(predicted *float64) {
 	w.status.Lanes[0].State.Phase = api.PhaseRunning
 	l := &w.snapshot.Lanes[0]
 	l.State.Phase, l.Cluster.KV = api.PhaseRunning, api.KV{PredictedRatio: predicted, HitRatio: new(.9)}
-	w.pages["/v1/chat/completions"] = page{code: 500, body: "a request that disturbs what is measured"}
+	w.pages["/v1/chat/completions"] = page{code: 500, body: "a request that would change the measurement"}
 }
 
-// The pages of an API that is not at /v1 are where the configuration has it.
-func TestTargetAtAPath(t *testing.T) {
+func TestTargetWithPathAndQuery(t *testing.T) {
 	w := newWorld()
 	completed := false
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -352,18 +493,17 @@ func TestTargetAtAPath(t *testing.T) {
 	at := front.URL + "/deployments/x"
 	w.status.Config["target.url"] = at + "/chat/completions?version=1"
 	for name, change := range map[string]func(*doctor.Options){
-		"of the status": func(*doctor.Options) { w.status.Lanes[0].Target.URL = at },
-		"of a flag":     func(o *doctor.Options) { o.TargetURL = w.status.Config["target.url"] },
+		"from the status": func(*doctor.Options) { w.status.Lanes[0].Target.URL = at },
+		"from a flag":     func(o *doctor.Options) { o.TargetURL = w.status.Config["target.url"] },
 	} {
 		completed = false
-		said := text(examine(t, w, change))
-		assert.Contains(t, said, at+" serves "+model, name)
-		assert.True(t, completed, said)
+		report := text(examine(t, w, change))
+		assert.Contains(t, report, at+" serves "+model, name)
+		assert.True(t, completed, report)
 	}
 }
 
-// Two lanes are told apart, each looked at by its own address.
-func TestTwin(t *testing.T) {
+func TestLanesAreExaminedSeparately(t *testing.T) {
 	w := newWorld()
 	other := newWorld()
 	other.hits = []float64{0}
@@ -373,25 +513,26 @@ func TestTwin(t *testing.T) {
 	twin.Name, twin.Target.URL = api.TwinLane, second.URL
 	w.status.Lanes = append(w.status.Lanes, twin)
 	w.status.Config["twin.prometheus.namespace"] = "dynamo-twin"
-	said := text(examine(t, w, nil))
-	assert.Contains(t, said, "Target: ok: lane main: the router knows the caches")
-	assert.Contains(t, said, "Target: problem: lane twin: the router receives no KV events")
-	assert.Contains(t, said, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
+	report := text(examine(t, w, nil))
+	assert.Contains(t, report, "Target: ok: lane main: the router knows the caches")
+	assert.Contains(t, report, "Target: problem: lane twin: the router receives no KV events")
+	assert.Contains(t, report, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
 
 	w.status.Config["twin.prometheus.namespace"] = "dynamo"
-	w.status.Config["mode.kubernetes.name"], w.status.Config["twin.mode.kubernetes.name"] = "booth", "booth-twin"
+	w.status.Config["mode.kubernetes.name"] = "booth"
+	w.status.Config["twin.mode.kubernetes.name"] = "booth-twin"
 	examine(t, w, nil)
-	asked := ""
-	w.asked.Range(func(query, _ any) bool {
-		asked += query.(string)
+	queries := ""
+	w.queries.Range(func(query, _ any) bool {
+		queries += query.(string)
 		return true
 	})
-	assert.Contains(t, asked, `{namespace="dynamo",pod=~"booth-.+",pod!~"booth-twin-.+"}`)
-	assert.Contains(t, asked, `{exported_namespace="dynamo",exported_pod=~"booth-twin-.+"}`)
+	assert.Contains(t, queries, `{namespace="dynamo",pod=~"booth-.+",pod!~"booth-twin-.+"}`)
+	assert.Contains(t, queries, `{exported_namespace="dynamo",exported_pod=~"booth-twin-.+"}`)
 }
 
-// What names nothing is refused, without the value where that may hold a password.
-func TestOptions(t *testing.T) {
+// TestInvalidOptionsAreRefused checks that the error does not contain a value that may be a password.
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for field, o := range map[string]doctor.Options{
 		"loadgen-url":    {},
 		"target-url":     {LoadgenURL: "http://a", TargetURL: "http://user:secret@b"},

@@ -31,13 +31,13 @@ var (
 	jobs    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 
-// driver is the mode driver that switches there.
+// driver is the name of the mode driver for Kubernetes.
 const driver = "kubernetes"
 
-// download finds the Job that puts the weights on the volume.
+// download selects the Job that downloads the weights to the volume.
 const download = "app.kubernetes.io/component=model-download"
 
-// cluster is the one that is looked at.
+// cluster is the examined Kubernetes cluster.
 type cluster struct {
 	*exam
 	all       *findings
@@ -47,15 +47,16 @@ type cluster struct {
 	namespace string // of the booth
 }
 
-// graphName is a DynamoGraphDeployment. Without a name the load generator's labels find it, or
+// graphName identifies a DynamoGraphDeployment: by its name, otherwise by the load generator's labels, otherwise by
 // the address of its frontend's service.
 type graphName struct{ namespace, name, selector, target string }
 
 func (g graphName) String() string { return g.namespace + "/" + cmp.Or(g.name, g.selector, g.target) }
 
 func (e *exam) kubernetes(ctx context.Context, all *findings) {
-	driven := e.conf("mode.driver") == driver || e.conf("twin.mode.driver") == driver
-	asked := e.Kubernetes || e.Kubeconfig != "" || e.Context != "" || e.Namespace != "" || len(e.Graphs) > 0 || len(e.Secrets) > 0 || e.GPUs != nil
+	driven := e.setting("mode.driver") == driver || e.setting("twin.mode.driver") == driver
+	asked := e.Kubernetes || e.Kubeconfig != "" || e.Context != "" || e.Namespace != "" ||
+		len(e.Graphs) > 0 || len(e.Secrets) > 0 || e.GPUs != nil
 	if !driven && !asked {
 		all.skip("Kubernetes: the load generator does not switch modes there", "add --kubernetes to check it anyway")
 		return
@@ -84,8 +85,8 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 // reach returns the cluster of the credentials where its API server answers, else nil. Why it does not is a finding: a
 // problem for an examination that was asked for.
 func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
-	file := cmp.Or(e.Kubeconfig, e.conf("mode.kubernetes.kubeconfig"))
-	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.conf("mode.kubernetes.context")), e.Namespace)
+	file := cmp.Or(e.Kubeconfig, e.setting("mode.kubernetes.kubeconfig"))
+	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.setting("mode.kubernetes.context")), e.Namespace)
 	if err != nil {
 		report := all.skip
 		if asked {
@@ -110,7 +111,7 @@ func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
 }
 
 func (c *cluster) connect(config *rest.Config) (err error) {
-	config.Timeout = callWithin
+	config.Timeout = callTimeout
 	if c.client, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
@@ -125,12 +126,12 @@ func (c *cluster) connect(config *rest.Config) (err error) {
 	return nil
 }
 
-// graphNames are those of the flags, or of the load generator's lanes.
+// graphNames returns the graphs of the flags, otherwise those of the load generator's lanes.
 func (e *exam) graphNames(namespace string) (all []graphName) {
 	for _, g := range e.Graphs {
 		ns, name, both := strings.Cut(g, "/")
 		if !both {
-			ns, name = cmp.Or(e.conf("mode.kubernetes.namespace"), namespace), g
+			ns, name = cmp.Or(e.setting("mode.kubernetes.namespace"), namespace), g
 		}
 		all = append(all, graphName{namespace: ns, name: name})
 	}
@@ -138,14 +139,16 @@ func (e *exam) graphNames(namespace string) (all []graphName) {
 		return all
 	}
 	main := graphName{
-		namespace: cmp.Or(e.conf("mode.kubernetes.namespace"), namespace),
-		name:      e.conf("mode.kubernetes.name"), selector: e.conf("mode.kubernetes.selector"), target: e.conf("target.url"),
+		namespace: cmp.Or(e.setting("mode.kubernetes.namespace"), namespace),
+		name:      e.setting("mode.kubernetes.name"), selector: e.setting("mode.kubernetes.selector"),
+		target: e.setting("target.url"),
 	}
-	if main.name != "" || e.conf("mode.driver") == driver {
+	if main.name != "" || e.setting("mode.driver") == driver {
 		all = append(all, main)
 	}
-	if name := e.conf("twin.mode.kubernetes.name"); name != "" {
-		all = append(all, graphName{namespace: cmp.Or(e.conf("twin.mode.kubernetes.namespace"), main.namespace), name: name})
+	if name := e.setting("twin.mode.kubernetes.name"); name != "" {
+		ns := cmp.Or(e.setting("twin.mode.kubernetes.namespace"), main.namespace)
+		all = append(all, graphName{namespace: ns, name: name})
 	}
 	return all
 }
@@ -158,29 +161,30 @@ func (c *cluster) raw(ctx context.Context, path string) (answer, error) {
 	return ask(c.http, req)
 }
 
-// server says whether the API server answers.
+// server reports whether the API server responds.
 func (c *cluster) server(ctx context.Context) bool {
 	a, err := c.raw(ctx, "/version")
-	var told struct {
+	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	switch {
 	case err != nil:
-		c.all.problem(fmt.Sprintf("the API server %s is unreachable: %v", c.host, err), "check --kubeconfig and --context: kubectl cluster-info")
+		c.all.problem(fmt.Sprintf("the API server %s is unreachable: %v", c.host, err),
+			"check --kubeconfig and --context: kubectl cluster-info")
 		return false
 	case a.code == http.StatusUnauthorized:
 		c.all.problem("the API server "+c.host+" rejects our credentials", "renew them: kubectl auth whoami")
 		return false
-	case a.read(&told) != nil:
-		c.all.skip("the version of the API server: "+a.says(), "")
+	case a.read(&version) != nil:
+		c.all.skip("the version of the API server: "+a.describe(), "")
 	default:
-		c.all.ok(fmt.Sprintf("the API server %s responds, version %s", c.host, told.GitVersion))
+		c.all.ok(fmt.Sprintf("the API server %s responds, version %s", c.host, version.GitVersion))
 	}
 	a.date(c.all)
 	return true
 }
 
-// definitions says which resources the cluster knows, and whether graphs can be looked at.
+// definitions checks which resources the cluster has, and returns whether graphs can be examined.
 func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 	versions, err := c.versions(ctx, graphs.Group)
 	report := c.all.problem
@@ -193,7 +197,8 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		c.all.skip("which versions of DynamoGraphDeployment are served: "+err.Error(), "")
 		served = true
 	case len(versions) == 0:
-		report("the Kubernetes cluster has no DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs")
+		report("the Kubernetes cluster has no DynamoGraphDeployments ("+graphs.GroupResource().String()+")",
+			"install Dynamo's operator with its CRDs")
 	default:
 		var as string
 		if as, err = c.serves(ctx); err != nil {
@@ -201,45 +206,57 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		} else if served = as != ""; served {
 			c.all.ok("DynamoGraphDeployments are served as " + as)
 		} else {
-			report("DynamoGraphDeployments are served in no version that KV Booth reads; the Kubernetes cluster has "+strings.Join(versions, ", "), "install a Dynamo operator that serves "+graphs.GroupVersion().String())
+			report("DynamoGraphDeployments are served in no version that KV Booth reads; "+
+				"the Kubernetes cluster has "+strings.Join(versions, ", "),
+				"install a Dynamo operator that serves "+graphs.GroupVersion().String())
 		}
 	}
-	for _, other := range []struct{ group, what, without string }{
-		{"gateway.networking.k8s.io", "Gateway API", "needed only for routes from outside; a Service of type LoadBalancer or a port-forward works without it"},
-		{"monitoring.coreos.com", "prometheus-operator", "needed only for PodMonitors and ServiceMonitors; a Prometheus with scrape_configs works without it"},
-		{"grove.io", "Grove", "Dynamo then uses Deployments, which is enough if each worker fits on one node"},
+	for _, other := range []struct{ group, name, without string }{
+		{
+			"gateway.networking.k8s.io", "Gateway API",
+			"needed only for routes from outside; a Service of type LoadBalancer or a port-forward works without it",
+		},
+		{
+			"monitoring.coreos.com", "prometheus-operator",
+			"needed only for PodMonitors and ServiceMonitors; a Prometheus with scrape_configs works without it",
+		},
+		{
+			"grove.io", "Grove",
+			"Dynamo then uses Deployments, which is enough if each worker fits on one node",
+		},
 	} {
 		switch versions, err := c.versions(ctx, other.group); {
 		case err != nil:
-			c.all.skip(other.what+": "+err.Error(), "")
+			c.all.skip(other.name+": "+err.Error(), "")
 		case len(versions) == 0:
-			c.all.ok(fmt.Sprintf("%s (%s) is not installed: %s", other.what, other.group, other.without))
+			c.all.ok(fmt.Sprintf("%s (%s) is not installed: %s", other.name, other.group, other.without))
 		default:
-			c.all.ok(fmt.Sprintf("%s (%s) is installed, version %s", other.what, other.group, strings.Join(versions, ", ")))
+			c.all.ok(fmt.Sprintf("%s (%s) is installed, version %s",
+				other.name, other.group, strings.Join(versions, ", ")))
 		}
 	}
 	return served
 }
 
-// versions are those of a group that are served; none: the cluster does not know it.
+// versions returns the served versions of an API group; none if the cluster does not have the group.
 func (c *cluster) versions(ctx context.Context, group string) (all []string, err error) {
 	a, err := c.raw(ctx, "/apis/"+group)
 	if err != nil || a.code == http.StatusNotFound {
 		return nil, err
 	}
-	var told struct {
+	var list struct {
 		Versions []struct {
 			Version string `json:"version"`
 		} `json:"versions"`
 	}
-	err = a.read(&told)
-	for _, v := range told.Versions {
+	err = a.read(&list)
+	for _, v := range list.Versions {
 		all = append(all, v.Version)
 	}
 	return all, err
 }
 
-// serves is the latest version that graphs are served in, of those that we read; "" where there is none.
+// serves returns the latest supported version in which graphs are served, or "".
 func (c *cluster) serves(ctx context.Context) (string, error) {
 	for _, version := range kubernetes.Versions {
 		a, err := c.raw(ctx, "/apis/"+version.GroupVersion().String())
@@ -253,30 +270,34 @@ func (c *cluster) serves(ctx context.Context) (string, error) {
 		if err := a.read(&resources); err != nil {
 			return "", err
 		}
-		if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == version.Resource }) {
+		isGraph := func(r metav1.APIResource) bool { return r.Name == version.Resource }
+		if slices.ContainsFunc(resources.APIResources, isGraph) {
 			return version.GroupVersion().String(), nil
 		}
 	}
 	return "", nil
 }
 
-// graph looks at a deployment and at all that it needs.
+// graph examines a deployment and everything that it requires.
 func (c *cluster) graph(ctx context.Context, g graphName) {
 	d := kubernetes.New(ctx, c.client, kubernetes.Options{
-		Namespace: g.namespace, Name: g.name, Selector: g.selector, Target: g.target, Log: slog.New(slog.DiscardHandler),
-		// Nobody rolls workers out who switches in another way: they need no GPUs for that.
-		FrontendAlone: c.conf("mode.kubernetes.restart") == "frontend" || c.status != nil && c.conf("mode.driver") != driver,
+		Namespace: g.namespace, Name: g.name, Selector: g.selector, Target: g.target,
+		Log: slog.New(slog.DiscardHandler),
+		// With another driver, no rollout of workers requires GPUs.
+		FrontendAlone: c.setting("mode.kubernetes.restart") == "frontend" ||
+			c.status != nil && c.setting("mode.driver") != driver,
 	})
 	needs, found, err := d.Look(ctx)
 	if apierrors.IsForbidden(err) {
-		c.all.skip(fmt.Sprintf("the graph %s: our credentials may not read it", g), "use other credentials with --kubeconfig, or grant get on "+graphs.Resource)
+		c.all.skip(fmt.Sprintf("the graph %s: our credentials may not read it", g),
+			"use other credentials with --kubeconfig, or grant get on "+graphs.Resource)
 		return
 	}
 	*c.all = append(*c.all, found...)
 	if err != nil {
-		return // it has been said
+		return // Look has added a finding
 	}
-	if c.conf("mode.driver") == driver {
+	if c.setting("mode.driver") == driver {
 		c.rights(ctx, d)
 	}
 	held := c.pods(ctx, needs)
@@ -292,18 +313,19 @@ func (c *cluster) graph(ctx context.Context, g graphName) {
 	}
 }
 
-// rights are those of our credentials, which need not be the load generator's.
+// rights checks the rights of our credentials, which may differ from the load generator's.
 func (c *cluster) rights(ctx context.Context, d *kubernetes.Driver) {
 	for _, f := range d.Rights(ctx) {
 		if f.Severity != kubernetes.Good {
-			c.all.skip("whether the load generator may switch the mode: with our credentials, "+f.Found, "run loadgen check --cluster in the load generator's pod, or "+f.Do)
+			c.all.skip("whether the load generator may switch the mode: with our credentials, "+f.Found,
+				"run loadgen check --cluster in the load generator's pod, or "+f.Do)
 			return
 		}
 		c.all.ok("our credentials have " + f.Found)
 	}
 }
 
-// pods looks at a graph's pods, and gives how many GPUs they have.
+// pods checks a graph's pods, and returns the number of their GPUs.
 func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) int64 {
 	all, err := list[corev1.Pod](ctx, c.client.Resource(pods).Namespace(n.Namespace), kubernetes.PodsOf(n.Name))
 	if err != nil {
@@ -321,18 +343,20 @@ func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) int64 {
 	if text := fmt.Sprintf("%d of %d pods of %s are ready", ready, n.Pods, n.Name); ready >= n.Pods {
 		c.all.ok(text)
 	} else {
-		c.all.problem(text, "see each pod: kubectl -n "+n.Namespace+" get pods -l "+kubernetes.PodsOf(n.Name)+", kubectl describe pod, kubectl logs")
+		c.all.problem(text, "see each pod: kubectl -n "+n.Namespace+" get pods -l "+kubernetes.PodsOf(n.Name)+
+			", kubectl describe pod, kubectl logs")
 	}
 	return n.Held(all)
 }
 
-// pod says what is wrong with one.
+// pod adds the problems of a pod.
 func (c *cluster) pod(p *corev1.Pod, n kubernetes.Needs) {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			do := "see kubectl -n " + p.Namespace + " describe pod " + p.Name
 			if needed := n.Lacks(*p, condition.Message); needed != "" {
-				do = "it needs " + needed + " on one node: add a node to the GPU pool, free GPUs that are in use, or reduce the replicas"
+				do = "it needs " + needed + " on one node: " +
+					"add a node to the GPU pool, free GPUs that are in use, or reduce the replicas"
 			} else if strings.Contains(condition.Message, "persistentvolumeclaim") {
 				do = "bind the claim, see below"
 			}
@@ -341,16 +365,19 @@ func (c *cluster) pod(p *corev1.Pod, n kubernetes.Needs) {
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			c.all.problem(fmt.Sprintf("pod %s does not start: %s", p.Name, strings.TrimSuffix(w.Reason+": "+w.Message, ": ")), "see kubectl -n "+p.Namespace+" describe pod "+p.Name+", and its log with --previous")
+			c.all.problem(
+				fmt.Sprintf("pod %s does not start: %s", p.Name, strings.TrimSuffix(w.Reason+": "+w.Message, ": ")),
+				"see kubectl -n "+p.Namespace+" describe pod "+p.Name+", and its log with --previous")
 		}
 		if s.RestartCount > 0 {
-			c.all.warn(fmt.Sprintf("pod %s has restarted %d times", p.Name, s.RestartCount), "see why: kubectl -n "+p.Namespace+" logs --previous "+p.Name)
+			c.all.warn(fmt.Sprintf("pod %s has restarted %d times", p.Name, s.RestartCount),
+				"see why: kubectl -n "+p.Namespace+" logs --previous "+p.Name)
 		}
 	}
 }
 
-// gpus says whether so many GPUs are free, of the kind and in pods of as many as a graph needs. Without a name it is
-// for none.
+// gpus checks whether enough GPUs are free, of the kind and in the group size that a graph requires. Without a name,
+// needs is for no graph.
 func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want int64, needs kubernetes.Needs) {
 	graph := needs.Name
 	if want == 0 && graph != "" {
@@ -364,9 +391,11 @@ func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want int64, ne
 	free, err := d.FreeGPUs(ctx, needs.Kind, max(1, needs.Each))
 	switch {
 	case err != nil:
-		c.all.skip(text+"; the number of free GPUs is unknown: "+err.Error(), "grant list on nodes and on pods of all namespaces")
+		c.all.skip(text+"; the number of free GPUs is unknown: "+err.Error(),
+			"grant list on nodes and on pods of all namespaces")
 	case free < want:
-		c.all.problem(fmt.Sprintf("%s, %d are free: %d too few", text, free, want-free), "add a node to the GPU pool, free GPUs that are in use, or reduce the replicas")
+		c.all.problem(fmt.Sprintf("%s, %d are free: %d too few", text, free, want-free),
+			"add a node to the GPU pool, free GPUs that are in use, or reduce the replicas")
 	default:
 		c.all.ok(fmt.Sprintf("%s, %d are free", text, free))
 	}
@@ -376,37 +405,46 @@ func (c *cluster) claim(ctx context.Context, namespace, name string) {
 	p, err := get[corev1.PersistentVolumeClaim](ctx, c.client.Resource(claims).Namespace(namespace), name)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.all.problem(fmt.Sprintf("the claim %s/%s, which the pods mount, does not exist", namespace, name), "create it: the chart's values model, or a PersistentVolumeClaim of that name")
+		c.all.problem(fmt.Sprintf("the claim %s/%s, which the pods mount, does not exist", namespace, name),
+			"create it: the chart's values model, or a PersistentVolumeClaim of that name")
 	case err != nil:
 		c.all.skip(fmt.Sprintf("the claim %s/%s: %v", namespace, name, err), "")
 	case p.Status.Phase != corev1.ClaimBound:
-		c.all.problem(fmt.Sprintf("the claim %s/%s is %s, not Bound", namespace, name, p.Status.Phase), "create a matching PersistentVolume (class, size, access mode), or fix the NFS server: kubectl describe pvc "+name)
+		c.all.problem(fmt.Sprintf("the claim %s/%s is %s, not Bound", namespace, name, p.Status.Phase),
+			"create a matching PersistentVolume (class, size, access mode), or fix the NFS server: "+
+				"kubectl describe pvc "+name)
 	default:
 		c.all.ok(fmt.Sprintf("the claim %s/%s is bound to %s", namespace, name, p.Spec.VolumeName))
 	}
 }
 
-// download says how far the Job is that fetches the weights.
+// download checks the Job that downloads the weights.
 func (c *cluster) download(ctx context.Context, namespace string, claimed bool) {
 	all, err := list[batchv1.Job](ctx, c.client.Resource(jobs).Namespace(namespace), download)
 	switch {
 	case err != nil:
 		c.all.skip("the download of the weights: "+err.Error(), "")
 	case len(all) == 0 && claimed:
-		c.all.skip("the weights on the volume: there is no download Job ("+download+")", "check the volume, or let the chart download them")
+		c.all.skip("the weights on the volume: there is no download Job ("+download+")",
+			"check the volume, or let the chart download them")
 	}
 	for _, j := range all {
 		has := func(kind batchv1.JobConditionType) bool {
-			return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
+			isTrue := func(c batchv1.JobCondition) bool {
+				return c.Type == kind && c.Status == corev1.ConditionTrue
+			}
+			return slices.ContainsFunc(j.Status.Conditions, isTrue)
 		}
 		logs := "kubectl -n " + namespace + " logs job/" + j.Name
 		switch {
 		case has(batchv1.JobComplete):
 			c.all.ok("the weights are downloaded: Job " + j.Name + " is complete")
 		case has(batchv1.JobFailed):
-			c.all.problem("the weights are missing: Job "+j.Name+" has failed", "see "+logs+"; delete it and apply it again; it resumes the download")
+			c.all.problem("the weights are missing: Job "+j.Name+" has failed",
+				"see "+logs+"; delete it and apply it again; it resumes the download")
 		default:
-			c.all.problem(fmt.Sprintf("the weights are still downloading: Job %s has %d of %d pods done, %d running", j.Name, j.Status.Succeeded, jobPods(&j), j.Status.Active), "wait; progress: "+logs)
+			c.all.problem(fmt.Sprintf("the weights are still downloading: Job %s has %d of %d pods done, %d running",
+				j.Name, j.Status.Succeeded, jobPods(&j), j.Status.Active), "wait; progress: "+logs)
 		}
 	}
 }
@@ -426,15 +464,18 @@ func (c *cluster) secret(ctx context.Context, namespace, name string) {
 		c.all.problem(fmt.Sprintf("the Secret %s/%s does not exist", namespace, name), "create it: "+create)
 		return
 	case err != nil:
-		c.all.skip(fmt.Sprintf("the Secret %s/%s: %v", namespace, name, err), "grant get on it, or check it yourself")
+		c.all.skip(fmt.Sprintf("the Secret %s/%s: %v", namespace, name, err),
+			"grant get on it, or check it yourself")
 		return
 	case len(s.Data) == 0:
-		c.all.problem(fmt.Sprintf("the Secret %s/%s is empty", namespace, name), "delete it and create it again: "+create)
+		c.all.problem(fmt.Sprintf("the Secret %s/%s is empty", namespace, name),
+			"delete it and create it again: "+create)
 		return
 	}
 	for key, value := range s.Data {
 		if len(value) == 0 {
-			c.all.problem(fmt.Sprintf("the Secret %s/%s has an empty value under %s", namespace, name, key), "set it: kubectl -n "+namespace+" edit secret "+name)
+			c.all.problem(fmt.Sprintf("the Secret %s/%s has an empty value under %s", namespace, name, key),
+				"set it: kubectl -n "+namespace+" edit secret "+name)
 			return
 		}
 	}
@@ -450,7 +491,7 @@ func get[T any](ctx context.Context, from dynamic.ResourceInterface, name string
 	return object, err
 }
 
-// list reads all objects with certain labels.
+// list reads all objects that match a label selector.
 func list[T any](ctx context.Context, from dynamic.ResourceInterface, selector string) ([]T, error) {
 	found, err := from.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

@@ -11,18 +11,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// giveOurs is what to do about a token that is not taken.
-const giveOurs = "use the load generator's token (LOADGEN_TOKEN, token_file, or its Secret), also in Grafana"
+// useToken is the remedy for a rejected token.
+const useToken = "use the load generator's token (LOADGEN_TOKEN, token_file, or its Secret), also in Grafana"
 
-// loadgen looks at the load generator, and keeps what it tells for the other parts.
+// loadgen examines the load generator and stores its status and snapshot for the other parts.
 func (e *exam) loadgen(ctx context.Context, all *findings) {
 	health, err := e.get(ctx, e.at("healthz"), "")
 	if err != nil {
-		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err), "start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service")
+		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err),
+			"start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service")
 		return
 	}
 	if health.code != http.StatusOK {
-		all.problem(fmt.Sprintf("%s is not the load generator, or is unhealthy: %s", e.LoadgenURL, health.says()), "set --loadgen-url to the load generator's URL, without /api/v1; see its log")
+		all.problem(fmt.Sprintf("%s is not the load generator, or is unhealthy: %s", e.LoadgenURL, health.describe()),
+			"set --loadgen-url to the load generator's URL, without /api/v1; see its log")
 		return
 	}
 	client, err := api.NewClient(e.http, e.LoadgenURL, e.Token)
@@ -30,9 +32,9 @@ func (e *exam) loadgen(ctx context.Context, all *findings) {
 		all.problem(err.Error(), "correct --loadgen-url")
 		return
 	}
-	e.lookToken(ctx, all, client)
+	e.checkAccess(ctx, all, client)
 	if e.status != nil {
-		e.lookStatus(ctx, all, client)
+		e.checkStatus(ctx, all, client)
 	}
 	health.date(all)
 }
@@ -40,68 +42,76 @@ func (e *exam) loadgen(ctx context.Context, all *findings) {
 func (e *exam) at(path ...string) string {
 	u, err := url.Parse(e.LoadgenURL)
 	if err != nil {
-		panic(err) // it was checked
+		panic(err) // Options.Check has parsed it
 	}
 	return u.JoinPath(path...).String()
 }
 
-// lookToken says whether everybody may operate, and whether our token is accepted.
-func (e *exam) lookToken(ctx context.Context, all *findings, client *api.Client) {
-	open, err := e.opensToAll(ctx)
+// checkAccess checks whether the load generator requires a token, and whether it accepts ours.
+func (e *exam) checkAccess(ctx context.Context, all *findings, client *api.Client) {
+	open, err := e.isOpen(ctx)
 	switch {
 	case err != nil:
 		all.skip("whether it requires a token: "+err.Error(), "")
 	case open && isLoopback(e.LoadgenURL):
 		all.ok("no token is set: it listens on loopback only, where anyone can control it")
 	case open:
-		all.problem("anyone can control it without a token", "set LOADGEN_TOKEN (token_file) to at least 16 random characters, and restart it")
+		all.problem("anyone can control it without a token",
+			"set LOADGEN_TOKEN (token_file) to at least 16 random characters, and restart it")
 	default:
 		all.ok("a token is set: nothing can be changed without it")
 	}
 	status, err := client.Status(ctx)
 	var refused *api.ProblemError
+	unauthorized := errors.As(err, &refused) && refused.Status == http.StatusUnauthorized
+	limited := errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests
 	switch {
 	case err == nil:
 		e.status = &status
-	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && e.Token == "":
-		all.problem("it requires a token, and none was given", "set --token-file or KVBOOTH_TOKEN to the load generator's LOADGEN_TOKEN")
+	case unauthorized && e.Token == "":
+		all.problem("it requires a token, and none was given",
+			"set --token-file or KVBOOTH_TOKEN to the load generator's LOADGEN_TOKEN")
 		return
-	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusTooManyRequests):
-		all.problem("it rejects our token: "+refused.Error(), giveOurs)
+	case unauthorized || limited:
+		all.problem("it rejects our token: "+refused.Error(), useToken)
 		return
 	default:
-		all.problem("it does not report its status: "+api.Reason(err).Error(), "see the load generator's log; if it rejects the Host, add it to its setting hosts")
+		all.problem("it does not report its status: "+api.Reason(err).Error(),
+			"see the load generator's log; if it rejects the Host, add it to its setting hosts")
 		return
 	}
 	if !open {
-		e.lookOurs(ctx, all)
+		e.checkToken(ctx, all)
 	}
 }
 
-// opensToAll tries an order without a token that is none: a body that is no JSON changes nothing
-// where it is let in.
-func (e *exam) opensToAll(ctx context.Context) (bool, error) {
-	a, err := e.misorder(ctx, "")
+// isOpen reports whether a change is accepted without a token. The request has an invalid body, so that it changes
+// nothing.
+func (e *exam) isOpen(ctx context.Context) (bool, error) {
+	a, err := e.sendInvalid(ctx, "")
 	return a.code != http.StatusUnauthorized && a.code != http.StatusForbidden, err
 }
 
-// lookOurs says whether our token lets us in to operate, since a public page is read without.
-func (e *exam) lookOurs(ctx context.Context, all *findings) {
-	a, err := e.misorder(ctx, e.Token)
+// checkToken checks whether our token is accepted for changes, because reading may not require one.
+func (e *exam) checkToken(ctx context.Context, all *findings) {
+	a, err := e.sendInvalid(ctx, e.Token)
 	switch {
 	case err != nil:
 		all.skip("whether our token is accepted: "+err.Error(), "")
 	case a.code == http.StatusBadRequest || a.code == http.StatusUnprocessableEntity:
 		all.ok("our token is accepted")
 	case e.Token == "":
-		all.skip("our token: none given; reading does not need one here", "set --token-file or KVBOOTH_TOKEN to check it")
+		all.skip("our token: none given; reading does not need one here",
+			"set --token-file or KVBOOTH_TOKEN to check it")
 	default:
-		all.problem("it rejects our token: "+a.says(), giveOurs)
+		all.problem("it rejects our token: "+a.describe(), useToken)
 	}
 }
 
-func (e *exam) misorder(ctx context.Context, token string) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, e.at("api/v1/workload"), strings.NewReader("no JSON"))
+// sendInvalid sends a change with an invalid body.
+func (e *exam) sendInvalid(ctx context.Context, token string) (answer, error) {
+	body := strings.NewReader("no JSON")
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, e.at("api/v1/workload"), body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -112,13 +122,14 @@ func (e *exam) misorder(ctx context.Context, token string) (answer, error) {
 	return ask(e.http, req)
 }
 
-// lookStatus goes through what the load generator tells of itself.
-func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client) {
+// checkStatus checks the load generator's status.
+func (e *exam) checkStatus(ctx context.Context, all *findings, client *api.Client) {
 	s := e.status
 	if s.Version == e.Version {
 		all.ok("it responds, version " + s.Version)
 	} else {
-		all.warn(fmt.Sprintf("it responds, version %s; this program is version %s", s.Version, e.Version), "use the booth program of the same version")
+		all.warn(fmt.Sprintf("it responds, version %s; this program is version %s", s.Version, e.Version),
+			"use the booth program of the same version")
 	}
 	if err := client.Ready(ctx); err == nil {
 		all.ok("it is ready")
@@ -127,12 +138,14 @@ func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client
 	}
 	switch {
 	case !s.Store.OK:
-		all.problem(fmt.Sprintf("its database %s fails: %s", s.Store.Path, s.Store.Problem), "free space on its volume, or fix the reason given")
+		all.problem(fmt.Sprintf("its database %s fails: %s", s.Store.Path, s.Store.Problem),
+			"free space on its volume, or fix the reason given")
 	case s.Store.Notice != "":
-		all.warn(fmt.Sprintf("of its database %s: %s", s.Store.Path, s.Store.Notice),
+		all.warn(fmt.Sprintf("its database %s: %s", s.Store.Path, s.Store.Notice),
 			"free space on its volume, or lower store.max_bytes")
 	case s.Store.LostTurns > 0:
-		all.warn(fmt.Sprintf("its database %s has lost %d turns", s.Store.Path, s.Store.LostTurns), "check whether the disk is fast enough; restart it to reset the counter")
+		all.warn(fmt.Sprintf("its database %s has lost %d turns", s.Store.Path, s.Store.LostTurns),
+			"check whether the disk is fast enough; restart it to reset the counter")
 	default:
 		all.ok("its database " + s.Store.Path + " is healthy")
 	}
@@ -142,7 +155,8 @@ func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client
 	case api.VerdictNoticeable:
 		all.ok("its own error is noticeable: " + s.Client.Reason)
 	case api.VerdictBottleneck:
-		all.warn("its own error is too large: "+s.Client.Reason, "give it more CPU, or its own machine; until then these metrics are not rated")
+		all.warn("its own error is too large: "+s.Client.Reason,
+			"give it more CPU, or its own machine; until then these metrics are not rated")
 	default:
 		all.skip("its own error: not known yet", "try again in a minute")
 	}

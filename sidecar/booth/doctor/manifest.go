@@ -35,7 +35,7 @@ func Manifest(ctx context.Context, text io.Reader, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, othersWithin)
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
 	counted := findings{}
 	graphs := requested(objects, &counted)

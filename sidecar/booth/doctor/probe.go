@@ -17,30 +17,34 @@ import (
 )
 
 const (
-	probeTokens  = 4  // of an answer
-	probeText    = 40 // sentences in front of each question: about 25 blocks of 32 tokens
-	probeRepeats = 5  // at most; events take a moment
-	probeEvery   = 300 * time.Millisecond
-	probeCall    = 6 * time.Second // of one request: an idle server
+	probeTokens   = 4  // per answer
+	probeText     = 40 // sentences in front of each question: about 25 blocks of 32 tokens
+	probeRepeats  = 5  // maximum, because events arrive with a delay
+	probeInterval = 300 * time.Millisecond
+	probeTimeout  = 6 * time.Second // timeout of a request to an idle server
 )
 
-// routedByKV counts on Dynamo's frontend the requests that it routed by what the caches hold. Its
-// count of applied events tells no more: without events, it counts those that it makes itself.
+// probeSentence is repeated in the prompt of the probe.
+const probeSentence = "The booth asks this server the same long question twice before the event begins, " +
+	"and counts what it remembers. "
+
+// routedByKV is the frontend's counter of requests that it routed by the content of the caches. The counter of applied
+// events is not usable: without events, it counts those that the frontend makes itself.
 const routedByKV = "dynamo_component_router_kv_hit_rate_count"
 
-// probed is what a few requests with the same beginning have shown.
+// probed is the result of a few requests with the same beginning.
 type probed struct {
 	requests  int
 	text      int      // chunks with a text
-	predicted *float64 // best on the repeats, 0 to 1; nil: never told
-	cached    int      // most tokens of a repeat's prompt that the engine had in its cache
-	routed    *float64 // by how much the router's count of predictions grew; nil: it has none
+	predicted *float64 // best prediction for a repeat, 0 to 1; nil without a prediction
+	cached    int      // largest number of cached tokens in a repeat's prompt
+	routed    *float64 // growth of the router's counter of predictions; nil if there is no counter
 }
 
-// probe sends a long prompt once, and then again until the router predicts a hit.
+// probe sends a long prompt, and repeats it until the router predicts a hit.
 func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err error) {
-	before, _ := e.routed(ctx, l) // a counter that is not there yet began at 0
-	prompt := "Probe " + rand.Text() + ". " + strings.Repeat("The booth asks this server the same long question twice before the event begins, and counts what it remembers. ", probeText)
+	before, _ := e.routed(ctx, l) // a missing counter starts at 0
+	prompt := "Probe " + rand.Text() + ". " + strings.Repeat(probeSentence, probeText)
 	for p.requests <= probeRepeats {
 		r, err := e.complete(ctx, l, prompt, dynamo)
 		if errors.Is(err, errNoExtension) {
@@ -64,7 +68,7 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 		select {
 		case <-ctx.Done():
 			return p, api.Reason(ctx.Err())
-		case <-time.After(probeEvery):
+		case <-time.After(probeInterval):
 		}
 	}
 	if after, ok := e.routed(ctx, l); ok {
@@ -73,32 +77,34 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 	return p, nil
 }
 
-// judge says what the probe has shown of events.
-func (p probed) judge(all *findings, l lane) {
+// report adds a finding on KV events.
+func (p probed) report(all *findings, l lane) {
 	predicts := p.predicted != nil && *p.predicted > 0
 	byKV := p.routed != nil && *p.routed > 0
 	switch {
 	case predicts:
-		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% for a repeated prompt (from the workers' KV events, or with --no-router-kv-events from its own routing)", 100**p.predicted))
+		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% for a repeated prompt "+
+			"(from the workers' KV events, or with --no-router-kv-events from its own routing)", 100**p.predicted))
 	case byKV || l.mode == api.ModeKV && p.predicted != nil && p.routed == nil:
-		all.problem(fmt.Sprintf("the router receives no KV events: it predicted a hit rate of 0 for %d repeats of a prompt, although the engines had %d of its tokens cached", p.requests-1, p.cached), useThem)
+		all.problem(fmt.Sprintf("the router receives no KV events: it predicted a hit rate of 0 for %d repeats "+
+			"of a prompt, although the engines had %d of its tokens cached", p.requests-1, p.cached), enableEvents)
 	default:
-		all.skip(unseen(l.mode), "switch to kv and try again")
+		all.skip(notObserved(l.mode), "switch to kv and try again")
 	}
 }
 
-// reply is one answer.
+// reply is the content of a streamed answer.
 type reply struct {
 	text      int
 	predicted *float64
 	cached    int
 }
 
-// errNoExtension is that of a server that does not take Dynamo's extension.
+// errNoExtension means that a server rejects Dynamo's extension.
 var errNoExtension = errors.New("it rejects nvext")
 
 func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool) (r reply, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeCall)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	body := map[string]any{
 		"model": l.model, "messages": []map[string]string{{"role": "user", "content": prompt}},
@@ -126,14 +132,14 @@ func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool)
 	case dynamo && (a.code == http.StatusBadRequest || a.code == http.StatusUnprocessableEntity):
 		return r, errNoExtension
 	case a.code != http.StatusOK:
-		return r, errors.New(a.says())
+		return r, errors.New(a.describe())
 	case !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
 		return r, errors.New("it does not stream; Content-Type is " + a.header.Get("Content-Type"))
 	}
 	return readStream(a.body)
 }
 
-// chunk is a part of a streamed answer.
+// chunk is a chunk of a streamed answer.
 type chunk struct {
 	Choices []struct {
 		Delta struct {
@@ -152,7 +158,7 @@ type chunk struct {
 		} `json:"prompt_tokens_details"`
 	} `json:"usage"`
 	Error   json.RawMessage `json:"error"`
-	Message string          `json:"message"` // Dynamo's errors have it at the top
+	Message string          `json:"message"` // Dynamo's errors have it at the top level
 }
 
 func readStream(body []byte) (r reply, err error) {
@@ -186,7 +192,7 @@ func readStream(body []byte) (r reply, err error) {
 	return r, lines.Err()
 }
 
-// routed sums the series of the counter on the frontend's page; false where there is none.
+// routed returns the sum of the counter's series in the frontend's metrics; false if there are none.
 func (e *exam) routed(ctx context.Context, l lane) (sum float64, ok bool) {
 	a, err := e.get(ctx, l.url+"/metrics", "")
 	if err != nil || a.code != http.StatusOK {

@@ -16,12 +16,12 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// defaultInterval is Prometheus' own, where it does not tell one.
+// defaultInterval is Prometheus' default scrape interval.
 const defaultInterval = time.Minute
 
-// prometheusURL is where Prometheus is, "" where nobody said.
+// prometheusURL returns the URL of Prometheus, or "" if it is unknown.
 func (e *exam) prometheusURL() string {
-	return strings.TrimRight(cmp.Or(e.PrometheusURL, e.conf("prometheus.url")), "/")
+	return strings.TrimRight(cmp.Or(e.PrometheusURL, e.setting("prometheus.url")), "/")
 }
 
 func (e *exam) prometheus(ctx context.Context, all *findings) {
@@ -31,38 +31,43 @@ func (e *exam) prometheus(ctx context.Context, all *findings) {
 			all.skip("Prometheus: its URL is unknown", "set --prometheus-url")
 			return
 		}
-		all.skip("Prometheus: not configured; the load generator scrapes the cluster's metrics from the target itself", "set prometheus.url or --prometheus-url; the dashboards need it")
+		all.skip("Prometheus: not configured; the load generator scrapes the cluster's metrics from the target itself",
+			"set prometheus.url or --prometheus-url; the dashboards need it")
 		return
 	}
 	now, answered, err := e.query(ctx, "time()")
 	switch {
-	case err != nil && e.PrometheusURL == "" && e.seesCluster() && !isLoopback(base): // see target
-		all.skip(fmt.Sprintf("%s is unreachable from here (%v), although the load generator reaches it", base, err), "run this where the load generator runs, or forward its port and set --prometheus-url")
+	case err != nil && e.PrometheusURL == "" && e.readsCluster() && !isLoopback(base): // see target
+		all.skip(fmt.Sprintf("%s is unreachable from here (%v), although the load generator reaches it", base, err),
+			"run this where the load generator runs, or forward its port and set --prometheus-url")
 		return
 	case err != nil || len(now) != 1:
-		all.problem(fmt.Sprintf("no Prometheus responds at %s: %v", base, cmp.Or(err, errors.New("it does not report its time"))), "start it, or correct prometheus.url (--prometheus-url)")
+		reason := cmp.Or(err, errors.New("it does not report its time"))
+		all.problem(fmt.Sprintf("no Prometheus responds at %s: %v", base, reason),
+			"start it, or correct prometheus.url (--prometheus-url)")
 		return
 	}
 	all.ok(base + " responds")
 	at := time.UnixMilli(int64(1000 * now[0].value))
-	tellSkew(all, skew(at, at, answered.sent, answered.received))
+	reportSkew(all, skew(at, at, answered.sent, answered.received))
 	pages, err := e.pages(ctx)
 	if err != nil {
-		all.skip("what it scrapes: "+err.Error(), "a query-only server does not list its targets; check the Prometheus behind it")
+		all.skip("what it scrapes: "+err.Error(),
+			"a query-only server does not list its targets; check the Prometheus behind it")
 	} else {
-		lookPages(all, pages)
+		checkScrapes(all, pages)
 	}
 	e.series(ctx, all, pages)
 }
 
-// seesCluster says whether the load generator gets a cluster's metrics from its Prometheus.
-func (e *exam) seesCluster() bool {
+// readsCluster reports whether the load generator reads a cluster's metrics from its Prometheus.
+func (e *exam) readsCluster() bool {
 	return e.snapshot != nil && slices.ContainsFunc(e.snapshot.Lanes, func(l api.LaneSnapshot) bool {
 		return l.Cluster.Available && l.Cluster.Source == "prometheus"
 	})
 }
 
-// page is a target of Prometheus.
+// page is a scrape target of Prometheus.
 type page struct {
 	Labels    map[string]string `json:"labels"`
 	ScrapeURL string            `json:"scrapeUrl"`
@@ -75,8 +80,10 @@ func (p page) name() string {
 	return strings.TrimSpace(p.Labels["pod"] + " " + p.Labels["instance"])
 }
 
-// is says whether a page belongs to a namespace; "" is all.
-func (p page) is(namespace string) bool { return namespace == "" || p.Labels["namespace"] == namespace }
+// inNamespace reports whether a target is in a namespace; "" matches all.
+func (p page) inNamespace(namespace string) bool {
+	return namespace == "" || p.Labels["namespace"] == namespace
+}
 
 func (p page) interval() time.Duration {
 	d, err := time.ParseDuration(p.Interval)
@@ -86,7 +93,7 @@ func (p page) interval() time.Duration {
 	return d
 }
 
-// pages are all that Prometheus scrapes.
+// pages returns all scrape targets.
 func (e *exam) pages(ctx context.Context) ([]page, error) {
 	base := e.prometheusURL()
 	if base == "" {
@@ -96,52 +103,56 @@ func (e *exam) pages(ctx context.Context) ([]page, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told struct {
+	var list struct {
 		Data struct {
 			Active []page `json:"activeTargets"`
 		} `json:"data"`
 	}
-	if err := a.read(&told); err != nil {
+	if err := a.read(&list); err != nil {
 		return nil, err
 	}
-	if told.Data.Active == nil {
+	if list.Data.Active == nil {
 		return nil, errors.New("it lists no targets")
 	}
-	return told.Data.Active, nil
+	return list.Data.Active, nil
 }
 
-// lookPages names the pages that are down.
-func lookPages(all *findings, pages []page) {
+// checkScrapes adds a problem for each target that is down.
+func checkScrapes(all *findings, pages []page) {
 	down, waiting := 0, 0
 	for _, p := range pages {
 		switch p.Health {
 		case "down":
 			down++
-			all.problem(fmt.Sprintf("it cannot scrape %s of job %s: %s", p.name(), p.Labels["job"], p.LastError), remedy(p))
+			all.problem(fmt.Sprintf("it cannot scrape %s of job %s: %s", p.name(), p.Labels["job"], p.LastError),
+				remedy(p))
 		case "unknown":
 			waiting++
 		}
 	}
 	switch {
 	case len(pages) == 0:
-		all.problem("it has no scrape targets", "configure scrape_configs, or ServiceMonitors and PodMonitors that match its selectors")
+		all.problem("it has no scrape targets",
+			"configure scrape_configs, or ServiceMonitors and PodMonitors that match its selectors")
 	case waiting > 0:
-		all.skip(fmt.Sprintf("%d of %d targets, which have not been scraped yet", waiting, len(pages)), "try again in a minute")
+		all.skip(fmt.Sprintf("%d of %d targets, which have not been scraped yet", waiting, len(pages)),
+			"try again in a minute")
 	case down == 0:
 		all.ok(fmt.Sprintf("all %d targets are up", len(pages)))
 	}
 }
 
-// remedy is what to do about a page that cannot be scraped.
+// remedy returns what to do about a target that cannot be scraped.
 func remedy(p page) string {
-	switch reason := p.LastError; {
-	case strings.Contains(reason, "connection refused"):
+	has := func(text string) bool { return strings.Contains(p.LastError, text) }
+	switch {
+	case has("connection refused"):
 		return "check that it runs and listens at " + p.ScrapeURL + " (a worker of Dynamo: DYN_SYSTEM_PORT)"
-	case strings.Contains(reason, "deadline exceeded"), strings.Contains(reason, "no route"), strings.Contains(reason, "timeout"):
+	case has("deadline exceeded"), has("no route"), has("timeout"):
 		return "check that it runs, and that no NetworkPolicy or firewall blocks Prometheus from " + p.ScrapeURL
-	case strings.Contains(reason, "404"):
+	case has("404"):
 		return "correct the port or path in the monitor or scrape_config: " + p.ScrapeURL + " has no metrics"
-	case strings.Contains(reason, "401"), strings.Contains(reason, "403"):
+	case has("401"), has("403"):
 		return "configure the token for that endpoint in Prometheus (the load generator's metrics_token)"
 	}
 	return "check what " + p.ScrapeURL + " returns"
@@ -158,30 +169,30 @@ func (e *exam) query(ctx context.Context, text string) ([]sample, answer, error)
 	if err != nil {
 		return nil, a, err
 	}
-	var told struct {
+	var response struct {
 		Data struct {
 			Type   string     `json:"resultType"`
 			Result jsonResult `json:"result"`
 		} `json:"data"`
 	}
-	err = a.read(&told)
-	return told.Data.Result, a, err
+	err = a.read(&response)
+	return response.Data.Result, a, err
 }
 
-// needed is a group of series that the booth's screens are made of.
+// needed is a group of series that the booth's screens require.
 type needed struct {
-	what  string
-	query string // age in seconds of the newest sample, by job and instance
-	least int    // pages that should have it
-	none  string // what to do where nobody has it
-	bare  bool   // without them there is less to see, no more
+	name     string
+	query    string // age in seconds of the newest sample, by job and instance
+	least    int    // expected number of targets
+	remedy   string // what to do if the series are missing
+	optional bool   // missing series are a warning, not a problem
 }
 
-// series looks whether what the booth needs is there, and fresh.
+// series checks whether the required series exist and are fresh.
 func (e *exam) series(ctx context.Context, all *findings, pages []page) {
 	wants := []needed{{
-		what: "the load generator's series (loadgen_info)", query: age("", "loadgen_info"), least: 1,
-		none: "let Prometheus scrape the load generator's /metrics with a ServiceMonitor or scrape_config",
+		name: "the load generator's series (loadgen_info)", query: age("", "loadgen_info"), least: 1,
+		remedy: "let Prometheus scrape the load generator's /metrics with a ServiceMonitor or scrape_config",
 	}}
 	for _, l := range e.lanes() {
 		if l.name == api.TwinLane && l.namespace == "" {
@@ -191,11 +202,11 @@ func (e *exam) series(ctx context.Context, all *findings, pages []page) {
 		wants = append(wants, l.needs(e)...)
 	}
 	for _, w := range wants {
-		e.lookSeries(ctx, all, w, pages)
+		e.checkSeries(ctx, all, w, pages)
 	}
 }
 
-// needs are the series of a lane's cluster.
+// needs returns the series of a lane's cluster.
 func (l lane) needs(e *exam) []needed {
 	in, selector, gpus := "", "", ""
 	if l.namespace != "" {
@@ -203,20 +214,35 @@ func (l lane) needs(e *exam) []needed {
 		selector = fmt.Sprintf("{namespace=%q%s}", l.namespace, l.pods("pod"))
 		gpus = fmt.Sprintf("{exported_namespace=%q%s}", l.namespace, l.pods("exported_pod"))
 	}
-	ofGPUs := []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} // of a GPU in MIG mode the latter alone
+	// A GPU in MIG mode has only the second one.
+	ofGPUs := []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"}
 	gpuAge := age(gpus, ofGPUs...)
 	if gpus != "" {
 		gpuAge += " or " + age(selector, ofGPUs...)
 	}
-	const monitor = "let Prometheus scrape it with a PodMonitor or scrape_config whose namespace label matches prometheus.namespace"
+	const monitor = "let Prometheus scrape it with a PodMonitor or scrape_config " +
+		"whose namespace label matches prometheus.namespace"
 	return []needed{
-		{l.of(e) + "the frontend's series" + in, age(selector, "dynamo_frontend_model_total_kv_blocks", "dynamo_frontend_inflight_requests", "dynamo_frontend_requests_total"), 1, "if the target is a Dynamo: " + monitor, false},
-		{l.of(e) + "the workers' series" + in, age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total", "trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"), max(1, l.workers), monitor + "; Dynamo's workers serve their metrics on DYN_SYSTEM_PORT", false},
-		{l.of(e) + "the DCGM GPU series" + in, gpuAge, 1, "GPU panels will be empty: let Prometheus scrape the DCGM exporter, without honorLabels", true},
+		{
+			name: l.prefix(e) + "the frontend's series" + in,
+			query: age(selector, "dynamo_frontend_model_total_kv_blocks", "dynamo_frontend_inflight_requests",
+				"dynamo_frontend_requests_total"),
+			least: 1, remedy: "if the target is a Dynamo: " + monitor,
+		},
+		{
+			name: l.prefix(e) + "the workers' series" + in,
+			query: age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total",
+				"trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"),
+			least: max(1, l.workers), remedy: monitor + "; Dynamo's workers serve their metrics on DYN_SYSTEM_PORT",
+		},
+		{
+			name: l.prefix(e) + "the DCGM GPU series" + in, query: gpuAge, least: 1, optional: true,
+			remedy: "GPU panels will be empty: let Prometheus scrape the DCGM exporter, without honorLabels",
+		},
 	}
 }
 
-// pods matches those of a lane's graph where another lane's is in the same namespace.
+// pods returns a matcher for the pods of a lane's graph, if another lane's graph is in the same namespace.
 func (l lane) pods(label string) string {
 	if l.graph == "" {
 		return ""
@@ -228,7 +254,7 @@ func (l lane) pods(label string) string {
 	return text
 }
 
-// age is a query for the age of the first of these metrics that a page has.
+// age returns a query for the age of the first of these metrics that a target has.
 func age(selector string, names ...string) string {
 	parts := []string{}
 	for _, name := range names {
@@ -237,14 +263,15 @@ func age(selector string, names ...string) string {
 	return strings.Join(parts, " or ")
 }
 
-func (e *exam) lookSeries(ctx context.Context, all *findings, w needed, pages []page) {
+func (e *exam) checkSeries(ctx context.Context, all *findings, w needed, pages []page) {
 	found, _, err := e.query(ctx, w.query)
 	var stale []string
 	for _, s := range found {
 		interval := defaultInterval
-		if i := slices.IndexFunc(pages, func(p page) bool {
+		i := slices.IndexFunc(pages, func(p page) bool {
 			return p.Labels["job"] == s.labels["job"] && p.Labels["instance"] == s.labels["instance"]
-		}); i >= 0 {
+		})
+		if i >= 0 {
 			interval = pages[i].interval()
 		}
 		if s.value > 3*interval.Seconds() {
@@ -252,34 +279,35 @@ func (e *exam) lookSeries(ctx context.Context, all *findings, w needed, pages []
 		}
 	}
 	report := all.problem
-	if w.bare {
+	if w.optional {
 		report = all.warn
 	}
 	switch {
 	case err != nil:
-		all.skip(w.what+": "+err.Error(), "")
+		all.skip(w.name+": "+err.Error(), "")
 	case len(found) == 0:
-		report(w.what+" are missing", w.none)
+		report(w.name+" are missing", w.remedy)
 	case len(stale) > 0:
-		report(w.what+" are stale: "+strings.Join(stale, ", "), "check that Prometheus keeps up, and that the endpoint still responds")
+		report(w.name+" are stale: "+strings.Join(stale, ", "),
+			"check that Prometheus keeps up, and that the endpoint still responds")
 	case len(found) < w.least:
-		report(fmt.Sprintf("%s: %d of %d endpoints have them", w.what, len(found), w.least), w.none)
+		report(fmt.Sprintf("%s: %d of %d endpoints have them", w.name, len(found), w.least), w.remedy)
 	default:
-		all.ok(fmt.Sprintf("%s: present and fresh, from %d endpoint(s)", w.what, len(found)))
+		all.ok(fmt.Sprintf("%s: present and fresh, from %d endpoint(s)", w.name, len(found)))
 	}
 }
 
-// number reads a value as the API writes it.
+// number reads a value in the format of the API.
 func number(v any) float64 {
 	text, _ := v.(string)
 	f, _ := strconv.ParseFloat(text, 64)
 	return f
 }
 
-// jsonResult is a vector, or a scalar, which becomes one sample without labels.
+// jsonResult is a vector or a scalar; a scalar becomes one sample without labels.
 type jsonResult []sample
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads a vector or a scalar.
 func (r *jsonResult) UnmarshalJSON(text []byte) error {
 	var vector []struct {
 		Metric map[string]string `json:"metric"`

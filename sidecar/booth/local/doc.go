@@ -1,4 +1,4 @@
-// Package local has what a booth runs on this machine that is not ours: a real NVIDIA
-// Dynamo with mock workers ([InstallDynamo], [StartDynamo]), and a Grafana that is
-// installed or downloaded ([FindGrafana], [InstallGrafana]).
+// Package local installs and runs third-party programs of a booth on this machine: NVIDIA Dynamo with mock workers
+// ([InstallDynamo], [StartDynamo]), Grafana ([FindGrafana], [InstallGrafana]) and Prometheus ([FindPrometheus],
+// [InstallPrometheus]).
 package local

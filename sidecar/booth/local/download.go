@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// Patience with a server.
+// Timeouts of a download.
 const (
-	answersWithin = 5 * time.Second  // it begins to answer
-	stalledAfter  = 30 * time.Second // without a byte
+	responseTimeout = 5 * time.Second  // until the response begins
+	stallTimeout    = 30 * time.Second // without a byte
 )
 
 // checksumLimit is the largest list of checksums that is read, in bytes.
@@ -44,13 +44,14 @@ func (d download) run(ctx context.Context) error {
 		return err
 	}
 	if !strings.EqualFold(got, want) {
-		return fmt.Errorf("%s was discarded: its SHA-256 is %s, but the one published at %s is %s", d.url, got, d.sums, want)
+		return fmt.Errorf("%s was discarded: its SHA-256 is %s, but the one published at %s is %s",
+			d.url, got, d.sums, want)
 	}
 	fmt.Fprintf(d.progress, "its SHA-256 matches the one published at %s\n", d.sums)
 	return nil
 }
 
-// fetch writes the file and gives its SHA-256.
+// fetch writes the file and returns its SHA-256.
 func (d download) fetch(ctx context.Context) (checksum string, err error) {
 	file, err := os.Create(d.file)
 	if err != nil {
@@ -61,31 +62,32 @@ func (d download) fetch(ctx context.Context) (checksum string, err error) {
 		return "", errors.Join(err, file.Close())
 	}
 	defer body.Close()
-	shown := &counter{report: newReport(d.progress, size), what: filepath.Base(d.file)}
+	shown := &counter{report: newReport(d.progress, size), text: filepath.Base(d.file)}
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(file, sum, shown), body)
 	shown.close()
 	if err := errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("%s: download failed after %.1f of %.1f MB: %w", d.url, float64(shown.done)/(1<<20), float64(size)/(1<<20), err)
+		return "", fmt.Errorf("%s: download failed after %.1f of %.1f MB: %w",
+			d.url, float64(shown.done)/(1<<20), float64(size)/(1<<20), err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// counter reports how much was written.
+// counter reports the number of bytes written to it.
 type counter struct {
 	*report
-	what string
+	text string
 	done int64
 }
 
 func (c *counter) Write(p []byte) (int, error) {
 	c.done += int64(len(p))
-	c.show(c.done, c.what)
+	c.show(c.done, c.text)
 	return len(p), nil
 }
 
-// publishedChecksum reads the SHA-256 of a file: from the line of a list that names the file,
-// or from a text with one line, whatever name follows there.
+// publishedChecksum reads the SHA-256 of a file: from the line of a list that names the file, or from a text with one
+// line, regardless of the name in it.
 func publishedChecksum(ctx context.Context, url, file string) (string, error) {
 	body, _, err := open(ctx, url)
 	if err != nil {
@@ -108,21 +110,21 @@ func publishedChecksum(ctx context.Context, url, file string) (string, error) {
 	return "", fmt.Errorf("%s contains no SHA-256 of %s: %.80q", url, file, text)
 }
 
-// open gets what is at a URL, and its size in bytes, -1 where that is not told. It
-// fails where there is no answer within answersWithin, reading where nothing comes
-// for stalledAfter.
+// open requests a URL and returns the body with its size in bytes, -1 if the size is unknown. It fails if the response
+// does not begin within responseTimeout. Reading fails if no byte arrives within stallTimeout.
 func open(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	b := &body{cancel: cancel, patience: time.AfterFunc(answersWithin, func() { cancel(errSilent) }), ctx: ctx}
+	timeout := time.AfterFunc(responseTimeout, func() { cancel(errSilent) })
+	b := &body{cancel: cancel, timeout: timeout, ctx: ctx}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, 0, err
 	}
-	request.Close = true                            // there is nothing more to ask
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // b.Close does
+	request.Close = true                            // it is the only request to the server
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // b.Close closes it
 	if err != nil {
 		if errors.Is(b.explain(err), errSilent) {
-			err = fmt.Errorf("%s: %w for %v", url, errSilent, answersWithin)
+			err = fmt.Errorf("%s: %w for %v", url, errSilent, responseTimeout)
 		}
 		return nil, 0, errors.Join(err, b.Close())
 	}
@@ -135,21 +137,21 @@ func open(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 
 var errSilent = errors.New("no response from the server")
 
-// body is a response's that fails where nothing comes for a while.
+// body is the body of a response. Reading it fails if no byte arrives for a while.
 type body struct {
 	io.ReadCloser
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	patience *time.Timer
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timeout *time.Timer
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.patience.Reset(stalledAfter)
+	b.timeout.Reset(stallTimeout)
 	n, err := b.ReadCloser.Read(p)
 	return n, b.explain(err)
 }
 
-// explain gives the cause where the request was given up.
+// explain returns the cause of an aborted request.
 func (b *body) explain(err error) error {
 	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent
@@ -158,7 +160,7 @@ func (b *body) explain(err error) error {
 }
 
 func (b *body) Close() error {
-	b.patience.Stop()
+	b.timeout.Stop()
 	b.cancel(nil)
 	if b.ReadCloser == nil {
 		return nil
@@ -166,7 +168,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// unpack unpacks an archive, .tar.gz or .zip, into a folder, which it makes.
+// unpack unpacks an archive, .tar.gz or .zip, into a new folder.
 func unpack(ctx context.Context, file, dir string) error {
 	if strings.HasSuffix(file, ".zip") {
 		z, err := zip.OpenReader(file)
@@ -188,7 +190,7 @@ func unpack(ctx context.Context, file, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir) // nothing is written outside of it
+	root, err := os.OpenRoot(dir) // refuses paths outside of dir
 	if err != nil {
 		return err
 	}
@@ -223,7 +225,9 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 		_, err = io.Copy(file, content)
 		return errors.Join(err, file.Close())
 	case tar.TypeSymlink:
-		if target := filepath.FromSlash(header.Linkname); filepath.IsLocal(filepath.Join(filepath.Dir(name), target)) && !filepath.IsAbs(target) {
+		target := filepath.FromSlash(header.Linkname)
+		inside := filepath.IsLocal(filepath.Join(filepath.Dir(name), target))
+		if inside && !filepath.IsAbs(target) {
 			return root.Symlink(target, name)
 		}
 	}

@@ -10,13 +10,12 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// Dynamo is a running Dynamo: a frontend with its router, and mock workers, each a
-// process of its own, that find one another through files in a temporary folder
-// and talk over loopback. Its methods are safe for concurrent use, but of the calls
-// that start or end one and the same process only one may run at a time.
+// Dynamo is a running Dynamo: a frontend with its router, and mock workers. Each is a process of its own. They
+// discover each other through files in a temporary folder and communicate over loopback. Its methods are safe for
+// concurrent use, except that methods that start or end the same process must not run concurrently.
 type Dynamo struct {
 	options Options
-	files   string // the folder that the processes find one another through
+	files   string // folder for the discovery
 
 	mu       sync.Mutex
 	stopped  bool
@@ -31,21 +30,20 @@ type worker struct {
 	instance string // decimal
 }
 
-// Worker is what is known of a mock worker.
+// Worker describes a mock worker.
 type Worker struct {
 	Name       string
 	MetricsURL string
-	Instance   string // its instance id, decimal as in nvext; "" while it is not known
+	Instance   string // instance id, decimal as in nvext; "" while it is unknown
 	PID        int
 }
 
-// Frontend is the number of the frontend, beside those of the workers.
+// Frontend is the number of the frontend; workers are numbered from 0.
 const Frontend = -1
 
-// StartDynamo starts a Dynamo and returns when it serves: the frontend lists every
-// worker and the model. An error names the process at fault, with the last lines of
-// its log, and nothing is left running. What is not allowed in the options gives an
-// [api.FieldError].
+// StartDynamo starts a Dynamo and returns when it is ready: the frontend lists every worker and the model. On failure
+// it stops all processes, and the error names the failed process with the last lines of its log. Invalid options give
+// an [api.FieldError].
 func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -63,15 +61,15 @@ func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 		d.workers = append(d.workers, worker{name: fmt.Sprintf("worker-%d", i+1), port: port})
 	}
 	if err := d.startAll(ctx); err != nil {
-		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancel() // what is not ready has nothing to finish
-		d.Stop(ended)
+		canceled, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel() // processes that are not ready are killed at once
+		d.Stop(canceled)
 		return nil, fmt.Errorf("start Dynamo: %w", err)
 	}
 	return d, nil
 }
 
-// startAll starts all processes at once and waits for all of them.
+// startAll starts all processes and waits until they are ready.
 func (d *Dynamo) startAll(ctx context.Context) error {
 	for i := range d.workers {
 		if err := d.launchWorker(i); err != nil {
@@ -89,10 +87,10 @@ func (d *Dynamo) startAll(ctx context.Context) error {
 	return d.awaitModel(ctx)
 }
 
-// URL is the frontend's.
+// URL returns the URL of the frontend.
 func (d *Dynamo) URL() string { return "http://" + process.Loopback(d.options.FrontendPort) }
 
-// Workers tells of each worker, in the order of their numbers.
+// Workers describes each worker, in the order of their numbers.
 func (d *Dynamo) Workers() []Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,8 +101,8 @@ func (d *Dynamo) Workers() []Worker {
 	return out
 }
 
-// Ended is [process.Process.Ended] of worker i, or of the [Frontend], as it runs now. Nothing
-// restarts it but RestartWorker or StartFrontend.
+// Ended waits until worker i, or the [Frontend], ends: see [process.Process.Ended]. An ended process starts again
+// only by RestartWorker or StartFrontend.
 func (d *Dynamo) Ended(ctx context.Context, i int) error {
 	if i == Frontend {
 		return d.frontendProcess().Ended(ctx)
@@ -112,11 +110,10 @@ func (d *Dynamo) Ended(ctx context.Context, i int) error {
 	return d.worker(i).process.Ended(ctx)
 }
 
-// KillWorker kills worker i, as a crash would.
+// KillWorker kills worker i, like a crash.
 func (d *Dynamo) KillWorker(i int) { d.worker(i).process.Kill() }
 
-// RestartWorker starts worker i again, after stopping it if it still runs, and
-// returns when the frontend lists its new instance.
+// RestartWorker stops worker i if it runs, starts it again, and returns when the frontend lists its new instance.
 func (d *Dynamo) RestartWorker(ctx context.Context, i int) error {
 	d.worker(i).process.Stop(ctx)
 	if err := d.launchWorker(i); err != nil {
@@ -125,14 +122,14 @@ func (d *Dynamo) RestartWorker(ctx context.Context, i int) error {
 	return d.awaitWorker(ctx, i)
 }
 
-// KillFrontend kills the frontend, as a crash would.
+// KillFrontend kills the frontend, like a crash.
 func (d *Dynamo) KillFrontend() { d.frontendProcess().Kill() }
 
-// StopFrontend stops the frontend; when ctx ends before it has, it is killed.
+// StopFrontend stops the frontend. It is killed if ctx ends first.
 func (d *Dynamo) StopFrontend(ctx context.Context) { d.frontendProcess().Stop(ctx) }
 
-// StartFrontend starts the frontend again, on its port, after stopping it if it
-// still runs. It returns when the frontend lists every worker that runs, and the model.
+// StartFrontend stops the frontend if it runs and starts it again on its port. It returns when the frontend lists
+// every running worker and the model.
 func (d *Dynamo) StartFrontend(ctx context.Context) error {
 	d.StopFrontend(ctx)
 	if err := d.launchFrontend(); err != nil {
@@ -149,8 +146,7 @@ func (d *Dynamo) StartFrontend(ctx context.Context) error {
 	return d.awaitModel(ctx)
 }
 
-// Stop stops all processes and waits for them; when ctx ends before they have,
-// they are killed. Nothing can be started afterwards.
+// Stop stops all processes and waits for them. They are killed if ctx ends first. Nothing can be started afterwards.
 func (d *Dynamo) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopped = true
@@ -160,7 +156,7 @@ func (d *Dynamo) Stop(ctx context.Context) {
 	}
 	d.mu.Unlock()
 	process.StopAll(ctx, processes...)
-	_ = os.RemoveAll(d.files) // a temporary folder
+	_ = os.RemoveAll(d.files) // temporary, so an error has no consequence
 }
 
 func (d *Dynamo) worker(i int) worker {
@@ -175,7 +171,7 @@ func (d *Dynamo) frontendProcess() *process.Process {
 	return d.frontend
 }
 
-// errStopped is what starting something gives after Stop.
+// errStopped is the error of starting a process after Stop.
 var errStopped = errors.New("Dynamo is being stopped")
 
 func (d *Dynamo) launchWorker(i int) error {
@@ -199,7 +195,7 @@ func (d *Dynamo) launchFrontend() error {
 	return err
 }
 
-// launch starts a process; d.mu is held.
+// launch starts a process. The caller holds d.mu.
 func (d *Dynamo) launch(c process.Command) (*process.Process, error) {
 	if d.stopped {
 		return nil, errStopped

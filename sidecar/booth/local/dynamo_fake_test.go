@@ -21,13 +21,13 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// played are the options of a played Dynamo on free ports.
-func played(t *testing.T) local.Options {
+// fakeOptions returns the options of a fake Dynamo on free ports.
+func fakeOptions(t *testing.T) local.Options {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	port := processtest.Ports(t, 5) // one of the frontend's, and one more than there are workers
+	port := processtest.Ports(t, 5) // for the frontend, three workers, and a spare one
 	return local.Options{
-		Python: filepath.Join(localtest.Venv(t), "bin", "python"), ModelName: "played", LogDir: t.TempDir(),
+		Python: filepath.Join(localtest.Venv(t), "bin", "python"), ModelName: "fake", LogDir: t.TempDir(),
 		FrontendPort: port, WorkerPort: port + 1, BlockTokens: 32, Blocks: 100, MaxSequences: 4, MaxBatchedTokens: 100,
 	}
 }
@@ -48,19 +48,19 @@ func instances(d *local.Dynamo) (ids []string) {
 }
 
 func TestDynamoLifecycle(t *testing.T) {
-	o := played(t)
+	o := fakeOptions(t)
 	d := startDynamo(t, o)
 	before := instances(d)
 	listed, err := d.Instances(wait.Context(t))
 	require.NoError(t, err)
-	assert.ElementsMatch(t, before, listed, "three workers, with the ids that the frontend knows them by")
+	assert.ElementsMatch(t, before, listed, "the frontend lists the three workers by the same ids")
 
 	d.KillWorker(1)
 	assert.ErrorContains(t, d.Ended(wait.Context(t), 1), "worker-2 exited: signal: killed")
 	require.NoError(t, d.RestartWorker(wait.Context(t), 1))
 	after := instances(d)
 	assert.Equal(t, before[0], after[0])
-	assert.NotEqual(t, before[1], after[1], "a new instance")
+	assert.NotEqual(t, before[1], after[1], "the restarted worker has a new instance id")
 
 	url := d.URL()
 	d.KillFrontend()
@@ -73,31 +73,30 @@ func TestDynamoLifecycle(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, number := range []int{local.Frontend, 0, 1, 2} {
-		assert.NoError(t, d.Ended(over, number), "it runs")
+		assert.NoError(t, d.Ended(over, number), "process %d runs", number)
 	}
 
 	d.Stop(wait.Context(t))
 	for _, w := range d.Workers() {
-		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "no process is left")
+		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "the process has ended")
 	}
 	assert.ErrorContains(t, d.RestartWorker(wait.Context(t), 0), "Dynamo is being stopped")
 	assert.FileExists(t, filepath.Join(o.LogDir, "worker-2.log"))
 	left, err := os.ReadDir(os.TempDir())
 	require.NoError(t, err)
-	assert.Empty(t, left, "nor a temporary file")
+	assert.Empty(t, left, "temporary files are removed")
 }
 
-func TestStartDynamoSaysWhatFailed(t *testing.T) {
+func TestStartDynamoNamesFailedProcess(t *testing.T) {
 	t.Setenv(localtest.Broken, "dynamo.mocker")
-	_, err := local.StartDynamo(t.Context(), played(t)) // without a deadline: it does not wait for what cannot come
+	_, err := local.StartDynamo(t.Context(), fakeOptions(t)) // has no deadline: the failed process ends the wait
 	assert.ErrorContains(t, err, "worker-1 is not ready: worker-1 exited before it was ready")
 	assert.ErrorContains(t, err, "dynamo.mocker is broken on purpose")
 }
 
-// How long to wait is the caller's choice.
-func TestStartDynamoGivesUp(t *testing.T) {
+func TestStartDynamoEndsWithContext(t *testing.T) {
 	t.Setenv(localtest.Hangs, "dynamo.frontend")
-	o := played(t)
+	o := fakeOptions(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -109,10 +108,11 @@ func TestStartDynamoGivesUp(t *testing.T) {
 		return err, err == nil
 	})
 	cancel()
-	assert.ErrorContains(t, wait.Receive(t, "it gives up", ended), "context canceled; the last attempt failed with: ")
+	err := wait.Receive(t, "StartDynamo returns", ended)
+	assert.ErrorContains(t, err, "context canceled; the last attempt failed with: ")
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestStartDynamoRefusesInvalidOptions(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -128,7 +128,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"worker port", func(o *local.Options) { o.WorkerPort = 32_766 }},
 		{"frontend port", func(o *local.Options) { o.FrontendPort = taken.Addr().(*net.TCPAddr).Port }},
 	} {
-		o := played(t)
+		o := fakeOptions(t)
 		test.change(&o)
 		_, err := local.StartDynamo(wait.Context(t), o)
 		var field *api.FieldError

@@ -1,6 +1,6 @@
 package local
 
-// FindGrafanaBeside finds a Grafana as if packages put it somewhere else.
+// FindGrafanaBeside is FindGrafana with another folder in place of that of the packages.
 var FindGrafanaBeside = findGrafana
 
 // Unpack unpacks an archive into a folder.

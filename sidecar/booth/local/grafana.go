@@ -17,30 +17,28 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// GrafanaVariable names the environment variable that points to the folder of an
-// installed Grafana, where it is not found by itself.
+// GrafanaVariable names the environment variable with the folder of an installed Grafana.
 const GrafanaVariable = "GRAFANA_HOME"
 
-// OldestGrafana is the first version of Grafana that the product is made for.
+// OldestGrafana is the oldest supported version of Grafana.
 const OldestGrafana = "12.2.0"
 
-// ErrNoGrafana says that Grafana is not installed where [FindGrafana] looks.
+// ErrNoGrafana means that Grafana is not installed where [FindGrafana] looks.
 var ErrNoGrafana = errors.New("Grafana is not installed")
 
 // Grafana is an installed Grafana.
 type Grafana struct {
-	Home    string // the folder with conf/defaults.ini and public
+	Home    string // folder with conf/defaults.ini and public
 	Program string
-	Version string // as the program tells it
+	Version string // as reported by the program
 }
 
-// packagedGrafana is where the packages for Linux put it.
+// packagedGrafana is the folder of the packages for Linux.
 const packagedGrafana = "/usr/share/grafana"
 
-// FindGrafana finds a Grafana: the one that [GrafanaVariable] points to if it is
-// set, otherwise in /usr/share/grafana, otherwise around the program grafana on
-// the PATH. Where there is none it gives [ErrNoGrafana]; one that is not complete,
-// does not run or is older than [OldestGrafana] gives an error that says so.
+// FindGrafana finds a Grafana: in the folder of [GrafanaVariable] if that is set, otherwise in /usr/share/grafana,
+// otherwise around the program grafana on the PATH. If there is none, it returns [ErrNoGrafana]. An installation that
+// is incomplete, does not run or is older than [OldestGrafana] gives an error.
 func FindGrafana(ctx context.Context) (Grafana, error) {
 	if home := os.Getenv(GrafanaVariable); home != "" {
 		g, err := installedGrafana(ctx, home)
@@ -68,7 +66,7 @@ func findGrafana(ctx context.Context, packaged string) (Grafana, error) {
 	return Grafana{}, err
 }
 
-// installedGrafana is the one that is whole in a folder.
+// installedGrafana returns the Grafana in a folder, if it is complete.
 func installedGrafana(ctx context.Context, home string) (Grafana, error) {
 	program := filepath.Join(home, "bin", "grafana")
 	if runtime.GOOS == "windows" {
@@ -83,8 +81,7 @@ func installedGrafana(ctx context.Context, home string) (Grafana, error) {
 	return askGrafana(ctx, home, program)
 }
 
-// grafanaOf is the one whose program this is: in a folder bin of it, or beside the
-// folder share/grafana.
+// grafanaOf returns the Grafana of a program: the program is in its folder bin, or beside the folder share/grafana.
 func grafanaOf(ctx context.Context, program string) (Grafana, error) {
 	path, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -96,7 +93,8 @@ func grafanaOf(ctx context.Context, program string) (Grafana, error) {
 			return askGrafana(ctx, home, program)
 		}
 	}
-	return Grafana{}, fmt.Errorf("%s has no conf/defaults.ini and public next to it; set %s to its directory", program, GrafanaVariable)
+	return Grafana{}, fmt.Errorf("%s has no conf/defaults.ini and public next to it; set %s to its directory",
+		program, GrafanaVariable)
 }
 
 func checkGrafanaHome(home string) error {
@@ -110,27 +108,28 @@ func checkGrafanaHome(home string) error {
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// askGrafana asks a program for its version.
+// askGrafana runs a program to get its version.
 func askGrafana(ctx context.Context, home, program string) (Grafana, error) {
-	said, err := exec.CommandContext(ctx, program, "--version").CombinedOutput()
+	output, err := exec.CommandContext(ctx, program, "--version").CombinedOutput()
 	if err != nil {
-		return Grafana{}, fmt.Errorf("%s --version: %w: %s", program, err, strings.TrimSpace(string(said)))
+		return Grafana{}, fmt.Errorf("%s --version: %w: %s", program, err, strings.TrimSpace(string(output)))
 	}
-	g := Grafana{Home: home, Program: program, Version: versionNumber.FindString(string(said))}
+	g := Grafana{Home: home, Program: program, Version: versionNumber.FindString(string(output))}
 	if g.Version == "" {
-		return Grafana{}, fmt.Errorf("%s --version reports no version: %s", program, strings.TrimSpace(string(said)))
+		return Grafana{}, fmt.Errorf("%s --version reports no version: %s", program, strings.TrimSpace(string(output)))
 	}
 	if slices.Compare(numbers(g.Version), numbers(OldestGrafana)) < 0 {
-		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is required", g.Version, home, OldestGrafana)
+		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is required",
+			g.Version, home, OldestGrafana)
 	}
 	return g, nil
 }
 
-// numbers are those of a version.
+// numbers splits a version into its numbers.
 func numbers(version string) []int {
 	var out []int
 	for part := range strings.SplitSeq(version, ".") {
-		n, _ := strconv.Atoi(part) // digits, by the expression
+		n, _ := strconv.Atoi(part) // versionNumber matches digits only
 		out = append(out, n)
 	}
 	return out
@@ -139,15 +138,16 @@ func numbers(version string) []int {
 // AppID is the id of the project's Grafana app.
 const AppID = "kvbooth-inference-app"
 
-// AppIDs are the ids of the app and of the panels inside it, none of which is signed.
-var AppIDs = []string{AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel", "kvbooth-benchmarks-panel", "kvbooth-routers-panel"}
+// AppIDs are the ids of the app and of its panels. None of them is signed.
+var AppIDs = []string{
+	AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel", "kvbooth-benchmarks-panel", "kvbooth-routers-panel",
+}
 
-// DataSourceUID is the uid of the data source in the project's provisioning. A Grafana
-// that has a Prometheus of its own has another one.
+// DataSourceUID is the uid of the data source in the project's provisioning. In a Grafana with an existing Prometheus,
+// the uid differs.
 const DataSourceUID = "kvbooth-prometheus"
 
-// AppBackend is the file name of the app's backend for this system, as Grafana
-// looks for it.
+// AppBackend returns the file name of the app's backend on this system, as Grafana expects it.
 func AppBackend() string {
 	name := "gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH
 	if runtime.GOOS == "windows" {
@@ -156,27 +156,27 @@ func AppBackend() string {
 	return name
 }
 
-// GrafanaOptions say how a Grafana is to run.
+// GrafanaOptions configure a Grafana process.
 type GrafanaOptions struct {
-	Dir          string            // of its database and its plugins; made if need be
-	Provisioning string            // the folder with datasources and the like
+	Dir          string            // folder for database and plugins, made where necessary
+	Provisioning string            // folder with datasources and the like
 	Plugins      map[string]string // folders of built plugins, by plugin id
-	Unsigned     []string          // ids of plugins that need no signature, nested ones too
+	Unsigned     []string          // ids of plugins that need no signature, nested ones included
 	Port         int               // on loopback
-	Log          string            // the file that its output is appended to
-	Env          []string          // more environment, "NAME=value" each, as for the provisioning
+	Log          string            // file to which the output is appended
+	Env          []string          // further environment variables as "NAME=value", for example for the provisioning
 }
 
-// Command prepares a Grafana's folder and gives the command that runs it: on
-// loopback, with whoever reaches it there as an Editor without a login, and asking
-// nothing of the internet. It answers under the name 127.0.0.1 and no other, so
-// that no page from elsewhere can reach it under a name of its own.
+// Command prepares a Grafana's folder and returns the command that runs it on loopback, with Editor rights for
+// anonymous users and without requests to the internet. It serves only the host name 127.0.0.1, so that pages of
+// other sites cannot reach it under another name.
 func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
-	config := filepath.Join(o.Dir, "grafana.ini") // empty: the installation's own settings are not asked
+	config := filepath.Join(o.Dir, "grafana.ini") // empty, so that settings of the installation have no effect
 	plugins := filepath.Join(o.Dir, "plugins")
 	provisioning := filepath.Join(o.Dir, "provisioning")
 	folders, err := o.provisioning()
-	if err := errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600)); err != nil {
+	err = errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600))
+	if err != nil {
 		return process.Command{}, fmt.Errorf("prepare Grafana: %w", err)
 	}
 	env := append(process.Environment(),
@@ -196,8 +196,8 @@ func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
 	}, nil
 }
 
-// provisioning are the folders to provision from, by name. Without a plugin, those
-// of plugins stay out: a Grafana ends itself where an app is not there.
+// provisioning returns the folders to provision from, by name. Without plugins it leaves out the folder for plugins,
+// because Grafana exits if a provisioned app is missing.
 func (o GrafanaOptions) provisioning() (map[string]string, error) {
 	entries, err := os.ReadDir(o.Provisioning)
 	folders := make(map[string]string)
@@ -209,7 +209,7 @@ func (o GrafanaOptions) provisioning() (map[string]string, error) {
 	return folders, err
 }
 
-// link makes a folder with links to others, by name. Older links in it go.
+// link makes a folder with links to others, by name. It removes older links.
 func link(dir string, folders map[string]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

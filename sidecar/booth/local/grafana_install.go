@@ -10,15 +10,13 @@ import (
 	"strings"
 )
 
-// GrafanaMirrorVariable names the environment variable with the URL of a folder that
-// has Grafana's archives and their .sha256 files, to be used in place of Grafana's own.
+// GrafanaMirrorVariable names the environment variable with the URL of a folder that has Grafana's archives and their
+// .sha256 files and replaces Grafana's own.
 const GrafanaMirrorVariable = "KVBOOTH_GRAFANA_MIRROR"
 
-// InstallGrafana gives the Grafana of version [GrafanaRelease] in cacheDir, which the
-// first call downloads, with its progress on the writer. Where the server cannot be
-// reached, the error comes within five seconds. What was broken off or is not what it
-// should be leaves nothing behind. Of several processes one downloads and the others
-// wait.
+// InstallGrafana returns the Grafana of version [GrafanaRelease] in cacheDir. The first call downloads it and writes
+// its progress. It fails within five seconds if the server cannot be reached. A failed download leaves nothing
+// behind. Of several processes, one downloads and the others wait.
 func InstallGrafana(ctx context.Context, cacheDir string, progress io.Writer) (g Grafana, err error) {
 	home := filepath.Join(cacheDir, "grafana-"+GrafanaRelease)
 	err = installOnce(ctx, home, "Grafana", progress, func() (done bool) {
@@ -37,7 +35,7 @@ func InstallGrafana(ctx context.Context, cacheDir string, progress io.Writer) (g
 	return g, nil
 }
 
-// downloadGrafana puts a whole Grafana in a folder, or nothing.
+// downloadGrafana downloads a Grafana to a folder. A failure leaves nothing behind.
 func downloadGrafana(ctx context.Context, home string, progress io.Writer) error {
 	archive, ok := grafanaArchives[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {

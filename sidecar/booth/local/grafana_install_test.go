@@ -26,9 +26,8 @@ import (
 	"kvbooth/sidecar/booth/local/localtest"
 )
 
-// installGrafana installs one in an empty folder, in which nothing but the lock may
-// be left where it fails.
-func installGrafana(t *testing.T) (said string, err error) {
+// installGrafana installs a Grafana in an empty folder. On failure it checks that only the lock remains.
+func installGrafana(t *testing.T) (output string, err error) {
 	t.Helper()
 	cache := t.TempDir()
 	var progress bytes.Buffer
@@ -42,19 +41,23 @@ func installGrafana(t *testing.T) (said string, err error) {
 	home := "grafana-" + local.GrafanaRelease
 	if err != nil {
 		assert.ErrorContains(t, err, "download Grafana "+local.GrafanaRelease+": ")
-		assert.Equal(t, []string{home + ".lock"}, left, "nothing is half done")
+		assert.Equal(t, []string{home + ".lock"}, left, "a failed installation leaves nothing behind")
 		return progress.String(), err
 	}
 	assert.Equal(t, []string{home, home + ".lock"}, left)
-	assert.Equal(t, local.Grafana{Home: filepath.Join(cache, home), Program: filepath.Join(cache, home, "bin", "grafana"), Version: "12.2.0"}, g)
+	want := local.Grafana{
+		Home: filepath.Join(cache, home), Program: filepath.Join(cache, home, "bin", "grafana"), Version: "12.2.0",
+	}
+	assert.Equal(t, want, g)
 	return progress.String(), nil
 }
 
-func TestInstallGrafana(t *testing.T) {
-	archive, asked := localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/link", Target: "bin/grafana"}), 0
-	sum := fmt.Sprintf("%X  dist/other-name.tar.gz\n", sha256.Sum256(archive)) // as some releases have it
+func TestInstallGrafanaDownloadsOnce(t *testing.T) {
+	archive := localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/link", Target: "bin/grafana"})
+	requests := 0
+	sum := fmt.Sprintf("%X  dist/other-name.tar.gz\n", sha256.Sum256(archive)) // the form of some releases
 	localtest.MirrorWith(t, sum, func(w http.ResponseWriter, _ *http.Request) {
-		asked++
+		requests++
 		_, _ = w.Write(archive)
 	})
 	cache := filepath.Join(t.TempDir(), "cache")
@@ -63,18 +66,19 @@ func TestInstallGrafana(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, cache, filepath.Dir(first.Home))
 	assert.FileExists(t, filepath.Join(first.Home, "link"))
-	assert.Contains(t, progress.String(), "its SHA-256 matches the one published at "+os.Getenv(local.GrafanaMirrorVariable))
+	mirror := os.Getenv(local.GrafanaMirrorVariable)
+	assert.Contains(t, progress.String(), "its SHA-256 matches the one published at "+mirror)
 
 	progress.Reset()
 	again, err := local.InstallGrafana(wait.Context(t), cache, &progress)
 	require.NoError(t, err)
 	assert.Equal(t, first, again)
-	assert.Empty(t, progress.String(), "it is there")
-	assert.Equal(t, 1, asked)
+	assert.Empty(t, progress.String(), "the second call finds it installed")
+	assert.Equal(t, 1, requests)
 }
 
-// answers has all requests answered by a function, until the test ends.
-func answers(t *testing.T, f func(*http.Request) (*http.Response, error)) {
+// respondWith replaces the HTTP transport by a function until the test ends.
+func respondWith(t *testing.T, f func(*http.Request) (*http.Response, error)) {
 	t.Helper()
 	t.Setenv(local.GrafanaMirrorVariable, "http://mirror")
 	http.DefaultClient.Transport = roundTrip(f)
@@ -85,14 +89,14 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// slowly is a body whose bytes come in pieces, each after a pause. Behind the last one nothing comes any more.
-type slowly struct {
+// slowBody is a body whose bytes arrive in pieces, each after a pause. After the last piece it stalls.
+type slowBody struct {
 	request *http.Request
 	pieces  [][]byte
 	pause   time.Duration
 }
 
-func (s *slowly) Read(p []byte) (int, error) {
+func (s *slowBody) Read(p []byte) (int, error) {
 	if len(s.pieces) == 0 {
 		<-s.request.Context().Done()
 		return 0, s.request.Context().Err()
@@ -105,18 +109,18 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (s *slowly) Close() error { return nil }
+func (s *slowBody) Close() error { return nil }
 
-// However slowly the bytes come: as long as some do within half a minute, there is patience. Without an answer there
-// is some for five seconds.
-func TestInstallGrafanaWaitsForTheServer(t *testing.T) {
+// TestInstallGrafanaTimeouts checks that a download continues as long as some bytes arrive within half a minute, and
+// that a server without a response is given up after five seconds.
+func TestInstallGrafanaTimeouts(t *testing.T) {
 	archive := localtest.GrafanaArchive(t)
 	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
 	third := len(archive) / 3
 	for _, test := range []struct {
 		intent string
 		pieces [][]byte
-		says   string
+		want   string // part of the error; "" for success
 		takes  time.Duration
 	}{
 		{"slow", [][]byte{archive[:third], archive[third : 2*third], archive[2*third:]}, "", 87 * time.Second},
@@ -124,33 +128,34 @@ func TestInstallGrafanaWaitsForTheServer(t *testing.T) {
 		{"silent", nil, ".tar.gz: no response from the server for 5s", 5 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			answers(t, func(r *http.Request) (*http.Response, error) {
+			respondWith(t, func(r *http.Request) (*http.Response, error) {
 				if strings.HasSuffix(r.URL.Path, ".sha256") {
-					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(sum))}, nil
+					body := io.NopCloser(strings.NewReader(sum))
+					return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
 				}
 				if test.pieces == nil {
 					<-r.Context().Done()
 					return nil, r.Context().Err()
 				}
-				var body io.ReadCloser = &slowly{r, test.pieces, 29 * time.Second}
-				if test.says == "" {
+				var body io.ReadCloser = &slowBody{r, test.pieces, 29 * time.Second}
+				if test.want == "" {
 					body = io.NopCloser(io.LimitReader(body, int64(len(archive))))
 				}
 				return &http.Response{StatusCode: http.StatusOK, Body: body, ContentLength: int64(len(archive))}, nil
 			})
 			began := time.Now()
 			_, err := installGrafana(t)
-			if test.says == "" {
+			if test.want == "" {
 				assert.NoError(t, err)
 			} else {
-				assert.ErrorContains(t, err, test.says)
+				assert.ErrorContains(t, err, test.want)
 			}
 			assert.Equal(t, test.takes, time.Since(began), test.intent)
 		})
 	}
 }
 
-func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
+func TestInstallGrafanaNamesCause(t *testing.T) {
 	archive := localtest.GrafanaArchive(t)
 	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
 	half := func(w http.ResponseWriter) {
@@ -161,23 +166,30 @@ func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
 	for _, test := range []struct {
 		intent, sum string
 		serve       http.HandlerFunc
-		says        string
+		want        string
 	}{
-		{"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) }, "download failed after 0.0 of 0.0 MB: unexpected EOF"},
-		{"another archive", strings.Repeat("0", 64), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }, "its SHA-256 is " + sum + ", but the one published at "},
+		{
+			"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) },
+			"download failed after 0.0 of 0.0 MB: unexpected EOF",
+		},
+		{
+			"another archive", strings.Repeat("0", 64),
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) },
+			"its SHA-256 is " + sum + ", but the one published at ",
+		},
 		{"absent", sum, http.NotFound, ".tar.gz returned 404 Not Found"},
 		{"no checksum", "<html>", http.NotFound, `.sha256 contains no SHA-256 of grafana-`},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
 			localtest.MirrorWith(t, test.sum, test.serve)
 			_, err := installGrafana(t)
-			assert.ErrorContains(t, err, test.says)
+			assert.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
-// Ctrl-C ends a download.
-func TestInstallGrafanaBrokenOff(t *testing.T) {
+// TestInstallGrafanaAfterInterruption cancels a download, as Ctrl-C does, and installs again.
+func TestInstallGrafanaAfterInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	localtest.MirrorWith(t, strings.Repeat("0", 64), func(_ http.ResponseWriter, r *http.Request) {
@@ -192,32 +204,41 @@ func TestInstallGrafanaBrokenOff(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// An archive that is what its checksum says, and no good all the same.
-func TestInstallGrafanaFromBadArchives(t *testing.T) {
+// TestInstallGrafanaRefusesBadArchives uses archives whose checksum matches but whose content is unusable.
+func TestInstallGrafanaRefusesBadArchives(t *testing.T) {
+	withEntry := func(e localtest.Entry) []byte { return localtest.GrafanaArchive(t, e) }
 	for intent, test := range map[string]struct {
 		archive []byte
-		says    string
+		want    string
 	}{
-		"no archive":              {[]byte("<html>"), "unpack grafana-"},
-		"a file outside":          {localtest.GrafanaArchive(t, localtest.Entry{Name: "../outside"}), "path escapes"},
-		"an absolute path":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "/outside"}), "path escapes"},
-		"a link to outside":       {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "../../outside"}), "or a link within the archive"},
-		"an absolute link":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "/etc"}), "or a link within the archive"},
-		"a file twice":            {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/bin/grafana"}), "exists"},
-		"two folders":             {localtest.GrafanaArchive(t, localtest.Entry{Name: "other/x"}), "contains 2 directories instead of one"},
-		"something else":          {localtest.Archive(t, localtest.Entry{Name: "grafana-v1/README"}), "contains no working Grafana"},
-		"one that does not run":   {localtest.Archive(t, localtest.Entry{Name: "g/bin/grafana", Content: "#!/nowhere"}, localtest.Entry{Name: "g/conf/defaults.ini"}, localtest.Entry{Name: "g/public/x"}), "contains no working Grafana"},
-		"a tar that is cut short": {localtest.GrafanaArchive(t)[:100], "unexpected EOF"},
+		"no archive":       {[]byte("<html>"), "unpack grafana-"},
+		"a file outside":   {withEntry(localtest.Entry{Name: "../outside"}), "path escapes"},
+		"an absolute path": {withEntry(localtest.Entry{Name: "/outside"}), "path escapes"},
+		"a link to outside": {
+			withEntry(localtest.Entry{Name: "grafana-v1/x", Target: "../../outside"}), "or a link within the archive",
+		},
+		"an absolute link": {
+			withEntry(localtest.Entry{Name: "grafana-v1/x", Target: "/etc"}), "or a link within the archive",
+		},
+		"a file twice": {withEntry(localtest.Entry{Name: "grafana-v1/bin/grafana"}), "exists"},
+		"two folders":  {withEntry(localtest.Entry{Name: "other/x"}), "contains 2 directories instead of one"},
+		"another program": {
+			localtest.Archive(t, localtest.Entry{Name: "grafana-v1/README"}), "contains no working Grafana",
+		},
+		"a program that does not run": {localtest.Archive(t,
+			localtest.Entry{Name: "g/bin/grafana", Content: "#!/nowhere"},
+			localtest.Entry{Name: "g/conf/defaults.ini"}, localtest.Entry{Name: "g/public/x"}), "contains no working Grafana"},
+		"a truncated tar": {localtest.GrafanaArchive(t)[:100], "unexpected EOF"},
 	} {
 		t.Run(intent, func(t *testing.T) {
 			localtest.Mirror(t, test.archive)
 			_, err := installGrafana(t)
-			assert.ErrorContains(t, err, test.says)
+			assert.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
-// Windows gets a zip, which is unpacked in the same way.
+// TestUnpackZip unpacks an archive for Windows.
 func TestUnpackZip(t *testing.T) {
 	write := func(names ...string) string {
 		path := filepath.Join(t.TempDir(), "grafana.zip")

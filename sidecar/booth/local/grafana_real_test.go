@@ -21,8 +21,8 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// A real one comes up with the project's data source beside the default that it has, lets in whoever reaches it as an
-// Editor, and answers under no other name than 127.0.0.1.
+// TestRealGrafana checks that a real Grafana adds the project's data source beside an existing default one, gives
+// anonymous users Editor rights, and serves only the host name 127.0.0.1.
 func TestRealGrafana(t *testing.T) {
 	g, err := local.FindGrafana(t.Context())
 	if errors.Is(err, local.ErrNoGrafana) {
@@ -37,7 +37,7 @@ func TestRealGrafana(t *testing.T) {
 	const theirs = "apiVersion: 1\ndatasources:\n" +
 		"- {uid: theirs, name: A Prometheus of theirs, type: prometheus, url: 'http://127.0.0.1:9098', isDefault: true}\n"
 	require.NoError(t, errors.Join(
-		os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(theirs), 0o600), // read first: it was there before
+		os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(theirs), 0o600), // read first, like an existing one
 		os.WriteFile(filepath.Join(folder, "kvbooth.yaml"), ours, 0o600)))
 	port := processtest.Ports(t, 1)
 	c, err := g.Command(local.GrafanaOptions{
@@ -50,23 +50,28 @@ func TestRealGrafana(t *testing.T) {
 	t.Cleanup(p.Kill)
 	base := "http://127.0.0.1:" + strconv.Itoa(port)
 	require.NoError(t, local.Ready(wait.Context(t), base+"/api/health", p), process.Tail(c.Log))
-	// It answers before all of that is read, and some calls that come meanwhile never.
+	// Grafana responds before the provisioning is complete, and some calls until then never return.
 	source := base + "/api/datasources/uid/" + local.DataSourceUID
 	require.NoError(t, local.Ready(wait.Context(t), source, p), process.Tail(c.Log))
 
 	assert.True(t, isDefault(t, base, "theirs"))
 	assert.False(t, isDefault(t, base, local.DataSourceUID))
-	const dashboard, another = `{"dashboard": {"title": "new"}}`, `{"name": "new", "type": "prometheus", "access": "proxy"}`
-	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", dashboard), "an Editor may")
-	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", another), "an Admin may")
+	const (
+		dashboard = `{"dashboard": {"title": "new"}}`
+		another   = `{"name": "new", "type": "prometheus", "access": "proxy"}`
+	)
+	status := call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", dashboard)
+	assert.Equal(t, http.StatusOK, status, "an Editor may save dashboards")
+	status = call(t, "POST", base+"/api/datasources", "127.0.0.1", another)
+	assert.Equal(t, http.StatusForbidden, status, "only an Admin may add data sources")
 	assert.Equal(t, http.StatusMovedPermanently, call(t, "GET", base+"/api/search", "rebound.example.org", ""))
 
 	ctx := wait.Context(t)
 	p.Stop(ctx)
-	assert.NoError(t, ctx.Err(), "it ends when it is asked to")
+	assert.NoError(t, ctx.Err(), "Grafana stops in time")
 }
 
-// isDefault says whether a data source is the one that a Grafana takes where none is named.
+// isDefault reports whether a data source is Grafana's default.
 func isDefault(t *testing.T, grafana, uid string) bool {
 	t.Helper()
 	response, err := http.Get(grafana + "/api/datasources/uid/" + uid)
@@ -82,7 +87,7 @@ func isDefault(t *testing.T, grafana, uid string) bool {
 	return *source.IsDefault
 }
 
-// call gives the status of an answer to a request under a name; redirects are not followed.
+// call sends a request with a host name and returns the status of the response, without following redirects.
 func call(t *testing.T, method, url, host, body string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

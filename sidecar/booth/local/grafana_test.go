@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/booth/local/localtest"
 )
 
-func TestFindGrafana(t *testing.T) {
+func TestFindGrafanaByVariable(t *testing.T) {
 	home := localtest.Grafana(t)
 	t.Setenv(local.GrafanaVariable, home)
 	g, err := local.FindGrafana(t.Context())
@@ -26,7 +26,7 @@ func TestFindGrafana(t *testing.T) {
 		_, err := local.FindGrafana(t.Context())
 		assert.EqualError(t, err, "Grafana 12.1.9 in "+home+" is too old: 12.2.0 or later is required")
 	})
-	t.Run("newer, though its digits sort before", func(t *testing.T) {
+	t.Run("newer, with digits that sort first", func(t *testing.T) {
 		t.Setenv(localtest.GrafanaVersion, "100.0.1-pre")
 		g, err := local.FindGrafana(t.Context())
 		require.NoError(t, err)
@@ -44,9 +44,9 @@ func TestFindGrafana(t *testing.T) {
 	})
 }
 
-// Without the variable, a package's counts more than the program on the PATH, and
-// that is followed to where it really is.
-func TestFindGrafanaByItself(t *testing.T) {
+// TestFindGrafanaWithoutVariable checks that a package takes precedence over the program on the PATH, and that links
+// to the program are followed.
+func TestFindGrafanaWithoutVariable(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	t.Setenv("PATH", t.TempDir())
 	_, err := local.FindGrafanaBeside(t.Context(), nowhere)
@@ -54,7 +54,7 @@ func TestFindGrafanaByItself(t *testing.T) {
 
 	packaged, home, bin := localtest.Grafana(t), localtest.Grafana(t), t.TempDir()
 	program := filepath.Join(home, "bin", "grafana")
-	require.NoError(t, os.Remove(program)) // the played one is a link itself
+	require.NoError(t, os.Remove(program)) // the fake is a link itself
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho grafana version 13.0.1\n"), 0o700))
 	require.NoError(t, os.Symlink(program, filepath.Join(bin, "grafana")))
 	t.Setenv("PATH", bin)
@@ -71,8 +71,8 @@ func TestFindGrafanaByItself(t *testing.T) {
 	assert.ErrorContains(t, err, "has no conf/defaults.ini and public next to it; set GRAFANA_HOME to its directory")
 }
 
-// What the folder holds is left alone, but for the links to plugins of an earlier run.
-func TestGrafanaCommand(t *testing.T) {
+// TestGrafanaCommandPreparesFolder checks that content of the folder stays, except for links of an earlier run.
+func TestGrafanaCommandPreparesFolder(t *testing.T) {
 	dir, old, plugin := t.TempDir(), t.TempDir(), t.TempDir()
 	own := filepath.Join(dir, "plugins", "own")
 	require.NoError(t, os.MkdirAll(own, 0o755))
@@ -91,7 +91,8 @@ func TestGrafanaCommand(t *testing.T) {
 	assert.Equal(t, []string{"server", "--homepath", "/home", "--config", filepath.Join(dir, "grafana.ini")}, c.Args)
 	assert.True(t, c.Parent)
 	assert.Subset(t, c.Env, []string{
-		"GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT=3001", "GF_PATHS_PROVISIONING=" + filepath.Join(dir, "provisioning"),
+		"GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT=3001",
+		"GF_PATHS_PROVISIONING=" + filepath.Join(dir, "provisioning"),
 		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS=app,panel", "GF_AUTH_ANONYMOUS_ORG_ROLE=Editor", "MORE=1",
 	})
 	linked, err := os.Readlink(filepath.Join(dir, "plugins", "app"))
@@ -110,7 +111,7 @@ func TestGrafanaCommand(t *testing.T) {
 	}
 	assert.Equal(t, []string{"datasources", "plugins"}, provisioned())
 
-	// Where the app was not built, Grafana must not ask for it: it would end.
+	// Without the app, its provisioning is left out, because Grafana would exit.
 	_, err = g.Command(local.GrafanaOptions{Dir: dir, Provisioning: project})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"datasources"}, provisioned())

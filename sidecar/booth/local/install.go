@@ -18,16 +18,16 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// DynamoVersion is the version of ai-dynamo that the product is made for.
+// DynamoVersion is the supported version of ai-dynamo.
 const DynamoVersion = "1.6.1"
 
-// VenvVariable names the environment variable that points to a virtual
-// environment with Dynamo, to be used in place of an installation of our own.
+// VenvVariable names the environment variable with the folder of a virtual environment with Dynamo. It replaces an
+// installation by this package.
 const VenvVariable = "KVBOOTH_DYNAMO_VENV"
 
-// dynamoPackages go in without what they depend on: one dependency, aisimulate,
-// serves offline predictions only, and fetches itself from elsewhere when it is
-// installed. dynamoDependencies are the others, bounded as ai-dynamo bounds them.
+// dynamoPackages are installed without their dependencies, because one of these, aisimulate, serves offline
+// predictions only and downloads itself from another server. dynamoDependencies are the others, with the bounds of
+// ai-dynamo.
 var (
 	dynamoPackages     = []string{"ai-dynamo==" + DynamoVersion, "ai-dynamo-runtime==" + DynamoVersion}
 	dynamoDependencies = []string{
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// installedBytes is about what an installation takes on the disk.
+// installedBytes is the approximate size of an installation on the disk.
 const installedBytes = 690 << 20
 
 const (
@@ -45,20 +45,19 @@ const (
 	stopGrace = 5 * time.Second
 )
 
-// ErrPip is in the chain of errors of an installation whose packages pip could not
-// bring: most often, the package index is out of reach.
+// ErrPip is in the chain of an error if pip could not install the packages. The most frequent cause is an unreachable
+// package index.
 var ErrPip = errors.New("pip installed no packages")
 
-// pipError is an [ErrPip] that says what pip said.
+// pipError is an [ErrPip] with the output of pip.
 type pipError struct{ error }
 
 func (e pipError) Unwrap() []error { return []error{e.error, ErrPip} }
 
-// stampFile is written when an installation is complete.
+// stampFile marks a complete installation.
 const stampFile = "installed"
 
-// CacheDir is where the product keeps what it can make again: kvbooth in the
-// user's cache folder.
+// CacheDir returns the folder for files that can be made again: kvbooth in the user's cache folder.
 func CacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -67,18 +66,18 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "kvbooth"), nil
 }
 
-// installation is what goes into a virtual environment of its own.
+// installation describes the content of a virtual environment.
 type installation struct {
-	name  string     // for people
-	venv  string     // its folder
-	steps [][]string // what pip installs, one step after the other
-	bytes int64      // on the disk, about
+	name  string     // for messages
+	venv  string     // folder
+	steps [][]string // arguments of pip, step by step
+	bytes int64      // approximate size on the disk
 
-	// check says what keeps the environment from being used.
+	// check returns an error if the environment cannot be used.
 	check func(ctx context.Context, venv string) error
 }
 
-// folder is that of an environment with these packages: others get another one.
+// folder returns the folder of an environment with these packages. Other packages have another folder.
 func folder(cacheDir, name string, steps [][]string) string {
 	var all []string
 	for _, step := range steps {
@@ -91,11 +90,10 @@ func folder(cacheDir, name string, steps [][]string) string {
 	return filepath.Join(cacheDir, fmt.Sprintf("%s-%.4x", name, sha256.Sum256([]byte(strings.Join(all, "\n")))))
 }
 
-// InstallDynamo gives the interpreter of a virtual environment with Dynamo. The
-// one that [VenvVariable] points to is taken if it is set, and never changed;
-// otherwise there is one in cacheDir, which the first call installs with pip: about
-// 690 MB and a minute, with its progress on the writer. An installation that was
-// broken off is made anew. Of several processes one installs and the others wait.
+// InstallDynamo returns the interpreter of a virtual environment with Dynamo. If [VenvVariable] is set, it returns
+// the interpreter of that environment, which it never changes. Otherwise the environment is in cacheDir. The first
+// call installs it with pip, about 690 MB and a minute, and writes its progress. An interrupted installation is
+// repeated. Of several processes, one installs and the others wait.
 func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
 	if venv := os.Getenv(VenvVariable); venv != "" {
 		if err := checkDynamo(ctx, venv); err != nil {
@@ -117,15 +115,14 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 	return venvPython(i.venv), nil
 }
 
-// PythonPackage is a package of the Python Package Index that tests hold the product
-// against.
+// PythonPackage is a package of the Python Package Index that tests compare the product with.
 type PythonPackage struct {
 	Name, Version string
-	MB            int // that it takes on the disk with all that it depends on, about
+	MB            int // approximate size on the disk with all dependencies
 }
 
-// Install gives the interpreter of a virtual environment in cacheDir that has the
-// package, as [InstallDynamo] does for Dynamo.
+// Install returns the interpreter of a virtual environment in cacheDir with the package, like [InstallDynamo] for
+// Dynamo.
 func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
 	steps := [][]string{{p.Name + "==" + p.Version}}
 	i := installation{
@@ -138,9 +135,10 @@ func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io
 	return venvPython(i.venv), nil
 }
 
-// check says what keeps a virtual environment from having the package.
+// check returns an error if a virtual environment does not have the package.
 func (p PythonPackage) check(ctx context.Context, venv string) error {
-	out, err := runPython(ctx, venvPython(venv), fmt.Sprintf("import importlib.metadata as m; print(m.version(%q))", p.Name))
+	code := fmt.Sprintf("import importlib.metadata as m; print(m.version(%q))", p.Name)
+	out, err := runPython(ctx, venvPython(venv), code)
 	if err != nil {
 		return fmt.Errorf("%s has no %s: %w", venv, p.Name, err)
 	}
@@ -150,14 +148,17 @@ func (p PythonPackage) check(ctx context.Context, venv string) error {
 	return nil
 }
 
-// once installs what is not there yet.
+// once installs the packages if necessary.
 func (i installation) once(ctx context.Context, progress io.Writer) error {
-	return installOnce(ctx, i.venv, i.name, progress, func() bool { return i.installed(ctx) }, func() error { return i.install(ctx, progress) })
+	installed := func() bool { return i.installed(ctx) }
+	install := func() error { return i.install(ctx, progress) }
+	return installOnce(ctx, i.venv, i.name, progress, installed, install)
 }
 
-// installOnce installs what is not there yet. Of several processes one does and the
-// others wait for it.
-func installOnce(ctx context.Context, path, name string, progress io.Writer, installed func() bool, install func() error) error {
+// installOnce calls install unless installed returns true. Of several processes, one installs and the others wait.
+func installOnce(
+	ctx context.Context, path, name string, progress io.Writer, installed func() bool, install func() error,
+) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -177,8 +178,7 @@ func installOnce(ctx context.Context, path, name string, progress io.Writer, ins
 	return install()
 }
 
-// installed says whether an installation is complete and still runs: the Python
-// that it was made with may be gone.
+// installed reports whether an installation is complete and still runs. It may fail to run if its Python was removed.
 func (i installation) installed(ctx context.Context) bool {
 	_, err := os.Stat(filepath.Join(i.venv, stampFile))
 	return err == nil && i.check(ctx, i.venv) == nil
@@ -192,24 +192,27 @@ func (i installation) install(ctx context.Context, progress io.Writer) error {
 	if err := os.RemoveAll(i.venv); err != nil {
 		return err
 	}
-	by := installer{venv: i.venv, report: newReport(progress, i.bytes)}
-	defer by.report.close()
-	by.report.line(fmt.Sprintf("installing %s with Python %s in %s: about %d MB, once", i.name, version, i.venv, i.bytes>>20))
-	if err := by.run(ctx, process.Command{Name: "venv", Path: python, Args: []string{"-m", "venv", i.venv}, Env: childEnv()}); err != nil {
+	step := installer{venv: i.venv, report: newReport(progress, i.bytes)}
+	defer step.report.close()
+	step.report.line(fmt.Sprintf("installing %s with Python %s in %s: about %d MB, once",
+		i.name, version, i.venv, i.bytes>>20))
+	makeVenv := process.Command{Name: "venv", Path: python, Args: []string{"-m", "venv", i.venv}, Env: childEnv()}
+	if err := step.run(ctx, makeVenv); err != nil {
 		return err
 	}
-	if err := os.Mkdir(by.temp(), 0o755); err != nil {
+	if err := os.Mkdir(step.temp(), 0o755); err != nil {
 		return err
 	}
 	for _, packages := range i.steps {
-		if err := by.pip(ctx, packages); err != nil {
+		if err := step.pip(ctx, packages); err != nil {
 			return err
 		}
 	}
 	if err := i.check(ctx, i.venv); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(by.temp()), os.WriteFile(filepath.Join(i.venv, stampFile), []byte(version+"\n"), 0o644))
+	stamp := filepath.Join(i.venv, stampFile)
+	return errors.Join(os.RemoveAll(step.temp()), os.WriteFile(stamp, []byte(version+"\n"), 0o644))
 }
 
 // installer runs the steps of one installation.
@@ -218,23 +221,25 @@ type installer struct {
 	report *report
 }
 
-// temp takes what pip unpacks on the way. It lies within the folder, so that it
-// goes with it where an installation is broken off.
+// temp returns the folder for temporary files of pip. It is inside the environment, so that it is removed with an
+// interrupted installation.
 func (i installer) temp() string { return filepath.Join(i.venv, "tmp") }
 
 func (i installer) pip(ctx context.Context, packages []string) error {
 	err := i.run(ctx, process.Command{
 		Name: "pip", Path: venvPython(i.venv), Env: childEnv("TMPDIR=" + i.temp()),
-		Args: append([]string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"}, packages...),
+		Args: append([]string{
+			"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
+		}, packages...),
 	})
 	if err != nil && ctx.Err() == nil {
-		return pipError{fmt.Errorf("%w\ncheck that this machine is online and %s has enough space", err, filepath.Dir(i.venv))}
+		return pipError{fmt.Errorf("%w\ncheck that this machine is online and %s has enough space", err,
+			filepath.Dir(i.venv))}
 	}
 	return err
 }
 
-// run runs one step to its end, and reports meanwhile what it says and how large
-// the folder has become.
+// run runs one step to its end. Meanwhile it reports the last line of the output and the size of the folder.
 func (i installer) run(ctx context.Context, c process.Command) error {
 	c.Log = i.venv + ".log"
 	p, err := process.Start(c)
@@ -258,12 +263,11 @@ func (i installer) run(ctx context.Context, c process.Command) error {
 	}
 }
 
-// DiskUse adds up the sizes of the files in a folder, in bytes. Files that go
-// meanwhile are passed over.
+// DiskUse returns the total size of the files in a folder, in bytes. Files that disappear meanwhile are skipped.
 func DiskUse(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // it is gone by now
+			return nil //nolint:nilerr // the file has disappeared
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			bytes += info.Size()
@@ -273,7 +277,7 @@ func DiskUse(dir string) (bytes int64) {
 	return bytes
 }
 
-// lastLine is the last line of a log, without indentation.
+// lastLine returns the last line of a log, without indentation.
 func lastLine(log string) string {
 	tail := process.Tail(log)
 	return strings.TrimSpace(tail[strings.LastIndexByte(tail, '\n')+1:])

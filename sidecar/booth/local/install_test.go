@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/booth/local/localtest"
 )
 
-// onPath makes a folder with these played interpreters the whole PATH.
+// onPath sets the PATH to a folder with these fake interpreters.
 func onPath(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,26 +31,29 @@ func onPath(t *testing.T, names ...string) string {
 	return dir
 }
 
-func TestFindPython(t *testing.T) {
+func TestFindPythonOnPath(t *testing.T) {
 	for _, test := range []struct {
 		intent  string
 		version string
 		lacks   string
 		names   []string
-		want    string   // the name that is found
-		wrong   []string // else, what the error says
+		want    string   // name of the interpreter found
+		wrong   []string // otherwise, parts of the error
 	}{
-		{intent: "what the system calls Python first", names: []string{"python3", "python3.14"}, want: "python3"},
-		{intent: "the oldest that will do", version: "3.10.0", names: []string{"python3.10"}, want: "python3.10"},
-		{intent: "none at all", wrong: []string{
+		{intent: "the system's Python first", names: []string{"python3", "python3.14"}, want: "python3"},
+		{intent: "the oldest supported version", version: "3.10.0", names: []string{"python3.10"}, want: "python3.10"},
+		{intent: "none", wrong: []string{
 			"it needs Python 3.10 or later with the venv module, and there is no python3 in the PATH",
 			"apt install python3 python3-venv", local.VenvVariable, "ai-dynamo 1.6.1",
 		}},
 		{intent: "too old", version: "3.9.21", names: []string{"python3", "python"}, wrong: []string{
 			"none of these is suitable: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)",
 		}},
-		{intent: "much too old", version: "2.7.18", names: []string{"python"}, wrong: []string{"version 2.7.18 is too old"}},
-		{intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"}, wrong: []string{"python3 (version 3.12.1 lacks the venv module)"}},
+		{intent: "Python 2", version: "2.7.18", names: []string{"python"}, wrong: []string{"version 2.7.18 is too old"}},
+		{
+			intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"},
+			wrong: []string{"python3 (version 3.12.1 lacks the venv module)"},
+		},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
 			dir := onPath(t, test.names...)
@@ -69,7 +72,7 @@ func TestFindPython(t *testing.T) {
 	}
 }
 
-func TestInstallDynamo(t *testing.T) {
+func TestInstallDynamoInCache(t *testing.T) {
 	onPath(t, "python3")
 	cache := filepath.Join(t.TempDir(), "cache")
 	var progress bytes.Buffer
@@ -80,15 +83,15 @@ func TestInstallDynamo(t *testing.T) {
 	assert.Equal(t, cache, filepath.Dir(venv))
 	assert.Contains(t, filepath.Base(venv), "dynamo-1.6.1-")
 	assert.Contains(t, progress.String(), "installing NVIDIA Dynamo 1.6.1 with Python 3.12.1 in "+venv)
-	assert.NoDirExists(t, filepath.Join(venv, "tmp"), "what was unpacked on the way is gone")
+	assert.NoDirExists(t, filepath.Join(venv, "tmp"), "temporary files are removed")
 
 	progress.Reset()
 	again, err := local.InstallDynamo(wait.Context(t), cache, &progress)
 	require.NoError(t, err)
 	assert.Equal(t, python, again)
-	assert.Empty(t, progress.String(), "it is there")
+	assert.Empty(t, progress.String(), "the second call finds it installed")
 
-	// What was broken off has no stamp, and is made anew.
+	// An interrupted installation has no stamp and is repeated.
 	require.NoError(t, os.Remove(filepath.Join(venv, "installed")))
 	left := filepath.Join(venv, "left")
 	require.NoError(t, os.WriteFile(left, nil, 0o600))
@@ -97,18 +100,18 @@ func TestInstallDynamo(t *testing.T) {
 	assert.NoFileExists(t, left)
 }
 
-func TestInstallDynamoSaysWhatFailed(t *testing.T) {
+func TestInstallDynamoNamesCause(t *testing.T) {
 	onPath(t, "python3")
 	t.Setenv(localtest.Broken, "pip")
 	_, err := local.InstallDynamo(wait.Context(t), t.TempDir(), &bytes.Buffer{})
 	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip exited: exit status 3")
-	assert.ErrorContains(t, err, "played Python: pip is broken on purpose")
+	assert.ErrorContains(t, err, "fake Python: pip is broken on purpose")
 	assert.ErrorContains(t, err, "check that this machine is online")
 	assert.ErrorIs(t, err, local.ErrPip)
 }
 
-// Breaking off ends pip too, and the next call starts anew.
-func TestInstallDynamoBrokenOff(t *testing.T) {
+// TestInstallDynamoAfterInterruption checks that a canceled installation ends pip, and that the next call succeeds.
+func TestInstallDynamoAfterInterruption(t *testing.T) {
 	onPath(t, "python3")
 	t.Setenv(localtest.Hangs, "pip")
 	cache := t.TempDir()
@@ -125,7 +128,7 @@ func TestInstallDynamoBrokenOff(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// writer calls a function with what is written.
+// writer calls a function with the written text.
 type writer func(string)
 
 func (w writer) Write(p []byte) (int, error) {
@@ -133,8 +136,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Of two at once one installs and the other waits for it.
-func TestInstallDynamoOnce(t *testing.T) {
+func TestConcurrentInstallDynamoInstallsOnce(t *testing.T) {
 	onPath(t, "python3")
 	cache := t.TempDir()
 	var wg sync.WaitGroup
@@ -150,7 +152,7 @@ func TestInstallDynamoOnce(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(all, "installing NVIDIA Dynamo 1.6.1 with"))
 }
 
-func TestVenvVariable(t *testing.T) {
+func TestVenvVariableReplacesInstallation(t *testing.T) {
 	venv := localtest.Venv(t)
 	t.Setenv(local.VenvVariable, venv)
 	python, err := local.InstallDynamo(wait.Context(t), "/nowhere", &bytes.Buffer{})
@@ -159,22 +161,22 @@ func TestVenvVariable(t *testing.T) {
 
 	t.Setenv(local.VenvVariable, filepath.Join(venv, "missing"))
 	_, err = local.InstallDynamo(wait.Context(t), "/nowhere", &bytes.Buffer{})
-	assert.ErrorContains(t, err, local.VenvVariable+": "+filepath.Join(venv, "missing")+" is not a virtual environment")
+	missing := filepath.Join(venv, "missing")
+	assert.ErrorContains(t, err, local.VenvVariable+": "+missing+" is not a virtual environment")
 }
 
-// A package gets an environment of its own, once, and another version another one.
-func TestInstallPackage(t *testing.T) {
+func TestInstallPackageChecksVersion(t *testing.T) {
 	onPath(t, "python3")
 	cache := t.TempDir()
 	var progress bytes.Buffer
-	p := local.PythonPackage{Name: "played", Version: "3.12.1", MB: 7} // what the played interpreter says of any package
+	p := local.PythonPackage{Name: "fake", Version: "3.12.1", MB: 7} // version that the fake reports for any package
 	python, err := p.Install(wait.Context(t), cache, &progress)
 	require.NoError(t, err)
 	assert.FileExists(t, python)
-	assert.Contains(t, progress.String(), "installing played 3.12.1 with Python 3.12.1 in "+cache)
+	assert.Contains(t, progress.String(), "installing fake 3.12.1 with Python 3.12.1 in "+cache)
 	assert.Contains(t, progress.String(), "about 7 MB, once")
 
 	p.Version = "3.13"
 	_, err = p.Install(wait.Context(t), cache, &progress)
-	assert.ErrorContains(t, err, "has played 3.12.1, not 3.13")
+	assert.ErrorContains(t, err, "has fake 3.12.1, not 3.13")
 }

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	pollEvery    = 100 * time.Millisecond
-	answerWithin = 2 * time.Second
-	answerLimit  = 8 << 20 // bytes; a frontend's /metrics is far below
+	pollInterval = 100 * time.Millisecond
+	getTimeout   = 2 * time.Second
+	getLimit     = 8 << 20 // bytes; a frontend's /metrics is far below
 )
 
-// Ready waits until a URL answers with a status of 2xx. It gives up when ctx ends,
-// or when the process that is to answer does, and says what it got last; a nil
-// process is taken to live.
+// Ready waits until a URL responds with a status of 2xx. It returns an error with the last failure when ctx ends, or
+// when the server's process exits. p may be nil.
 func Ready(ctx context.Context, url string, p *process.Process) error {
 	return poll(ctx, func(ctx context.Context) error {
 		_, err := get(ctx, url)
@@ -27,14 +26,14 @@ func Ready(ctx context.Context, url string, p *process.Process) error {
 	}, p)
 }
 
-// poll calls check until it gives nil. It gives up when ctx or a process ends.
+// poll calls check until it returns nil. It returns an error when ctx ends or a process exits.
 func poll(ctx context.Context, check func(context.Context) error, processes ...*process.Process) error {
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		err := check(ctx)
 		for _, p := range processes {
-			if p != nil && p.Exited() { // also where the check succeeds: another server may have the address
+			if p != nil && p.Exited() { // even if the check succeeds: another server may have the address
 				return errors.Join(fmt.Errorf("%s exited before it was ready", p.Name()), p.Wait())
 			}
 		}
@@ -49,9 +48,9 @@ func poll(ctx context.Context, check func(context.Context) error, processes ...*
 	}
 }
 
-// get reads what a URL answers; a status other than 2xx is an error.
+// get returns the body at a URL. A status other than 2xx is an error.
 func get(ctx context.Context, url string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -62,7 +61,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	body, err := io.ReadAll(io.LimitReader(response.Body, getLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +71,6 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return body, nil
 }
 
-// client keeps no connections, since a process that is gone would leave them
-// behind, and uses no proxy, since all that it asks is on loopback.
+// client keeps no idle connections, because they would outlive their processes, and uses no proxy, because all
+// requests go to loopback.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -19,9 +19,9 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// An error status is not ready, the first 2xx is. Ready gives up when the context ends, and when the process that is to
-// answer does.
-func TestReady(t *testing.T) {
+// TestReadyWaitsForSuccess checks that an error status is not ready and a 2xx is, and that Ready returns when the
+// context ends or the server's process exits.
+func TestReadyWaitsForSuccess(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) < 3 {
@@ -46,5 +46,5 @@ func TestReady(t *testing.T) {
 	err = local.Ready(wait.Context(t), "http://"+processtest.Address(t), p)
 	assert.ErrorContains(t, err, "hold exited before it was ready")
 	err = local.Ready(wait.Context(t), server.URL, p)
-	assert.ErrorContains(t, err, "hold exited before it was ready", "another server responds at its address")
+	assert.ErrorContains(t, err, "hold exited before it was ready", "with another server at its address")
 }

@@ -11,31 +11,31 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// Options say what Dynamo is to be started.
+// Options configure a Dynamo.
 type Options struct {
-	Python      string // an interpreter with Dynamo, from [InstallDynamo]
-	ModelDir    string // config.json, generation_config.json, tokenizer.json, tokenizer_config.json
-	ModelName   string // as clients name it
+	Python      string // interpreter with Dynamo, from [InstallDynamo]
+	ModelDir    string // folder of config.json, generation_config.json, tokenizer.json, tokenizer_config.json
+	ModelName   string // name in the API
 	ProfilePath string // NPZ with the timing of the mock workers
 	LogDir      string // one log for each process, appended to
 
 	Workers          int    // 0 means 3
 	Mode             string // of the router, in Dynamo's spelling: one of [RouterModes]; "" means kv
-	Engine           string // that the mock workers imitate: one of [Engines]; "" means trtllm
+	Engine           string // engine of the mock workers: one of [Engines]; "" means trtllm
 	BlockTokens      int    // tokens of a KV block
-	Blocks           int    // KV blocks of a worker
-	MaxSequences     int    // of a worker's batch
-	MaxBatchedTokens int    // of a worker's batch
+	Blocks           int    // KV blocks per worker
+	MaxSequences     int    // per batch
+	MaxBatchedTokens int    // per batch
 
-	FrontendPort int      // 0 means 8000 or the next free one; another one must be free
-	WorkerPort   int      // of the first worker's metrics, or the next free ones up to 32767; 0 means 8081
-	Speedup      float64  // of the mock workers' time; 0 means 1
-	Env          []string // more environment, "NAME=value" each
+	FrontendPort int      // must be free; 0 means 8000 or the next free one
+	WorkerPort   int      // first port for the workers' metrics, up to 32767, skipping ports in use; 0 means 8081
+	Speedup      float64  // factor on the mock workers' speed; 0 means 1
+	Env          []string // further environment variables as "NAME=value"
 
-	workerPorts []int // chosen, as many as there are workers
+	workerPorts []int // chosen ports, one per worker
 }
 
-// What [Options] may name.
+// The values of [Options].Mode and [Options].Engine.
 var (
 	RouterModes = []string{"kv", "round-robin", "least-loaded", "random"}
 	Engines     = []string{"trtllm", "vllm", "sglang"}
@@ -49,12 +49,14 @@ const (
 	lastWorkerPort      = 32767 // Dynamo reads the port as a signed 16-bit number
 )
 
-// Check says what is not allowed in the options, ports aside: an [api.FieldError].
+// Check returns an [api.FieldError] for invalid options, or nil. It does not check ports.
 func (o Options) Check() error {
 	o.fillIn()
 	switch {
 	case o.Workers < 1 || o.Workers > maxWorkers:
-		return &api.FieldError{Field: "workers", Value: strconv.Itoa(o.Workers), Allowed: fmt.Sprintf("1 to %d", maxWorkers)}
+		return &api.FieldError{
+			Field: "workers", Value: strconv.Itoa(o.Workers), Allowed: fmt.Sprintf("1 to %d", maxWorkers),
+		}
 	case !slices.Contains(RouterModes, o.Mode):
 		return &api.FieldError{Field: "mode", Value: o.Mode, Allowed: strings.Join(RouterModes, ", ")}
 	case !slices.Contains(Engines, o.Engine):
@@ -73,14 +75,17 @@ func (o *Options) fillIn() {
 	o.Speedup = orDefault(o.Speedup, 1)
 }
 
-// choosePorts settles the frontend's port and the workers'.
+// choosePorts selects the ports of the frontend and of the workers.
 func (o *Options) choosePorts() error {
 	free, err := process.FreePorts(orDefault(o.FrontendPort, defaultFrontendPort), 1)
 	if err != nil {
 		return err
 	}
 	if o.FrontendPort != 0 && o.FrontendPort != free[0] {
-		return &api.FieldError{Field: "frontend port", Value: strconv.Itoa(o.FrontendPort), Allowed: fmt.Sprintf("a free port, such as %d", free[0])}
+		return &api.FieldError{
+			Field: "frontend port", Value: strconv.Itoa(o.FrontendPort),
+			Allowed: fmt.Sprintf("a free port, such as %d", free[0]),
+		}
 	}
 	o.FrontendPort = free[0]
 	ports, err := process.FreePorts(o.WorkerPort, o.Workers+1)
@@ -90,7 +95,8 @@ func (o *Options) choosePorts() error {
 	ports = slices.DeleteFunc(ports, func(port int) bool { return port == o.FrontendPort })
 	o.workerPorts = ports[:o.Workers]
 	if last := o.workerPorts[o.Workers-1]; last > lastWorkerPort {
-		allowed := fmt.Sprintf("low enough that the last port is at most %d; for %d workers it would be %d", lastWorkerPort, o.Workers, last)
+		allowed := fmt.Sprintf("low enough that the last port is at most %d; for %d workers it would be %d",
+			lastWorkerPort, o.Workers, last)
 		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort), Allowed: allowed}
 	}
 	return nil
@@ -104,8 +110,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// plane has the processes find one another through files and talk over TCP and
-// ZeroMQ, so that neither etcd nor NATS is needed.
+// plane makes the processes discover each other through files and communicate over TCP and ZeroMQ, so that neither
+// etcd nor NATS is needed.
 var plane = []string{"--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"}
 
 func (d *Dynamo) workerCommand(w worker) process.Command {
@@ -124,8 +130,8 @@ func (d *Dynamo) frontendCommand() process.Command {
 	return d.frontendWith("frontend", d.options.Mode, d.options.FrontendPort)
 }
 
-// FrontendCommand is one more frontend over the same workers, on a port of its own
-// and with a mode of its own, one of [RouterModes]. Who starts it stops it.
+// FrontendCommand returns the command of a further frontend for the same workers, with its own port and mode, one of
+// [RouterModes]. The caller starts and stops it.
 func (d *Dynamo) FrontendCommand(mode string, port int) process.Command {
 	return d.frontendWith("frontend-"+mode, mode, port)
 }
@@ -137,9 +143,9 @@ func (d *Dynamo) frontendWith(name, mode string, port int) process.Command {
 	}, plane...))
 }
 
-// command keeps all that a process listens on on loopback (its ZeroMQ sockets bind
-// every interface all the same, but are made known on loopback only), and its log
-// to warnings: below, each request writes several lines.
+// command returns the command of a process that listens on loopback and logs only warnings and errors. Its ZeroMQ
+// sockets bind every interface, but are announced on loopback only. At lower levels, each request would log several
+// lines.
 func (d *Dynamo) command(name string, args []string, env ...string) process.Command {
 	const loopback = "127.0.0.1"
 	env = append(env,

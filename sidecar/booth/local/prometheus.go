@@ -15,11 +15,10 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// PrometheusRelease is the version of Prometheus that is downloaded or built where none is
-// installed.
+// PrometheusRelease is the version of Prometheus that is downloaded or built if none is installed.
 const PrometheusRelease = "3.15.0"
 
-// OldestPrometheus is the first version of Prometheus that the product works with.
+// OldestPrometheus is the oldest supported version of Prometheus.
 const OldestPrometheus = "3.0.0"
 
 // PrometheusVariable names the environment variable with the path of the program prometheus.
@@ -32,12 +31,11 @@ const PrometheusMirrorVariable = "KVBOOTH_PROMETHEUS_MIRROR"
 // prometheusDownloads is the folder of the release.
 const prometheusDownloads = "https://github.com/prometheus/prometheus/releases/download/v" + PrometheusRelease
 
-// ErrNoPrometheus is in the chain of the error of [FindPrometheus] where no Prometheus is installed.
+// ErrNoPrometheus is in the chain of the error of [FindPrometheus] if no Prometheus is installed.
 var ErrNoPrometheus = errors.New("no Prometheus is installed")
 
-// FindPrometheus returns the path of an installed Prometheus: the one that [PrometheusVariable]
-// names, else the one in dir, else the one on the PATH. A version before [OldestPrometheus] is an
-// error.
+// FindPrometheus returns the path of an installed Prometheus: the one in [PrometheusVariable], otherwise the one in
+// dir, otherwise the one on the PATH. A version before [OldestPrometheus] is an error.
 func FindPrometheus(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv(PrometheusVariable); path != "" {
 		if err := checkPrometheus(ctx, path); err != nil {
@@ -61,7 +59,7 @@ func prometheusProgram() string {
 	return "prometheus"
 }
 
-// checkPrometheus reports why a program is not a Prometheus that the product works with.
+// checkPrometheus returns an error if a program is not a supported Prometheus.
 func checkPrometheus(ctx context.Context, path string) error {
 	output, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
 	if err != nil {
@@ -72,14 +70,15 @@ func checkPrometheus(ctx context.Context, path string) error {
 		return fmt.Errorf("%s --version reports no version: %s", path, strings.TrimSpace(string(output)))
 	}
 	if slices.Compare(numbers(version), numbers(OldestPrometheus)) < 0 {
-		return fmt.Errorf("%s is Prometheus %s, which is too old: %s or later is required", path, version, OldestPrometheus)
+		return fmt.Errorf("%s is Prometheus %s, which is too old: %s or later is required",
+			path, version, OldestPrometheus)
 	}
 	return nil
 }
 
 // InstallPrometheus returns the path of the Prometheus of version [PrometheusRelease] in cacheDir.
 // The first call downloads it, verifies its SHA-256 and writes its progress. A failed download
-// leaves nothing behind. Of several processes one downloads and the others wait.
+// leaves nothing behind. Of several processes, one downloads and the others wait.
 func InstallPrometheus(ctx context.Context, cacheDir string, progress io.Writer) (string, error) {
 	home := filepath.Join(cacheDir, "prometheus-"+PrometheusRelease)
 	check := func(ctx context.Context, home string) error {
@@ -96,7 +95,8 @@ func InstallPrometheus(ctx context.Context, cacheDir string, progress io.Writer)
 			extension = ".zip"
 		}
 		return release{
-			title: "Prometheus " + PrometheusRelease, folder: folder, file: name + extension, sums: folder + "/sha256sums.txt",
+			title: "Prometheus " + PrometheusRelease, folder: folder, file: name + extension,
+			sums: folder + "/sha256sums.txt",
 			hint: "an installed one on the PATH is used instead", check: check,
 		}.install(ctx, home, progress)
 	})

@@ -23,12 +23,12 @@ import (
 	"kvbooth/sidecar/booth/local/localtest"
 )
 
-// prometheusScript is a program that reports a version as Prometheus does.
+// prometheusScript returns a program that reports a version like Prometheus.
 func prometheusScript(version string) string {
 	return "#!/bin/sh\necho prometheus, version " + version + "\n"
 }
 
-func TestFindPrometheus(t *testing.T) {
+func TestFindPrometheusOrder(t *testing.T) {
 	install := func(version string) string {
 		path := filepath.Join(t.TempDir(), "prometheus")
 		require.NoError(t, os.WriteFile(path, []byte(prometheusScript(version)), 0o755))
@@ -62,9 +62,11 @@ func TestFindPrometheus(t *testing.T) {
 	assert.ErrorIs(t, err, local.ErrNoPrometheus)
 }
 
-// The checksum is the one of the archive's own line in the release's list.
-func TestInstallPrometheus(t *testing.T) {
-	archive := localtest.Archive(t, localtest.Entry{Name: "prometheus-v/prometheus", Content: prometheusScript(local.PrometheusRelease)})
+// TestInstallPrometheusFindsChecksumInList checks that the checksum is taken from the archive's line in the release's
+// list.
+func TestInstallPrometheusFindsChecksumInList(t *testing.T) {
+	program := localtest.Entry{Name: "prometheus-v/prometheus", Content: prometheusScript(local.PrometheusRelease)}
+	archive := localtest.Archive(t, program)
 	sums := fmt.Sprintf("%064d  prometheus-%s.plan9-386.tar.gz\n%x  prometheus-%[2]s.%[4]s-%[5]s.tar.gz\n",
 		0, local.PrometheusRelease, sha256.Sum256(archive), runtime.GOOS, runtime.GOARCH)
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,10 +87,10 @@ func TestInstallPrometheus(t *testing.T) {
 
 	sums = strings.ReplaceAll(sums, "plan9", runtime.GOOS)
 	_, err = local.InstallPrometheus(wait.Context(t), t.TempDir(), &progress)
-	assert.NoError(t, err, "another file's line is not its line")
+	assert.NoError(t, err, "lines of other files are ignored")
 }
 
-func TestWriteScrapeConfig(t *testing.T) {
+func TestWriteScrapeConfigGroupsByJob(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "prometheus.yml")
 	require.NoError(t, local.WriteScrapeConfig(path, time.Minute, []local.ScrapeTarget{
 		{Job: "worker", Address: "127.0.0.1:8081", Labels: map[string]string{"pod": `odd "one": yes`}},

@@ -16,18 +16,17 @@ import (
 
 const oldestPython = 10 // minor version; Dynamo's wheels are for 3.10 and later
 
-// pythons are looked for on the PATH in this order: what the system calls Python
-// first, then the versions that most wheels exist for.
+// pythons are looked up on the PATH in this order: the system's Python first, then the versions with the most wheels.
 var pythons = []string{"python3", "python3.12", "python3.13", "python3.11", "python3.10", "python3.14", "python"}
 
-// probe prints the version first, so that it is known where a module is missing.
+// probe prints the version first, so that it is known even if a module is missing.
 const probe = `import sys; print("%d.%d.%d" % sys.version_info[:3]); sys.stdout.flush(); import ensurepip, venv`
 
-const probeWithin = 20 * time.Second
+const probeTimeout = 20 * time.Second
 
-// FindPython finds a Python of version 3.10 or later that can make virtual
-// environments, and gives its path and version. Where there is none, the error
-// names each one that was tried and what it lacks, and says how to install one.
+// FindPython finds a Python of version 3.10 or later that can make virtual environments, and returns its path and
+// version. If there is none, the error lists the interpreters that were tried with their problems, and how to install
+// one.
 func FindPython(ctx context.Context) (path, version string, err error) {
 	var tried []string
 	for _, name := range pythons {
@@ -48,14 +47,15 @@ func FindPython(ctx context.Context) (path, version string, err error) {
 	if len(tried) > 0 {
 		found = "none of these is suitable: " + strings.Join(tried, ", ")
 	}
-	return "", "", fmt.Errorf(`no suitable Python for NVIDIA Dynamo: it needs Python 3.%d or later with the venv module, and %s.
+	return "", "", fmt.Errorf("no suitable Python for NVIDIA Dynamo: "+
+		`it needs Python 3.%d or later with the venv module, and %s.
 Install it, for instance with
   apt install python3 python3-venv   (Debian, Ubuntu)
   dnf install python3                (Fedora, RHEL)
 or set %s to a virtual environment that has ai-dynamo %s`, oldestPython, found, VenvVariable, DynamoVersion)
 }
 
-// checkPython gives the version of an interpreter, or what it lacks.
+// checkPython returns the version of an interpreter, or an error if it is unsuitable.
 func checkPython(ctx context.Context, path string) (string, error) {
 	out, err := runPython(ctx, path, probe)
 	version, _, _ := strings.Cut(string(out), "\n")
@@ -77,7 +77,7 @@ func checkPython(ctx context.Context, path string) (string, error) {
 	return version, nil
 }
 
-// checkDynamo says what keeps a virtual environment from running Dynamo.
+// checkDynamo returns an error if a virtual environment cannot run Dynamo.
 func checkDynamo(ctx context.Context, venv string) error {
 	out, err := runPython(ctx, venvPython(venv),
 		`import importlib.metadata as m; print(m.version("ai-dynamo"), m.version("ai-dynamo-runtime"))`)
@@ -95,17 +95,17 @@ func checkDynamo(ctx context.Context, venv string) error {
 
 func venvPython(venv string) string { return filepath.Join(venv, "bin", "python") }
 
-// runPython runs a few lines and gives what they print.
+// runPython runs code and returns its output.
 func runPython(ctx context.Context, path, code string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-c", code)
 	cmd.Env = childEnv()
 	return cmd.Output()
 }
 
-// childEnv is this process's environment without what would turn a Python or a
-// Dynamo into another one than was asked for, and with what is given.
+// childEnv returns the environment of this process without variables that change the behavior of Python or Dynamo,
+// plus the given ones.
 func childEnv(more ...string) []string {
 	var env []string
 	for _, variable := range process.Environment() {

@@ -11,12 +11,12 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// instanceLabel finds a worker's instance id, hexadecimal, in its own metrics.
+// instanceLabel matches a worker's instance id, hexadecimal, in its own metrics.
 var instanceLabel = regexp.MustCompile(`dynamo_endpoint="generate"[^}]*worker_id="([0-9a-f]+)"`)
 
 func (w worker) metricsURL() string { return "http://" + process.Loopback(w.port) + "/metrics" }
 
-// awaitWorker waits until a worker tells its instance id and the frontend lists it.
+// awaitWorker waits until a worker reports its instance id and the frontend lists it.
 func (d *Dynamo) awaitWorker(ctx context.Context, i int) error {
 	w := d.worker(i)
 	err := poll(ctx, func(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (w worker) askInstance(ctx context.Context) (string, error) {
 	return strconv.FormatUint(id, 10), err
 }
 
-// setInstance notes a worker's instance id, unless it has been restarted meanwhile.
+// setInstance records a worker's instance id, unless the worker has been restarted meanwhile.
 func (d *Dynamo) setInstance(i int, p *process.Process, instance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,8 +62,8 @@ func (d *Dynamo) setInstance(i int, p *process.Process, instance string) {
 	}
 }
 
-// Instances asks the frontend for the instance ids that it would send requests
-// to. A worker that was killed stays listed for about ten seconds.
+// Instances returns the ids of the instances to which the frontend sends requests. A killed worker stays listed for
+// about ten seconds.
 func (d *Dynamo) Instances(ctx context.Context) ([]string, error) {
 	body, err := get(ctx, d.URL()+"/health")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// release is an archive of a program's official release, as it is downloaded and unpacked.
+// release is an archive of a program's official release.
 type release struct {
 	title  string // name and version, for messages
 	folder string // URL of the folder with the archive
 	file   string // name of the archive, .tar.gz or .zip
 	sums   string // URL of the published SHA-256, alone or in a list of files
-	hint   string // how to do without the download
+	hint   string // how to avoid the download
 
 	// check reports why an unpacked release does not work. nil means that it does.
 	check func(ctx context.Context, home string) error
@@ -43,7 +43,7 @@ func (r release) install(ctx context.Context, home string, progress io.Writer) e
 	if err != nil {
 		return err
 	}
-	if len(entries) != 1 { // an archive holds one folder, whose name has varied
+	if len(entries) != 1 { // an archive contains one folder, whose name varies
 		return fmt.Errorf("%s contains %d directories instead of one", r.file, len(entries))
 	}
 	inner := filepath.Join(unpacked, entries[0].Name())

@@ -11,56 +11,56 @@ import (
 	"golang.org/x/term"
 )
 
-// report shows the progress of something long: as a bar on a terminal, elsewhere
-// as a line now and then.
+// report shows the progress of a long operation: as a bar on a terminal, otherwise as a line at intervals.
 type report struct {
-	to    io.Writer
-	total int64
-	bar   *progressbar.ProgressBar // nil where there is no terminal
-	every time.Duration            // at least, from one showing to the next
-	next  time.Time                // when that is due
+	to       io.Writer
+	total    int64
+	bar      *progressbar.ProgressBar // nil without a terminal
+	interval time.Duration            // minimum time between updates
+	next     time.Time                // time of the next update
 }
 
 const (
-	barEvery  = 200 * time.Millisecond
-	lineEvery = 10 * time.Second
+	barInterval  = 200 * time.Millisecond
+	lineInterval = 10 * time.Second
 )
 
 // descriptionWidth keeps the bar within a terminal of 100 columns.
 const descriptionWidth = 40
 
 func newReport(to io.Writer, total int64) *report {
-	r := &report{to: to, total: total, every: lineEvery}
+	r := &report{to: to, total: total, interval: lineInterval}
 	if file, ok := to.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		r.every = barEvery
-		r.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(to), progressbar.OptionSetWidth(24),
+		r.interval = barInterval
+		r.bar = progressbar.NewOptions64(total,
+			progressbar.OptionSetWriter(to), progressbar.OptionSetWidth(24),
 			progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false))
 	}
-	r.next = time.Now().Add(r.every)
+	r.next = time.Now().Add(r.interval)
 	return r
 }
 
 func (r *report) line(text string) { fmt.Fprintln(r.to, text) }
 
-// show says how far it is, and what is being done.
-func (r *report) show(done int64, what string) {
+// show updates the progress if the interval has passed. text describes the current step.
+func (r *report) show(done int64, text string) {
 	now := time.Now()
 	if now.Before(r.next) {
 		return
 	}
-	r.next = now.Add(r.every)
-	what, _, _ = strings.Cut(what, " (from ") // pip's chain of who needs a package
+	r.next = now.Add(r.interval)
+	text, _, _ = strings.Cut(text, " (from ") // cuts pip's list of the packages that require this one
 	if r.total > 0 {
 		done = min(done, r.total-1) // the total may be an estimate
 	}
 	switch {
 	case r.bar != nil:
-		r.bar.Describe(fmt.Sprintf("%-*.*s", descriptionWidth, descriptionWidth, what))
+		r.bar.Describe(fmt.Sprintf("%-*.*s", descriptionWidth, descriptionWidth, text))
 		_ = r.bar.Set64(done)
 	case r.total > 0:
-		r.line(fmt.Sprintf("  %d of about %d MB: %.100s", done>>20, r.total>>20, what))
+		r.line(fmt.Sprintf("  %d of about %d MB: %.100s", done>>20, r.total>>20, text))
 	default:
-		r.line(fmt.Sprintf("  %d MB: %.100s", done>>20, what))
+		r.line(fmt.Sprintf("  %d MB: %.100s", done>>20, text))
 	}
 }
 

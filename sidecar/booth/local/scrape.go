@@ -11,15 +11,15 @@ import (
 
 // ScrapeTarget is a metrics page at /metrics.
 type ScrapeTarget struct {
-	Job     string // targets of one job stand together in the configuration
+	Job     string // targets of one job are grouped in the configuration
 	Address string // host:port
 	Labels  map[string]string
 }
 
-// longestScrapeTimeout is Prometheus' default.
+// longestScrapeTimeout is Prometheus' default timeout.
 const longestScrapeTimeout = 10 * time.Second
 
-// The fields of prometheus.yml that are written.
+// The written fields of prometheus.yml.
 type (
 	prometheusConfig struct {
 		Global  scrapeDefaults `yaml:"global"`
@@ -42,12 +42,13 @@ type (
 	}
 )
 
-// WriteScrapeConfig writes a prometheus.yml that scrapes the targets at the interval, in whole
-// milliseconds. Labels are added to every series of their target; a label of the same name that
-// the target exposes itself becomes exported_<name>. The file is replaced atomically.
+// WriteScrapeConfig writes a prometheus.yml that scrapes the targets at the interval, in whole milliseconds. Labels
+// are added to every series of their target; a label of the same name that the target itself exposes becomes
+// exported_<name>. The file is replaced atomically.
 func WriteScrapeConfig(path string, interval time.Duration, targets []ScrapeTarget) error {
 	config := prometheusConfig{Global: scrapeDefaults{
-		Interval: milliseconds(interval), Timeout: milliseconds(min(interval, longestScrapeTimeout)), Native: true, Classic: true,
+		Interval: milliseconds(interval), Timeout: milliseconds(min(interval, longestScrapeTimeout)),
+		Native: true, Classic: true,
 	}}
 	for _, t := range targets {
 		i := slices.IndexFunc(config.Scrapes, func(j *scrapeJob) bool { return j.Name == t.Job })

@@ -1,6 +1,5 @@
-// Package localtest stands in for Python, Dynamo and Grafana in tests: the test
-// binary itself plays them, when it is started through a name that [Program] or
-// [Grafana] made. Call [Main] first thing in TestMain.
+// Package localtest provides fakes of Python, Dynamo and Grafana for tests. The test binary itself acts as the fake
+// when it is started under a name that [Program] or [Grafana] made. Call [Main] first in TestMain.
 package localtest
 
 import (
@@ -25,35 +24,34 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// Variables that make a played program misbehave.
+// Environment variables that change the behavior of a fake.
 const (
-	// Version is what a played interpreter says it is, in place of 3.12.1.
+	// Version is the version of a fake interpreter, by default 3.12.1.
 	Version = "LOCALTEST_VERSION"
-	// GrafanaVersion is what a played Grafana says it is, in place of 12.2.0.
+	// GrafanaVersion is the version of a fake Grafana, by default 12.2.0.
 	GrafanaVersion = "LOCALTEST_GRAFANA_VERSION"
-	// Lacks makes a played interpreter lack the venv module.
+	// Lacks removes the venv module from a fake interpreter.
 	Lacks = "LOCALTEST_LACKS_VENV"
-	// Broken names a module, or grafana, that fails with a message when it is run.
+	// Broken names a module, or grafana, that fails with a message.
 	Broken = "LOCALTEST_BROKEN"
-	// Hangs names a module that does nothing, for ever, when it is run.
+	// Hangs names a module that blocks forever.
 	Hangs = "LOCALTEST_HANGS"
 )
 
-// Main plays the program that the test binary was started as, and does not return
-// then. In a test run it does nothing.
+// Main acts as the program whose name the test binary was started under, and then exits. In a test run it returns.
 func Main() {
-	who, play := "Python", python
+	program, run := "Python", python
 	switch name := filepath.Base(os.Args[0]); {
 	case strings.HasPrefix(name, "python"):
 	case name == "grafana":
-		who, play = "Grafana", grafana
+		program, run = "Grafana", grafana
 	default:
-		// Under the race detector a program sleeps for a second before it ends.
+		// The race detector would delay the exit of a program by a second.
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 		return
 	}
-	if err := play(os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "played %s: %v\n", who, err)
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "fake %s: %v\n", program, err)
 		os.Exit(3)
 	}
 	os.Exit(0)
@@ -81,27 +79,31 @@ func Venv(t testing.TB) string {
 func Grafana(t testing.TB) string {
 	t.Helper()
 	home := t.TempDir()
-	err := errors.Join(link(filepath.Join(home, "bin", "grafana")), os.Mkdir(filepath.Join(home, "public"), 0o755),
-		os.Mkdir(filepath.Join(home, "conf"), 0o755), os.WriteFile(filepath.Join(home, "conf", "defaults.ini"), nil, 0o600))
+	err := errors.Join(
+		link(filepath.Join(home, "bin", "grafana")),
+		os.Mkdir(filepath.Join(home, "public"), 0o755),
+		os.Mkdir(filepath.Join(home, "conf"), 0o755),
+		os.WriteFile(filepath.Join(home, "conf", "defaults.ini"), nil, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return home
 }
 
-// Entry is a file of an archive, or a link where it has a target.
+// Entry is a file of an archive, or a link if Target is set.
 type Entry struct{ Name, Content, Target string }
 
-// GrafanaArchive is the .tar.gz of a played Grafana, with more entries behind it.
+// GrafanaArchive returns the .tar.gz of a fake Grafana, followed by more entries.
 func GrafanaArchive(t testing.TB, more ...Entry) []byte {
 	t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", filepath.Join(Grafana(t), "bin", "grafana"))
 	return Archive(t, append([]Entry{
-		{Name: "grafana-v1/bin/grafana", Content: script}, {Name: "grafana-v1/conf/defaults.ini"}, {Name: "grafana-v1/public/index.html"},
+		{Name: "grafana-v1/bin/grafana", Content: script},
+		{Name: "grafana-v1/conf/defaults.ini"}, {Name: "grafana-v1/public/index.html"},
 	}, more...)...)
 }
 
-// Archive is a .tar.gz of these entries, which all may be run.
+// Archive returns a .tar.gz of these entries, all executable.
 func Archive(t testing.TB, entries ...Entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -125,14 +127,14 @@ func Archive(t testing.TB, entries ...Entry) []byte {
 	return out.Bytes()
 }
 
-// Mirror serves an archive of Grafana and its SHA-256, whatever the archive's name
-// is, and has it downloaded from there until the test ends.
+// Mirror serves an archive of Grafana under any name with its SHA-256, and makes downloads use it until the test ends.
 func Mirror(t testing.TB, archive []byte) {
 	t.Helper()
-	MirrorWith(t, fmt.Sprintf("%x", sha256.Sum256(archive)), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
+	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
+	MirrorWith(t, sum, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
 }
 
-// MirrorWith serves what it is given in place of an archive and its .sha256 file.
+// MirrorWith is Mirror with a given checksum and a handler for the archive.
 func MirrorWith(t testing.TB, checksum string, archive http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +174,8 @@ func python(args []string) error {
 		return link(filepath.Join(args[2], "bin", "python"))
 	case module == "pip":
 		fmt.Println("Collecting", args[len(args)-1])
-		return os.WriteFile(filepath.Join(filepath.Dir(os.Getenv("TMPDIR")), "package"), make([]byte, 1<<20), 0o600)
+		file := filepath.Join(filepath.Dir(os.Getenv("TMPDIR")), "package")
+		return os.WriteFile(file, make([]byte, 1<<20), 0o600)
 	case module == "dynamo.mocker":
 		return worker(args)
 	case module == "dynamo.frontend":
@@ -198,8 +201,8 @@ func code(text string) error {
 	return nil
 }
 
-// worker registers its model under a random instance id and serves its metrics,
-// until it is asked to end. Killed, it stays registered.
+// worker registers its model under a random instance id and serves its metrics until it is stopped. A killed worker
+// stays registered.
 func worker(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -216,7 +219,7 @@ func worker(args []string) error {
 	})
 }
 
-// frontend lists whoever is registered, and their models.
+// frontend lists the registered workers and their models.
 func frontend(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -247,7 +250,7 @@ func registered(render func(id, model string) string) string {
 	return strings.Join(all, ",")
 }
 
-// grafana says its version, or serves its health until it is asked to end.
+// grafana prints its version, or serves its health until it is stopped.
 func grafana(args []string) error {
 	if args[0] == "--version" {
 		version := os.Getenv(GrafanaVersion)
