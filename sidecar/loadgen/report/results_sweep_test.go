@@ -275,10 +275,9 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 			row := found[string(want.Mode)+string(want.Speculation)+strconv.Itoa(want.Concurrency)]
 			require.NotNil(t, row)
 			for _, q := range shown {
-				same(t, row[string(q.Quantity)], *q.In(want))
+				require.Equal(t, digits(*q.In(want), -1), row[string(q.Quantity)])
 				if in := q.IntervalOf(want); in != nil && digits(&in[0], 1) != "" && digits(&in[1], 1) != "" {
-					same(t, row[string(q.Quantity)+"_low"], &in[0])
-					same(t, row[string(q.Quantity)+"_high"], &in[1])
+					require.Equal(t, ends(in, -1), []string{row[string(q.Quantity)+"_low"], row[string(q.Quantity)+"_high"]})
 				}
 			}
 		}
@@ -292,17 +291,6 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 		}
 		selfContained(t, written(t, r, api.ReportHTML))
 	}
-}
-
-func same(t *testing.T, text string, want *float64) {
-	t.Helper()
-	if digits(want, 1) == "" {
-		require.Empty(t, text)
-		return
-	}
-	got, err := strconv.ParseFloat(text, 64)
-	require.NoError(t, err)
-	require.Equal(t, *want, got) //nolint:testifylint // to the last digit
 }
 
 // selfContained holds a page to what e-mail and paper ask: no script, nothing from elsewhere.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"io"
 	"regexp"
 	"slices"
@@ -367,16 +366,4 @@ func TestPage(t *testing.T) {
 	for _, coordinate := range regexp.MustCompile(`[ML]([\d.-]+) ([\d.-]+)`).FindAllString(page, -1) {
 		assert.NotContains(t, coordinate, "-", "nothing is drawn outside")
 	}
-}
-
-// The summary in JSON has all that the terminal has, and can be read back.
-func TestJSON(t *testing.T) {
-	data, err := json.Marshal(reported(t, some(), nil, "ttft_p95>600ms"))
-	require.NoError(t, err)
-	var back Run
-	require.NoError(t, json.Unmarshal(data, &back))
-	assert.Equal(t, 600, back.Turns.OK)
-	assert.Equal(t, 1, back.Format)
-	assert.InDelta(t, .669, *back.Metrics.TTFT.P95, .001)
-	assert.Equal(t, []Result{{Condition: "ttft_p95>600ms", Known: true, Hit: true, Value: back.Metrics.TTFT.P95}}, back.Conditions)
 }
