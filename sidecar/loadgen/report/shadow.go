@@ -294,7 +294,7 @@ func (r *Shadow) Curves() (all []Section) {
 			}
 			t.Rows = append(t.Rows, row)
 		}
-		drawn := chart.Levels(c.title, "%", 0, series...)
+		drawn := chart.Levels("Hit rate", "%", 0, series...)
 		drawn.XName = c.across
 		all = append(all, Section{Title: c.title, Charts: []chart.Chart{drawn}, Table: t})
 	}
