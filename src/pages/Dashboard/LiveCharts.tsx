@@ -1,9 +1,9 @@
-import React from 'react';
+import React, { memo } from 'react';
 
 import { useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
 import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
-import { lastKnown } from '../../lib/known';
+import { lastKnown, type Known } from '../../lib/known';
 import { modeName } from '../../lib/names';
 import { LANE } from '../lane';
 import { changesOf, formats, linesOf, spanOf } from '../Stage/history';
@@ -14,34 +14,55 @@ export function LiveCharts() {
   const live = useLive(LANE);
   const points = useHistory(live);
   const known = lastKnown(live, LANE);
-  if (!known) {
-    return <p>Curves appear once the load generator responds.</p>;
-  }
-  const { lane, settings, time } = known;
-  const x = spanOf(points, Date.parse(time));
-  const marks = changesOf(points);
-  return (
-    <ChartGrid legend={legendOf(points)} least={300} stretched>
-      {courses.map(({ name, lines, format, slo }) => (
-        <ChartFigure key={name} caption={name}>
-          <Chart
-            label={`${name} of the last ten minutes`}
-            x={x}
-            lines={lines(points)}
-            marks={marks}
-            format={format}
-            slo={slo ? settings.slo.ttft : undefined}
-          />
-        </ChartFigure>
-      ))}
-      <ChartGroup>
-        <ChartFigure caption="TTFT by turn, last 60 s">
-          <TurnChart lane={lane} slo={settings.slo.ttft} />
-        </ChartFigure>
-      </ChartGroup>
-    </ChartGrid>
+  return known ? (
+    <Charts known={known} points={points} stamp={stampOf(points)} />
+  ) : (
+    <p>Curves appear once the load generator responds.</p>
   );
 }
+
+/** How often the curves are drawn, in milliseconds: a second of ten minutes is less than a pixel. */
+const EVERY = 5000;
+
+/** What changes when they are to be drawn: when time has gone on, and when earlier points have come. */
+function stampOf(points: HistoryPoint[]): string {
+  return [points[0], points.at(-1)].map((point) => point && Math.floor(Date.parse(point.time) / EVERY)).join(' ');
+}
+
+interface ChartsProps {
+  known: Known;
+  points: HistoryPoint[];
+  stamp: string;
+}
+
+const Charts = memo(
+  function Charts({ known: { lane, settings, time }, points }: ChartsProps) {
+    const x = spanOf(points, Date.parse(time));
+    const marks = changesOf(points);
+    return (
+      <ChartGrid legend={legendOf(points)} least={300} stretched>
+        {courses.map(({ name, lines, format, slo }) => (
+          <ChartFigure key={name} caption={name}>
+            <Chart
+              label={`${name} of the last ten minutes`}
+              x={x}
+              lines={lines(points)}
+              marks={marks}
+              format={format}
+              slo={slo ? settings.slo.ttft : undefined}
+            />
+          </ChartFigure>
+        ))}
+        <ChartGroup>
+          <ChartFigure caption="TTFT by turn, last 60 s">
+            <TurnChart lane={lane} slo={settings.slo.ttft} />
+          </ChartFigure>
+        </ChartGroup>
+      </ChartGrid>
+    );
+  },
+  (a, b) => a.stamp === b.stamp
+);
 
 const courses = [
   {
