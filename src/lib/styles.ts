@@ -16,6 +16,9 @@ export const visuallyHidden = css({
 /** Names among figures: with figures of one width, Inter's hyphen is as wide as a figure, "KV - aware". */
 export const PROPORTIONAL = { fontVariantNumeric: 'normal' } as const;
 
+/** A background that means something, which browsers otherwise leave out on paper. */
+export const PRINTED = { printColorAdjust: 'exact' } as const;
+
 /** How far something is; where that is not known, the bar is striped. */
 export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2) =>
   css({
@@ -90,7 +93,7 @@ export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTh
       maxWidth: 'none',
       background: 'none',
       fontSize: 8,
-      '& table, & small': { fontSize: 'inherit' },
+      '& :is(table, th, td, small, span)': { fontSize: 'inherit !important' },
       '& th, & td': { padding: '1px 3px', whiteSpace: 'normal' },
     },
   });

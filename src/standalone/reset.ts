@@ -8,6 +8,8 @@ injectGlobal({
   'ul, ol': { padding: 0 },
   a: { color: 'inherit', textDecoration: 'none' },
   'button, input, select, textarea': { font: 'inherit', color: 'inherit' },
+  // White words on a color that is left out on paper are not read.
+  'button, input:checked + label': { printColorAdjust: 'exact' },
 });
 
 export {};

@@ -6,6 +6,7 @@ export type Scheme = 'dark' | 'light';
 const KEY = 'kvbooth.scheme';
 const CHANGED = 'kvbooth-scheme';
 const SYSTEM = '(prefers-color-scheme: light)';
+const PRINT = 'print';
 
 /** What was chosen where nothing may be stored. */
 let unstored: Scheme | undefined;
@@ -36,7 +37,11 @@ function stored(): string | null {
   }
 }
 
+/** On paper, which has no background, always the light one. */
 function current(): Scheme {
+  if (window.matchMedia(PRINT).matches) {
+    return 'light';
+  }
   const chosen = unstored ?? stored();
   if (chosen === 'dark' || chosen === 'light') {
     return chosen;
@@ -45,12 +50,12 @@ function current(): Scheme {
 }
 
 function subscribe(changed: () => void): () => void {
-  const media = window.matchMedia(SYSTEM);
-  media.addEventListener('change', changed);
+  const media = [SYSTEM, PRINT].map((query) => window.matchMedia(query));
+  media.forEach((one) => one.addEventListener('change', changed));
   window.addEventListener(CHANGED, changed);
   window.addEventListener('storage', changed); // another tab
   return () => {
-    media.removeEventListener('change', changed);
+    media.forEach((one) => one.removeEventListener('change', changed));
     window.removeEventListener(CHANGED, changed);
     window.removeEventListener('storage', changed);
   };

@@ -164,7 +164,17 @@ const getStyles = (theme: GrafanaTheme2) => ({
     borderRadius: theme.shape.radius.default,
     '&:has(> input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
   }),
-  plot: css({ position: 'absolute', inset: 0, overflow: 'hidden', touchAction: 'pan-y' }),
+  plot: css({
+    position: 'absolute',
+    inset: 0,
+    overflow: 'hidden',
+    touchAction: 'pan-y',
+    // Paper is narrower than the screen that it was drawn for.
+    '@media print': {
+      '& :is(.uplot, .u-wrap)': { width: '100% !important' },
+      '& canvas': { width: '100% !important', height: 'auto !important' },
+    },
+  }),
   // For keys and screen readers; a pointer has the plot.
   keys: css({
     position: 'absolute',

@@ -87,6 +87,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   figure: css({
     margin: 0,
     minWidth: 0,
+    breakInside: 'avoid',
     '& figcaption': { fontWeight: theme.typography.fontWeightMedium },
     '& figcaption i': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
   }),

@@ -3,6 +3,7 @@ import { css, cx } from '@emotion/css';
 
 import { useStyles2, useTheme2 } from '@grafana/ui';
 
+import { PRINTED } from '../../lib/styles';
 import { lineColor } from './tones';
 import type { Look, Tone } from './types';
 
@@ -24,8 +25,8 @@ export function LineSign({ tone, look = 'solid', color }: LineSignProps) {
 
 const getStyles = () => ({
   sign: css({ display: 'inline-block', verticalAlign: 'middle' }),
-  solid: css({ width: '1.5em', height: 3, background: 'currentColor' }),
+  solid: css({ width: '1.5em', height: 3, background: 'currentColor', ...PRINTED }),
   dashed: css({ width: '1.5em', borderTop: '2px dashed currentColor' }),
   rings: css({ width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' }),
-  bars: css({ width: 9, height: 9, background: 'currentColor' }),
+  bars: css({ width: 9, height: 9, background: 'currentColor', ...PRINTED }),
 });

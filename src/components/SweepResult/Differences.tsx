@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
 import { number } from '../../lib/format';
-import { comparisonColors, verdicts } from '../../lib/styles';
+import { comparisonColors, PRINTED, verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
@@ -232,6 +232,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
       alignItems: 'center',
       gap: theme.spacing(0.5, 2),
+      breakInside: 'avoid',
       fontVariantNumeric: 'tabular-nums',
       '& b': { fontWeight: theme.typography.fontWeightMedium },
       '& small': { color: theme.colors.text.secondary },
@@ -254,9 +255,17 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     end: css({ top: 0, '&&': { color: theme.colors.text.primary } }),
     low: css({ transform: 'translateX(-100%)' }),
-    smallest: css({ top: 16, bottom: 16, background: theme.colors.action.selected }),
+    smallest: css({ top: 16, bottom: 16, background: theme.colors.action.selected, ...PRINTED }),
     zero: css({ borderLeftColor: theme.colors.text.secondary }),
-    bar: css({ top: '50%', height: 6, marginTop: -3, minWidth: 2, background: 'currentColor', opacity: 0.6 }),
+    bar: css({
+      top: '50%',
+      height: 6,
+      marginTop: -3,
+      minWidth: 2,
+      background: 'currentColor',
+      opacity: 0.6,
+      ...PRINTED,
+    }),
     dot: css({
       top: '50%',
       width: 12,
@@ -264,6 +273,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       margin: '-6px 0 0 -6px',
       borderRadius: theme.shape.radius.circle,
       background: 'currentColor',
+      ...PRINTED,
     }),
     note: css({
       ...theme.typography.bodySmall,

@@ -82,6 +82,11 @@ export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  looks: css({ margin: 0, maxWidth: 640, '& figcaption': { color: theme.colors.text.secondary } }),
+  looks: css({
+    margin: 0,
+    maxWidth: 640,
+    breakInside: 'avoid',
+    '& figcaption': { color: theme.colors.text.secondary },
+  }),
   curve: css({ height: 190, fontSize: theme.typography.bodySmall.fontSize }),
 });

@@ -101,5 +101,11 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   // A phone has no room for what the state says once it matters.
   age: css({ flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } }),
-  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  actions: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    '@media print': { display: 'none' },
+  }),
 });

@@ -54,13 +54,12 @@ export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
 const getStyles = (theme: GrafanaTheme2) => {
   const small = theme.breakpoints.down('md');
   return {
-    nav: css({ position: 'relative' }),
+    nav: css({ position: 'relative', '@media print': { display: 'none' } }),
     menu: css({
       display: 'none',
       width: '100%',
       minHeight: 44,
       [small]: { display: 'flex' },
-      '@media print': { display: 'none' },
     }),
     list: css({
       display: 'flex',
