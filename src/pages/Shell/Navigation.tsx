@@ -91,6 +91,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       color: theme.colors.text.secondary,
       whiteSpace: 'nowrap',
       [small]: { minHeight: 44 },
+      // A dozen of them in one row.
+      '@media (min-width: 769px) and (max-width: 1400px)': { '& > svg': { display: 'none' } },
       '&:hover': { color: theme.colors.text.primary, borderBottomColor: theme.colors.border.strong },
       '&[aria-current="page"]': {
         color: theme.colors.text.primary,
