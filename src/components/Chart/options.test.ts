@@ -19,12 +19,12 @@ const line = (key: string, look?: ChartLine['look']): ChartLine => ({
 function optionsOf(drawing: Partial<Drawing>) {
   const view = viewOf({ x: { levels: [60, 120] }, lines: [line('a')], format: {}, ...drawing }, 4);
   const theme = createTheme({ colors: { mode: 'dark' } });
-  return configOf({ shape: shapeOf(view), view: () => view, theme, font: 24, group: 'all' }).getConfig();
+  return configOf({ shape: shapeOf(view), view: () => view, theme, font: 23.7, group: 'all' }).getConfig();
 }
 
 const call = (made: unknown, ...args: unknown[]) => (made as (...args: unknown[]) => unknown)(...args);
 
-it('has the axis of the view, with letters as large as the text around', () => {
+it('has the axis of the view, with letters of whole pixels, as large as the text around', () => {
   const { axes = [], scales = {} } = optionsOf({});
   expect(call(scales.y.range)).toEqual([0, 800]);
   expect(call(axes[1].splits)).toEqual([0, 200, 400, 600, 800]);

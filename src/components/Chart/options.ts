@@ -174,7 +174,8 @@ function withSizes(config: UPlotConfigBuilder, { lines, wordLines }: Shape, them
   const build = config.getConfig.bind(config);
   config.getConfig = () => {
     const built = build();
-    const letters = `${font}px ${theme.typography.fontFamily}`;
+    // uPlot enlarges whole pixels alone where a screen has several for one.
+    const letters = `${Math.round(font)}px ${theme.typography.fontFamily}`;
     built.axes?.forEach((axis) => {
       axis.font = letters;
       axis.size =
