@@ -29,6 +29,10 @@ module.exports = {
     [unused]: 'identity-obj-proxy',
     '^rxjs(/operators)?$': path.join(__dirname, 'node_modules/rxjs/dist/bundles/rxjs.umd.js'), // one file, not 226
   },
-  transform: { ...base.transform, '^.+\\.mjs$': [swc, { ...options, module: { lazy } }] },
+  transform: {
+    ...base.transform,
+    '^.+\\.mjs$': [swc, { ...options, module: { lazy } }],
+    '^.+\\.md$': path.join(__dirname, 'jest-markdown.js'),
+  },
   transformIgnorePatterns: [nodeModulesToTransform([...grafanaESModules, ...lazyPackages])],
 };

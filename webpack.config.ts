@@ -47,6 +47,7 @@ const appConfig = async (env: Env): Promise<Configuration> => {
   return {
     ...base,
     name: 'app',
+    module: { ...base.module, rules: [...(base.module?.rules ?? []), { test: /\.md$/, type: 'asset/source' }] },
     plugins: [...(base.plugins ?? []), copy, ...weights],
     // What Grafana 12.2 has not is bundled, in a form that uses the React it has.
     externals: [base.externals ?? []].flat().filter((external) => external !== jsxRuntime),

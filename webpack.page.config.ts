@@ -101,6 +101,7 @@ export const pageConfig = (production: boolean): Configuration => ({
       },
       { test: /\.css$/, use: ['style-loader', 'css-loader'] },
       { test: /\.(svg|png)$/, type: 'asset/resource' },
+      { test: /\.md$/, type: 'asset/source' },
     ],
   },
   resolve: {

@@ -7,7 +7,7 @@ import { Button, useStyles2 } from '@grafana/ui';
 import type { Live } from '../../client';
 import { Section } from '../../components/Section';
 import { visuallyHidden } from '../../lib/styles';
-import { checklist, type Item } from './flow';
+import { checklist, story, type Item } from './flow';
 import type { Watched } from './useProgress';
 
 interface ChecklistProps {
@@ -23,8 +23,8 @@ export function Checklist({ live, watched: { progress, reset } }: ChecklistProps
   const done = items.filter((item) => item.done).length;
   return (
     <Section
-      title="The demonstration, step by step"
-      info="A step is ticked automatically once it is seen in the live state, the events or this target’s measurements, counted from the start of the workload or from when this page was opened."
+      title={story.title}
+      info={story.blocks[0].text}
       actions={
         <div className={styles.actions}>
           <span role="status">
@@ -37,7 +37,7 @@ export function Checklist({ live, watched: { progress, reset } }: ChecklistProps
       }
     >
       {groups.map((group) => (
-        <div key={group.id} className={styles.group}>
+        <div key={group.title} className={styles.group}>
           <h3>{group.title}</h3>
           <p>{group.text}</p>
           <ol className={styles.list}>

@@ -6,26 +6,26 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import type { Term } from './content/glossary';
-import { Text } from './FactsContext';
+import { Text } from './Markdown';
+import type { Part } from './parse';
 
 /** The words of the field; each has an address. */
-export const Glossary = memo(function Glossary({ terms }: { terms: Term[] }) {
+export const Glossary = memo(function Glossary({ of, terms }: { of: Part; terms: Part[] }) {
   const styles = useStyles2(getStyles);
   const { search } = useLocation();
   return (
-    <Section title="Glossary" info="What the terms on the screens mean. Each term is a permalink; its number is live.">
+    <Section title={of.title} info={of.blocks[0].text}>
       {terms.length === 0 && <p>No matching terms. Try fewer or different words.</p>}
       <dl className={styles.terms}>
-        {terms.map(({ id, term, text }) => (
+        {terms.map(({ id, title, blocks }) => (
           <div key={id} id={`term-${id}`} className={styles.term}>
             <dt>
               <Link to={{ search, hash: `#term-${id}` }} replace data-result>
-                {term}
+                {title}
               </Link>
             </dt>
             <dd>
-              <Text of={text} />
+              <Text of={blocks[0].text} />
             </dd>
           </div>
         ))}

@@ -5,9 +5,9 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import type { Question, QuestionGroup, Reference } from './content/types';
+import type { Question, QuestionGroup } from './content';
 import { Disclosure } from './Disclosure';
-import { Paragraphs, useSources } from './FactsContext';
+import { Markdown, useSources } from './Markdown';
 import { References } from './References';
 
 type Opened = ReadonlySet<string>;
@@ -75,12 +75,12 @@ const Asked = memo(function Asked({ question, isLikely, open, onOpen }: AskedPro
   return (
     <Disclosure
       id={`question-${question.id}`}
-      title={question.question}
+      title={question.title}
       mark={isLikely && <small className={styles.likely}>likely</small>}
       open={open}
       onToggle={toggle}
     >
-      <Paragraphs of={question.answer} />
+      <Markdown of={question.blocks} />
       <Sources question={question} />
     </Disclosure>
   );
@@ -93,10 +93,10 @@ function without(opened: Opened, id: string): Opened {
 /** Where the answer's published part comes from, and where to read on. */
 function Sources({ question }: { question: Question }) {
   const styles = useStyles2(getStyles);
-  const quoted = useSources(question.answer).filter(
+  const quoted = useSources(question.blocks).filter(
     ({ title }) => !question.sources.some((source) => source.title === title)
   );
-  const sources: Reference[] = [...question.sources, ...quoted];
+  const sources = [...question.sources, ...quoted];
   return (
     <>
       {sources.length > 0 && (

@@ -7,19 +7,21 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Visitor } from './content/visitors';
 import { Glossary } from './Glossary';
+import type { Part } from './parse';
 import { Questions } from './Questions';
 import { likelyFirst, type Found } from './search';
 
 const NOBODY: string[] = [];
 
 interface ReferenceProps {
+  glossary: Part;
   found: Found;
   visitor: Visitor | undefined;
   isFiltered: boolean;
 }
 
 /** Questions and glossary, as far as the search has found them. */
-export const Reference = memo(function Reference({ found, visitor, isFiltered }: ReferenceProps) {
+export const Reference = memo(function Reference({ glossary, found, visitor, isFiltered }: ReferenceProps) {
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const likely = visitor?.asks ?? NOBODY;
@@ -36,7 +38,7 @@ export const Reference = memo(function Reference({ found, visitor, isFiltered }:
   return (
     <div className={styles.reference}>
       <Questions groups={ordered} likely={likely} open={opened} onOpen={setOpened} isFiltered={isFiltered} />
-      <Glossary terms={found.terms} />
+      <Glossary of={glossary} terms={found.terms} />
     </div>
   );
 });

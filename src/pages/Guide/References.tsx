@@ -1,6 +1,12 @@
-import React from 'react';
+import React, { memo, type ReactNode } from 'react';
+import { css } from '@emotion/css';
 
-import type { Reference } from './content/types';
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+import type { Content } from './content';
+import type { Reference } from './figures';
 
 interface ReferencesProps {
   title: string;
@@ -16,11 +22,42 @@ export function References({ title, of, className }: ReferencesProps) {
       {of.map((one, i) => (
         <React.Fragment key={one.title}>
           {i > 0 && ' · '}
-          <a href={one.url} target="_blank" rel="noopener noreferrer">
-            {one.title}
-          </a>
+          {anchor(one)}
         </React.Fragment>
       ))}
     </p>
   );
 }
+
+/** The public sources, for the visitor who wants to read for themselves. */
+export const ReadOn = memo(function ReadOn({ of: { title, blocks, links } }: { of: Content['readOn'] }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <Section title={title} info={blocks[0].text}>
+      <ul className={styles.list}>
+        {links.map((one) => (
+          <li key={one.title}>{anchor(one)}</li>
+        ))}
+      </ul>
+    </Section>
+  );
+});
+
+function anchor({ title, url }: Reference): ReactNode {
+  return (
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {title}
+    </a>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({
+    columns: '320px auto',
+    columnGap: theme.spacing(3),
+    margin: 0,
+    paddingLeft: theme.spacing(2.5),
+    '& li': { breakInside: 'avoid', marginBottom: theme.spacing(0.5) },
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
+  }),
+});

@@ -7,17 +7,18 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import { usePagePath } from '../navigation';
-import type { Screen } from './content/screens';
+import file from './content/screens.md';
 import { Disclosure } from './Disclosure';
-import { Text, useHolds } from './FactsContext';
+import { Text, useThere } from './Markdown';
+import { parse, type Part } from './parse';
 
-/** What stands where on each screen, for whoever is pointed at something and asked. */
-export const Screens = memo(function Screens({ screens }: { screens: Screen[] }) {
-  const holds = useHolds();
-  const there = screens.filter(({ twin }) => !twin || holds.has('twin'));
+const [pages, dashboards] = parse(file);
+
+/** What stands where on each screen. */
+export const Screens = memo(function Screens() {
   const groups = [
-    { title: 'Pages', screens: there.filter(({ page }) => page !== undefined) },
-    { title: 'Dashboards in Grafana', screens: there.filter(({ page }) => page === undefined) },
+    { ...pages, parts: useThere(pages.parts), page: pageOf },
+    { ...dashboards, page: undefined },
   ];
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
@@ -31,7 +32,7 @@ export const Screens = memo(function Screens({ screens }: { screens: Screen[] })
       {groups.map((group) => (
         <div key={group.title} className={styles.group}>
           <h3>{group.title}</h3>
-          {group.screens.map((screen) => (
+          {group.parts.map((screen) => (
             <Disclosure
               key={screen.id}
               id={`screen-${screen.id}`}
@@ -39,7 +40,7 @@ export const Screens = memo(function Screens({ screens }: { screens: Screen[] })
               open={opened.has(screen.id)}
               onToggle={() => toggle(screen.id)}
             >
-              <Explained {...screen} />
+              <Explained of={screen} page={group.page?.(screen)} />
             </Disclosure>
           ))}
         </div>
@@ -48,17 +49,22 @@ export const Screens = memo(function Screens({ screens }: { screens: Screen[] })
   );
 });
 
-function Explained({ title, page, items }: Screen) {
+/** The path of the page that a screen is: the dashboard is where the pages begin. */
+function pageOf({ id }: Part): string {
+  return id === 'dashboard' ? '' : id;
+}
+
+function Explained({ of: { title, parts }, page }: { of: Part; page?: string }) {
   const styles = useStyles2(getStyles);
   const pagePath = usePagePath();
   return (
     <>
       <dl className={styles.items}>
-        {items.map(({ name, text }) => (
-          <div key={name}>
-            <dt>{name}</dt>
+        {parts.map((item) => (
+          <div key={item.title}>
+            <dt>{item.title}</dt>
             <dd>
-              <Text of={text} />
+              <Text of={item.blocks[0].text} />
             </dd>
           </div>
         ))}

@@ -5,11 +5,11 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import { results } from './content/results';
 import type { Content } from './content';
-import { others, parallels, type Takeaway } from './content/story';
-import type { Depth, Visitor } from './content/visitors';
-import { Paragraphs, Text, useSources } from './FactsContext';
+import resultsFile from './content/results.md';
+import type { Visitor } from './content/visitors';
+import { Markdown, Text, useSources } from './Markdown';
+import { parse, type Block, type Part } from './parse';
 import { References } from './References';
 
 interface ForVisitor {
@@ -20,21 +20,19 @@ interface ForVisitor {
 /** What to say in half a minute. */
 export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
-  const told = visitor?.story ?? 'after';
-  const text = told === 'asked' ? pitch : told === 'first' ? [vendorPitch, ...pitch] : [...pitch, vendorPitch];
+  const [info, ...own] = pitch.blocks;
+  const order = visitor?.story ?? 'after';
+  const text = order === 'asked' ? own : order === 'first' ? [vendorPitch, ...own] : [...own, vendorPitch];
   return (
-    <Section
-      title="Thirty seconds"
-      info="What to say to somebody who walks by. Numbers are live or computed from the recorded table, and each says which."
-    >
+    <Section title={pitch.title} info={info.text}>
       <div className={styles.pitch}>
-        <Paragraphs of={text} />
+        <Markdown of={text} />
       </div>
     </Section>
   );
 });
 
-/** The vendor's part: who asks for it hears it, to the others it is told. */
+/** The vendor's part; a visitor who came for the router gets it on request. */
 export const PlatformStory = memo(function PlatformStory({ content: { story }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const [asked, setAsked] = useState(false);
@@ -52,7 +50,7 @@ export const PlatformStory = memo(function PlatformStory({ content: { story }, v
             ))}
           </ul>
           <p className={styles.message}>{story.message}</p>
-          <Sources of={story.parts.map((part) => part.text)} />
+          <Sources of={story.parts} />
         </>
       ) : (
         <Button variant="secondary" onClick={() => setAsked(true)}>
@@ -63,69 +61,65 @@ export const PlatformStory = memo(function PlatformStory({ content: { story }, v
   );
 });
 
-/** What a visitor should take home, and where they know it from. */
-export const Takeaways = memo(function Takeaways({ content: { takeaways }, visitor }: ForVisitor) {
+/** What a visitor should take home at the depth that suits, and where they know it from. */
+export const Takeaways = memo(function Takeaways({ content, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
+  const { takeaways, similar, others } = content;
   const depth = visitor?.depth ?? 3;
   return (
-    <Section
-      title="Four things to take home"
-      info="The message at the depth that suits the visitor, with live and recorded numbers. Limits are stated next to gains."
-    >
+    <Section title={takeaways.title} info={takeaways.blocks[0].text}>
       <ol className={styles.cards}>
-        {takeaways.map((takeaway) => (
-          <li key={takeaway.id}>
-            <h3>{takeaway.title}</h3>
-            <Paragraphs of={atDepth(takeaway, depth)} />
-          </li>
-        ))}
+        <Cards of={takeaways.parts} depth={depth} />
       </ol>
-      <h3 className={styles.subtitle}>Similar workloads</h3>
+      <h3 className={styles.subtitle}>{similar.title}</h3>
       <ul className={styles.cards}>
-        {parallels.map(({ id, title, text }) => (
-          <li key={id}>
+        {similar.parts.map(({ title, blocks }) => (
+          <li key={title}>
             <h4>{title}</h4>
-            {text}
+            <Text of={blocks[0].text} />
           </li>
         ))}
       </ul>
       {depth === 3 && (
         <>
-          <h3 className={styles.subtitle}>What others report</h3>
-          <Paragraphs of={others} />
-          <Sources of={others} />
+          <h3 className={styles.subtitle}>{others.title}</h3>
+          <Markdown of={others.blocks} />
+          <Sources of={others.blocks} />
         </>
       )}
     </Section>
   );
 });
 
-/** What the recorded runs say, for whoever asks “so what is the difference?”. */
+const [results] = parse(resultsFile);
+
+/** What the recorded runs say. */
 export const Results = memo(function Results() {
   const styles = useStyles2(getStyles);
   return (
-    <Section
-      title="The results in plain English"
-      info="What to answer to “so what is the difference?”. Every number is computed from the recorded table, over all its levels, including the unfavourable ones."
-    >
+    <Section title={results.title} info={results.blocks[0].text}>
       <ul className={styles.cards}>
-        {results.map(({ id, title, text }) => (
-          <li key={id}>
-            <h3>{title}</h3>
-            <Paragraphs of={text} />
-          </li>
-        ))}
+        <Cards of={results.parts} />
       </ul>
     </Section>
   );
 });
 
-function atDepth({ text, numbers, deep }: Takeaway, depth: Depth): string[] {
-  const all = [text, depth >= 2 ? numbers : undefined, depth === 3 ? deep : undefined];
-  return all.filter((one) => one !== undefined);
+/** A card for each part, with all of its paragraphs or the first ones. */
+function Cards({ of, depth }: { of: Part[]; depth?: number }) {
+  return (
+    <>
+      {of.map(({ title, blocks }) => (
+        <li key={title}>
+          <h3>{title}</h3>
+          <Markdown of={blocks.slice(0, depth)} />
+        </li>
+      ))}
+    </>
+  );
 }
 
-function Sources({ of }: { of: string[] }) {
+function Sources({ of }: { of: Block[] }) {
   const styles = useStyles2(getStyles);
   const sources = useSources(of);
   return sources.length > 0 ? <References title="Published by" of={sources} className={styles.sources} /> : null;

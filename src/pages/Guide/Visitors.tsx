@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { Section } from '../../components/Section';
 import { visuallyHidden } from '../../lib/styles';
 import type { Visitor } from './content/visitors';
-import { Text } from './FactsContext';
+import { Text } from './Markdown';
 
 interface VisitorsProps {
   visitors: Visitor[];

@@ -1,42 +1,31 @@
 import type { LaneSnapshot } from '../../client';
 import { milliseconds, number } from '../../lib/format';
-import { workerCount } from '../../lib/workers';
+import { clock } from '../../lib/time';
+import { elsewhere } from './figures';
 import { hasOwnDocuments, medians } from './progress';
-import { clock, toGo, type Rule } from './rules';
+import { toGo, type Rules } from './rules';
 
 /** The scene in which no conversation begins like another, so that only routing decides what is cached. */
-export const documentRules: Rule[] = [
-  {
-    id: 'own',
-    title: 'Give every visitor their own document',
-    say: 'So far everybody asked about the same few texts. Now each of you brings a contract nobody else has.',
-    needsRun: true,
+export const documentRules: Rules = {
+  own: {
     seen: ({ own }) =>
       own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each with its own opening text.`,
     missing: (_, { state }) =>
       `${number(state.shape.openings)} opening texts are in circulation. Set “Opening texts” to “One each”.`,
   },
-  {
-    id: 'turns',
-    title: 'Show later turns starting sooner',
-    say: 'Open a conversation: the first answer starts slowly, the third starts sooner although its prompt is longer.',
-    needsRun: true,
+  turns: {
     seen: ({ turns }) =>
       turns &&
       `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ${milliseconds(turns.later)} in the third.`,
     missing: turnsMissing,
   },
-  {
-    id: 'blind',
-    title: 'Show round-robin missing the cache',
-    say: 'Same documents, same GPUs. The next question lands on a worker that has never seen this conversation.',
-    needsRun: true,
+  blind: {
     seen: ({ blind }) =>
       blind &&
       `At ${clock(blind.at)}, under round-robin: median TTFT ${milliseconds(blind.first)} in the first turn, ${milliseconds(blind.later)} in the second.`,
     missing: blindMissing,
   },
-];
+};
 
 /** Few shared texts are soon cached everywhere, so that the first turn is fast, too. */
 function turnsMissing(_: unknown, lane: LaneSnapshot): string {
@@ -60,10 +49,4 @@ function blindMissing(_: unknown, lane: LaneSnapshot): string {
   return first === undefined || second === undefined
     ? 'Needs answers to first and second turns.'
     : `Not the case now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
-}
-
-/** How often the next in turn is another worker than the last one, as "2 times in 3"; undefined for a lone worker. */
-export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
-  const workers = workerCount(cluster);
-  return workers > 1 ? `${number(workers - 1)} times in ${number(workers)}` : undefined;
 }

@@ -4,32 +4,31 @@ import { ofLane } from '../../lib/known';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
 import { hasTwin, TWIN } from '../lane';
-import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
-import { summarise } from './recorded';
+import { columnFigures, columnOf, liveFigures, prefixed, sloFigures, type Figures } from './figures';
+import { recordedFigures } from './recorded';
 
 /** What a paragraph may depend on. */
-export type Condition =
-  | 'running'
-  | 'not running'
-  | 'simulated'
-  | 'calibrated'
-  | 'not calibrated'
-  | 'kv'
-  | 'not kv'
-  | 'kv better'
-  | 'kv worse'
-  | 'no difference'
-  | 'recorded kv worse'
-  | 'other deployment'
-  | 'slo met'
-  | 'slo missed'
-  | 'own documents'
-  | 'shared documents'
-  | 'speculating'
-  | 'aggregated'
-  | 'disaggregated'
-  | 'serving not known'
-  | 'twin';
+export const CONDITIONS = [
+  'running',
+  'simulated',
+  'calibrated',
+  'not calibrated',
+  'kv better',
+  'kv worse',
+  'no difference',
+  'other deployment',
+  'slo met',
+  'slo missed',
+  'own documents',
+  'shared documents',
+  'speculating',
+  'aggregated',
+  'disaggregated',
+  'serving not known',
+  'twin',
+] as const;
+
+export type Condition = (typeof CONDITIONS)[number];
 
 /** All that answers quote, made anew with each snapshot. */
 export interface Facts {
@@ -48,8 +47,6 @@ interface Input {
 export function buildFacts({ live, baselines, published = {} }: Input): Facts {
   const lane = live.lane;
   const settings = live.state.status === 'live' ? live.state.snapshot.settings : undefined;
-  const table = recordedTable(baselines, lane);
-  const recorded = table && summarise(table);
   return {
     figures: {
       ...published,
@@ -58,7 +55,7 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
       ...prefixed('twin', liveFigures(ofLane(live, TWIN))),
       ...prefixed('here.rr', columnFigures(lane, 'round_robin')),
       ...prefixed('here.kv', columnFigures(lane, 'kv')),
-      ...prefixed('rec', recordedFigures(table, recorded)),
+      ...prefixed('rec', recordedFigures(recordedTable(baselines, lane))),
     },
     holds: new Set([...conditions(lane, settings), ...only('twin', hasTwin(live))]),
   };
@@ -66,18 +63,16 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
 
 function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefined): Condition[] {
   if (!lane) {
-    return ['not running'];
+    return [];
   }
   const isRunning = lane.state.phase === 'running';
   const isKV = lane.state.mode === 'kv';
   return [
-    isRunning ? 'running' : 'not running',
-    ...only(isKV ? 'kv' : 'not kv', lane.state.mode !== 'unknown'),
+    ...only('running', isRunning),
     ...only('simulated', targetKind(lane, undefined) === 'simulated'),
     ...simulation(lane.state),
     serving(lane),
     ...only('other deployment', lane.baseline.differences.length > 0),
-    ...only('recorded kv worse', isWorseRecorded(lane)),
     ...only('own documents', lane.state.shape.openings === 0),
     ...only('shared documents', (lane.state.shape.openings ?? 0) > 0),
     ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
@@ -101,12 +96,6 @@ function simulation(state: LaneSnapshot['state']): Condition[] {
     return [];
   }
   return [simulationNote(state) ? 'not calibrated' : 'calibrated'];
-}
-
-function isWorseRecorded({ baseline, state }: LaneSnapshot): boolean {
-  const kv = columnOf(baseline.columns, 'kv', state.speculation)?.ttft.p95.value;
-  const roundRobin = columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.value;
-  return kv !== undefined && roundRobin !== undefined && kv > roundRobin;
 }
 
 /** Of a step that still settles nothing is said. */

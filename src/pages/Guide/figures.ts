@@ -1,13 +1,9 @@
-import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
+import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
-import { isDecided, verdictText } from '../../lib/outcome';
-import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { silence, whyUnread } from '../../lib/unread';
 import { workerCount } from '../../lib/workers';
-import { elsewhere } from './documents';
-import type { Recorded, Routing, Span } from './recorded';
 
 /** A figure as a text quotes it. */
 export interface Figure {
@@ -16,11 +12,11 @@ export interface Figure {
   /** What kind of figure it is: live, recorded, published …, or why there is none. */
   word: string;
   /** Where it was published. */
-  source?: Source;
+  source?: Reference;
 }
 
-/** Where something was published. */
-export interface Source {
+/** Where something was published, or where to read on. */
+export interface Reference {
   title: string;
   url: string;
 }
@@ -28,13 +24,16 @@ export interface Source {
 /** Figures by the name that texts quote them by. */
 export type Figures = Record<string, Figure>;
 
+/** The two modes that are recorded. */
+export type Routing = 'kv' | 'round_robin';
+
 /** Puts a word and a dot in front of all names. */
 export function prefixed(prefix: string, figures: Figures): Figures {
   return Object.fromEntries(Object.entries(figures).map(([id, figure]) => [`${prefix}.${id}`, figure]));
 }
 
 /** The value with its word, or a dash with the reason why there is none. */
-function figure(value: string | undefined, word: string, why: string): Figure {
+export function figure(value: string | undefined, word: string, why: string): Figure {
   return value === undefined || value === DASH ? { value: DASH, word: why } : { value, word };
 }
 
@@ -67,22 +66,13 @@ const reported: Record<string, Read> = {
 
 /** Measured in the step under way; there are none while nothing runs. */
 const measured: Record<string, Read> = {
-  'ttft.p50': ({ baseline }) => milliseconds(baseline.live.ttft.p50),
   'ttft.p95': ({ baseline }) => milliseconds(baseline.live.ttft.p95),
-  'tpot.p50': ({ baseline }) => milliseconds(baseline.live.tpot.p50),
   'tpot.p95': ({ baseline }) => milliseconds(baseline.live.tpot.p95),
   'latency.p50': ({ baseline }) => seconds(baseline.live.latency.p50),
-  'latency.p95': ({ baseline }) => seconds(baseline.live.latency.p95),
   tokens: ({ baseline }) => rate(baseline.live_output_tokens_per_second, 'tokens/s'),
   rps: ({ baseline }) => rate(baseline.live_requests_per_second, 'requests/s', 2),
   hit: ({ baseline, kv }) => (kv.not_reported ? NOT_REPORTED : percent(baseline.live_kv_hit_ratio)),
-  'change.ttft': (lane) => change(roundRobin(lane)?.ttft.p95),
-  'change.tokens': (lane) => change(roundRobin(lane)?.output_tokens_per_second),
 };
-
-function roundRobin({ baseline, state }: LaneSnapshot): Column | undefined {
-  return columnOf(baseline.columns, 'round_robin', state.speculation);
-}
 
 /** Read from the running cluster or counted since the start, whatever the step. */
 const running: Record<string, Read> = {
@@ -94,10 +84,15 @@ const running: Record<string, Read> = {
   'turn-3': ({ ttft_by_turn }) => milliseconds(ttft_by_turn.find((turn) => turn.turn === '3')?.p50),
   'prompt-tokens': ({ totals }) => perRequest(totals.input_tokens, totals.ok),
   'output-tokens': ({ totals }) => perRequest(totals.output_tokens, totals.ok),
-  errors: ({ totals }) => number(totals.errors),
   acceptance: ({ cluster }) => percent(cluster.speculation.acceptance),
   'tokens-per-step': ({ cluster }) => number(cluster.speculation.tokens_per_step, 2),
 };
+
+/** How often the next in turn is another worker than the last one, as "2 times in 3"; undefined for a lone worker. */
+export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
+  const workers = workerCount(cluster);
+  return workers > 1 ? `${number(workers - 1)} times in ${number(workers)}` : undefined;
+}
 
 /** A word as it stands inside a sentence; what is written in capitals stays so. */
 function inSentence(word: string): string {
@@ -125,24 +120,13 @@ export function liveFigures({ state, lane }: Live): Figures {
   };
 }
 
-function rate(value: number | undefined, unit: string, decimals = 0): string | undefined {
+/** A value with its unit; undefined without one. */
+export function rate(value: number | undefined, unit: string, decimals = 0): string | undefined {
   return value === undefined ? undefined : `${number(value, decimals)} ${unit}`;
 }
 
 function perRequest(tokens: number, requests: number): string | undefined {
   return requests > 0 ? `${number(tokens / requests)} tokens` : undefined;
-}
-
-function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
-  if (!found?.improvement) {
-    return undefined;
-  }
-  const { percent: value, outcome } = found.improvement;
-  const verdict = verdictText(found.improvement);
-  if (isDecided(outcome) || outcome === 'withheld') {
-    return outcome === 'withheld' ? verdict : `${number(Math.abs(value), 1)} % ${verdict}`;
-  }
-  return `${number(Math.abs(value), 1)} % ${value < 0 ? 'worse' : 'better'}, ${verdict}`;
 }
 
 /** A mode's column; of several with different speculations that with the one asked for, else the first. */
@@ -168,106 +152,7 @@ export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Fi
     return figure(write(found?.value), word === 'recorded' ? own : word, lane ? word : 'currently unknown');
   };
   return {
-    'ttft.p50': of(column?.ttft.p50, (value) => milliseconds(value, 1)),
     'ttft.p95': of(column?.ttft.p95, (value) => milliseconds(value, 1)),
-    'tpot.p50': of(column?.tpot.p50, (value) => milliseconds(value, 1)),
-    'tpot.p95': of(column?.tpot.p95, (value) => milliseconds(value, 1)),
-    'latency.p95': of(column?.latency.p95, seconds),
-    tokens: of(column?.output_tokens_per_second, (value) => rate(value, 'tokens/s') ?? DASH),
-    rps: of(column?.requests_per_second, (value) => rate(value, 'requests/s', 2) ?? DASH),
     hit: of(column?.kv_hit_ratio, percent),
   };
-}
-
-/** What was recorded at all levels together. */
-export function recordedFigures(table: Baseline | undefined, recorded: Recorded | undefined): Figures {
-  const deployment = table?.deployment;
-  const of = (value: string | undefined, word = 'recorded') =>
-    figure(value, word, table ? 'not recorded' : 'no recorded table yet');
-  const both = (name: string, write: (mode: Routing) => string | undefined, word?: string): Figures => ({
-    [`kv.${name}`]: of(write('kv'), word),
-    [`rr.${name}`]: of(write('round_robin'), word),
-  });
-  return {
-    title: of(table?.title),
-    notes: of(table?.notes?.replaceAll('\n', ' ')),
-    gpu: of(deployment?.gpu),
-    model: of(deployment?.model),
-    engine: of(engineName(deployment?.engine)),
-    workers: of(deployment?.workers === undefined ? undefined : number(deployment.workers)),
-    levels: of(recorded && levels(recorded.levels)),
-    'levels-count': of(recorded && number(recorded.levels.length)),
-    'worse-levels': of(recorded && (recorded.worse.length > 0 ? recorded.worse.join(', ') : 'none')),
-    'tokens-gain': of(percents(recorded?.tokensGain, 1), 'derived'),
-    'tpot-gain': of(percents(recorded?.tpotGain, 1), 'derived'),
-    'ttft-gain': of(recorded?.ttftGain && percent(recorded.ttftGain.max), 'derived'),
-    'ttft-median-gain': of(percents(recorded?.ttftMedianGain, 1), 'derived'),
-    'latency-gain': of(percents(recorded?.latencyGain, 1), 'derived'),
-    'ttft-median-mean': of(mean(recorded?.ttftMedianGain), 'derived'),
-    'latency-median-gain': of(percents(recorded?.latencyMedianGain, 1), 'derived'),
-    output: of(recorded?.output && `${number(recorded.output.min)}–${number(recorded.output.max)} tokens`, 'derived'),
-    latency: of(recorded?.latency && `${number(recorded.latency.min, 0)}–${number(recorded.latency.max, 0)} s`),
-    'tensor-parallel': of(deployment?.tensor_parallel === undefined ? undefined : number(deployment.tensor_parallel)),
-    'tokens-mean': of(mean(recorded?.tokensGain), 'derived'),
-    'tpot-mean': of(mean(recorded?.tpotGain), 'derived'),
-    'latency-mean': of(mean(recorded?.latencyGain), 'derived'),
-    ...both('hit-mean', (mode) => mean(recorded?.hit[mode]), 'derived'),
-    ...both('peak', (mode) => rate(recorded?.tokens[mode]?.max, 'tokens/s')),
-    ...both('tokens', (mode) => spanText(recorded?.tokens[mode], 'tokens/s', 0)),
-    ...both('rps', (mode) => spanText(recorded?.rps[mode], 'requests/s', 2)),
-    ...both('hit', (mode) => percents(recorded?.hit[mode], 1)),
-    ...both('ttft', (mode) => millis(recorded?.ttft[mode])),
-    ...both('ttft-median', (mode) => millis(recorded?.ttftMedian[mode])),
-    ...both('tpot', (mode) => millis(recorded?.tpot[mode])),
-    ...both('tpot-median', (mode) => millis(recorded?.tpotMedian[mode])),
-    ...both('latency-p95', (mode) => spanText(recorded?.latencyP95[mode], 's', 1)),
-    ...sustainedFigures(table),
-    'spread-level': of(recorded?.spread && number(recorded.spread.level)),
-    ...both('spread', (mode) => recorded?.spread && plain(recorded.spread[mode])),
-    'top-level': of(recorded?.top && number(recorded.top.level)),
-    ...both('top-ttft', (mode) => recorded?.top && milliseconds(recorded.top[mode].ttft.p95, 1)),
-    ...both('top-tokens', (mode) => rate(recorded?.top?.[mode].output_tokens_per_second, 'tokens/s')),
-    ...both('top-latency', (mode) => recorded?.top && seconds(recorded.top[mode].latency.p95)),
-  };
-}
-
-/** As the load generator judges the table by the objectives in force. */
-function sustainedFigures(table: Baseline | undefined): Figures {
-  const why = table ? 'not recorded' : 'no recorded table yet';
-  const of = (prefix: string, mode: Routing): Figures => {
-    const found = sustainedOf(table, mode);
-    const note = table && found && sustainedNote(found, table);
-    const word = note ? `derived, ${note}` : 'derived';
-    const isolated = found && (found.isolated.length > 0 ? found.isolated.join(', ') : 'none');
-    return {
-      [`${prefix}.sustained`]: figure(found && sustainedLevel(found), word, why),
-      [`${prefix}.isolated`]: figure(found?.level === undefined ? undefined : isolated, word, why),
-    };
-  };
-  return { ...of('kv', 'kv'), ...of('rr', 'round_robin') };
-}
-
-function plain({ min, max }: Omit<Span, 'mean'>): string {
-  return `${number(min)}–${number(max)}`;
-}
-
-function levels(all: number[]): string | undefined {
-  return all.length > 0 ? `${all[0]}–${all[all.length - 1]}` : undefined;
-}
-
-function percents(span: Span | undefined, decimals: number): string | undefined {
-  const to = span && span.min < 0 ? ' % to ' : '–';
-  return span && `${number(span.min * 100, decimals)}${to}${percent(span.max, decimals)}`;
-}
-
-function spanText(span: Span | undefined, unit: string, decimals: number): string | undefined {
-  return span && `${number(span.min, decimals)}–${number(span.max, decimals)} ${unit}`;
-}
-
-function mean(span: Span | undefined): string | undefined {
-  return span && percent(span.mean);
-}
-
-function millis(span: Span | undefined): string | undefined {
-  return span && `${number(span.min * 1000, 1)}–${milliseconds(span.max, 1)}`;
 }

@@ -1,13 +1,16 @@
 import type { LaneSnapshot, Live } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { besideHit, besideTokens, besideTTFT } from './beside';
+import { clock } from '../../lib/time';
 import { hasTwin } from '../lane';
+import { besideHit, besideTokens, besideTTFT } from './beside';
+import file from './content/checklist.md';
 import { documentRules } from './documents';
 import { laneRules } from './lanes';
+import { parse, type Part } from './parse';
 import { phaseRules } from './phaseRules';
 import { CLEARLY } from './progress';
-import { clock, newestFirst, settledText, toGo, type Rule } from './rules';
+import { newestFirst, settledText, toGo, type Rules } from './rules';
 import { meanSpread, type Beside, type Progress } from './seen';
 
 /** One thing to show, and whether it was seen. */
@@ -21,33 +24,21 @@ export interface Item {
   why: string;
 }
 
-const routingRules: Rule[] = [
-  {
-    id: 'started',
-    title: 'Start the workload',
-    say: 'Many conversations, all going on at the same time.',
-    needsRun: false,
+const routingRules: Rules = {
+  started: {
     seen: ({ started }) =>
       started &&
       `Running since ${clock(started.at)}: ${number(started.concurrency)} conversations, ${modeName(started.mode)}.`,
     missing: () => 'Press Start.',
   },
-  {
-    id: 'baseline',
-    title: 'Let round-robin settle',
-    say: 'This is what a plain load balancer does. Remember the slowest first tokens.',
-    needsRun: true,
+  baseline: {
     seen: ({ settled }) => settledText(newestFirst(settled, 'round_robin/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'round_robin'
         ? toGo(baseline.settling_for_seconds)
         : (sayMode(state) ?? 'Change the mode to round-robin and wait until it has settled.'),
   },
-  {
-    id: 'changed',
-    title: 'Change to KV-aware routing',
-    say: 'Same GPUs, same model, same questions. Only the router decides differently now.',
-    needsRun: true,
+  changed: {
     seen: ({ changed }) =>
       changed?.to === 'kv' ? `Changed from ${modeName(changed.from)} at ${clock(changed.at)}.` : undefined,
     missing: (_, { state }) =>
@@ -55,28 +46,16 @@ const routingRules: Rule[] = [
         ? 'It was KV-aware from the beginning. Switch to round-robin and back.'
         : (sayMode(state) ?? 'Change the mode to KV-aware.'),
   },
-  {
-    id: 'settled',
-    title: 'Let KV-aware routing settle',
-    say: 'The caches are cold after a change. Give it a minute.',
-    needsRun: true,
+  settled: {
     seen: ({ settled }) => settledText(newestFirst(settled, 'kv/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'kv' ? toGo(baseline.settling_for_seconds) : 'Change the mode to KV-aware.',
   },
-  {
-    id: 'improved',
-    title: 'Show faster first tokens',
-    say: 'The slowest answers begin sooner, at the same load.',
-    needsRun: true,
+  improved: {
     seen: ({ improved }) => improved && `At ${clock(improved.at)}: ${ttftText(improved)}`,
     missing: improvementMissing,
   },
-  {
-    id: 'hit',
-    title: 'Show the higher hit rate',
-    say: 'More of every prompt was still in a cache.',
-    needsRun: true,
+  hit: {
     seen: ({ hit }) => hit && `At ${clock(hit.at)}: ${hitText(hit)}`,
     missing: (progress, lane) => {
       if (lane.kv.not_reported) {
@@ -88,19 +67,11 @@ const routingRules: Rule[] = [
         : 'Needs KV-aware routing, settled, and a round-robin hit rate at the same concurrency.';
     },
   },
-  {
-    id: 'tokens',
-    title: 'Show tokens per second rise',
-    say: 'GPUs that do not repeat work write more answers. The same hardware produces more tokens every second.',
-    needsRun: true,
+  tokens: {
     seen: ({ tokens }) => tokens && `At ${clock(tokens.at)}: ${tokensText(tokens)}`,
     missing: tokensMissing,
   },
-  {
-    id: 'uneven',
-    title: 'Show that in-flight is uneven',
-    say: 'Work follows the caches, so the workers are not equally busy. Up to a point, that is the router doing its job.',
-    needsRun: true,
+  uneven: {
     seen: ({ settled }) => {
       const found = spreads(settled);
       return found && found.roundRobin <= CLEARLY * found.kv ? capital(spreadText(found)) : undefined;
@@ -112,19 +83,11 @@ const routingRules: Rule[] = [
         : 'Needs about a minute of settled in-flight counts in both modes at the same concurrency.';
     },
   },
-  {
-    id: 'raised',
-    title: 'Raise the concurrency',
-    say: 'More people at once, the same machines.',
-    needsRun: true,
+  raised: {
     seen: ({ raised }) => raised && `From ${number(raised.from)} to ${number(raised.to)} at ${clock(raised.at)}.`,
     missing: ({ lowest }) => `Move the slider up from ${number(lowest?.concurrency)}.`,
   },
-  {
-    id: 'slo',
-    title: 'Meet both SLOs',
-    say: 'Within the SLOs: the first token and every token after it.',
-    needsRun: true,
+  slo: {
     seen: ({ slo }) =>
       slo &&
       `At ${clock(slo.at)}, ${number(slo.concurrency)} conversations: TTFT p95 ${milliseconds(slo.ttft)}, TPOT p95 ${milliseconds(slo.tpot)}.`,
@@ -133,70 +96,48 @@ const routingRules: Rule[] = [
         ? 'Settling: not evaluated yet.'
         : `Not met now: TTFT p95 ${milliseconds(live.ttft.p95)}, TPOT p95 ${milliseconds(live.tpot.p95)}.`,
   },
-  {
-    id: 'errors',
-    title: 'No errors',
-    say: 'No request was dropped.',
-    needsRun: true,
+  errors: {
     seen: ({ answered, errors }) =>
       answered && errors.total === 0 ? 'Turns have ended, and none has failed.' : undefined,
     missing: ({ errors }) => (errors.total > 0 ? `${number(errors.total)} failed.` : 'No turn has ended yet.'),
   },
-];
+};
 
-/** Items that tell one story. */
+const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phaseRules };
+
+/** The demonstration's flow: its stories, each with the steps to show. */
+export const [story] = parse(file);
+
+/** Steps that tell one story. */
 export interface Group {
-  id: 'routing' | 'twin' | 'documents' | 'phases';
   title: string;
   /** What one needs to know before it. */
   text: string;
   items: Item[];
 }
 
-const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
-  {
-    id: 'routing',
-    title: 'Round-robin against KV-aware',
-    text: 'Only the routing mode changes; everything else stays the same.',
-    rules: routingRules,
-  },
-  {
-    id: 'twin',
-    title: 'Two routers, the same conversations',
-    text: 'Both at the same time, on two clusters.',
-    rules: laneRules,
-  },
-  {
-    id: 'documents',
-    title: 'Every visitor brings their own document',
-    text: 'Under KV-aware routing only the first turn is slow. Under round-robin most later turns are slow, too.',
-    rules: documentRules,
-  },
-  {
-    id: 'phases',
-    title: 'Two optimisations, phase by phase',
-    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but its timing is calibrated only with speculation “Unknown (as in the recording)”.',
-    rules: phaseRules,
-  },
-];
-
-/** The demonstration's flow in its stories, each step with why it is ticked or what is missing. Two lanes have theirs where there are two. */
+/** The stories, each step with why it is ticked or what is missing. Two lanes have theirs where there are two. */
 export function checklist(progress: Progress, live: Live): Group[] {
-  const told = stories.filter(({ id }) => id !== 'twin' || hasTwin(live));
-  return told.map(({ rules, ...story }) => ({ ...story, items: rules.map((rule) => toItem(rule, progress, live)) }));
+  const there = story.parts.filter(({ needs }) => needs !== 'twin' || hasTwin(live));
+  return there.map(({ title, blocks, parts }) => ({
+    title,
+    text: blocks[0].text,
+    items: parts.map((step) => toItem(step, progress, live)),
+  }));
 }
 
-function toItem(rule: Rule, progress: Progress, live: Live): Item {
-  const why = rule.seen(progress);
-  const { id, title, say } = rule;
-  return { id, title, say, done: why !== undefined, why: why ?? whatIsMissing(rule, progress, live) };
+function toItem({ id, title, blocks }: Part, progress: Progress, live: Live): Item {
+  const why = rules[id].seen(progress);
+  const say = blocks[0].text;
+  return { id, title, say, done: why !== undefined, why: why ?? whatIsMissing(id, progress, live) };
 }
 
-function whatIsMissing({ missing, needsRun }: Rule, progress: Progress, { state, lane }: Live): string {
+function whatIsMissing(id: string, progress: Progress, { state, lane }: Live): string {
   if (!lane) {
     return state.status === 'loading' ? 'Waiting for the load generator.' : 'No live data.';
   }
-  return needsRun && lane.state.phase !== 'running' ? 'The workload is not running.' : missing(progress, lane);
+  const isAtRest = id !== 'started' && lane.state.phase !== 'running';
+  return isAtRest ? 'The workload is not running.' : rules[id].missing(progress, lane);
 }
 
 function ttftText({ live, other, word }: Beside): string {

@@ -26,9 +26,9 @@ import { useVendor, type Vendor } from '../../vendor';
 import { contentOf, type Content } from './content';
 import type { Visitor } from './content/visitors';
 import { buildFacts } from './facts';
-import { FactsProvider } from './FactsContext';
+import { FactsProvider } from './Markdown';
 import { Reference } from './Reference';
-import { ReadOn } from './ReadOn';
+import { ReadOn } from './References';
 import { Scenes } from './Scenes';
 import { Screens } from './Screens';
 import { search } from './search';
@@ -68,7 +68,7 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
   const [visitor, choose] = useVisitor(content.visitors);
   const [query, setQuery] = useState('');
   const settledQuery = useDeferredValue(query.trim());
-  const found = useMemo(() => search(settledQuery, content.groups, content.glossary), [settledQuery, content]);
+  const found = useMemo(() => search(settledQuery, content.groups, content.glossary.parts), [settledQuery, content]);
   const watched = useProgress(LANE, baselines);
   const top = useRef<HTMLDivElement>(null);
   const open = () => {
@@ -84,11 +84,13 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
     visitors: () => <Said content={content} visitor={visitor} onChoose={choose} />,
     takeaways: () => <Takeaways content={content} visitor={visitor} />,
     results: () => <Results />,
-    screens: () => <Screens screens={content.screens} />,
+    screens: () => <Screens />,
     scenes: () => <Scenes />,
     checklist: () => <Checklist live={live} watched={watched} />,
     deployment: () => <Deployment live={live} baselines={baselines} />,
-    questions: () => <Reference found={found} visitor={visitor} isFiltered={settledQuery !== ''} />,
+    questions: () => (
+      <Reference glossary={content.glossary} found={found} visitor={visitor} isFiltered={settledQuery !== ''} />
+    ),
     'read-on': () => <ReadOn of={content.readOn} />,
   };
   return (
@@ -100,7 +102,7 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
             onChange={setQuery}
             found={found}
             questions={content.groups.reduce((sum, group) => sum + group.questions.length, 0)}
-            terms={content.glossary.length}
+            terms={content.glossary.parts.length}
           />
           <Contents shown={shown} onOpen={open} />
         </div>

@@ -1,30 +1,23 @@
 import type { LaneSnapshot } from '../../client';
 import { milliseconds, number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { clock, type Rule } from './rules';
+import { clock } from '../../lib/time';
+import type { Rules } from './rules';
 import type { Lanes, Progress } from './seen';
 
 /** What is to be seen where two routers serve the same conversations. */
-export const laneRules: Rule[] = [
-  {
-    id: 'both',
-    title: 'Let both routers run',
-    say: 'Two routers, the same questions at the same time. Whose answer begins first?',
-    needsRun: true,
+export const laneRules: Rules = {
+  both: {
     seen: ({ both }) => both && `At ${clock(both.at)}: ${apart(both)}.`,
     missing: () => 'Needs two different modes. “As configured” on the page “Side by side” restores them.',
   },
-  {
-    id: 'both-settled',
-    title: 'Show both, settled',
-    say: 'Compare left and right. “Turn by turn” says whether chance could explain the difference.',
-    needsRun: true,
+  'both-settled': {
     seen: ({ bothSettled }) =>
       bothSettled &&
       `At ${clock(bothSettled.at)}, ${apart(bothSettled)}: TTFT p95 ${bothSettled.ttft.map((ttft) => milliseconds(ttft)).join(' and ')}.`,
     missing: ({ both }) => (both ? 'Not both lanes have settled yet.' : 'Needs both routers in different modes.'),
   },
-];
+};
 
 function apart({ concurrency, modes }: Lanes): string {
   return `${number(concurrency)} conversations on each, ${modes.map(modeName).join(' and ')}`;

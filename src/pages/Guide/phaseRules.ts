@@ -2,25 +2,17 @@ import type { LaneSnapshot } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
-import { clock, newestFirst, toGo, type Rule } from './rules';
+import { clock } from '../../lib/time';
+import { newestFirst, toGo, type Rules } from './rules';
 import type { Progress, Settled } from './seen';
 
-const says: Record<Phase['id'], string> = {
-  '1': 'What most teams start with: several copies of the model, requests sent to each in rotation, one token at a time.',
-  '2': 'One change: the router knows the caches. First tokens come sooner; the pace of the rest hardly changes.',
-  '3a': 'Now the other half: a small model guesses ahead, and the large one verifies several guesses in one pass.',
-  '3b': 'The guesses come from the large model’s own hidden states, which should need less memory and guess better.',
-};
-
 /** Speculation's story: each phase is ticked once a settled step was measured in it. */
-export const phaseRules: Rule[] = PHASES.map((phase) => ({
-  id: `phase-${phase.id}`,
-  title: `Phase ${phase.id}: ${phase.title}`,
-  say: says[phase.id],
-  needsRun: true,
-  seen: (progress) => seen(phase, progress),
-  missing: (_, lane) => missing(phase, lane),
-}));
+export const phaseRules: Rules = Object.fromEntries(
+  PHASES.map((phase) => [
+    `phase-${phase.id}`,
+    { seen: (progress) => seen(phase, progress), missing: (_, lane) => missing(phase, lane) },
+  ])
+);
 
 const stored = ({ mode, speculation }: Phase) => `${mode}/${speculation}/`;
 

@@ -1,41 +1,39 @@
 /** @jest-environment node */
+import type { Baseline } from '../../client';
 import { laneSnapshot } from '../../test/fixtures';
 import { recordedTable } from '../../lib/recorded';
-import { summarise } from './recorded';
+import { recordedFigures } from './recorded';
 import { builtIn } from './testing';
 
 const h200 = builtIn('h200x3-tp1-llama70b-fp8');
 const h100 = builtIn('h100x8-tp2-llama70b-fp8');
 
-describe('the summary of a recorded table', () => {
-  it('spans all levels that have both modes', () => {
-    const { levels } = summarise(h200);
-    expect([levels.length, levels[0], levels.at(-1)]).toEqual([15, 40, 180]);
-    expect(summarise({ rows: h200.rows.slice(1) }).levels[0]).toBe(50);
-    expect(summarise({ rows: [] })).toMatchObject({ levels: [], worse: [], top: undefined });
+describe('the figures of a recorded table', () => {
+  const values = (table: Baseline) =>
+    Object.fromEntries(Object.entries(recordedFigures(table)).map(([name, { value }]) => [name, value]));
+
+  it('span all levels that have both modes', () => {
+    expect(values(h200)).toMatchObject({ levels: '40–180', 'levels-count': '15' });
+    expect(values({ ...h200, rows: h200.rows.slice(1) }).levels).toBe('50–180');
+    expect(values({ ...h200, rows: [] })).toMatchObject({ levels: '—', 'worse-levels': 'none', 'top-level': '—' });
   });
 
-  it('calls a level worse where the load generator does', () => {
+  it('call a level worse where the load generator does', () => {
     const improvement = { percent: -1, outcome: 'no_difference' as const };
     const advantages = [{ concurrency: 140, speculation: 'not_recorded' as const, of: { ttft_p95: improvement } }];
-    expect(summarise({ ...h200, advantages: undefined }).worse).toEqual([140, 150, 170, 180]);
-    expect(summarise({ ...h200, advantages }).worse).toEqual([150, 170, 180]);
+    expect(values({ ...h200, advantages: undefined })['worse-levels']).toBe('140, 150, 170, 180');
+    expect(values({ ...h200, advantages })['worse-levels']).toBe('150, 170, 180');
   });
 
-  it('has gains with the unfavourable end, and leaves out what was not recorded', () => {
-    const { tokensGain, ttftGain, tokens, ttft } = summarise(h200);
-    expect(tokensGain?.min).toBeCloseTo(0.0183, 4); // 1,616.8 against 1,587.8 at 40
-    expect(tokensGain?.max).toBeCloseTo(0.1398, 4); // 3,656.5 against 3,207.9 at 170
-    expect(ttftGain?.max).toBeCloseTo(0.3238, 4);
-    expect(ttftGain?.min).toBeCloseTo(-3.2961, 4); // 3,143 against 731.6 ms at 180
-    expect([tokens.kv?.max, tokens.round_robin?.max]).toEqual([3907.7, 3434]);
-    expect(ttft.kv?.min).toBeCloseTo(0.4458, 9);
-    expect(summarise(h100)).toMatchObject({
-      tokensGain: undefined,
-      spread: undefined,
-      worse: [],
-      tokens: { kv: undefined },
+  it('have the unfavorable end of a gain, and none of what was not recorded', () => {
+    expect(values(h200)).toMatchObject({
+      'tokens-gain': '1.8–14.0 %', // 1,616.8 against 1,587.8 at 40, 3,656.5 against 3,207.9 at 170
+      'ttft-gain': '32.4 %',
+      'kv.peak': '3,908 tokens/s',
+      'rr.peak': '3,434 tokens/s',
+      'kv.ttft': '445.8–3,143.0 ms',
     });
+    expect(values(h100)).toMatchObject({ 'tokens-gain': '—', 'spread-level': '—', 'worse-levels': 'none' });
   });
 });
 

@@ -1,100 +1,117 @@
 import type { Baseline } from '../../client';
+import { milliseconds, number, percent, seconds } from '../../lib/format';
+import { engineName } from '../../lib/names';
+import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
+import { figure, prefixed, rate, type Figures, type Routing } from './figures';
 
 type Row = Baseline['rows'][number];
+type Value = (row: Row) => number | undefined;
 
-/** The two modes that are recorded. */
-export type Routing = 'kv' | 'round_robin';
+/** The rows of a level that has one under round-robin and one under KV-aware routing. */
+interface Pair extends Record<Routing, Row> {
+  level: number;
+}
 
 /** The least and the most of something over levels, and its mean, each level counting once. */
-export interface Span {
+interface Span {
   min: number;
   max: number;
   mean: number;
 }
 
-/** What the levels of a recorded table say together, computed from its rows. */
-export interface Recorded {
-  /** Levels that have a row under round-robin and one under KV-aware routing, from the lowest. */
-  levels: number[];
-  /** By how much more output tokens per second KV-aware routing has, as a ratio; absent where not recorded. */
-  tokensGain?: Span;
-  /** By how much KV-aware routing lowers TTFT p95, as a ratio; negative where it raises it. */
-  ttftGain?: Span;
-  /** By how much it lowers the median TPOT, as a ratio. */
-  tpotGain?: Span;
-  /** By how much it lowers the median TTFT, as a ratio. */
-  ttftMedianGain?: Span;
-  /** By how much it lowers end-to-end latency p95, as a ratio. */
-  latencyGain?: Span;
-  /** By how much it lowers the median end-to-end latency, as a ratio. */
-  latencyMedianGain?: Span;
-  /** Output tokens of a request, from the rates of tokens and requests. */
-  output?: Span;
-  /** The median end-to-end latency in seconds, in both modes. */
-  latency?: Span;
-  /** Output tokens per second. */
-  tokens: Partial<Record<Routing, Span>>;
-  /** Requests per second. */
-  rps: Partial<Record<Routing, Span>>;
-  /** The share of cached prompt tokens. */
-  hit: Partial<Record<Routing, Span>>;
-  /** TTFT p95 in seconds. */
-  ttft: Partial<Record<Routing, Span>>;
-  /** The median TTFT in seconds. */
-  ttftMedian: Partial<Record<Routing, Span>>;
-  /** TPOT p95 in seconds. */
-  tpot: Partial<Record<Routing, Span>>;
-  /** The median TPOT in seconds. */
-  tpotMedian: Partial<Record<Routing, Span>>;
-  /** End-to-end latency p95 in seconds. */
-  latencyP95: Partial<Record<Routing, Span>>;
-  /** Levels at which KV-aware routing has the higher TTFT p95. */
-  worse: number[];
-  /** The highest level, and what was recorded there. */
-  top?: { level: number; kv: Row; round_robin: Row };
-  /** The highest level at which the in-flight spread between workers was recorded, and how large it was. */
-  spread?: { level: number } & Record<Routing, Omit<Span, 'mean'>>;
-}
+const tokens: Value = (row) => row.output_tokens_per_second;
 
-interface Pair {
-  level: number;
-  kv: Row;
-  round_robin: Row;
-}
-
-/** Sums a table up. */
-export function summarise({ rows, advantages }: Pick<Baseline, 'rows' | 'advantages'>): Recorded {
-  const pairs = pairUp(rows);
-  const gain = (value: (row: Row) => number | undefined, sign: 1 | -1) =>
+/** What was recorded at all levels together. Gains have their unfavorable end, too. */
+export function recordedFigures(table: Baseline | undefined): Figures {
+  const why = table ? 'not recorded' : 'no recorded table yet';
+  const of = (value: string | undefined) => figure(value, 'recorded', why);
+  const derived = (value: string | undefined) => figure(value, 'derived', why);
+  const { model, gpu, engine, workers, tensor_parallel } = table?.deployment ?? {};
+  const pairs = pairUp(table?.rows ?? []);
+  const levels = pairs.map((pair) => pair.level);
+  const worse = pairs.filter((pair) => isWorse(pair, table?.advantages)).map((pair) => pair.level);
+  const gain = (value: Value, sign: 1 | -1) =>
     span(pairs.map(({ kv, round_robin }) => ratio(value(kv), value(round_robin), sign)));
-  const both = (value: (row: Row) => number | undefined) => ({
-    kv: span(pairs.map((pair) => value(pair.kv))),
-    round_robin: span(pairs.map((pair) => value(pair.round_robin))),
-  });
+  const inBoth = (value: Value) => span(pairs.flatMap(({ kv, round_robin }) => [value(kv), value(round_robin)]));
+  const tokensGain = gain(tokens, 1);
+  const tpotGain = gain((row) => row.tpot.p50, -1);
+  const ttftGain = gain((row) => row.ttft.p95, -1);
+  const ttftMedianGain = gain((row) => row.ttft.p50, -1);
+  const latencyGain = gain((row) => row.latency.p95, -1);
+  const output = inBoth((row) => quotient(tokens(row), row.requests_per_second));
   return {
-    levels: pairs.map((pair) => pair.level),
-    tokensGain: gain((row) => row.output_tokens_per_second, 1),
-    ttftGain: gain((row) => row.ttft.p95, -1),
-    tpotGain: gain((row) => row.tpot.p50, -1),
-    ttftMedianGain: gain((row) => row.ttft.p50, -1),
-    latencyMedianGain: gain((row) => row.latency.p50, -1),
-    output: span(valuesOf(pairs, (row) => quotient(row.output_tokens_per_second, row.requests_per_second))),
-    latency: span(valuesOf(pairs, (row) => row.latency.p50)),
-    latencyGain: gain((row) => row.latency.p95, -1),
-    tokens: both((row) => row.output_tokens_per_second),
-    rps: both((row) => row.requests_per_second),
-    hit: both((row) => row.kv_hit_ratio),
-    ttft: both((row) => row.ttft.p95),
-    ttftMedian: both((row) => row.ttft.p50),
-    tpot: both((row) => row.tpot.p95),
-    tpotMedian: both((row) => row.tpot.p50),
-    latencyP95: both((row) => row.latency.p95),
-    worse: pairs.filter((pair) => isWorse(pair, advantages)).map((pair) => pair.level),
-    top: pairs.at(-1),
-    spread: pairs
-      .map(spread)
-      .filter((one) => one !== undefined)
-      .at(-1),
+    notes: of(table?.notes?.replaceAll('\n', ' ')),
+    gpu: of(gpu),
+    model: of(model),
+    engine: of(engineName(engine)),
+    workers: of(number(workers)),
+    'tensor-parallel': of(number(tensor_parallel)),
+    levels: of(levels.length > 0 ? `${levels[0]}–${levels[levels.length - 1]}` : undefined),
+    'levels-count': of(table && number(levels.length)),
+    'worse-levels': of(table && listed(worse)),
+    'tokens-gain': derived(percents(tokensGain)),
+    'tokens-mean': derived(mean(tokensGain)),
+    'tpot-gain': derived(percents(tpotGain)),
+    'tpot-mean': derived(mean(tpotGain)),
+    'ttft-gain': derived(ttftGain && percent(ttftGain.max)),
+    'ttft-median-gain': derived(percents(ttftMedianGain)),
+    'ttft-median-mean': derived(mean(ttftMedianGain)),
+    'latency-gain': derived(percents(latencyGain)),
+    'latency-mean': derived(mean(latencyGain)),
+    'latency-median-gain': derived(percents(gain((row) => row.latency.p50, -1))),
+    output: derived(between(output, 'tokens')),
+    latency: of(
+      between(
+        inBoth((row) => row.latency.p50),
+        's'
+      )
+    ),
+    'spread-level': of(number(pairs.filter(hasSpread).at(-1)?.level)),
+    'top-level': of(number(levels.at(-1))),
+    ...prefixed('kv', modeFigures(table, pairs, 'kv', why)),
+    ...prefixed('rr', modeFigures(table, pairs, 'round_robin', why)),
+  };
+}
+
+/** What was recorded in one mode, over all levels and at the highest. */
+function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, why: string): Figures {
+  const of = (value: string | undefined) => figure(value, 'recorded', why);
+  const over = (value: Value) => span(pairs.map((pair) => value(pair[mode])));
+  const hit = over((row) => row.kv_hit_ratio);
+  const top = pairs.at(-1)?.[mode];
+  const spread = pairs.filter(hasSpread).at(-1)?.[mode];
+  const found = sustainedOf(table, mode);
+  const note = table && found && sustainedNote(found, table);
+  const judged = (value: string | undefined) => figure(value, note ? `derived, ${note}` : 'derived', why);
+  return {
+    'hit-mean': figure(mean(hit), 'derived', why),
+    hit: of(percents(hit)),
+    peak: of(rate(over(tokens)?.max, 'tokens/s')),
+    tokens: of(between(over(tokens), 'tokens/s')),
+    rps: of(
+      between(
+        over((row) => row.requests_per_second),
+        'requests/s',
+        2
+      )
+    ),
+    ttft: of(millis(over((row) => row.ttft.p95))),
+    'ttft-median': of(millis(over((row) => row.ttft.p50))),
+    tpot: of(millis(over((row) => row.tpot.p95))),
+    'tpot-median': of(millis(over((row) => row.tpot.p50))),
+    'latency-p95': of(
+      between(
+        over((row) => row.latency.p95),
+        's',
+        1
+      )
+    ),
+    sustained: judged(found && sustainedLevel(found)),
+    isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
+    spread: of(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
+    'top-ttft': of(milliseconds(top?.ttft.p95, 1)),
+    'top-tokens': of(rate(top && tokens(top), 'tokens/s')),
+    'top-latency': of(seconds(top?.latency.p95)),
   };
 }
 
@@ -108,9 +125,19 @@ function pairUp(rows: Row[]): Pair[] {
   });
 }
 
-/** A value of every row of all pairs. */
-function valuesOf(pairs: Pair[], value: (row: Row) => number | undefined) {
-  return pairs.flatMap(({ kv, round_robin }) => [value(kv), value(round_robin)]);
+/** As the load generator judges the level, which knows how recorded values scatter; else by the values alone. */
+function isWorse({ level, kv, round_robin }: Pair, advantages: Baseline['advantages']): boolean {
+  const judged = advantages?.find(({ concurrency }) => concurrency === level)?.of.ttft_p95;
+  return judged ? judged.outcome === 'worse' : above(kv.ttft.p95, round_robin.ttft.p95);
+}
+
+function above(a: number | undefined, b: number | undefined): boolean {
+  return a !== undefined && b !== undefined && a > b;
+}
+
+/** Whether the in-flight spread between workers was recorded at a level. */
+function hasSpread({ kv, round_robin }: Pair): boolean {
+  return [kv, round_robin].every((row) => row.inflight_spread_min !== undefined);
 }
 
 function quotient(a: number | undefined, b: number | undefined): number | undefined {
@@ -124,22 +151,27 @@ function ratio(a: number | undefined, b: number | undefined, sign: 1 | -1): numb
 
 function span(values: Array<number | undefined>): Span | undefined {
   const known = values.filter((value) => value !== undefined);
-  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
-  return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known), mean } : undefined;
+  const sum = known.reduce((before, value) => before + value, 0);
+  return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known), mean: sum / known.length } : undefined;
 }
 
-/** As the load generator judges the level, which knows how recorded values scatter; else by the values alone. */
-function isWorse({ level, kv, round_robin }: Pair, advantages: Baseline['advantages']): boolean {
-  const judged = advantages?.find(({ concurrency }) => concurrency === level)?.of.ttft_p95;
-  return judged ? judged.outcome === 'worse' : above(kv.ttft.p95, round_robin.ttft.p95);
+function listed(levels: number[]): string {
+  return levels.length > 0 ? levels.join(', ') : 'none';
 }
 
-function above(a: number | undefined, b: number | undefined): boolean {
-  return a !== undefined && b !== undefined && a > b;
+function percents(of: Span | undefined): string | undefined {
+  const to = of && of.min < 0 ? ' % to ' : '–';
+  return of && `${number(of.min * 100, 1)}${to}${percent(of.max)}`;
 }
 
-function spread({ level, kv, round_robin }: Pair): Recorded['spread'] {
-  const of = (row: Row) => span([row.inflight_spread_min, row.inflight_spread_max]);
-  const found = { kv: of(kv), round_robin: of(round_robin) };
-  return found.kv && found.round_robin && { level, kv: found.kv, round_robin: found.round_robin };
+function between(of: Span | undefined, unit: string, decimals = 0): string | undefined {
+  return of && `${number(of.min, decimals)}–${number(of.max, decimals)} ${unit}`;
+}
+
+function mean(of: Span | undefined): string | undefined {
+  return of && percent(of.mean);
+}
+
+function millis(of: Span | undefined): string | undefined {
+  return of && `${number(of.min * 1000, 1)}–${milliseconds(of.max, 1)}`;
 }

@@ -3,21 +3,16 @@ import { milliseconds, number, percent } from '../../lib/format';
 import { clock } from '../../lib/time';
 import type { Progress, Settled } from './seen';
 
-/** How one thing to show is recognised as seen. */
+/** How one thing to show is recognized as seen. */
 export interface Rule {
-  id: string;
-  title: string;
-  /** What to say with it. */
-  say: string;
   /** Why it is ticked; nothing where it was not seen. */
   seen(progress: Progress): string | undefined;
   /** What is missing while it runs. */
   missing(progress: Progress, lane: LaneSnapshot): string;
-  /** Whether it can be missing something while nothing runs. */
-  needsRun: boolean;
 }
 
-export { clock };
+/** Rules by the ids of the checklist's steps. */
+export type Rules = Record<string, Rule>;
 
 /** How long a step still settles. */
 export function toGo(seconds: number): string {

@@ -3,7 +3,10 @@ import digitalocean from '../../vendor/digitalocean.json';
 import { contentOf } from './content';
 import { likelyFirst, matches, search } from './search';
 
-const { groups, glossary } = contentOf(digitalocean);
+const {
+  groups,
+  glossary: { parts: glossary },
+} = contentOf(digitalocean);
 
 const ids = (query: string) =>
   search(query, groups, glossary).groups.flatMap((group) => group.questions.map((q) => q.id));

@@ -1,6 +1,5 @@
-import type { Term } from './content/glossary';
-import type { Question, QuestionGroup } from './content/types';
-import { plain } from './text';
+import type { Question, QuestionGroup } from './content';
+import { plain, type Part } from './parse';
 
 /** Small letters without accents, so that "Señor" is found by "senor". */
 function fold(text: string): string {
@@ -15,27 +14,27 @@ export function matches(query: string, text: string): boolean {
     .every((word) => folded.includes(word));
 }
 
-/** All that a question is found by. */
-export function questionText({ question, words, answer }: Question): string {
-  return [question, ...words, ...answer.map(plain)].join('\n');
+/** All that a question or a term is found by. */
+function searched({ title, also, blocks }: Part): string {
+  return [title, also, ...blocks.map(({ text }) => plain(text))].join('\n');
 }
 
 /** What is found, in the order of the guide; groups without a match are left out. */
 export interface Found {
   groups: QuestionGroup[];
-  terms: Term[];
+  terms: Part[];
   /** How many questions there are, and how many terms. */
   questions: number;
 }
 
 /** Searches questions and terms. */
-export function search(query: string, groups: QuestionGroup[], terms: Term[]): Found {
+export function search(query: string, groups: QuestionGroup[], terms: Part[]): Found {
   const found = groups
-    .map((group) => ({ ...group, questions: group.questions.filter((one) => matches(query, questionText(one))) }))
+    .map((group) => ({ ...group, questions: group.questions.filter((one) => matches(query, searched(one))) }))
     .filter((group) => group.questions.length > 0);
   return {
     groups: found,
-    terms: terms.filter(({ term, also = '', text }) => matches(query, `${term}\n${also}\n${plain(text)}`)),
+    terms: terms.filter((term) => matches(query, searched(term))),
     questions: found.reduce((sum, group) => sum + group.questions.length, 0),
   };
 }

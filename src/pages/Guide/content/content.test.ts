@@ -1,5 +1,5 @@
 /** @jest-environment node */
-import { readFileSync } from 'fs';
+import { readdirSync, readFileSync } from 'fs';
 import { join } from 'path';
 
 import { vendors, type Vendor, type VendorName } from '../../../vendor';
@@ -8,44 +8,62 @@ import neutral from '../../../vendor/neutral.json';
 import { withoutNames } from '../../../vendor/validate';
 import { PHASES } from '../../../lib/phases';
 import { laneSnapshot, snapshot } from '../../../test/fixtures';
-import { buildFacts } from '../facts';
+import { buildFacts, CONDITIONS } from '../facts';
 import type { Figure } from '../figures';
-import { plain, quoted } from '../text';
+import { parse, plain, quoted, type Part } from '../parse';
 import { pages } from '../../registry';
 import { contentOf } from '.';
 import { IN_DOCUMENTS } from './published';
 import file from './published.json';
-import { results } from './results';
-import { scenes } from './scenes';
-import { others, parallels } from './story';
-import type { Paragraph } from './types';
 
-describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (name) => {
-  const vendor: Vendor = { neutral, digitalocean }[name];
+const names = readdirSync(__dirname).filter((name) => name.endsWith('.md'));
+
+/** A part and all parts below it. */
+const flat = (part: Part): Part[] => [part, ...part.parts.flatMap(flat)];
+
+/** Every part of a Markdown file. */
+const partsOf = (name: string) => parse(readFileSync(join(__dirname, name), 'utf8')).flatMap(flat);
+const own = names.flatMap(partsOf);
+
+/** What parts say, by their titles. */
+const said = (parts: Part[]) =>
+  parts.flatMap(({ title, blocks }) => blocks.map(({ text }): [string, string] => [title, text]));
+
+describe('the Markdown files', () => {
+  it('depend on every condition somewhere', () => {
+    const needed = own.flatMap(({ needs, blocks }) => [needs, ...blocks.map(({ when }) => when)]);
+    expect(CONDITIONS.filter((one) => !needed.includes(one))).toEqual([]);
+  });
+
+  it('have one address each', () => {
+    for (const ids of names.map((name) => partsOf(name).flatMap(({ id }) => id || []))) {
+      expect(ids).toEqual(Array.from(new Set(ids)));
+    }
+  });
+
+  it('name no vendor', () => {
+    const theirs = [digitalocean, neutral].flatMap(({ name, names: products }) => [name, ...products]);
+    const text = JSON.stringify([own, said(own)]).replaceAll('GTC Demo: Optimized LLM Inference', '');
+    expect(theirs.filter((name) => text.includes(name))).toEqual([]);
+  });
+});
+
+describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (vendorName) => {
+  const vendor: Vendor = { neutral, digitalocean }[vendorName];
   const content = contentOf(vendor);
-  const { pitch, vendorPitch, visitors, takeaways, story, screens, groups, glossary, readOn, published } = content;
+  const { pitch, vendorPitch, visitors, takeaways, story, groups, glossary, readOn, published } = content;
   const questions = groups.flatMap((group) => group.questions);
 
   /** Every text of the guide, by where it stands. */
-  const texts: Array<[string, Paragraph]> = [
-    ...questions.flatMap(({ id, answer }) => answer.map((one): [string, Paragraph] => [`question ${id}`, one])),
-    ...glossary.map(({ id, text }): [string, Paragraph] => [`term ${id}`, text]),
-    ...pitch.map((one): [string, Paragraph] => ['pitch', one]),
-    ...takeaways.flatMap(({ id, text, numbers, deep }) =>
-      [text, numbers, deep].flatMap((one): Array<[string, Paragraph]> => (one ? [[`takeaway ${id}`, one]] : []))
-    ),
-    ...parallels.map(({ id, text }): [string, Paragraph] => [`parallel ${id}`, text]),
-    ...others.map((one): [string, Paragraph] => ['others', one]),
+  const texts: Array<[string, string]> = [
+    ...said(own.map((part) => ({ ...part, blocks: [{ text: part.title }, ...part.blocks] }))),
+    ...said([pitch, takeaways, glossary, readOn].flatMap(flat)),
+    ...said(questions),
     ...visitors.flatMap(({ id, who, first, leave }) =>
-      [who, ...first, ...leave].map((one): [string, Paragraph] => [`visitor ${id}`, one])
+      [who, ...first, ...leave].map((one): [string, string] => [`visitor ${id}`, one])
     ),
-    ...story.parts.map(({ id, text }): [string, Paragraph] => [`story ${id}`, text]),
-    ...results.flatMap(({ id, text }) => text.map((one): [string, Paragraph] => [`result ${id}`, one])),
-    ...scenes.flatMap(({ id, text, steps, fair }) =>
-      [...text, ...steps, ...fair].map((one): [string, Paragraph] => [`scene ${id}`, one])
-    ),
-    ...screens.flatMap(({ id, items }) => items.map(({ text }): [string, Paragraph] => [`screen ${id}`, text])),
-    ['vendor pitch', vendorPitch],
+    ...story.parts.map(({ id, text }): [string, string] => [`story ${id}`, text]),
+    ['vendor pitch', vendorPitch.text],
     ['vendor message', story.message],
   ];
 
@@ -60,16 +78,16 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
     });
 
     it('and terms have one id each', () => {
-      for (const list of [questions, glossary]) {
+      for (const list of [questions, glossary.parts]) {
         expect(new Set(list.map((one) => one.id)).size).toBe(list.length);
       }
     });
 
-    it('have answers with short paragraphs', () => {
-      const long = questions.flatMap(({ id, answer }) =>
-        answer.filter((one) => plain(one).split(/\s+/).length > 65).map(() => id)
-      );
+    it('have answers with short paragraphs, and sources that there are', () => {
+      const long = said(questions).filter(([, text]) => plain(text).split(/\s+/).length > 65);
       expect(long).toEqual([]);
+      const links = questions.flatMap((question) => question.links);
+      expect(links.filter((link) => !readOn.links.includes(link))).toEqual([]);
     });
   });
 
@@ -80,18 +98,23 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
       baselines: [],
       published,
     });
+    const ofVendor = ['vendor.name', 'vendor.router'];
+    const used = new Set(texts.flatMap(([, text]) => quoted(text)));
 
-    it('quote no figure that nobody knows', () => {
-      const unknown = texts.flatMap(([where, one]) =>
-        quoted(typeof one === 'string' ? one : one.text)
-          .filter((name) => !(name in figures))
-          .map((name) => `${where}: ${name}`)
-      );
-      expect(unknown).toEqual([]);
+    it('quote every figure that is known, and no other', () => {
+      expect(Array.from(used).filter((name) => !(name in figures) && !ofVendor.includes(name))).toEqual([]);
+      const unused = Object.keys(figures).filter((name) => !used.has(name) && !/^(twin|here)\./.test(name));
+      expect(unused).toEqual([]);
+    });
+
+    it('have no brace that is left over', () => {
+      expect(texts.filter(([, text]) => /[{}]/.test(text.replace(/\{[a-z0-9.-]+\}/g, '')))).toEqual([]);
+      const resolved = JSON.stringify([groups, pitch, takeaways]);
+      expect(ofVendor.filter((name) => resolved.includes(`{${name}}`))).toEqual([]);
     });
 
     it('type no figure: each comes with its word', () => {
-      const own = [
+      const known = [
         'FP8',
         'FP16',
         'EAGLE-3',
@@ -103,84 +126,45 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
         '95 of 100',
         'HTTP/2',
         'last 60 s',
+        'Interval (95 %)',
       ];
-      const phases = PHASES.map(({ id }) => `Phase ${id}`).concat('with 3a');
-      const typed = texts
-        .filter(([, one]) => /\d/.test(withoutNames(plain(one), [...own, ...phases, ...vendor.names])))
-        .map(([where, one]) => `${where}: ${plain(one)}`);
+      const phases = [...PHASES.map(({ id }) => `Phase ${id}`), 'phases 1, 2, 3a and 3b', 'with 3a'];
+      const typed = texts.filter(([, text]) =>
+        /\d/.test(withoutNames(plain(text), [...known, ...phases, ...vendor.names]))
+      );
       expect(typed).toEqual([]);
     });
 
     it('say of every figure where it was published, or that it is in the documents of the demonstration alone', () => {
-      const told = Object.values(published).filter(({ word }) => word !== 'example');
-      expect(told).toHaveLength(file.figures.length + vendor.claims.length);
+      const claimed = Object.values(published).filter(({ word }) => word !== 'example');
+      expect(claimed).toHaveLength(file.figures.length + vendor.claims.length);
       const sourced = ({ word, source }: Figure) =>
         source ? /^published/.test(word) && source.url.startsWith('https://') : word.startsWith(IN_DOCUMENTS);
-      expect(told.filter((one) => !sourced(one))).toEqual([]);
+      expect(claimed.filter((one) => !sourced(one))).toEqual([]);
     });
 
     it('of the vendor’s ask to check its figures', () => {
-      const claiming = questions.filter(({ answer }) => /\{claim\./.test(JSON.stringify(answer)));
-      expect(claiming.filter(({ answer }) => !/^Check these figures before/.test(plain(answer.at(-1) ?? '')))).toEqual(
+      const claiming = questions.filter(({ blocks }) => /\{claim\./.test(JSON.stringify(blocks)));
+      expect(claiming.filter(({ blocks }) => !/^Check these figures before/.test(blocks.at(-1)?.text ?? ''))).toEqual(
         []
       );
-    });
-
-    it('quote every published figure somewhere', () => {
-      const used = new Set(texts.flatMap(([, one]) => quoted(typeof one === 'string' ? one : one.text)));
-      expect(Object.keys(published).filter((name) => !used.has(name))).toEqual([]);
-    });
-
-    it('of the guide’s own name no vendor', () => {
-      const answers = groups
-        .filter((group) => group.id !== 'platform')
-        .flatMap((group) => group.questions)
-        .filter(({ id }) => !vendor.technical.some((one) => one.id === id))
-        .flatMap(({ answer }) => answer.map(plain));
-      const terms = glossary.filter(({ id }) => !vendor.terms.some((one) => one.id === id)).map(({ text }) => text);
-      const own = [results, scenes, screens, others, parallels, takeaways.slice(0, 3)].map((one) =>
-        JSON.stringify(one)
-      );
-      const told = [...answers, ...terms, ...own].join('\n');
-      const theirs = [digitalocean, neutral].flatMap(({ name, names }) => [name, ...names]);
-      expect(theirs.filter((name) => told.includes(name))).toEqual([]);
     });
   });
 
   it('the pitch can be said in thirty seconds', () => {
-    const said = [...pitch.filter((one) => typeof one === 'string'), pitch[0], vendorPitch];
-    const words = said.map(plain).join(' ').split(/\s+/).length;
+    const [, ...spoken] = pitch.blocks;
+    const always = [...spoken.filter(({ when }) => when === undefined || when === 'running'), vendorPitch];
+    const words = always
+      .map(({ text }) => plain(text))
+      .join(' ')
+      .split(/\s+/).length;
     expect(words).toBeLessThanOrEqual(100); // at 200 words a minute
   });
 
   it('sources to read on are public, each once', () => {
-    const urls = readOn.map((one) => one.url);
+    const urls = readOn.links.map((one) => one.url);
     expect(urls.filter((url) => !url?.startsWith('https://'))).toEqual([]);
     expect(new Set(urls).size).toBe(urls.length);
-  });
-
-  it('every page of the app is explained, and no other', () => {
-    const explained = screens.flatMap(({ page }) => page ?? []);
-    const own = pages.filter(({ id, nested }) => !nested && id !== 'guide');
-    expect(explained).toEqual(own.map(({ path }) => path));
-    const needTwin = screens.filter(({ twin }) => twin).map(({ page }) => page);
-    expect(needTwin).toEqual(own.filter(({ twin }) => twin).map(({ path }) => path));
-  });
-
-  it('every panel of the detailed dashboard is explained under its title', () => {
-    const { panels } = JSON.parse(readFileSync(join(__dirname, '../../../../dashboards/gtc-demo.json'), 'utf8'));
-    const titles = (panels as Array<{ title: string; type: string }>)
-      .filter(({ type }) => type !== 'row')
-      .map(({ title }) => title.replace(/ \(SLO: .*/, ''));
-    const explained = screens.find(({ id }) => id === 'gtc-demo')?.items.flatMap(({ name }) => name.split(', '));
-    expect(explained?.sort()).toEqual(titles.sort());
-  });
-
-  it('the terms that deployments are asked about are there', () => {
-    const wanted = ['tensorrt-llm', 'gpu-utilisation', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
-    const known = glossary.map(({ id }) => id);
-    expect(wanted.filter((id) => !known.includes(id))).toEqual([]);
-    expect(glossary.find(({ id }) => id === 'router-mode')?.text).toMatch(/“round_robin”.*“round-robin”/);
   });
 
   it('visitors ask questions that there are', () => {
@@ -188,4 +172,35 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
     expect(visitors).toHaveLength(4);
     expect(visitors.flatMap((visitor) => visitor.asks).filter((id) => !known.includes(id))).toEqual([]);
   });
+});
+
+it('every page of the app is explained, and no other', () => {
+  const [explained] = parse(readFileSync(join(__dirname, 'screens.md'), 'utf8'));
+  const there = pages.filter(({ id, nested }) => !nested && id !== 'guide');
+  const about = ({ title, id, needs }: Part) => [title, id, needs === 'twin'];
+  expect(explained.parts.map(about)).toEqual(there.map(({ title, id, twin }) => [title, id, twin === true]));
+  expect(there.map(({ path }) => path || 'dashboard')).toEqual(there.map(({ id }) => id));
+});
+
+it('every panel of the detailed dashboard is explained under its title', () => {
+  const { panels } = JSON.parse(readFileSync(join(__dirname, '../../../../dashboards/gtc-demo.json'), 'utf8'));
+  const titles = (panels as Array<{ title: string; type: string }>)
+    .filter(({ type }) => type !== 'row')
+    .map(({ title }) => title.replace(/ \(SLO: .*/, ''));
+  const dashboard = partsOf('screens.md').find(({ id }) => id === 'gtc-demo');
+  expect(dashboard?.parts.flatMap(({ title }) => title.split(', ')).sort()).toEqual(titles.sort());
+});
+
+it('every phase is a step', () => {
+  const steps = partsOf('checklist.md').filter(({ id }) => id.startsWith('phase-'));
+  const phases = PHASES.map(({ id, title }) => [`phase-${id}`, `Phase ${id}: ${title}`]);
+  expect(steps.map(({ id, title }) => [id, title])).toEqual(phases);
+});
+
+it('the terms that deployments are asked about are there', () => {
+  const wanted = ['tensorrt-llm', 'gpu-utilisation', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
+  const terms = partsOf('glossary.md');
+  expect(wanted.filter((id) => !terms.some((term) => term.id === id))).toEqual([]);
+  const modes = terms.find(({ id }) => id === 'router-mode');
+  expect(modes?.blocks[0].text).toMatch(/“round_robin”.*“round-robin”/);
 });

@@ -1,42 +1,99 @@
-import type { Vendor } from '../../../vendor';
-import type { Figures } from '../figures';
-import { glossary, type Term } from './glossary';
-import { readOn } from './links';
-import { publishedFigures } from './published';
-import { questionGroups } from './questions';
-import { screens, type Screen } from './screens';
-import { pitch, takeaways, type Takeaway } from './story';
-import type { Paragraph, QuestionGroup, Reference } from './types';
+import type { Vendor, VendorQuestion } from '../../../vendor';
+import type { Figures, Reference } from '../figures';
+import { definitions, parse, part, quoted, type Block, type Part } from '../parse';
+import glossaryFile from './glossary.md';
+import pitchFile from './pitch.md';
+import { IN_DOCUMENTS, publishedFigures } from './published';
+import questionsFile from './questions.md';
+import sourcesFile from './sources.md';
+import takeawaysFile from './takeaways.md';
 import { visitors, type Visitor } from './visitors';
+
+/** A question with its answer: where its figures were published, and where to read on. */
+export interface Question extends Part {
+  sources: Reference[];
+  links: Reference[];
+}
+
+/** Questions that belong together. */
+export interface QuestionGroup {
+  id: string;
+  title: string;
+  questions: Question[];
+}
 
 /** Those of the guide's texts that depend on the vendor, wholly or in part. */
 export interface Content {
   /** The thirty seconds, without the vendor's part, which stands before or after it. */
-  pitch: Paragraph[];
-  vendorPitch: string;
+  pitch: Part;
+  vendorPitch: Block;
   visitors: Visitor[];
-  takeaways: Takeaway[];
+  takeaways: Part;
+  /** Workloads that look like this one, and what others report. */
+  similar: Part;
+  others: Part;
   story: Vendor['story'];
-  screens: Screen[];
   groups: QuestionGroup[];
-  glossary: Term[];
-  readOn: Reference[];
+  glossary: Part;
+  readOn: Part & { links: Reference[] };
   /** Figures that texts quote and that do not change. */
   published: Figures;
 }
 
 /** The guide as it is told under one vendor. */
 export function contentOf(vendor: Vendor): Content {
+  const read = (file: string) =>
+    parse(file.replaceAll('{vendor.name}', vendor.name).replaceAll('{vendor.router}', vendor.router));
+  const [pitch] = read(pitchFile);
+  const [takeaways, similar, others] = read(takeawaysFile);
+  const [glossary] = read(glossaryFile);
+  const [readOn] = read(sourcesFile);
+  const { title, text } = vendor.takeaway;
   return {
-    pitch: pitch(vendor),
-    vendorPitch: vendor.pitch,
+    pitch,
+    vendorPitch: { text: vendor.pitch },
     visitors: visitors(vendor),
-    takeaways: takeaways(vendor),
+    takeaways: { ...takeaways, parts: [...takeaways.parts, part('', title, [text])] },
+    similar,
+    others,
     story: vendor.story,
-    screens,
-    groups: questionGroups(vendor),
-    glossary: glossary(vendor),
-    readOn: readOn(vendor),
+    groups: read(questionsFile).map((group) => questionGroup(group, vendor)),
+    glossary: { ...glossary, parts: alphabetical([...glossary.parts, ...vendor.terms.map(toTerm)]) },
+    readOn: { ...readOn, links: [...Object.values(publicSources), ...vendor.links] },
     published: publishedFigures(vendor),
   };
+}
+
+const publicSources = definitions(sourcesFile);
+
+/** What is the vendor's to answer comes from its file. */
+function questionGroup({ id, title, parts }: Part, vendor: Vendor): QuestionGroup {
+  const theirs = { platform: vendor.questions, technical: vendor.technical }[id] ?? [];
+  return { id, title, questions: [...parts.map(own), ...theirs.map((question) => toQuestion(question, vendor))] };
+}
+
+function own(question: Part): Question {
+  const { readOn = [] } = question;
+  return { ...question, sources: [], links: readOn.map((label) => publicSources[label]) };
+}
+
+/** Stands below an answer with figures of the vendor's. */
+const CHECK = `Check these figures before the event. Those marked “${IN_DOCUMENTS}” have no public source.`;
+
+function toQuestion({ id, question, words, answer, sources, links }: VendorQuestion, vendor: Vendor): Question {
+  const hasClaims = answer.flatMap(quoted).some((name) => name.startsWith('claim.'));
+  return {
+    ...part(id, question, hasClaims ? [...answer, CHECK] : answer),
+    also: words.join(', '),
+    sources: vendor.sources.filter((source) => sources.includes(source.id)),
+    links: vendor.links.filter((link) => links.includes(link.id)),
+  };
+}
+
+function toTerm({ id, term, text }: Vendor['terms'][number]): Part {
+  return part(id, term, [text]);
+}
+
+function alphabetical(terms: Part[]): Part[] {
+  return terms.sort((a, b) => a.title.localeCompare(b.title, 'en'));
 }

@@ -1,10 +1,10 @@
 import type { Vendor } from '../../../vendor';
 import { EXAMPLE, workOut } from '../../KvRouting/example';
-import type { Figures, Source } from '../figures';
+import type { Figures, Reference } from '../figures';
 import file from './published.json';
 
 /** Figures, each with the source that it names. One without a source is in the documents of the demonstration alone. */
-function quotable(prefix: string, figures: Claim[], sources: Array<Source & { id: string }>): Figures {
+function quotable(prefix: string, figures: Claim[], sources: Array<Reference & { id: string }>): Figures {
   return Object.fromEntries(
     figures.map(({ id, value, date, source }) => {
       const word = source === undefined ? IN_DOCUMENTS : 'published';

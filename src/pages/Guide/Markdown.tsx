@@ -1,0 +1,155 @@
+import React, {
+  createContext,
+  Fragment,
+  memo,
+  useContext,
+  useMemo,
+  type PropsWithChildren,
+  type ReactNode,
+} from 'react';
+import { css, cx } from '@emotion/css';
+import { Lexer, type MarkedToken, type Token } from 'marked';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Condition, Facts } from './facts';
+import { DASH } from '../../lib/format';
+import type { Figure as FigureValue, Figures, Reference } from './figures';
+import { figureName, pieces, quoted, type Block, type Part } from './parse';
+
+const FiguresContext = createContext<Figures>({});
+/** Conditions as one string, so that those who depend on them are drawn anew only when they change. */
+const HoldsContext = createContext('');
+
+const SEPARATOR = '|';
+
+/** Gives all below it the facts that texts quote. */
+export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Facts }>) {
+  const holds = Array.from(facts.holds).join(SEPARATOR);
+  return (
+    <FiguresContext.Provider value={facts.figures}>
+      <HoldsContext.Provider value={holds}>{children}</HoldsContext.Provider>
+    </FiguresContext.Provider>
+  );
+}
+
+/** Paragraphs and lists, those that stand now. */
+export function Markdown({ of }: { of: Block[] }) {
+  const styles = useStyles2(getStyles);
+  const holds = useHolds();
+  const isThere = ({ when }: Block) => when === undefined || holds.has(when);
+  return (
+    <>
+      {of.map((block, i) =>
+        !isThere(block) ? null : block.items ? (
+          <ol key={i} className={styles.list}>
+            {block.items.map((item) => (
+              <li key={item}>
+                <Text of={item} />
+              </li>
+            ))}
+          </ol>
+        ) : (
+          <p key={i} className={styles.paragraph}>
+            <Text of={block.text} />
+          </p>
+        )
+      )}
+    </>
+  );
+}
+
+/** The parts that are there now. */
+export function useThere(parts: Part[]): Part[] {
+  const holds = useHolds();
+  return parts.filter(({ needs }) => needs === undefined || holds.has(needs));
+}
+
+/** What holds now. */
+function useHolds(): ReadonlySet<Condition> {
+  const holds = useContext(HoldsContext);
+  return useMemo(() => new Set(holds.split(SEPARATOR) as Condition[]), [holds]);
+}
+
+/** A text with its figures, emphasis, code and links. HTML in it is words. */
+export const Text = memo(function Text({ of }: { of: string }) {
+  return <>{inline(Lexer.lexInline(of))}</>;
+});
+
+function inline(tokens: Token[]): ReactNode[] {
+  return (tokens as MarkedToken[]).map((token, i) => {
+    switch (token.type) {
+      case 'strong':
+        return <strong key={i}>{inline(token.tokens)}</strong>;
+      case 'em':
+        return <em key={i}>{inline(token.tokens)}</em>;
+      case 'codespan':
+        return <code key={i}>{token.text}</code>;
+      case 'link':
+        return (
+          <a key={i} href={token.href} target="_blank" rel="noopener noreferrer">
+            {inline(token.tokens)}
+          </a>
+        );
+      case 'escape':
+      case 'text':
+        return <Fragment key={i}>{words(token.text)}</Fragment>;
+      default:
+        return <Fragment key={i}>{words(token.raw)}</Fragment>;
+    }
+  });
+}
+
+function words(text: string): ReactNode[] {
+  return pieces(text).map((piece, i) => {
+    const name = figureName(piece);
+    return name === undefined ? piece : <Figure key={i} name={name} />;
+  });
+}
+
+function Figure({ name }: { name: string }) {
+  const { value = DASH, word = 'not known' }: Partial<FigureValue> = useContext(FiguresContext)[name] ?? {};
+  return <Value value={value} word={word} />;
+}
+
+/** Longer than this, a figure is a text, and set like one. */
+const LONG = 32;
+
+const Value = memo(function Value({ value, word }: { value: string; word: string }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <span className={styles.figure} data-word={word}>
+      <span className={cx(value.length <= LONG && styles.value)}>{value}</span>{' '}
+      <small className={styles.word}>{word}</small>
+    </span>
+  );
+});
+
+/** Where the published figures of some texts come from. */
+export function useSources(of: Block[]): Reference[] {
+  const figures = useContext(FiguresContext);
+  const names = useMemo(() => of.flatMap(({ text }) => quoted(text)), [of]);
+  const sources = names.flatMap((name) => figures[name]?.source ?? []);
+  return sources.filter(({ url }, i) => sources.findIndex((source) => source.url === url) === i);
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  paragraph: css({ margin: theme.spacing(0, 0, 1), maxWidth: '68ch', textWrap: 'pretty' }),
+  list: css({
+    margin: 0,
+    paddingLeft: theme.spacing(3),
+    maxWidth: '68ch',
+    '& li': { marginBottom: theme.spacing(0.75), breakInside: 'avoid' },
+  }),
+  figure: css({ fontVariantNumeric: 'tabular-nums' }),
+  value: css({ fontWeight: theme.typography.fontWeightBold, whiteSpace: 'nowrap' }),
+  word: css({
+    padding: theme.spacing(0, 0.5),
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.secondary,
+    color: theme.colors.text.secondary,
+    fontSize: 'max(0.72em, 11px)',
+    whiteSpace: 'nowrap',
+  }),
+});

@@ -1,0 +1,113 @@
+import { lexer, type MarkedToken } from 'marked';
+
+import { CONDITIONS, type Condition } from './facts';
+import type { Reference } from './figures';
+
+/** A paragraph, or a numbered list with its items. Figures are quoted by name in braces: {live.ttft.p95}. */
+export interface Block {
+  text: string;
+  items?: string[];
+  /** It stands only while this holds. */
+  when?: Condition;
+}
+
+/** A heading with what stands below it. */
+export interface Part {
+  /** Its address, where it has one. */
+  id: string;
+  title: string;
+  /** What else it is looked for by. */
+  also?: string;
+  /** Labels of sources to read on. */
+  readOn?: string[];
+  /** It is there only while this holds. */
+  needs?: Condition;
+  blocks: Block[];
+  parts: Part[];
+}
+
+/**
+ * Takes a Markdown file apart by its headings and returns the parts of the first level.
+ * "## Title {#id}" has an address. The comment "when" is about the next block, each other one about the part.
+ */
+export function parse(markdown: string): Part[] {
+  const path = [part('', '', [])];
+  let when: Condition | undefined;
+  for (const token of lexer(markdown) as MarkedToken[]) {
+    const above = path[path.length - 1];
+    if (token.type === 'heading') {
+      const [, title, id = ''] = /^(.*?)(?: \{#([\w-]+)\})?$/.exec(token.text) ?? [];
+      const found = part(id, title, []);
+      path.length = token.depth;
+      path[token.depth - 1].parts.push(found);
+      path.push(found);
+    } else if (token.type === 'html') {
+      const [, name, value] = /^<!-- ([a-z ]+): (.*) -->/.exec(token.text) ?? ['', '', ''];
+      when = name === 'when' ? condition(value) : undefined;
+      Object.assign(above, when ? {} : note(name, value));
+    } else if (token.type === 'paragraph') {
+      above.blocks.push({ text: token.text, when });
+      when = undefined;
+    } else if (token.type === 'list') {
+      const items = token.items.map((item) => item.text);
+      above.blocks.push({ text: items.join('\n'), items, when });
+      when = undefined;
+    } else if (token.type !== 'space' && token.type !== 'def') {
+      throw new Error(`There is no way to show a ${token.type}.`);
+    }
+  }
+  return path[0].parts;
+}
+
+/** What a comment says of its part. */
+function note(name: string, value: string): Pick<Part, 'also' | 'readOn' | 'needs'> {
+  switch (name) {
+    case 'also':
+      return { also: value };
+    case 'read on':
+      return { readOn: value.split(', ') };
+    case 'needs':
+      return { needs: condition(value) };
+    default:
+      throw new Error(`There is no note “${name}”.`);
+  }
+}
+
+function condition(name: string): Condition {
+  const found = CONDITIONS.find((one) => one === name);
+  if (!found) {
+    throw new Error(`There is no condition “${name}”.`);
+  }
+  return found;
+}
+
+/** A part of some paragraphs, as it would come from a file. */
+export function part(id: string, title: string, texts: string[]): Part {
+  return { id, title, blocks: texts.map((text) => ({ text })), parts: [] };
+}
+
+/** The sources that a file defines, by their labels: [label]: https://… "Title". */
+export function definitions(markdown: string): Record<string, Reference> {
+  const links = Object.entries(lexer(markdown).links);
+  return Object.fromEntries(links.map(([label, { href, title }]) => [label, { title: title ?? href, url: href }]));
+}
+
+/** A text in pieces: words, and figures in their braces. */
+export function pieces(text: string): string[] {
+  return text.split(/(\{[^}]*\})/).filter((piece) => piece !== '');
+}
+
+/** The name of the figure that a piece quotes; undefined where it is words. */
+export function figureName(piece: string): string | undefined {
+  return piece.startsWith('{') ? piece.slice(1, -1) : undefined;
+}
+
+/** The names of the figures that a text quotes. */
+export function quoted(text: string): string[] {
+  return pieces(text).flatMap((piece) => figureName(piece) ?? []);
+}
+
+/** A text without its figures, as it is searched and counted. */
+export function plain(text: string): string {
+  return text.replace(/\{[^}]*\}/g, ' ');
+}
