@@ -7,8 +7,7 @@ import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
 import { stubSizes } from '../../test/sizes';
 import { defaults, done, list, simulation } from './fixtures';
-import { LOOK_EVERY, RETRY_EVERY, SLEPT } from './runSimulation';
-import { REST } from './useSimulation';
+import { LOOK_EVERY, REST, RETRY_EVERY, SLEPT } from './useSimulation';
 import WhatIf from '.';
 
 beforeEach(() => {
