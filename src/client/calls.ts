@@ -65,7 +65,7 @@ export function compareWith(client: Client, lane: string, baseline: string): Pro
 /** All baselines, page by page. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
   const all: Baseline[] = [];
-  for (let path = '/baselines'; ; ) {
+  for (let path = '/baselines'; ;) {
     const page = await client.get<{ baselines: Baseline[]; next_cursor?: string }>(path);
     all.push(...page.baselines);
     if (!page.next_cursor) {
@@ -141,7 +141,7 @@ export function patchSettings(client: Client, patch: SettingsPatch): Promise<Set
 }
 
 /** Which conversations are wanted. */
-export interface ConversationQuery {
+interface ConversationQuery {
   status?: ConversationStatus;
   /** A part of the topic, in whatever case. */
   topic?: string;

@@ -8,6 +8,6 @@ export { ClientProvider, type Live, useClient, useLive, useMe } from './context'
 export { type Limit, type LimitName, limits } from './limits';
 export { asProblem, Problem } from './problem';
 export type * from './types';
-export { BASELINES_EVERY, useBaselines, useRenewBaselines } from './useBaselines';
+export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
-export { SHOWCASE_EVERY, TWIN_EVERY, useTwin, useTwinTold } from './useTwin';
+export { SHOWCASE_EVERY, useTwin, useTwinTold } from './useTwin';

@@ -45,7 +45,7 @@ export function standaloneClient(): StandaloneClient {
 }
 
 /** How long a call may take, in milliseconds: longer than any answer, shorter than patience. */
-export const CALL_TIMEOUT = 15_000;
+const CALL_TIMEOUT = 15_000;
 
 async function call<T>(
   method: 'GET' | WriteMethod,

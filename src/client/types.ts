@@ -31,8 +31,6 @@ export type MemberState = Schemas['MemberState'];
 export type Column = Schemas['Column'];
 /** One value of a baseline, and how it was found. */
 export type LookedUp = Schemas['LookedUp'];
-/** p50 and p95 of one metric in seconds, with intervals. */
-export type Quantiles = Schemas['Quantiles'];
 /** The settings that an administrator changes while it runs. */
 export type Settings = Schemas['Settings'];
 /** Those settings that are to change. */
@@ -131,14 +129,10 @@ export type SweepState = Schemas['SweepState'];
 export type SweepSummary = Schemas['SweepSummary'];
 /** A sweep with all that it has measured so far. */
 export type Sweep = Schemas['Sweep'];
-/** How far a sweep is. */
-export type SweepProgress = Schemas['SweepProgress'];
 /** The span under way. */
 export type SweepNow = Schemas['SweepNow'];
 /** A span that has ended. */
 export type SweepSpan = Schemas['SweepSpan'];
-/** The cluster's own metrics while a span counted. */
-export type SweepCauses = Schemas['SweepCauses'];
 /** What a trial can find that is not begun. */
 export type SweepOutlook = Schemas['SweepOutlook'];
 /** How a trial stands. */
@@ -149,8 +143,6 @@ export type TrialDifference = Schemas['TrialDifference'];
 export type Capacity = Schemas['Capacity'];
 /** How many conversations a mode sustains within the SLOs. */
 export type ModeCapacity = Schemas['ModeCapacity'];
-/** Where the second of two modes stops being better, or begins to. */
-export type Crossing = Schemas['Crossing'];
 /** Makes a baseline of a sweep's rows. */
 export type SweepBaselineRequest = Schemas['SweepBaselineRequest'];
 
@@ -168,14 +160,10 @@ export type PairedMetric = Schemas['PairedMetric'];
 export type Showcase = Schemas['Showcase'];
 /** The answer of one lane to the showcase's turn under way. */
 export type ShowcaseSide = Schemas['ShowcaseSide'];
-/** Who was first with a turn of the showcase. */
-export type ShowcaseResult = Schemas['ShowcaseResult'];
 /** What other routers would have hit on a lane's traffic. */
 export type Shadow = Schemas['Shadow'];
 /** What can be said of a policy: hits and balance, not latency. */
 export type ShadowFigures = Schemas['ShadowFigures'];
-/** A way to choose workers, and what it would have done. */
-export type ShadowPolicy = Schemas['ShadowPolicy'];
 /** How often our account of the router chose the worker that the router chose. */
 export type ShadowChoices = Schemas['ShadowChoices'];
 

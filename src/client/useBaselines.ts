@@ -7,7 +7,7 @@ import type { Baseline, Settings } from './types';
 import { usePolled, type Polled } from './usePolled';
 
 /** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
-export const BASELINES_EVERY = 30_000;
+const BASELINES_EVERY = 30_000;
 
 const KEY = 'baselines';
 

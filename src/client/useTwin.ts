@@ -7,7 +7,7 @@ import type { Twin } from './types';
 import { usePolled, type Polled } from './usePolled';
 
 /** How often two lanes are asked for, in milliseconds: pairs come by the second. */
-export const TWIN_EVERY = 2000;
+const TWIN_EVERY = 2000;
 
 /** How often while a showcase runs, whose text grows before one's eyes. */
 export const SHOWCASE_EVERY = 250;

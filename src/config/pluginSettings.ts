@@ -23,10 +23,10 @@ export interface PluginSettings {
 }
 
 /** Who may operate, beside administrators. */
-export type OperatorRole = 'Editor' | 'Admin';
+type OperatorRole = 'Editor' | 'Admin';
 
 /** What Grafana keeps of the app, unreadable. */
-export interface PluginSecrets {
+interface PluginSecrets {
   /** The URL that the token was entered for, a space, and the token: it is sent nowhere else. */
   token?: string;
   tlsCACert?: string;

@@ -8,7 +8,7 @@ export interface Choice<T> {
 }
 
 /** What there is to choose from, grouped, with what is in force. */
-export interface ModeChoices {
+interface ModeChoices {
   modes: Array<Choice<Mode>>;
   /** Those that go with the mode in force. */
   speculations: Array<Choice<Speculation>>;

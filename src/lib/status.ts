@@ -8,7 +8,7 @@ import { targetTrouble } from './target';
 export type Tone = 'good' | 'busy' | 'quiet' | 'bad';
 
 /** What a workload is doing, in words. */
-export interface StatusWords {
+interface StatusWords {
   tone: Tone;
   /** One or two words that change with the state alone. */
   label: string;

@@ -8,7 +8,7 @@ import { mostFrequent } from './errorNames';
 export type TargetKind = 'simulated' | 'mock' | 'dynamo' | 'plain' | 'unknown';
 
 /** Which request extensions the target takes, as GET /status tells; undefined while it is not known. */
-export type Extensions = Record<string, boolean> | undefined;
+type Extensions = Record<string, boolean> | undefined;
 
 /**
  * Tells what is under load from what the load generator knows of it, and whether it
@@ -52,7 +52,7 @@ export function simulationNote({ simulation }: Pick<State, 'simulation'>): strin
 }
 
 /** Why a target serves nothing, in a few words and in a sentence. */
-export interface TargetTrouble {
+interface TargetTrouble {
   title: string;
   detail: string;
 }

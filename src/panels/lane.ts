@@ -1,7 +1,7 @@
 import type { InterpolateFunction, PanelOptionsEditorBuilder } from '@grafana/data';
 
 /** The lane that is meant where none is named. */
-export const DEFAULT_LANE = 'main';
+const DEFAULT_LANE = 'main';
 
 /** Every panel's option of which lane it shows. */
 export interface LaneOptions {

@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import { NEUTRAL, vendors, type Vendor, type VendorName } from '.';
 import digitalocean from './digitalocean.json';
-import { mistakes } from './validate';
+import { mistakes } from '../test/vendorMistakes';
 
 /** A file, with something else in it. */
 function changed(change: (file: Vendor) => void): unknown {

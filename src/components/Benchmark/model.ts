@@ -253,7 +253,7 @@ function isOnSlider(level: number, { min, max, increment }: Slider): boolean {
 }
 
 /** One metric's curve against concurrency. */
-export interface BenchmarkCurve extends Drawing {
+interface BenchmarkCurve extends Drawing {
   key: string;
   name: string;
 }

@@ -1,7 +1,7 @@
 import { number, type Format } from '../../lib/format';
 
 /** A place on an axis with its word. */
-export interface Tick {
+interface Tick {
   at: number;
   text: string;
 }

@@ -8,7 +8,7 @@ import { sloLevel, type SLOLevel } from '../../lib/slo';
 export const THIS_TARGET = 'this target';
 
 /** Why a cell has no plain value. */
-export type Tag =
+type Tag =
   | 'lost'
   | 'stopped'
   | 'draining'

@@ -9,7 +9,7 @@ export const DEBOUNCE = 300;
 export const SETTLE = 1500;
 
 /** A concurrency on its way from the slider to the load generator. */
-export interface ConcurrencyDraft {
+interface ConcurrencyDraft {
   /** What the controls show: what the operator wants, or else what is in force. */
   value: number;
   /** The operator wants another one. It is sent when no further wish follows. */

@@ -5,7 +5,7 @@ import { silence, whyUnread } from '../../lib/unread';
 import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
 /** One recorded value under a card. */
-export interface Note {
+interface Note {
   /** Of which column it is: "RR". */
   of?: string;
   text: string;

@@ -21,7 +21,7 @@ import {
 } from './model';
 
 /** How often the account is asked for, in milliseconds. */
-export const SHADOW_EVERY = 2000;
+const SHADOW_EVERY = 2000;
 
 /** What other routers would have hit on a lane's traffic, beside what was measured. */
 export function OtherRouters({ lane }: { lane: string }) {
@@ -50,7 +50,7 @@ export function OtherRouters({ lane }: { lane: string }) {
 }
 
 /** The account as it stands. */
-export function ShadowView({ shadow }: { shadow: Shadow }) {
+function ShadowView({ shadow }: { shadow: Shadow }) {
   const styles = useStyles2(getStyles);
   const { source, message, withheld, diagnoses } = shadow;
   if (source === 'none') {

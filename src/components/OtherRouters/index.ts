@@ -1,2 +1,2 @@
 export { agreementWords } from './model';
-export { OtherRouters, ShadowView } from './OtherRouters';
+export { OtherRouters } from './OtherRouters';

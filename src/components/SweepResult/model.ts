@@ -4,7 +4,7 @@ import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
 import { metrics, type Metric } from './metrics';
 
 /** One metric against concurrency. The bands are the 95 % intervals of what was measured. */
-export interface SweepCurve extends Omit<Drawing, 'x'> {
+interface SweepCurve extends Omit<Drawing, 'x'> {
   metric: Metric;
 }
 

@@ -16,7 +16,7 @@ import {
 export const LIST_EVERY = { busy: 5000, idle: 10_000 };
 
 /** How often a sweep is asked for that has not ended, in milliseconds. */
-export const SWEEP_EVERY = 3000;
+const SWEEP_EVERY = 3000;
 
 /** How long a question rests that had no answer, in milliseconds. */
 const RETRY = 3000;

@@ -4,7 +4,7 @@ import type { Worker } from '../../client';
 const MEMORY = 10_000;
 
 /** What was seen of the workers' counters lately. */
-export interface Flow {
+interface Flow {
   readings: Reading[];
 }
 

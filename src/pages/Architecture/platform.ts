@@ -99,7 +99,7 @@ function gpuFigures(now: LaneSnapshot | undefined): Figure[] {
 }
 
 /** Where a group and its things stand. */
-export interface PlacedGroup {
+interface PlacedGroup {
   rect: Rect;
   items: Rect[];
 }

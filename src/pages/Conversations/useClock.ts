@@ -16,6 +16,6 @@ export function durationOf({ started, ended }: { started: string; ended?: string
 }
 
 /** When something was, by the browser's clock: 18:49:18, or 20 Nov 2026, 18:49 where that is not today. */
-export function timeOfDay(time: string, today = new Date()): string {
-  return new Date(time).toDateString() === today.toDateString() ? clock(time) : dateTime(time, 'minute');
+export function timeOfDay(time: string): string {
+  return new Date(time).toDateString() === new Date().toDateString() ? clock(time) : dateTime(time, 'minute');
 }

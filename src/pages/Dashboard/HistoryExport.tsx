@@ -43,7 +43,7 @@ const names = [
 ] as const;
 
 /** A line a second, oldest first; TTFT in seconds. */
-export function historyCsv({ points }: History): string {
+function historyCsv({ points }: History): string {
   return toCsv(
     [...names],
     points.map((point) => names.map((name) => point[name]))

@@ -11,7 +11,7 @@ import { settled } from '../../test/settled';
 import digitalocean from '../../vendor/digitalocean.json';
 import neutral from '../../vendor/neutral.json';
 import Guide from '.';
-import { builtIn } from './testing';
+import { builtIn } from '../../test/builtIn';
 import { STORED } from './useProgress';
 
 beforeEach(() => {

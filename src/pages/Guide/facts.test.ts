@@ -2,7 +2,7 @@
 import type { Comparison, Live } from '../../client';
 import { column, comparison, settings, snapshot, type LaneChange, improved } from '../../test/fixtures';
 import { buildFacts } from './facts';
-import { builtIn, judged } from './testing';
+import { builtIn, judged } from '../../test/builtIn';
 
 const levels = [20, 30, 40, 50, 60, 70, 80, 100, 120];
 const baselines = [

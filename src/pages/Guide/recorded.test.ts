@@ -3,7 +3,7 @@ import type { Baseline } from '../../client';
 import { laneSnapshot } from '../../test/fixtures';
 import { recordedTable } from '../../lib/recorded';
 import { recordedFigures } from './recorded';
-import { builtIn } from './testing';
+import { builtIn } from '../../test/builtIn';
 
 const h200 = builtIn('h200x3-tp1-llama70b-fp8');
 const h100 = builtIn('h100x8-tp2-llama70b-fp8');

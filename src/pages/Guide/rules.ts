@@ -4,7 +4,7 @@ import { clock } from '../../lib/time';
 import type { Progress, Settled } from './seen';
 
 /** How one thing to show is recognized as seen. */
-export interface Rule {
+interface Rule {
   /** Why it is ticked; nothing where it was not seen. */
   seen(progress: Progress): string | undefined;
   /** What is missing while it runs. */

@@ -2,7 +2,7 @@ import type { Conversation, Turn, Worker } from '../../client';
 import { nameOf } from '../../lib/workers';
 
 /** What was told of a turn's routing. */
-export interface RoutedTurn {
+interface RoutedTurn {
   id: string;
   conversation: string;
   number: number;

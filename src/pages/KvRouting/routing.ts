@@ -137,7 +137,7 @@ export function insteadOf(decision: Decision, dealt: Dealt): Candidate | undefin
 }
 
 /** What a list of decisions left to be computed, and what others would have left. In tokens. */
-export interface Tally {
+interface Tally {
   decisions: number;
   prompt: number;
   chosen: number;

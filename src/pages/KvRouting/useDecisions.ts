@@ -9,7 +9,7 @@ import { deal, type Dealt, type Decision } from './routing';
 const EVERY = 1000;
 
 /** How many decisions are listed and added up. */
-export const LISTED = 30;
+const LISTED = 30;
 
 /** Latest decisions, and how round-robin would have dealt them. */
 export interface Decisions extends Polled<DecisionList> {

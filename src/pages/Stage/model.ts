@@ -36,7 +36,7 @@ export interface Bar {
 }
 
 /** How many bars there is room for. */
-export const MAX_BARS = 8;
+const MAX_BARS = 8;
 
 /** The workers as bars, the busiest ones where there are too many, and how many have none. */
 export function toBars(cluster: Cluster): { bars: Bar[]; more: number } {

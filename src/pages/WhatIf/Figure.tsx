@@ -31,7 +31,7 @@ export function Figure({ figure: { format }, value }: { figure: FigureInfo; valu
 }
 
 /** The least and the largest value; nothing where one run is all there is. */
-export function bandText([low, high]: [number, number], format: FigureInfo['format']): string {
+function bandText([low, high]: [number, number], format: FigureInfo['format']): string {
   return low === high ? '' : `${digits(low, format)}–${digits(high, format)}`;
 }
 

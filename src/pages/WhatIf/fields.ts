@@ -57,7 +57,7 @@ export interface NumberField extends Common {
 }
 
 /** Something that is on or off. */
-export interface SwitchField extends Common {
+interface SwitchField extends Common {
   kind: 'switch';
 }
 
@@ -315,7 +315,7 @@ function levelsOf({ from, to, every }: Values): number[] {
 }
 
 /** What the values are held against. */
-export interface Bounds {
+interface Bounds {
   /** By the API's paths. */
   limits: Record<string, SimulationLimit>;
   maxLevels: number;

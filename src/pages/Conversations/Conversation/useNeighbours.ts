@@ -5,7 +5,7 @@ import { orderOf } from '../pagedList';
 import { useConversations, type Filter } from '../useConversations';
 
 /** How far down the list neighbours are looked for, in conversations. */
-export const REACH = 2000;
+const REACH = 2000;
 
 /** The conversations before and after one, among those of a filter. */
 export interface Neighbours {

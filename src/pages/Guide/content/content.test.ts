@@ -5,7 +5,7 @@ import { join } from 'path';
 import { vendors, type Vendor, type VendorName } from '../../../vendor';
 import digitalocean from '../../../vendor/digitalocean.json';
 import neutral from '../../../vendor/neutral.json';
-import { withoutNames } from '../../../vendor/validate';
+import { withoutNames } from '../../../test/vendorMistakes';
 import { PHASES } from '../../../lib/phases';
 import { laneSnapshot, snapshot } from '../../../test/fixtures';
 import { buildFacts, CONDITIONS } from '../facts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
-import type { Baseline, Sustained } from '../../client';
+import type { Baseline, Sustained } from '../client';
 
 /** A table that comes with the product, read from its file as the load generator would. For tests. */
 export function builtIn(name: string, sustained?: Baseline['sustained']): Baseline {
-  const file = readFileSync(join(__dirname, '../../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
+  const file = readFileSync(join(__dirname, '../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
   const lines = file.split('\n').filter((line) => line !== '');
   const notes = lines.filter((line) => /^# (?![a-z_]+: )/.test(line)).map((line) => line.slice(2));
   const [heads, ...rows] = lines.filter((line) => !line.startsWith('#')).map((line) => line.split(','));

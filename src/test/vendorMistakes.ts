@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-import { QUESTIONS, schema, type Vendor } from './schema';
+import { QUESTIONS, schema, type Vendor } from '../vendor/schema';
 
 /** Says by name what is wrong with a vendor's file; nothing, where nothing is. */
 export function mistakes(file: unknown): string[] {
