@@ -312,7 +312,9 @@ describe('two routers', () => {
     const { textContent } = container;
     expect(textContent).not.toMatch(/https?:|lane|twin/i);
     expect(textContent?.match(/not been shown to be equal/g)).toHaveLength(1);
-    client.writes.mockResolvedValue(twin({ showcase: showcase() }));
+    const begun = twin({ showcase: showcase() });
+    client.writes.mockResolvedValue(begun);
+    client.reads.mockImplementation(async (path) => (path === '/twin' ? begun : { points: kept }));
     await press('c');
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/twin/showcase', {});
     expect(await screen.findByText('Turn 2 of 5')).toBeInTheDocument();
