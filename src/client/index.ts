@@ -3,7 +3,7 @@
  * straight to the sidecar. Nothing else knows in which of the two it runs.
  */
 export * from './calls';
-export { type Client, type WriteMethod, lanePath } from './client';
+export { type Client, lanePath } from './client';
 export { ClientProvider, type Live, useClient, useLive, useMe } from './context';
 export { type Limit, type LimitName, limits } from './limits';
 export { asProblem, Problem } from './problem';

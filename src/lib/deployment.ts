@@ -3,7 +3,7 @@ import { number, percent } from './format';
 import { engineName, speculationName } from './names';
 
 /** One thing that is known of a deployment; undefined where it is not known. */
-export interface Setting {
+interface Setting {
   name: string;
   value?: string;
 }

@@ -5,7 +5,7 @@ import { NOT_REPORTED } from './format';
 export const NOT_READ = 'not read';
 
 /** A part of a cluster that has metrics of its own. */
-export type Part = keyof NonNullable<Cluster['unread']>;
+type Part = keyof NonNullable<Cluster['unread']>;
 
 /** Why a part's metrics are not read; undefined where they are, so that what they lack is not reported. */
 export function whyUnread(cluster: Cluster, part: Part): string | undefined {

@@ -3,7 +3,7 @@ import { useLayoutEffect } from 'react';
 import { useStable } from './useStable';
 
 /** What each key does, by its name in a keyboard event; letters are lower case, whatever is pressed. */
-export type Keys = Record<string, () => void>;
+type Keys = Record<string, () => void>;
 
 /** Where a key is text, or the element's own. */
 const OWN_KEYS = 'input, textarea, select, [contenteditable], [role="textbox"], [role="combobox"], [role="slider"]';

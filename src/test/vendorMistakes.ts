@@ -1,6 +1,9 @@
 import type { z } from 'zod';
 
-import { QUESTIONS, schema, type Vendor } from '../vendor/schema';
+import { schema, type Vendor } from '../vendor/schema';
+
+/** What visitors ask whatever the cluster stands on: ids of questions. Addresses to them hold for every vendor. */
+const QUESTIONS = ['shared-storage', 'multi-gpu', 'production-ready', 'network'] as const;
 
 /** Says by name what is wrong with a vendor's file; nothing, where nothing is. */
 export function mistakes(file: unknown): string[] {

@@ -74,7 +74,7 @@ export const schema = object({
   /** What the cluster stands on, told: a heading, what the figures in it are, the parts, and what they come down to. */
   story: object({ title: text, info: text, parts: some(object({ id, title: text, text })), message: text }),
   platform,
-  /** What visitors ask about the platform, in the order of the guide; those of QUESTIONS are answered by every vendor. */
+  /** What visitors ask about the platform, in the order of the guide. */
   questions: some(question),
   /** What the curious ask, after the guide's own such questions. */
   technical: some(question),
@@ -93,9 +93,6 @@ export const schema = object({
 
 /** Everything that belongs to one vendor. */
 export type Vendor = z.infer<typeof schema>;
-
-/** What visitors ask whatever the cluster stands on: ids of questions. Addresses to them hold for every vendor. */
-export const QUESTIONS = ['shared-storage', 'multi-gpu', 'production-ready', 'network'] as const;
 
 /** A question of a vendor's file, with its answer. */
 export type VendorQuestion = z.infer<typeof question>;

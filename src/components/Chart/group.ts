@@ -4,7 +4,7 @@ import type { Levels, Range, Span } from './types';
 import { rangeOf } from './view';
 
 /** What charts beside each other share: the crosshair, and the part of the axis that is shown. */
-export interface Group {
+interface Group {
   id: string;
   zoom: Range | undefined;
   setZoom(zoom: Range | undefined): void;

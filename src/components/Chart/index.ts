@@ -1,5 +1,5 @@
 export { Chart } from './Chart';
 export { ChartFigure, ChartGrid, ChartGroup, type LegendItem } from './ChartGrid';
 export { LineSign } from './LineSign';
-export type { ChartBand, ChartLine, Levels, Look, Mark, Point, Span, Tone } from './types';
+export type { ChartBand, ChartLine, Look, Mark, Point, Span } from './types';
 export { viewOf, type Drawing } from './view';

@@ -108,7 +108,7 @@ export function levelText(x: Span | Levels, at: number): string {
 }
 
 /** The value of a line at a place, with its band. */
-export interface Reading {
+interface Reading {
   line: ChartLine;
   text: string;
 }

@@ -4,7 +4,7 @@ import { compareWith, useClient, usePolled, type Comparison, type LaneSnapshot }
 export const COMPARE_EVERY = 1000;
 
 /** A comparison, and what went wrong with the last question for it. */
-export interface Compared {
+interface Compared {
   comparison?: Comparison;
   problem?: string;
 }

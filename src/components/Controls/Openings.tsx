@@ -29,7 +29,7 @@ export const Openings = memo(function Openings({ value, disabled, onChange }: Op
 });
 
 /** What a number of opening texts does, in a line. */
-export function effect(openings: number): string {
+function effect(openings: number): string {
   if (openings === 0) {
     return 'Each conversation opens with its own text: turn 1 is prefilled in full, and later turns hit the cache only if the router sends them back to the same worker.';
   }

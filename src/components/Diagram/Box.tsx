@@ -14,7 +14,7 @@ export interface Rect {
 }
 
 /** How a part is to be looked at: ordinary, the one that matters, or not there. */
-export type Tone = 'plain' | 'accent' | 'absent';
+type Tone = 'plain' | 'accent' | 'absent';
 
 interface BoxProps {
   rect: Rect;

@@ -44,7 +44,7 @@ export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[]
 }
 
 /** All members together. */
-export interface Totals {
+interface Totals {
   /** How many there are, without those that are refused. */
   members: string;
   /** How many there are in each state. */

@@ -27,7 +27,7 @@ export function toRows({ measured, policies }: Shadow): Row[] {
 }
 
 /** A ratio's difference in points, with its sign. */
-export function points(ratio: number): string {
+function points(ratio: number): string {
   const text = number(Math.abs(100 * ratio), 1);
   return `${text === '0.0' ? '±' : ratio < 0 ? '−' : '+'}${text} points`;
 }

@@ -28,7 +28,7 @@ export function row(concurrency: number, mode: BaselineRow['mode'], ttft: number
 }
 
 /** A span that counts, of 90 seconds. */
-export function span(number: number, change: Partial<SweepSpan> = {}): SweepSpan {
+function span(number: number, change: Partial<SweepSpan> = {}): SweepSpan {
   return {
     number,
     attempt: 1,
@@ -79,7 +79,7 @@ export function sweep(change: Partial<Sweep> = {}): Sweep {
 }
 
 /** A difference of a trial. */
-export function difference(metric: string, change: Partial<TrialDifference> = {}): TrialDifference {
+function difference(metric: string, change: Partial<TrialDifference> = {}): TrialDifference {
   return {
     metric,
     a: 0.7,

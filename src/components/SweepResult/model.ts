@@ -9,7 +9,7 @@ interface SweepCurve extends Omit<Drawing, 'x'> {
 }
 
 /** A mode with its line. */
-export interface Line {
+interface Line {
   key: string;
   name: string;
   tone: Mode;

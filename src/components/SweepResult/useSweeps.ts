@@ -13,7 +13,7 @@ import {
 } from '../../client';
 
 /** How often the list is asked for, in milliseconds, while a sweep is under way, and while none is. */
-export const LIST_EVERY = { busy: 5000, idle: 10_000 };
+const LIST_EVERY = { busy: 5000, idle: 10_000 };
 
 /** How often a sweep is asked for that has not ended, in milliseconds. */
 const SWEEP_EVERY = 3000;

@@ -1,4 +1,4 @@
 export { Caution } from './Caution';
-export { cautionText, evidences, nameOfLane, SIDES, sideNames, standing, type SideKey } from './model';
+export { cautionText, nameOfLane, SIDES, sideNames, standing, type SideKey } from './model';
 export { Pairs } from './Pairs';
 export { PairsOfLanes } from './PairsOfLanes';

@@ -81,7 +81,7 @@ function signed(metric: string, difference: number): string {
 }
 
 /** How a difference stands: which side has the better values, none where chance could explain it, undefined while nobody can say. */
-export type Standing = SideKey | 'same' | undefined;
+type Standing = SideKey | 'same' | undefined;
 
 /** Which side is better: undefined without an interval, and 'same' where it holds zero. */
 export function standing({ metric, interval }: PairedMetric): Standing {

@@ -3,7 +3,7 @@ import { percent } from '../../lib/format';
 import { servedSpeculation } from '../../lib/names';
 
 /** How busy a GPU is, by the share of time that it works. */
-export type Load = 'low' | 'medium' | 'high';
+type Load = 'low' | 'medium' | 'high';
 
 /** Low below 30 %, medium to 70 %, high above. */
 export function loadOf({ utilisation }: GPU): Load | undefined {

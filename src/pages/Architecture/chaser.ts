@@ -14,7 +14,7 @@ export interface Point {
 }
 
 /** The marks along the ways. Ways have marks in common where they run together. */
-export interface Marks {
+interface Marks {
   points: Point[];
   /** Of each worker, in order: the marks on the way to it, as indices into points. */
   ways: number[][];

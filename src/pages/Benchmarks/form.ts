@@ -49,7 +49,7 @@ const all: SweepKind[] = ['trial', 'sweep', 'capacity'];
 const MINUTE = 60;
 
 /** All fields, in the order of the form. */
-export const fields: Field[] = [
+const fields: Field[] = [
   {
     name: 'a',
     label: 'A (reference)',

@@ -7,10 +7,10 @@ import { mergePage, splitHead, without, type Page } from './paging';
 export const PAGE = limits['conversations.limit'].max;
 
 /** Reads a page of the list: what begins behind a cursor, or the newest. */
-export type Load = (cursor?: string) => Promise<ConversationList>;
+type Load = (cursor?: string) => Promise<ConversationList>;
 
 /** What the list has. */
-export interface Rows {
+interface Rows {
   /** Newest first. */
   rows: Conversation[];
   /** Whether there are older ones. */

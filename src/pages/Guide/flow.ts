@@ -109,7 +109,7 @@ const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phase
 export const [story] = parse(file);
 
 /** Steps that tell one story. */
-export interface Group {
+interface Group {
   title: string;
   /** What one needs to know before it. */
   text: string;

@@ -10,7 +10,7 @@ import { nothing, type Progress } from './seen';
 export const STORED = 'kvbooth.guide.progress.2';
 
 /** How often events are asked for, in milliseconds. */
-export const EVENTS_EVERY = 10_000;
+const EVENTS_EVERY = 10_000;
 
 /** What was seen of the demonstration, and how to begin anew. */
 export interface Watched {

@@ -20,7 +20,7 @@ const LIST_EVERY = 4000;
 const LIMIT = limits['conversations.limit'].max;
 
 /** The conversation whose tree is shown. */
-export interface Followed {
+interface Followed {
   conversation?: Conversation;
   siblings: number;
   /** Whether all that there is to choose from has been told. */

@@ -2,6 +2,6 @@ export { Header, Present, ViewTools } from './Header';
 export { Navigation } from './Navigation';
 export { PageRoutes } from './PageRoutes';
 export { StartStop } from './StartStop';
-export { useBooth, type Booth } from './useBooth';
+export { useBooth } from './useBooth';
 export { useCurrentPage } from './useCurrentPage';
 export { useStageKey } from './useStageKey';

@@ -13,7 +13,7 @@ export interface Booth {
 }
 
 /** What the booth is called while nothing is known of it. */
-export const NAME = 'KV Booth';
+const NAME = 'KV Booth';
 
 /** The booth's words as its settings give them, and its present moment. Titles outlive a loss. */
 export function useBooth(): Booth {

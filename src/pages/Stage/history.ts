@@ -7,7 +7,7 @@ import { modeName, speculationName } from '../../lib/names';
 export const SPAN = 600_000;
 
 /** From how long a silence on, in milliseconds, a curve has a gap: a point a second is due. */
-export const GAP = 3500;
+const GAP = 3500;
 
 /** Snapshots also come in between, on a change of state; a curve needs one a second. */
 const LEAST = 900;

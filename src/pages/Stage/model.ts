@@ -27,7 +27,7 @@ export function sourceWord({ name }: Pick<Comparison, 'name'>): string {
 }
 
 /** One bar: a worker and how many requests are in flight there. */
-export interface Bar {
+interface Bar {
   name: string;
   /** Undefined where the engine does not tell. */
   inflight?: number;

@@ -80,7 +80,7 @@ export const list: SimulationList = {
 const figure = (mean: number) => ({ mean, low: 0.9 * mean, high: 1.1 * mean });
 
 /** What came of a level, of which TTFT p95 is in seconds. */
-export function point(concurrency: number, mode: 'kv' | 'round_robin', ttft: number): SimulationPoint {
+function point(concurrency: number, mode: 'kv' | 'round_robin', ttft: number): SimulationPoint {
   const figures: SimulationFigures = {
     ttft_p50: figure(ttft / 2),
     ttft_p95: figure(ttft),

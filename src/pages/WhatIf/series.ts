@@ -31,7 +31,7 @@ export interface FigureInfo {
 const ms: Format = { ...MS, unit: undefined };
 
 /** The figures with a chart, in their order. */
-export const figures: FigureInfo[] = [
+const figures: FigureInfo[] = [
   {
     key: 'ttft_p95',
     name: 'TTFT p95',

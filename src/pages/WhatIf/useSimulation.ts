@@ -29,7 +29,7 @@ export const RETRY_EVERY = 3000;
 export const SLEPT = 10_000;
 
 /** How far an answer is. Lost: the load generator does not answer now, and is asked again. */
-export type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
+type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
 
 /** What a read has brought. */
 interface Update {

@@ -7,7 +7,7 @@ export const FOLLOW_EVERY = 700;
 export const RETRY_EVERY = 3000;
 
 /** A conversation, as far as it is known. */
-export interface Followed {
+interface Followed {
   conversation?: Conversation;
   problem?: Problem;
   /** Whether there is none with this id. */
