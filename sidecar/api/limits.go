@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -42,39 +43,94 @@ type Limit struct {
 
 const characters = "characters"
 
-// Limits are the ranges that depend on no state, by the path of a field in a
-// body or in the configuration, or by the name of a parameter. Times are in
-// seconds. Tests hold the OpenAPI document and src/client/limits.ts against them.
-var Limits = map[string]Limit{
-	"concurrency":        {Min: 1, Max: MaxConcurrency},
-	"max_concurrency":    {Min: 1, Max: MaxConcurrency},
-	"turns.min":          {Min: 1, Max: MaxTurns},
-	"turns.max":          {Min: 1, Max: MaxTurns},
-	"openings":           {Min: 0, Max: MaxOpenings},
-	"opening_tokens":     {Min: 200, Max: 8000},
-	"max_tokens":         {Min: 1, Max: MaxTokens},
-	"output_tokens.mean": {Min: 0, Max: MaxTokens},
-	"output_tokens.cv":   {Min: 0, Max: 2},
-	"start_rate":         {Min: 0, Max: 1000, Above: true, Unit: "conversations per second"},
-	"target_rps":         {Min: 0, Max: 10_000, Unit: "requests per second"},
-	"think_time":         {Min: 0, Max: 3600, Unit: "seconds"},
-	"slo.ttft":           {Min: 0, Max: 3600, Above: true, Unit: "seconds"},
-	"slo.tpot":           {Min: 0, Max: 3600, Above: true, Unit: "seconds"},
-	"slider.min":         {Min: 1, Max: MaxConcurrency},
-	"slider.max":         {Min: 1, Max: MaxConcurrency},
-	"slider.increment":   {Min: 1, Max: MaxConcurrency},
-	"default_baseline":   {Max: MaxName, Unit: characters},
-	"title":              {Max: MaxLine, Unit: characters},
-	"subtitle":           {Max: MaxLine, Unit: characters},
+// Limits are the ranges that depend on no state, by the path of a field in a body or in the configuration, or of a
+// parameter below the list that it is about. Times are in seconds.
+var Limits = limitsOf[struct {
+	WorkloadPatch
+	SettingsPatch
 
-	"lane":                {Max: 64, Unit: characters},
-	"topic":               {Max: MaxLine, Unit: characters},
-	"cursor":              {Max: MaxLine, Unit: characters},
-	"baseline":            {Max: MaxName, Unit: characters},
-	"conversations.limit": {Min: 1, Max: 200, Default: 50},
-	"baselines.limit":     {Min: 1, Max: 200, Default: 100},
-	"events.limit":        {Min: 1, Max: 1000, Default: 100},
-	"decisions.limit":     {Min: 1, Max: 1000, Default: 50},
+	// of the configuration alone
+	OpeningTokens int          `json:"opening_tokens" minimum:"200" maximum:"8000"`
+	OutputTokens  Distribution `json:"output_tokens" minimum:"0" maximum:"131072" cv.maximum:"2"`
+	ThinkTime     float64      `json:"think_time" minimum:"0" maximum:"3600" unit:"seconds"`
+
+	// of queries
+	Conversations ConversationQuery `json:"conversations"`
+	Baselines     BaselineQuery     `json:"baselines"`
+	Comparison    ComparisonQuery   `json:"comparison"`
+	Decisions     DecisionQuery     `json:"decisions"`
+	Events        EventQuery        `json:"events"`
+}]()
+
+// limitsOf are the limits of a struct's fields, by their paths.
+func limitsOf[T any]() map[string]Limit {
+	all := map[string]Limit{}
+	addLimits(all, "", reflect.TypeFor[T](), "")
+	return all
+}
+
+// addLimits adds those of a type; around is the tag of the field that has the type.
+func addLimits(all map[string]Limit, path string, t reflect.Type, around reflect.StructTag) {
+	for f := range t.Fields() {
+		inner := f.Type
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			inner = inner.Elem()
+		}
+		name, _ := fieldName(f)
+		l, ok := LimitOf(tagOf(name, f.Tag, around))
+		switch {
+		case f.Anonymous:
+			addLimits(all, path, inner, "")
+		case inner.Kind() == reflect.Struct:
+			addLimits(all, path+name+".", inner, f.Tag)
+		case ok:
+			all[path+name] = l
+		}
+	}
+}
+
+// fieldName is the name of a field of a body or a query, and the options behind it.
+func fieldName(f reflect.StructField) (name, options string) {
+	name, options, _ = strings.Cut(cmp.Or(f.Tag.Get("json"), f.Tag.Get("query")), ",")
+	return name, options
+}
+
+// LimitOf reads the limit that the tags of a field declare, by the names that JSON Schema has for it: minimum or
+// exclusiveMinimum, and maximum, of a number, and of those in an object or a list; maxLength of a text. The tag unit
+// names what is counted, default is what a query may leave out. ok says whether there is a limit.
+func LimitOf(tag reflect.StructTag) (l Limit, ok bool) {
+	l = Limit{Max: math.MaxInt64, Unit: tag.Get("unit")}
+	for key, to := range map[string]*float64{
+		"minimum": &l.Min, "exclusiveMinimum": &l.Min, "maximum": &l.Max, "maxLength": &l.Max, "default": &l.Default,
+	} {
+		if n, err := strconv.ParseFloat(tag.Get(key), 64); err == nil {
+			*to, ok = n, true
+		}
+	}
+	_, l.Above = tag.Lookup("exclusiveMinimum")
+	if tag.Get("maxLength") != "" {
+		l.Unit = characters
+	}
+	return l, ok
+}
+
+// tagOf is the tag that has the limit of a field: its own, else that of the field around it, which may have another
+// one for this name, such as cv.maximum.
+func tagOf(name string, own, around reflect.StructTag) reflect.StructTag {
+	if _, ok := LimitOf(own); ok || around == "" {
+		return own
+	}
+	if most := around.Get(name + ".maximum"); most != "" {
+		return reflect.StructTag(fmt.Sprintf("minimum:%q maximum:%q", "0", most))
+	}
+	return around
+}
+
+// maxItems is how long the list in a field may be.
+func maxItems[T any](field string) int {
+	f, _ := reflect.TypeFor[T]().FieldByName(field)
+	n, _ := strconv.Atoi(f.Tag.Get("maxItems"))
+	return n
 }
 
 // Allows says whether n is in range; what is not a number is not.
@@ -89,6 +145,8 @@ func (l Limit) String() string {
 	switch {
 	case l.Unit == characters:
 		text = "at most " + high
+	case l.Max == math.MaxInt64:
+		text = low + " or more"
 	case l.Above:
 		text = "more than " + low + ", up to " + high
 	}
@@ -98,35 +156,26 @@ func (l Limit) String() string {
 // plain writes a number without an exponent.
 func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// CheckText holds the length of a text against the limit of its name, if there
-// is one. The error is a [FieldError].
-func CheckText(name, text string) error {
-	if l, ok := Limits[name]; ok && !l.Allows(float64(utf8.RuneCountInString(text))) {
-		return Refuse(name, fmt.Sprintf("%.40q…", text), l.String())
-	}
-	return nil
-}
+// CheckLimits holds the fields of a struct against the limits of their tags, else against those of [Limits] by their
+// names in JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in seconds, and a
+// word has to be one that the API knows. What is left out of the JSON is not looked at. The error is a [FieldError].
+func CheckLimits(body any) error { return checkFields("", reflect.ValueOf(body), "") }
 
-// CheckLimits holds the fields of a struct against [Limits], by their names in
-// JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in
-// seconds, and a word has to be one that the API knows. What is left out of the
-// JSON is not looked at. The error is a [FieldError].
-func CheckLimits(body any) error { return checkFields(Limits, "", reflect.ValueOf(body)) }
-
-func checkFields(limits map[string]Limit, path string, v reflect.Value) error {
-	for field, value := range v.Fields() {
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+func checkFields(path string, v reflect.Value, around reflect.StructTag) error {
+	for f, value := range v.Fields() {
+		name, options := fieldName(f)
 		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
 			continue
 		}
-		if err := checkField(limits, path+name, reflect.Indirect(value)); err != nil {
+		if err := checkField(path+name, reflect.Indirect(value), tagOf(name, f.Tag, around)); err != nil {
 			return err
 		}
 	}
 	switch r := v.Interface().(type) {
 	case Range:
 		if r.Min > r.Max {
-			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", limits[path+"min"].Min, r.Max))
+			l, _ := limitAt(path+"min", around)
+			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", l.Min, r.Max))
 		}
 	case Slider:
 		if r.Min >= r.Max {
@@ -136,17 +185,32 @@ func checkFields(limits map[string]Limit, path string, v reflect.Value) error {
 	return nil
 }
 
-func checkField(limits map[string]Limit, path string, v reflect.Value) error {
+// limitAt is the limit of a tag, else that of the path.
+func limitAt(path string, tag reflect.StructTag) (l Limit, ok bool) {
+	if l, ok = LimitOf(tag); !ok {
+		l, ok = Limits[path]
+	}
+	return l, ok
+}
+
+// CheckField holds the value of a field against the limit of its tag, as [CheckLimits] does.
+func CheckField(path string, value any, tag reflect.StructTag) error {
+	return checkField(path, reflect.ValueOf(value), tag)
+}
+
+func checkField(path string, v reflect.Value, tag reflect.StructTag) error {
 	var n float64
 	switch value := v.Interface().(type) {
 	case Mode:
 		return OneOf(path, value, Modes)
 	case Speculation:
 		return OneOf(path, value, Speculations)
+	case ConversationStatus:
+		return OneOf(path, value, ConversationStatuses)
 	case Vendor:
 		return OneOf(path, value, Vendors)
 	case string:
-		return CheckText(path, value)
+		return checkText(path, value, tag)
 	case int:
 		n = float64(value)
 	case float64:
@@ -154,13 +218,35 @@ func checkField(limits map[string]Limit, path string, v reflect.Value) error {
 	case time.Duration:
 		n = value.Seconds()
 	default:
-		if v.Kind() == reflect.Struct {
-			return checkFields(limits, path+".", v)
+		switch v.Kind() {
+		case reflect.Struct:
+			return checkFields(path+".", v, tag)
+		case reflect.Slice:
+			return checkList(path, v, tag)
 		}
 		return nil
 	}
-	if l, ok := limits[path]; ok && !l.Allows(n) {
+	if l, ok := limitAt(path, tag); ok && !l.Allows(n) {
 		return Refuse(path, v.Interface(), l.String())
+	}
+	return nil
+}
+
+func checkText(path, text string, tag reflect.StructTag) error {
+	if l, ok := limitAt(path, tag); ok && !l.Allows(float64(utf8.RuneCountInString(text))) {
+		return Refuse(path, fmt.Sprintf("%.40q…", text), l.String())
+	}
+	return nil
+}
+
+func checkList(path string, list reflect.Value, tag reflect.StructTag) error {
+	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && list.Len() > most {
+		return Refuse(path, fmt.Sprintf("a list of %d", list.Len()), fmt.Sprintf("at most %d of them", most))
+	}
+	for i := range list.Len() {
+		if err := checkField(path, list.Index(i), tag); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,21 +1,18 @@
 package api_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"os"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -115,123 +112,14 @@ func siblings(prefix string, typ reflect.Type) (fields string) {
 	return fields
 }
 
-// requireLimit holds a number or a text of the document against a limit.
-func requireLimit(t *testing.T, name string, l api.Limit, s *openapi3.Schema) {
-	t.Helper()
-	if s.Type.Is("array") {
-		s = s.Items.Value
-	}
-	if s.Type.Is("string") {
-		require.NotNil(t, s.MaxLength, name)
-		require.EqualValues(t, l.Max, *s.MaxLength, name)
-		return
-	}
-	least := cmp.Or(s.ExclusiveMin.Value, s.Min)
-	require.NotNil(t, least, name)
-	require.NotNil(t, s.Max, name)
-	require.Equal(t, l.Min, *least, name)
-	require.Equal(t, l.Max, *s.Max, name)
-	require.Equal(t, l.Above, s.ExclusiveMin.Value != nil, name)
-	if l.Default != 0 {
-		require.EqualValues(t, l.Default, s.Default, name)
-	}
-}
-
-// The OpenAPI document has the limits, and no others where the API checks them.
-func TestDocumentHasLimits(t *testing.T) {
-	doc := document(t)
-	seen := map[string]bool{}
-	holds := func(name string, s *openapi3.Schema) {
-		seen[name] = true
-		l, ok := api.Limits[name]
-		if !ok {
-			require.True(t, s.Min == nil && s.Max == nil && s.MaxLength == nil, "%s has a limit in the document alone", name)
-			return
-		}
-		requireLimit(t, name, l, s)
-	}
-	var body func(prefix string, s *openapi3.Schema)
-	body = func(prefix string, s *openapi3.Schema) {
-		for name, p := range s.Properties {
-			switch {
-			case strings.HasSuffix(p.Ref, "/Range"): // which answers have, too, with other limits
-				for _, end := range []string{".min", ".max"} {
-					seen[prefix+name+end] = true
-					require.Contains(t, string(api.OpenAPI), fmt.Sprintf("%s: {$ref: '%s', description: '%s'}", name, p.Ref, api.Limits[prefix+name+end]))
-				}
-			case p.Value.Type.Is("object"):
-				body(prefix+name+".", p.Value)
-			default:
-				holds(prefix+name, p.Value)
-			}
-		}
-	}
-	for _, name := range []string{"StartRequest", "StopRequest", "WorkloadPatch", "ModeRequest", "SettingsPatch"} {
-		body("", doc.Components.Schemas[name].Value)
-	}
-	for url, item := range doc.Paths.Map() {
-		for _, call := range item.Operations() {
-			for _, p := range call.Parameters {
-				if name := p.Value.Name; name == "limit" {
-					holds(path.Base(url)+".limit", p.Value.Schema.Value)
-				} else if _, ok := api.Limits[name]; ok && p.Value.In == "query" {
-					holds(name, p.Value.Schema.Value)
-				}
-			}
-		}
-	}
-	for name := range api.Limits {
-		elsewhere := strings.HasPrefix(name, "output_tokens.") || name == "think_time" || name == "opening_tokens" // of the configuration alone
-		require.True(t, seen[name] != elsewhere, name)
-	}
-}
-
-// The document has the limits of a trial, of a sweep and of a simulation, and the lengths of their lists.
-func TestDocumentHasLimitsOfRequests(t *testing.T) {
-	schemas := document(t).Components.Schemas
-	for name, limits := range map[string]map[string]api.Limit{"SweepRequest": api.SweepLimits, "SimulationRequest": api.SimulationLimits} {
-		properties := schemas[name].Value.Properties
-		for path, l := range limits {
-			name, part, deeper := strings.Cut(path, ".")
-			require.Contains(t, properties, name)
-			s := properties[name].Value
-			switch {
-			case !deeper:
-				requireLimit(t, path, l, s)
-			case name == "slo":
-				requireLimit(t, path, l, s.Properties[part].Value)
-			default: // of types that others have, too, with other limits
-				require.Contains(t, s.Properties, part)
-			}
-		}
-		for name, p := range properties {
-			if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
-				require.Contains(t, limits, name)
-			}
-		}
-	}
-	property := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
-	for _, tt := range []struct {
-		want int
-		have *uint64
-	}{
-		{api.MaxToken, property("SessionRequest", "token").MaxLength},
-		{api.MaxLine, property("SweepBaselineRequest", "title").MaxLength},
-		{api.MaxSweepModes, property("SweepRequest", "modes").MaxItems},
-		{api.MaxSimulationModes, property("SimulationRequest", "modes").MaxItems},
-		{api.MaxSweepLevels, property("SweepRequest", "levels").MaxItems},
-		{api.MaxSimulationLevels, property("SimulationRequest", "levels").MaxItems},
-		{api.MaxLogin, document(t).Components.Parameters["user"].Value.Schema.Value.MaxLength},
+// The bounds that other packages use are those of the fields.
+func TestBoundsAreThoseOfFields(t *testing.T) {
+	for name, most := range map[string]float64{
+		"concurrency": api.MaxConcurrency, "turns.max": api.MaxTurns, "max_tokens": api.MaxTokens, "openings": api.MaxOpenings,
+		"title": api.MaxLine, "default_baseline": api.MaxName, "comparison.baseline": api.MaxName,
 	} {
-		require.EqualValues(t, tt.want, *tt.have)
+		require.Equal(t, most, api.Limits[name].Max, name)
 	}
-	require.EqualValues(t, api.MaxConcurrency, *property("BaselineRow", "concurrency").Max)
-	require.Contains(t, property("SweepRequest", "levels").Description, "1,000 at most")
-	require.Equal(t, 1_000, api.MaxSweepSpans)
-	require.Contains(t, property("SimulationRequest", "levels").Description, "150,000")
-	require.Equal(t, 150_000, api.MaxSimulationWork)
-	require.Equal(t, property("Baseline", "name").Pattern, property("SweepBaselineRequest", "name").Pattern)
-	require.ElementsMatch(t, api.SweepMetrics, property("SweepRequest", "primary").Enum)
 }
 
 // The front end's limits are these.
@@ -257,7 +145,7 @@ const table = {
 		if l.Above {
 			above = ", above: true"
 		}
-		fmt.Fprintf(&text, "  %s: { min: %v, max: %v%s },\n", key, l.Min, l.Max, above)
+		fmt.Fprintf(&text, "  %s: { min: %v, max: %.0f%s },\n", key, l.Min, l.Max, above)
 	}
 	text.WriteString(`} satisfies Record<string, Limit>;
 

@@ -1,12 +1,14 @@
 package api
 
-// DecisionList is the newest decisions of a target's router, newest first. Where
-// the target does not tell them, Source is empty and Message says so.
+// DecisionList is the newest decisions of a target's router, newest first.
 type DecisionList struct {
 	Decisions []RoutingDecision `json:"decisions"`
-	Source    string            `json:"source"` // simulated, inferred, or empty
-	Message   string            `json:"message,omitempty"`
-	Choices   *ShadowChoices    `json:"choices,omitempty"` // of inferred decisions under kv: how often our choice was the router's
+	// simulated; inferred, where the target does not report its decisions and our model of the router inferred them;
+	// or empty
+	Source  string `json:"source"`
+	Message string `json:"message,omitempty"` // why there are none, or what they are inferred from
+	// of inferred decisions under kv: how often our choice was the router's
+	Choices *ShadowChoices `json:"choices,omitempty"`
 }
 
 // DecisionsInferred is the source of decisions that the target does not tell: the costs are those of
@@ -21,20 +23,19 @@ type RoutingDecision struct {
 	Pinned       bool    `json:"pinned"` // the request named its worker; the costs decided nothing
 	PromptTokens int     `json:"prompt_tokens"`
 	BlockTokens  int     `json:"block_tokens"`
-	Chosen       int     `json:"chosen"` // of Candidates
-	// Of inferred decisions: the candidate that our account would have chosen, and whether
-	// its cost was so much the lowest that requests in flight cannot have reversed the choice.
-	Ours       *int               `json:"ours,omitempty"`
+	Chosen       int     `json:"chosen"` // index in `candidates`
+	// of an inferred decision: the candidate that our model of the router would have chosen
+	Ours *int `json:"ours,omitempty"`
+	// of an inferred decision: requests in flight cannot have changed it
 	Clear      bool               `json:"clear,omitempty"`
 	Candidates []RoutingCandidate `json:"candidates"`
 }
 
-// RoutingCandidate is one worker as the router saw it, the request's own load
-// included. Cost is overlap weight × PrefillTokens / BlockTokens + DecodeBlocks,
-// the lowest wins under kv; it is told in every mode, so that one sees what kv
-// would have done.
+// RoutingCandidate is one worker as the router saw it, the request's own load included. `cost` is overlap weight ×
+// `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is given in every mode, so that
+// one sees what kv would have done.
 type RoutingCandidate struct {
-	Worker        string  `json:"worker"` // instance id, decimal
+	Worker        string  `json:"worker"` // decimal instance id
 	Name          string  `json:"name"`
 	OverlapBlocks int     `json:"overlap_blocks"` // blocks of the prompt that the worker holds, from the first on
 	PrefillTokens int     `json:"prefill_tokens"` // to be computed on the worker

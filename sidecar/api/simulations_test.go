@@ -28,11 +28,11 @@ func TestSimulationRequestCheck(t *testing.T) {
 		`{"speculation": "ngram"}`:                                         `speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,
 		`{"modes": ["kv", "kv", "kv", "kv"]}`:                              "modes: a list of 4 is not allowed: at most 3 of them",
 		`{"levels": [1` + strings.Repeat(", 1", 40) + `]}`:                 "levels: a list of 41 is not allowed: at most 40 of them",
-		`{"router_decode_active_request_weight": -1, "temperature": 1000}`: "router_decode_active_request_weight: -1 is not allowed: 0 to 1000 blocks",
+		`{"router_decode_active_request_weight": -1, "temperature": 1000}`: "router_decode_active_request_weight: -1 is not allowed: 0 to 1000",
 	} {
 		var r api.SimulationRequest
 		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
-		err := r.Check()
+		err := api.CheckLimits(r)
 		if want == "" {
 			assert.NoError(t, err, text)
 			continue

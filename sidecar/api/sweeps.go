@@ -25,41 +25,48 @@ var SweepKinds = []SweepKind{SweepTrial, SweepLevels, SweepCapacity}
 // SweepOrder is the order in which a sweep of levels runs its spans.
 type SweepOrder string
 
-// The orders. In turns, a drift of the machines weighs the same on all modes; mode after
-// mode, it is in the result, but the mode changes only once for each.
+// The orders.
 const (
-	OrderInterleaved   SweepOrder = "interleaved"
-	OrderModeAfterMode SweepOrder = "mode_after_mode"
+	OrderInterleaved   SweepOrder = "interleaved"     // machine drift affects all modes equally
+	OrderModeAfterMode SweepOrder = "mode_after_mode" // the result contains it, but each mode is switched to only once
 )
 
 // SweepOrders are all of them.
 var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 
-// SweepRequest asks for a sweep: spans of a workload at some concurrencies in some
-// modes, each on cold caches, and what they show. What is left out has a default; a
-// [Sweep] has it with all of them filled in. A field that its kind does not have is refused.
+// SweepRequest asks for spans of a workload at some concurrencies in some modes, each on cold caches, and what they
+// show. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected.
 type SweepRequest struct {
-	Kind  SweepKind   `json:"kind"`
-	Title *string     `json:"title,omitempty"`
-	Modes []ModeState `json:"modes,omitempty"` // of a trial two: the second is compared with the first; default: what the driver offers
-	// Levels are concurrencies: of a trial the one in question, of a sweep all, of a
-	// capacity search those that it begins with.
-	Levels     []int       `json:"levels,omitempty"`
-	Primary    *string     `json:"primary,omitempty"`         // of a trial: the metric that decides; see [SweepMetrics]
-	Smallest   *float64    `json:"smallest,omitempty"`        // of a trial: the smallest difference of interest, relative, of shares in points
-	Repeats    *int        `json:"repeats,omitempty"`         // of a sweep: spans of each level and mode
-	Order      *SweepOrder `json:"order,omitempty"`           // of a sweep
-	WarmUp     *float64    `json:"warm_up_seconds,omitempty"` // of a sweep: from the full concurrency on, until a span counts
-	Seconds    *float64    `json:"span_seconds,omitempty"`    // that a span counts, at least
-	Snapshots  *int        `json:"snapshots,omitempty"`       // of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
-	Resolution *int        `json:"resolution,omitempty"`      // of a capacity search: how many conversations its answer may be off
-	MaxSeconds *float64    `json:"max_seconds,omitempty"`     // of a trial and a capacity search: when they end undecided
-	// Together lets a trial or a sweep of two modes run both at the same time, each on one of
-	// two lanes that run the same conversations; default: of a trial, where there are two; of a
-	// sweep, not: it is of one cluster then.
+	Kind  SweepKind `json:"kind"`
+	Title *string   `json:"title,omitempty" maxLength:"200"`
+	// that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity
+	// search one or two
+	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
+	// concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with,
+	// at least two; levels × modes × repeats are 1,000 at most
+	Levels  []int   `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
+	Primary *string `json:"primary,omitempty"` // of a trial: the metric that decides
+	// of a trial: the smallest difference of interest, relative, of shares in points
+	Smallest *float64 `json:"smallest,omitempty" minimum:"0.001" maximum:"0.5"`
+	// of a sweep: spans of each level and mode
+	Repeats *int        `json:"repeats,omitempty" minimum:"1" maximum:"100"`
+	Order   *SweepOrder `json:"order,omitempty"` // of a sweep
+	// of a sweep: from the full concurrency on, until a span counts
+	WarmUp *float64 `json:"warm_up_seconds,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
+	// that a span counts, at least
+	Seconds *float64 `json:"span_seconds,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
+	// of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
+	Snapshots *int `json:"snapshots,omitempty" minimum:"1" maximum:"100"`
+	// of a capacity search: how many conversations its answer may be off
+	Resolution *int `json:"resolution,omitempty" minimum:"1" maximum:"1000" unit:"conversations"`
+	// of a trial and a capacity search: when they end undecided
+	MaxSeconds *float64 `json:"max_seconds,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
+	// of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same
+	// conversations; default: of a trial, where there are two; of a sweep, not
 	Together *bool `json:"together,omitempty"`
 	SLO      *SLO  `json:"slo,omitempty"` // default: the settings'
-	// Seed is of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1.
+	// a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for
+	// a trial, else 1
 	Seed *uint64 `json:"seed,omitempty,string"`
 }
 
@@ -69,28 +76,17 @@ var SweepMetrics = []string{
 	"ttft_mean", "ttft_p95", "ttft_p50", "ttft_p95_turn2+", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput",
 }
 
-// Bounds of a [SweepRequest] as a whole.
-const (
-	MaxSweepLevels = 40
-	MaxSweepModes  = 9
-	MaxSweepSpans  = 1000 // levels × modes × repeats
+// MaxSweepSpans bounds levels × modes × repeats of a [SweepRequest].
+const MaxSweepSpans = 1000
+
+// MaxSweepLevels is how many levels a [SweepRequest] may name.
+var (
+	MaxSweepLevels = maxItems[SweepRequest]("Levels")
+	maxSweepModes  = maxItems[SweepRequest]("Modes")
 )
 
-// SweepLimits are the ranges of the numbers of a [SweepRequest], by their paths; of
-// levels, that of each. A test holds the OpenAPI document against them.
-var SweepLimits = map[string]Limit{
-	"title":           Limits["title"],
-	"levels":          Limits["concurrency"],
-	"smallest":        {Min: .001, Max: .5},
-	"repeats":         {Min: 1, Max: 100},
-	"warm_up_seconds": {Min: 0, Max: 3600, Unit: "seconds"},
-	"span_seconds":    {Min: 1, Max: 86_400, Unit: "seconds"},
-	"snapshots":       {Min: 1, Max: 100},
-	"resolution":      {Min: 1, Max: 1000, Unit: "conversations"},
-	"max_seconds":     {Min: 1, Max: 7 * 86_400, Unit: "seconds"},
-	"slo.ttft":        Limits["slo.ttft"],
-	"slo.tpot":        Limits["slo.tpot"],
-}
+// SweepLimits are the limits of a [SweepRequest], by the paths of its fields; of levels, that of each.
+var SweepLimits = limitsOf[SweepRequest]()
 
 // sweepFields are the fields that not every kind has.
 var sweepFields = map[string][]SweepKind{
@@ -105,7 +101,7 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), checkFields(SweepLimits, "", reflect.ValueOf(r)), r.checkSpans())
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), r.checkSpans())
 }
 
 func (r SweepRequest) checkWords() error {
@@ -166,7 +162,7 @@ func quoted(v reflect.Value) string {
 
 func (r SweepRequest) checkLists() error {
 	least, most := 1, MaxSweepLevels
-	modesLeast, modesMost := 1, MaxSweepModes
+	modesLeast, modesMost := 1, maxSweepModes
 	switch r.Kind {
 	case SweepTrial:
 		most, modesLeast, modesMost = 1, 2, 2
@@ -187,9 +183,6 @@ func (r SweepRequest) checkLists() error {
 
 func (r SweepRequest) checkLevels() error {
 	for i, level := range r.Levels {
-		if l := SweepLimits["levels"]; !l.Allows(float64(level)) {
-			return Refuse("levels", level, l.String())
-		}
 		if slices.Contains(r.Levels[:i], level) {
 			return Refuse("levels", level, "each level once")
 		}
@@ -237,12 +230,12 @@ func count(least, most int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// SweepState says where a sweep stands.
+// SweepState is the state of a sweep. The last three are final.
 type SweepState string
 
-// The states of a sweep. The last three are ends.
+// The states of a sweep.
 const (
-	SweepRunning   SweepState = "running" // also while no load generator runs: it goes on with the next one on its data directory
+	SweepRunning   SweepState = "running" // also while no load generator runs: the next one resumes it
 	SweepPaused    SweepState = "paused"
 	SweepDone      SweepState = "done"
 	SweepCancelled SweepState = "cancelled"
@@ -252,19 +245,19 @@ const (
 // Ended says whether nothing more will come.
 func (s SweepState) Ended() bool { return s == SweepDone || s == SweepCancelled || s == SweepFailed }
 
-// SweepCause is what keeps a sweep from going on, or has ended it.
+// SweepCause is what blocks a sweep, or has ended it.
 type SweepCause string
 
 // The causes.
 const (
-	CauseOperator SweepCause = "operator" // somebody paused, cancelled or stopped it, and can let it go on
-	CauseTarget   SweepCause = "target"   // it failed twice in a span, or answered nothing in both modes of a trial
-	CauseMode     SweepCause = "mode"     // the cluster could not be brought to a mode
-	CauseDisk     SweepCause = "disk"     // what was measured could not be stored yet; it goes on by itself
+	CauseOperator SweepCause = "operator" // an operator paused, cancelled or stopped it
+	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in both modes of a trial
+	CauseMode     SweepCause = "mode"     // the cluster could not be switched to a mode
+	CauseDisk     SweepCause = "disk"     // results could not be stored yet, and it resumes by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
 )
 
-// SweepPatch pauses, resumes or cancels a sweep.
+// SweepPatch is pauses, resumes or cancels a sweep.
 type SweepPatch struct {
 	State SweepState `json:"state"` // paused, running or cancelled
 }
@@ -274,28 +267,31 @@ func (p SweepPatch) Check() error {
 	return OneOf("state", p.State, []SweepState{SweepPaused, SweepRunning, SweepCancelled})
 }
 
-// SweepList is what can be asked, and what has been.
+// SweepList is what can be requested, and earlier requests.
 type SweepList struct {
-	Sweeps   []SweepSummary             `json:"sweeps"`   // newest first
-	Limits   map[string]SimulationLimit `json:"limits"`   // of the numbers of a request, by their paths; of levels, that of each
-	Defaults []SweepRequest             `json:"defaults"` // a request of each kind with all its fields, as it would be asked for now
-	Modes    []ModeState                `json:"modes"`    // that the driver can switch to
-	Metrics  []string                   `json:"metrics"`  // that may be primary
+	Sweeps []SweepSummary `json:"sweeps"` // newest first
+	// of the numbers of a request, by their paths; of levels, that of each
+	Limits map[string]SimulationLimit `json:"limits"`
+	// a request of each kind with all its fields, as it would be asked for now
+	Defaults []SweepRequest `json:"defaults"`
+	Modes    []ModeState    `json:"modes"`   // that the driver can switch to
+	Metrics  []string       `json:"metrics"` // that may be primary
 }
 
 // SweepSummary is a sweep without its spans.
 type SweepSummary struct {
-	ID       string        `json:"id"`
-	Lane     string        `json:"lane"`
-	State    SweepState    `json:"state"`
-	Reason   string        `json:"reason,omitempty"` // why it is paused, waits, was cancelled or failed; of an operator, what follows on that word: by whom
-	Cause    SweepCause    `json:"cause,omitempty"`  // what the reason is about
-	By       string        `json:"by"`               // who asked
+	ID    string     `json:"id"`
+	Lane  string     `json:"lane"`
+	State SweepState `json:"state"`
+	// why it is paused, waiting, cancelled or failed; for cause operator, by whom
+	Reason   string        `json:"reason,omitempty"`
+	Cause    SweepCause    `json:"cause,omitempty"` // category of the reason
+	By       string        `json:"by"`              // who asked
 	Asked    time.Time     `json:"asked"`
 	Ended    *time.Time    `json:"ended,omitempty"`
 	Request  SweepRequest  `json:"request"` // with all defaults filled in
 	Progress SweepProgress `json:"progress"`
-	Words    []string      `json:"words"`              // what it shows so far, in sentences
+	Words    []string      `json:"words"`              // the findings so far, in sentences
 	Baseline string        `json:"baseline,omitempty"` // name of the one that was made of it
 }
 
@@ -307,29 +303,29 @@ type Sweep struct {
 	Deployment Deployment    `json:"deployment"`
 	Workload   WorkloadShape `json:"workload"`
 	Spans      []SweepSpan   `json:"spans"` // in the order in which they ended
-	// Rows are the figures of each level and mode over all spans that count, with
-	// their 95 % intervals: by Student's t over the spans where there are several, else
-	// from parts of the one.
+	// the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the
+	// spans of a level and mode, or parts of the span if there is only one
 	Rows     []BaselineRow `json:"rows"`
 	Trial    *TrialState   `json:"trial,omitempty"`
 	Capacity *Capacity     `json:"capacity,omitempty"`
 }
 
-// SweepProgress is how far a sweep is.
+// SweepProgress is the progress of a sweep.
 type SweepProgress struct {
-	Spans       int      `json:"spans"`                  // that count
-	Of          *int     `json:"of,omitempty"`           // absent: that depends on what they show
-	Spoiled     int      `json:"spoiled"`                // spans that do not count
-	SecondsUsed float64  `json:"seconds_used"`           // by all spans that have ended, with their warm-up
-	SecondsLeft *float64 `json:"seconds_left,omitempty"` // estimated, as likely less as more; absent: not known
-	// SecondsLeast and SecondsMost are between which the time left lies: of a trial the next look and the time limit, of
-	// a sweep as its shortest and its longest span have it, of a capacity search only the time limit. Absent: not known.
+	Spans       int     `json:"spans"`        // that count
+	Of          *int    `json:"of,omitempty"` // absent: that depends on what they show
+	Spoiled     int     `json:"spoiled"`      // spans that do not count
+	SecondsUsed float64 `json:"seconds_used"` // by all spans that have ended, with their warm-up
+	// median estimate; absent: unknown, as before the first look of a trial
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
+	// the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown
 	SecondsLeast *float64 `json:"seconds_least,omitempty"`
-	SecondsMost  *float64 `json:"seconds_most,omitempty"`
-	// Beyond says that a trial, as things stand, will reach the end of its time undecided.
-	Beyond bool      `json:"beyond,omitempty"`
-	Span   *SweepNow `json:"span,omitempty"`   // the one under way
-	Beside *SweepNow `json:"beside,omitempty"` // the one that runs at the same time, on the other lane
+	// the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span;
+	// absent: unknown
+	SecondsMost *float64  `json:"seconds_most,omitempty"`
+	Beyond      bool      `json:"beyond,omitempty"` // a trial is currently expected to run out of time undecided
+	Span        *SweepNow `json:"span,omitempty"`   // the one in progress
+	Beside      *SweepNow `json:"beside,omitempty"` // the one that runs at the same time, on the other lane
 }
 
 // SweepPhase is what is done of a span.
@@ -343,11 +339,12 @@ const (
 	SpanStoring   SweepPhase = "storing" // it waits until its turns are on the disk
 )
 
-// SweepNow is the span under way.
+// SweepNow is the span in progress.
 type SweepNow struct {
-	Number      int        `json:"number"`  // from 0; the same when it is repeated
-	Attempt     int        `json:"attempt"` // 1, or more where those before were spoiled
-	Arm         string     `json:"arm,omitempty"`
+	Number  int `json:"number"`  // from 0; the same when it is repeated
+	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
+	// of a trial; pilot: of one on pairs
+	Arm         string     `json:"arm,omitempty" enum:"pilot,a,b"`
 	Lane        string     `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
@@ -355,35 +352,37 @@ type SweepNow struct {
 	Message     string     `json:"message,omitempty"` // of a mode change
 	Seconds     float64    `json:"seconds"`           // in this phase
 	Elapsed     float64    `json:"elapsed_seconds"`   // since the span began, with the switch before it
-	Of          *float64   `json:"of,omitempty"`      // seconds that it takes at least; absent: not known
+	Of          *float64   `json:"of,omitempty"`      // seconds that the phase takes at least; absent: not known
 	Turns       int        `json:"turns"`             // that ended well while it counted
 	WarmingUp   int        `json:"warming_up"`        // conversations that began the span and have not ended
 }
 
 // SweepSpan is a span that has ended.
 type SweepSpan struct {
-	Number      int       `json:"number"`
-	Attempt     int       `json:"attempt"`
-	Arm         string    `json:"arm,omitempty"`  // of a trial: a or b; of one on pairs, also pilot
+	Number  int `json:"number"`  // from 0; the same when it is repeated
+	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
+	// of a trial; pilot: of one on pairs
+	Arm         string    `json:"arm,omitempty" enum:"pilot,a,b"`
 	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState `json:"mode"`
-	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; empty: not known
-	Router      string    `json:"router,omitempty"` // what is known of the router there, in words; empty: not known
+	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; absent: not known
+	Router      string    `json:"router,omitempty"` // what is known of the router there, in words; absent: not known
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`
-	Step        int64     `json:"step"` // of its turns
+	Step        int64     `json:"step"` // of its turns, as in `turns.csv`
 	Started     time.Time `json:"started"`
 	CountedFrom time.Time `json:"counted_from"`
 	Until       time.Time `json:"until"`
 	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it; of spans that ran together, its share
 	Turns       int       `json:"turns"`           // that ended well while it counted
 	Failed      int       `json:"failed"`
-	Actual      *float64  `json:"actual,omitempty"`  // conversations in progress while it counted, mean
-	Cold        string    `json:"cold"`              // how its caches were made cold: emptied, or nonce
-	Spoiled     string    `json:"spoiled,omitempty"` // why it does not count
-	// FirstTurns is whether the caches were cold, as the first turns show; nil: it is not known.
+	Actual      *float64  `json:"actual,omitempty"` // conversations in progress while it counted, mean
+	// how its caches were made cold: emptied, or by prompts that none of them has seen
+	Cold    string `json:"cold" enum:"emptied,nonce"`
+	Spoiled string `json:"spoiled,omitempty"` // why it does not count
+	// whether the caches were cold, as the first turns show; absent: it is not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
-	// Row is what was measured while it counted, with 95 % intervals from its parts.
+	// what was measured while it counted, with 95 % intervals from its parts
 	Row    *BaselineRow `json:"row,omitempty"`
 	Causes *SweepCauses `json:"causes,omitempty"`
 }
@@ -397,13 +396,14 @@ type SweepFirstTurns struct {
 	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
 }
 
-// SweepCauses are what the cluster reported of itself while a span counted, once a second.
+// SweepCauses is the cluster's own metrics while a span counted, sampled once a second: they can explain why one mode
+// is slower than another. Metrics it did not report are absent.
 type SweepCauses struct {
-	Seconds int `json:"seconds"` // in which it was sampled
+	Seconds int `json:"seconds"` // that were sampled
 	ClusterFigures
 }
 
-// TrialDifference is what a trial shows of one metric. The difference is (B − A)/A of times and rates, and B − A of
+// TrialDifference is a trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of
 // shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
 	Metric     string      `json:"metric"`
@@ -411,23 +411,24 @@ type TrialDifference struct {
 	B          float64     `json:"b"`
 	Difference float64     `json:"difference"`
 	Interval   *[2]float64 `json:"interval,omitempty"` // 95 %, over all looks together; absent: it has no bounds yet
-	Outcome    string      `json:"outcome"`            // what the interval says: as the verdict of a [TrialState]
-	// NotWorse are those of a and b that are certainly not worse than the other by the smallest difference of interest.
+	// what the interval shows; running: nothing yet
+	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference"`
+	// those that are certainly not worse than the other by the smallest difference of interest
 	NotWorse []TrialArm `json:"not_worse,omitempty"`
-	// Basis is of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them.
-	Basis string `json:"basis,omitempty"`
+	// of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
+	Basis string `json:"basis,omitempty" enum:"sections,pairs"`
 }
 
-// TrialArm is one of the two modes that a trial compares.
+// TrialArm is one of the two modes that a trial compares, the second with the first.
 type TrialArm string
 
-// The arms: the second is compared with the first.
+// The arms.
 const (
 	TrialArmA TrialArm = "a"
 	TrialArmB TrialArm = "b"
 )
 
-// TrialLook is what a trial showed of the metric that decides at one of its looks.
+// TrialLook is a trial's interim result for the deciding metric after a number of blocks of spans.
 type TrialLook struct {
 	Blocks     int         `json:"blocks,omitempty"` // whole ones so far
 	Pairs      int         `json:"pairs,omitempty"`  // of a trial on pairs: so far
@@ -440,45 +441,42 @@ type TrialMethod string
 
 // The methods.
 const (
-	TrialOnBlocks TrialMethod = "blocks"
-	TrialOnPairs  TrialMethod = "pairs" // of earlier versions; such trials can only be read
+	TrialOnBlocks TrialMethod = "blocks" // on whole blocks of spans, from the second on
+	TrialOnPairs  TrialMethod = "pairs"  // of earlier versions, after each pair of spans; such trials can only be read
 )
 
-// TrialState is how a trial stands.
+// TrialState is the state of a trial.
 type TrialState struct {
 	Method TrialMethod `json:"method"`
-	// Verdict is running, b_better, a_better, trade_off (one is better and fails more turns than the other),
-	// no_difference (the smallest difference of interest is excluded both ways) or time_over (undecided).
-	Verdict  string           `json:"verdict"`
+	// trade_off: one is better and fails more turns than the other; no_difference: differences as large as the
+	// smallest one of interest are ruled out in both directions; time_over: undecided
+	Verdict  string           `json:"verdict" enum:"running,b_better,a_better,trade_off,no_difference,time_over"`
 	Blocks   int              `json:"blocks"`          // whole ones; there is no look before the second
 	Pairs    int              `json:"pairs,omitempty"` // of a trial on pairs
 	Failures *TrialFailures   `json:"failures,omitempty"`
 	Primary  *TrialDifference `json:"primary,omitempty"`
-	// Final is the estimate at the stop: median-unbiased, while that of [TrialState.Primary] is on average too large
-	// where a trial stops early.
+	// the estimate at the stop; that of `primary` is on average too large where a trial stops early
 	Final *TrialFinal `json:"final,omitempty"`
 	Looks []TrialLook `json:"looks"` // at the metric that decides
-	// Boundaries are the ends of the differences that are of no interest: an interval
-	// between them decides for no difference. The lower one of relative differences is −s/(1+s),
-	// which undoes a rise by s.
+	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
+	// inverse of a rise by s
 	Boundaries [2]float64        `json:"boundaries"`
 	Others     []TrialDifference `json:"others"` // outcomes by Holm's procedure over all of them
-	// Assumed is the difference that the time left is estimated for: the present estimate.
+	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
 	Variance   *TrialVariance   `json:"variance,omitempty"`   // of the metric that decides, for later trials
-	// BlockSeconds is what the latest block took, with switches and warm-up; 0 before the first.
+	// what the latest block took, with switches and warm-up
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
-	// KeepsLanes says that each of two lanes kept its mode: the trial compares targets as well as modes.
+	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
 }
 
 // TrialFailures are the turns of a trial that failed.
 type TrialFailures struct {
-	A TrialFailed `json:"a"`
-	B TrialFailed `json:"b"`
-	// More is which of them certainly fails more turns; empty: neither.
-	More TrialArm `json:"more,omitempty"`
+	A    TrialFailed `json:"a"`
+	B    TrialFailed `json:"b"`
+	More TrialArm    `json:"more,omitempty"` // which of them certainly fails more turns; absent: neither
 }
 
 // TrialFailed is how many of an arm's turns failed.
@@ -487,7 +485,8 @@ type TrialFailed struct {
 	Ended  int `json:"ended"` // all that ended, the failed among them
 }
 
-// TrialFinal is a trial's estimate at the stop.
+// TrialFinal is a trial's median-unbiased estimate at the stop. That of primary is on average too large where a trial
+// stops early.
 type TrialFinal struct {
 	Difference float64    `json:"difference"`
 	Interval   [2]float64 `json:"interval"` // 95 %
@@ -495,12 +494,12 @@ type TrialFinal struct {
 
 // TrialDetectable is what a trial can find.
 type TrialDetectable struct {
-	// Difference is the smallest one, in either direction, that is found in a share of trials.
+	// the smallest one, in either direction, that is found in a share of trials
 	Difference   float64 `json:"difference"`
 	Power        float64 `json:"power"`         // that share
 	Seconds      float64 `json:"seconds"`       // the trial's time limit
 	BlockSeconds float64 `json:"block_seconds"` // what a block takes
-	// Trial is the id of the trial whose spans it is computed from; absent: the first block of this one.
+	// id of the trial whose spans it is computed from; absent: the first block of this one
 	Trial string `json:"trial,omitempty"`
 }
 
@@ -519,11 +518,12 @@ type Capacity struct {
 
 // ModeCapacity is how many conversations a mode sustains within the SLOs.
 type ModeCapacity struct {
-	Mode     ModeState `json:"mode"`
-	Level    *int      `json:"level,omitempty"`    // the estimate; 0: not even the lowest level meets them; absent: not known yet
-	Interval *[2]int   `json:"interval,omitempty"` // 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them
-	// Above says that no level is certain to miss the SLOs: the interval ends at the highest
-	// one or beyond it. With that as the estimate, it still meets them, and so may more.
+	Mode ModeState `json:"mode"`
+	// the estimate; 0: not even the lowest level meets them; absent: not known yet
+	Level *int `json:"level,omitempty"`
+	// 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them
+	Interval *[2]int `json:"interval,omitempty"`
+	// no level is certain to miss the SLOs: the interval ends at the highest one or beyond it
 	Above    bool        `json:"above,omitempty"`
 	Isolated []int       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
 	Tested   []LevelTest `json:"tested"`   // ascending
@@ -533,29 +533,33 @@ type ModeCapacity struct {
 type LevelTest struct {
 	Concurrency int    `json:"concurrency"`
 	Spans       int    `json:"spans"`
-	Verdict     string `json:"verdict"` // meets, misses or open
+	Verdict     string `json:"verdict" enum:"meets,misses,open"`
 }
 
 // Crossing is where the second of two modes stops being better by TTFT p95, or begins to.
 type Crossing struct {
 	Level    *int    `json:"level,omitempty"`    // the estimate; absent: they do not seem to cross in the range
 	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 where the order is not certain at the lowest level
-	Above    bool    `json:"above,omitempty"`    // at no level is the order certain to have turned: the interval ends at the highest, or beyond it
-	Below    string  `json:"below"`              // which is better below: a or b
+	// at no level is the order certain to have turned: the interval ends at the highest, or beyond it
+	Above bool `json:"above,omitempty"`
+	// which is better below
+	Below string `json:"below" enum:"a,b"`
 }
 
-// SweepOutlook says before a sweep starts what it can find.
+// SweepOutlook is what a trial can find that is not begun.
 type SweepOutlook struct {
-	// Request has all defaults filled in, but for the seed of a trial, which is drawn.
-	Request    SweepRequest     `json:"request"`
-	Detectable *TrialDetectable `json:"detectable,omitempty"` // of a trial; absent: no such trial was run on this target
-	Words      []string         `json:"words"`                // the same, in sentences
+	// with all defaults filled in, but for the seed of a trial, which is drawn
+	Request SweepRequest `json:"request"`
+	// of a trial; absent: no such trial was run on this target
+	Detectable *TrialDetectable `json:"detectable,omitempty"`
+	Words      []string         `json:"words"` // the same, in sentences
 }
 
 // SweepBaselineRequest makes a baseline of a sweep's rows.
 type SweepBaselineRequest struct {
-	Name  string  `json:"name"`
-	Title *string `json:"title,omitempty"` // default: the sweep's
+	Name string `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$"`
+	// without it, the sweep's
+	Title *string `json:"title,omitempty" maxLength:"200"`
 }
 
 // ReportFormat is what a report can be had as.

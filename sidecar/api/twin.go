@@ -1,9 +1,6 @@
 package api
 
-import (
-	"time"
-	"unicode/utf8"
-)
+import "time"
 
 // TwinLane is the lane that runs the conversations of [DefaultLane] against a second
 // target.
@@ -11,21 +8,20 @@ const TwinLane = "twin"
 
 // Twin compares two lanes that run the same conversations: conversation k has the same
 // draws on both, and turn n of it on one is paired with turn n on the other. Differences
-// are those of B less A.
+// are those of b less a.
 type Twin struct {
 	A        TwinSide        `json:"a"` // lane main
 	B        TwinSide        `json:"b"` // lane twin
 	Arranged TwinArrangement `json:"arranged"`
-	Since    *time.Time      `json:"since,omitempty"` // from when on pairs count: both lanes had settled in what is in force now
-	Pairs    int             `json:"pairs"`           // turns that ended well on both, of the last hour at most
-	Unpaired int             `json:"unpaired"`        // turns that ended on one, and on the other not yet or not well
-	Metrics  []PairedMetric  `json:"metrics"`
-	Evidence TwinEvidence    `json:"evidence"`
-	// Caution stands beside every figure as long as the clusters may differ, or disturb
-	// each other; empty: nothing is to be said.
-	Caution       string    `json:"caution,omitempty"`
-	SharedWorkers []string  `json:"shared_workers"` // ids of workers that serve both
-	Showcase      *Showcase `json:"showcase,omitempty"`
+	// from when on pairs count: both lanes had settled in what is in force now
+	Since         *time.Time     `json:"since,omitempty"`
+	Pairs         int            `json:"pairs"`    // turns that ended well on both, of the last hour at most
+	Unpaired      int            `json:"unpaired"` // turns that ended on one, and on the other not yet or not well
+	Metrics       []PairedMetric `json:"metrics"`
+	Evidence      TwinEvidence   `json:"evidence"`
+	Caution       string         `json:"caution,omitempty"` // shown next to every value; absent: none
+	SharedWorkers []string       `json:"shared_workers"`    // ids of workers that serve both
+	Showcase      *Showcase      `json:"showcase,omitempty"`
 }
 
 // TwinSide is one of the two lanes.
@@ -36,7 +32,7 @@ type TwinSide struct {
 	Speculation Speculation `json:"speculation"`
 }
 
-// TwinArrangement is how the modes are dealt out to the two lanes.
+// TwinArrangement says how the modes are assigned to the two lanes.
 type TwinArrangement string
 
 // The arrangements. What two clusters differ in besides the mode shows when both have the
@@ -44,11 +40,10 @@ type TwinArrangement string
 const (
 	TwinApart   TwinArrangement = "apart"   // each has its own mode, as configured
 	TwinSwapped TwinArrangement = "swapped" // each has the other's
-	TwinSame    TwinArrangement = "same"    // both have the mode of A
+	TwinSame    TwinArrangement = "same"    // both have that of a
 )
 
-// TwinRequest asks for another arrangement. The modes are switched as in
-// [ModeRequest], and pairs are counted anew.
+// TwinRequest requests another arrangement.
 type TwinRequest struct {
 	Arranged TwinArrangement `json:"arranged"`
 }
@@ -58,38 +53,36 @@ func (r TwinRequest) Check() error {
 	return OneOf("arranged", r.Arranged, []TwinArrangement{TwinApart, TwinSwapped, TwinSame})
 }
 
-// TwinEvidence says whether a difference can be laid to the mode.
+// TwinEvidence says whether a difference can be attributed to the mode.
 type TwinEvidence string
 
 // The kinds of evidence.
 const (
-	EvidenceNone   TwinEvidence = "none"   // the clusters may differ in more than their modes
-	EvidenceAlike  TwinEvidence = "alike"  // with the same mode on both, no difference beyond the smallest of interest was found
-	EvidenceDiffer TwinEvidence = "differ" // with the same mode on both, a difference was found
-	// EvidenceSwapped is so where the figures are those of both arrangements, half and half: A
-	// has those of the mode that A has now, half of them from either lane, and so has B.
-	EvidenceSwapped TwinEvidence = "swapped"
-	EvidenceShared  TwinEvidence = "shared" // the same workers serve both
+	EvidenceNone    TwinEvidence = "none"    // the clusters may differ in more
+	EvidenceAlike   TwinEvidence = "alike"   // with the same mode on both, no difference of interest was found
+	EvidenceDiffer  TwinEvidence = "differ"  // with the same mode on both, a difference was found
+	EvidenceSwapped TwinEvidence = "swapped" // the figures are those of both arrangements, half and half
+	EvidenceShared  TwinEvidence = "shared"  // the same workers serve both
 )
 
 // PairedMetric is a metric of the turns that ended well on both lanes.
 type PairedMetric struct {
-	// Metric is ttft, tpot or latency: means in seconds; ttft_p95: the 95th percentile in
-	// seconds; kv_hit_ratio: cached tokens over prompt tokens.
+	// ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens
+	// over prompt tokens
 	Metric     string   `json:"metric"`
 	N          int      `json:"n"` // pairs that have it on both sides
 	A          *float64 `json:"a,omitempty"`
 	B          *float64 `json:"b,omitempty"`
-	Difference *float64 `json:"difference,omitempty"` // B − A
-	// Interval is that of the difference, absent where there are too few batches for one. The intervals of all metrics
-	// hold together with 95 %, however often they are looked at.
+	Difference *float64 `json:"difference,omitempty"` // b − a
+	// of the difference: 95 % for all metrics together, however often it is looked at; absent where there are too few
+	// batches for one
 	Interval *[2]float64 `json:"interval,omitempty"`
-	// VarianceRatio is the variance of the difference over that of two unpaired means:
-	// below 1, pairing tells more than as many turns without it.
+	// variance of the difference over that of two unpaired means: below 1, pairing shows more than as many turns
+	// without it
 	VarianceRatio *float64 `json:"variance_ratio,omitempty"`
 }
 
-// ShowcaseState is how far a showcase is.
+// ShowcaseState is the progress of a showcase.
 type ShowcaseState string
 
 // The states of a showcase.
@@ -100,38 +93,24 @@ const (
 	ShowcaseFailed    ShowcaseState = "failed"
 )
 
-// ShowcaseRequest asks for a showcase. What is left out is chosen: the next text of the
-// corpus, five turns.
+// ShowcaseRequest asks for a showcase. Omitted fields are chosen: the next text of the corpus, five turns.
 type ShowcaseRequest struct {
-	Starter *string `json:"starter,omitempty"` // id of an opening text
-	Turns   *int    `json:"turns,omitempty"`
+	// id of an opening text
+	Starter *string `json:"starter,omitempty" minLength:"1" maxLength:"200"`
+	Turns   *int    `json:"turns,omitempty" minimum:"1" maximum:"20"`
 }
 
-// maxShowcaseTurns keeps a showcase within the patience of who watches it.
-const maxShowcaseTurns = 20
-
-// Check gives a [FieldError] for a number out of range.
-func (r ShowcaseRequest) Check() error {
-	if l := (Limit{Min: 1, Max: maxShowcaseTurns}); r.Turns != nil && !l.Allows(float64(*r.Turns)) {
-		return Refuse("turns", *r.Turns, l.String())
-	}
-	if l := (Limit{Min: 1, Max: MaxLine, Unit: characters}); r.Starter != nil && !l.Allows(float64(utf8.RuneCountInString(*r.Starter))) {
-		return Refuse("starter", *r.Starter, l.String())
-	}
-	return nil
-}
-
-// Showcase is one conversation for the eye: each turn is sent to both lanes at once, with
-// the same question, and counts in no statistics. The next turn begins when both answers
-// have ended.
+// Showcase is one conversation to watch: each turn is sent to both lanes at once, with the same question, and counts in
+// no statistics. The next turn begins when both answers have ended.
 type Showcase struct {
-	ID       string           `json:"id"`
-	State    ShowcaseState    `json:"state"`
-	Message  string           `json:"message,omitempty"` // why it failed, or was cancelled by something else than a request for that
-	Topic    string           `json:"topic"`
-	Turn     int              `json:"turn"` // under way, from 1; the last one once it has ended
-	Turns    int              `json:"turns"`
-	Question string           `json:"question"` // of the turn, the same for both, without the opening text; after the first turn it is about the answer of A
+	ID      string        `json:"id"`
+	State   ShowcaseState `json:"state"`
+	Message string        `json:"message,omitempty"` // why it failed, or was cancelled other than by request
+	Topic   string        `json:"topic"`
+	Turn    int           `json:"turn"` // under way, from 1; the last one once it has ended
+	Turns   int           `json:"turns"`
+	// of the turn, the same for both, without the opening text; after the first turn it is about the answer of a
+	Question string           `json:"question"`
 	A        ShowcaseSide     `json:"a"`
 	B        ShowcaseSide     `json:"b"`
 	Results  []ShowcaseResult `json:"results"` // of the turns that have ended on both, oldest first
@@ -146,15 +125,15 @@ type ShowcaseSide struct {
 	Latency      *float64 `json:"latency,omitempty"` // seconds, once the last one is
 	PromptTokens *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens *int     `json:"cached_tokens,omitempty"`
-	Worker       string   `json:"worker,omitempty"` // that answered, where the target tells
+	Worker       string   `json:"worker,omitempty"` // that answered, if the target reports it
 	Error        string   `json:"error,omitempty"`
 }
 
 // ShowcaseResult says who was first with a turn's first token, and by how much.
 type ShowcaseResult struct {
 	Turn  int      `json:"turn"`
-	A     *float64 `json:"a,omitempty"` // TTFT, seconds
-	B     *float64 `json:"b,omitempty"`
-	First string   `json:"first,omitempty"` // lane; empty where one of them failed
+	A     *float64 `json:"a,omitempty"`     // TTFT, seconds
+	B     *float64 `json:"b,omitempty"`     // TTFT, seconds
+	First string   `json:"first,omitempty"` // lane; absent where one of them failed
 	Lead  *float64 `json:"lead,omitempty"`  // seconds between the two first tokens
 }

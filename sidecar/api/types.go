@@ -5,25 +5,23 @@ import "time"
 // Mode is a routing mode of the serving cluster.
 type Mode string
 
-// The modes that the product knows. Unknown is the mode of a server of which neither
-// a driver, nor its own metrics, nor the operator has said how it routes.
+// The modes that the product knows.
 const (
 	ModeKV          Mode = "kv"
 	ModeRoundRobin  Mode = "round_robin"
 	ModeLeastLoaded Mode = "least_loaded"
-	ModeUnknown     Mode = "unknown"
+	ModeUnknown     Mode = "unknown" // neither a driver, nor its own metrics, nor the operator has reported how it routes
 )
 
 // Modes are all that a [Mode] may be.
 var Modes = []Mode{ModeKV, ModeRoundRobin, ModeLeastLoaded, ModeUnknown}
 
-// ModeSource says who told the mode in force. It is empty where nobody has.
+// ModeSource is the source of the current mode.
 type ModeSource string
 
-// The sources of a mode. An operator who has said that the mode is not known is one,
-// too: then nobody needs to be asked again.
+// The sources of a mode. An operator who has reported that the mode is not known is one, too.
 const (
-	ModeFromOperator ModeSource = "operator" // the configuration, or the operator's word since
+	ModeFromOperator ModeSource = "operator" // the configuration, or the operator since
 	ModeFromDriver   ModeSource = "driver"   // it asks the cluster, or routes the turns itself
 	ModeFromMetrics  ModeSource = "metrics"  // the router's own metrics
 )
@@ -31,13 +29,12 @@ const (
 // Speculation is the kind of speculative decoding that serves.
 type Speculation string
 
-// The kinds of speculation. NotRecorded is what a baseline says when its
-// documents disagree or are silent.
+// The kinds of speculation.
 const (
 	SpeculationOff         Speculation = "off"
 	SpeculationDraft       Speculation = "draft"
 	SpeculationEagle3      Speculation = "eagle3"
-	SpeculationNotRecorded Speculation = "not_recorded"
+	SpeculationNotRecorded Speculation = "not_recorded" // of a baseline whose documents disagree or do not name it
 )
 
 // Speculations are all that a [Speculation] may be.
@@ -77,21 +74,22 @@ const (
 	TurnCancelled TurnStatus = "cancelled"
 )
 
-// ConversationStatus is where a conversation stands.
+// ConversationStatus is the state of a conversation.
 type ConversationStatus string
 
-// Active conversations are in progress. Retired ones ended early at a turn
-// boundary because concurrency was lowered or the workload drained.
+// The states of a conversation.
 const (
-	ConversationActive    ConversationStatus = "active"
+	ConversationActive    ConversationStatus = "active" // in progress
 	ConversationCompleted ConversationStatus = "completed"
-	ConversationRetired   ConversationStatus = "retired"
+	ConversationRetired   ConversationStatus = "retired" // ended early, as concurrency was lowered or the workload drained
 	ConversationCancelled ConversationStatus = "cancelled"
 	ConversationError     ConversationStatus = "error"
 )
 
 // ConversationStatuses are all that a [ConversationStatus] may be.
-var ConversationStatuses = []ConversationStatus{ConversationActive, ConversationCompleted, ConversationRetired, ConversationCancelled, ConversationError}
+var ConversationStatuses = []ConversationStatus{
+	ConversationActive, ConversationCompleted, ConversationRetired, ConversationCancelled, ConversationError,
+}
 
 // Phase is what a lane is doing as a whole.
 type Phase string
@@ -129,9 +127,10 @@ type Range struct {
 
 // Concurrency is the number of conversations kept in progress: as asked for, and as it is.
 type Concurrency struct {
-	Target    int     `json:"target"`
-	Actual    int     `json:"actual"`
-	LimitedBy Limiter `json:"limited_by,omitempty"` // what the next conversation waits for most of the time; empty: for none of these
+	Target int `json:"target"`
+	Actual int `json:"actual"`
+	// what the next conversation waits for most of the time; absent: for none of these
+	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
 
 // Limiter is a setting that keeps a workload from having more conversations in progress.
@@ -147,11 +146,11 @@ const (
 // concurrency that was asked for: their mean over half a minute in which it stayed so.
 type Held struct {
 	By Limiter `json:"by"`
-	At int     `json:"at"`
+	At int     `json:"at"` // their mean over half a minute in which it stayed so
 }
 
-// Deployment says what serves: engine, model, GPU, workers, speculation, and the
-// versions and settings of its stack. Empty strings, zero and nil mean not known.
+// Deployment is what serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack.
+// What is absent is not known.
 type Deployment struct {
 	Engine         string      `json:"engine,omitempty"`
 	Model          string      `json:"model,omitempty"`
@@ -179,21 +178,23 @@ type Deployment struct {
 // since a row that it holds below its target has the concurrency that was held. What rows
 // of former versions lack is not known, since the setting existed and could have any value.
 type WorkloadShape struct {
-	Turns         Range         `json:"turns"`
-	MaxTokens     int           `json:"max_tokens"`
-	Openings      *int          `json:"openings,omitempty"`       // different texts that open conversations; 0: one for each; nil: not known
-	OpeningTokens int           `json:"opening_tokens,omitempty"` // of each of them; 0: 3,500 to 4,000, as recorded
-	OutputTokens  *Distribution `json:"output_tokens,omitempty"`  // nil: answers end where the model ends them
+	Turns     Range `json:"turns"`
+	MaxTokens int   `json:"max_tokens"`
+	// different texts that open conversations; 0: one for each; absent: not known
+	Openings *int `json:"openings,omitempty"`
+	// tokens of each of them; absent: 3,500 to 4,000, as recorded
+	OpeningTokens int           `json:"opening_tokens,omitempty"`
+	OutputTokens  *Distribution `json:"output_tokens,omitempty"` // absent: answers end where the model ends them
 	Corpus        string        `json:"corpus,omitempty"`
-	Followup      string        `json:"followup,omitempty"`      // who asks the follow-up questions
-	ThinkSeconds  *float64      `json:"think_seconds,omitempty"` // the user's pause before a follow-up; nil: not known
-	TargetRPS     *float64      `json:"target_rps,omitempty"`    // requests a second at most; 0: no cap; nil: not known
-	Timeouts      *Timeouts     `json:"timeouts,omitempty"`      // nil: not known
-	Request       string        `json:"request,omitempty"`       // further fields of each body, as JSON; empty: none
+	Followup      string        `json:"followup,omitempty"` // who asks the follow-up questions
+	// the user's pause before a follow-up question; absent: not known
+	ThinkSeconds *float64  `json:"think_seconds,omitempty"`
+	TargetRPS    *float64  `json:"target_rps,omitempty"` // requests per second at most; 0: no cap; absent: not known
+	Timeouts     *Timeouts `json:"timeouts,omitempty"`   // absent: not known
+	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
 }
 
-// Timeouts are how long a turn may take, in seconds. A turn that takes longer is an error: no
-// latency has it, and the target is rid of it.
+// Timeouts says how long a turn may take, in seconds. A turn that takes longer is an error.
 type Timeouts struct {
 	FirstToken float64 `json:"first_token"`
 	Stall      float64 `json:"stall"` // between two tokens
@@ -206,25 +207,25 @@ type Distribution struct {
 	CV   float64 `json:"cv"`
 }
 
-// Snapshot is everything that a screen shows of the present moment. One schema
-// serves the WebSocket, Grafana Live and the page.
+// Snapshot is the current state as shown on screen. The WebSocket, Grafana Live and the page share this schema.
 type Snapshot struct {
 	Time     time.Time      `json:"time"`
 	Lanes    []LaneSnapshot `json:"lanes"`
 	Settings Settings       `json:"settings"`
 	Client   ClientHealth   `json:"client"`
-	Members  []Member       `json:"members,omitempty"` // by name; none where this process holds all conversations
-	Replay   *Replay        `json:"replay,omitempty"`  // nil: live
+	// load generators that hold the conversations for this one, by name; absent where this one holds them itself
+	Members []Member `json:"members,omitempty"`
+	Replay  *Replay  `json:"replay,omitempty"` // absent: live
 }
 
-// Replay says that a [Snapshot] comes from a recording, whose times are moved into the present.
+// Replay marks a snapshot that comes from a recording, whose times are moved into the present. A live one has none.
 type Replay struct {
 	RecordedAt time.Time `json:"recorded_at"` // when the recording begins
 	Position   float64   `json:"position"`    // seconds since its beginning
 	Length     float64   `json:"length"`      // seconds, after which it begins anew
 }
 
-// LaneSnapshot is one lane's part of a [Snapshot].
+// LaneSnapshot is one lane's part of a Snapshot.
 type LaneSnapshot struct {
 	Name       string        `json:"name"`
 	Target     Target        `json:"target"`
@@ -235,44 +236,46 @@ type LaneSnapshot struct {
 	KV         KV            `json:"kv"`
 	Cluster    Cluster       `json:"cluster"`
 	Baseline   Comparison    `json:"baseline"`
-	// SharedWorkers are those that serve another lane, too: the lanes disturb each other,
-	// and no figure says what either could serve alone.
+	// workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve
+	// alone; absent: no shared workers known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
 }
 
 // History is what a lane's snapshots said in the last ten minutes, oldest first,
 // one a second; fewer where the load generator has not run for as long.
 type History struct {
-	Points []HistoryPoint `json:"points"`
+	Points []HistoryPoint `json:"points" maxItems:"600"`
 }
 
-// HistoryPoint is what a lane's snapshot said of one second. What is not measured
-// then is nil: the rate while nothing runs, the others also before the first turn
-// has ended.
+// HistoryPoint is what a lane's snapshot said of one second.
 type HistoryPoint struct {
-	Time                  time.Time   `json:"time"`
-	Running               bool        `json:"running"`
-	Concurrency           int         `json:"concurrency"` // actual
-	Mode                  Mode        `json:"mode"`
-	Speculation           Speculation `json:"speculation"`
-	TTFTP50               *float64    `json:"ttft_p50,omitempty"`                 // seconds, of the turns of the 60 s before
-	TTFTP95               *float64    `json:"ttft_p95,omitempty"`                 // likewise
-	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"` // over the 60 s before
-	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`             // over the 60 s before
+	Time        time.Time   `json:"time"`
+	Running     bool        `json:"running"`
+	Concurrency int         `json:"concurrency"` // actual
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+	// seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs
+	TTFTP50 *float64 `json:"ttft_p50,omitempty"`
+	TTFTP95 *float64 `json:"ttft_p95,omitempty"` // likewise
+	// over the 60 s before; absent while nothing runs
+	OutputTokensPerSecond *float64 `json:"output_tokens_per_second,omitempty"`
+	// cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where
+	// nothing reports it
+	KVHitRatio *float64 `json:"kv_hit_ratio,omitempty"`
 }
 
-// TargetKind says what is behind a target's interface.
+// TargetKind says what serves behind the target.
 type TargetKind string
 
-// The kinds of a target. Unknown is what nobody has said.
+// The kinds of a target.
 const (
 	TargetReal      TargetKind = "real"      // engines on GPUs
 	TargetSimulated TargetKind = "simulated" // the simulated cluster
-	TargetMocked    TargetKind = "mocked"    // a real router before workers that imitate engines
+	TargetMocked    TargetKind = "mocked"    // a real router in front of mock workers
 	TargetUnknown   TargetKind = "unknown"
 )
 
-// TargetID tells targets apart: two are the same where their ids are equal.
+// TargetID distinguishes targets: two are the same where their ids are equal.
 type TargetID struct {
 	URL   string `json:"url"`
 	Model string `json:"model,omitempty"`
@@ -283,20 +286,22 @@ type Target struct {
 	Kind       TargetKind `json:"kind"`
 	URL        string     `json:"url"`
 	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
-	Model      string     `json:"model,omitempty"`    // empty until the target told it
+	Model      string     `json:"model,omitempty"`    // absent until the target reports it
 	Deployment Deployment `json:"deployment"`
-	Features   []Feature  `json:"features,omitempty"` // those that the cluster's own description shows
-	Reachable  bool       `json:"reachable"`
-	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
-	// ProblemStatus is the HTTP status that the target answers with instead; 0: none, as without a connection.
+	// what the cluster's own description shows; what is absent is not known
+	Features  []Feature `json:"features,omitempty"`
+	Reachable bool      `json:"reachable"`
+	Problem   string    `json:"problem,omitempty"` // why turns are failing, and what to do
+	// the HTTP status that the target answers with instead; absent: none, as without a connection
 	ProblemStatus int      `json:"problem_status,omitempty"`
 	Notices       []string `json:"notices,omitempty"` // what is odd about its answers, though it serves
-	Probes        int64    `json:"probes"`            // requests of no turn: what it supports, whether it serves
+	// requests that belong to no turn: what it supports, whether it serves
+	Probes int64 `json:"probes"`
 }
 
-// Feature is one of Dynamo's that a deployment uses, or does not use.
+// Feature is a feature of Dynamo that the deployment uses, or does not use.
 type Feature struct {
-	Name     string `json:"name"` // one of the constants below
+	Name     string `json:"name" enum:"disaggregated,grove,kai,kvbm,nixl,planner"`
 	InUse    bool   `json:"in_use"`
 	Evidence string `json:"evidence"` // a sentence that says what was read, and where
 }
@@ -327,20 +332,23 @@ type ModeChange struct {
 	Failed  bool      `json:"failed"`
 }
 
-// Simulation is what a simulated cluster tells of itself.
+// Simulation is what a simulated cluster reports about itself.
 type Simulation struct {
-	Profile    string  `json:"profile"`    // the GPU profile's name
-	Calibrated bool    `json:"calibrated"` // false: its timing in the mode in force is assumed, and fitted to no recorded result
-	Speed      float64 `json:"speed"`      // how many times as fast as the clock its time goes
+	Profile string `json:"profile"` // the GPU profile's name
+	// false: its timing in the mode in force is assumed, and fitted to no recorded result
+	Calibrated bool    `json:"calibrated"`
+	Speed      float64 `json:"speed"` // simulation speed as a multiple of real time
 }
 
 // Step is a span with unchanged concurrency, mode and workload settings.
 type Step struct {
-	ID      int64      `json:"id"`
-	Started time.Time  `json:"started"`
-	Settled *time.Time `json:"settled,omitempty"` // when actual concurrency first equalled the target, or stayed where it is held
-	Held    *Held      `json:"held,omitempty"`    // it settled below the target; its figures are those of this concurrency
-	Counted int        `json:"counted"`           // turns that count for comparisons so far
+	ID      int64     `json:"id"`
+	Started time.Time `json:"started"`
+	// when actual concurrency first equalled the target, or stayed where it is held
+	Settled *time.Time `json:"settled,omitempty"`
+	// the step settled below its target, and its figures are those of this concurrency; absent: it did not
+	Held    *Held `json:"held,omitempty"`
+	Counted int   `json:"counted"` // turns that count for comparisons so far
 }
 
 // QuestionerKind says who asks the follow-up questions.
@@ -355,30 +363,33 @@ const (
 
 // State is a lane's run state.
 type State struct {
-	Running     bool           `json:"running"`
-	Phase       Phase          `json:"phase"`
-	Concurrency Concurrency    `json:"concurrency"`
-	Step        Step           `json:"step"`
-	Settling    bool           `json:"settling"` // true until 60 s of counted turns exist
-	Mode        Mode           `json:"mode"`
-	ModeFrom    ModeSource     `json:"mode_from,omitempty"` // who told the mode; empty: nobody has yet
-	Speculation Speculation    `json:"speculation"`
-	Driver      string         `json:"driver"`
-	Modes       []ModeState    `json:"modes"` // what the driver offers
-	ModeChange  *ModeChange    `json:"mode_change,omitempty"`
-	Simulation  *Simulation    `json:"simulation,omitempty"` // nil: the driver's cluster is not a simulated one, or has not told yet
-	Started     *time.Time     `json:"started,omitempty"`    // of the last start
-	Shape       WorkloadShape  `json:"shape"`
-	Questioner  QuestionerKind `json:"questioner"`
-	StartRate   float64        `json:"start_rate"`         // new conversations a second at most
-	TargetRPS   float64        `json:"target_rps"`         // 0: no cap
-	Sweep       *SweepSummary  `json:"sweep,omitempty"`    // that has the lane: nothing else starts, changes or switches it
-	Showcase    bool           `json:"showcase,omitempty"` // a showcase is under way: a conversation beside the workload that no figure has
+	Running     bool        `json:"running"`
+	Phase       Phase       `json:"phase"`
+	Concurrency Concurrency `json:"concurrency"`
+	Step        Step        `json:"step"`
+	Settling    bool        `json:"settling"` // true until 60 s of counted turns exist
+	Mode        Mode        `json:"mode"`
+	ModeFrom    ModeSource  `json:"mode_from,omitempty"` // absent: the mode is not known yet
+	Speculation Speculation `json:"speculation"`
+	Driver      string      `json:"driver"`
+	Modes       []ModeState `json:"modes"` // what the driver offers
+	ModeChange  *ModeChange `json:"mode_change,omitempty"`
+	// absent: the driver's cluster is not a simulated one, or has not reported itself yet
+	Simulation *Simulation    `json:"simulation,omitempty"`
+	Started    *time.Time     `json:"started,omitempty"` // of the last start
+	Shape      WorkloadShape  `json:"shape"`
+	Questioner QuestionerKind `json:"questioner"`
+	StartRate  float64        `json:"start_rate"` // new conversations a second at most
+	TargetRPS  float64        `json:"target_rps"` // 0: no cap
+	// that owns the lane: nothing else starts, changes or switches it
+	Sweep *SweepSummary `json:"sweep,omitempty"`
+	// a showcase is in progress: an extra conversation that is not included in any figure
+	Showcase bool `json:"showcase,omitempty"`
 }
 
-// Quantiles are the p50 and p95 of one metric in seconds, over n values. The
-// intervals are 95 % confidence intervals from order statistics, with as many of
-// them as are independent; they are nil where these are too few to give one.
+// Quantiles are the p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals
+// from order statistics, with as many of them as are independent; they are absent where these are too few to give
+// one.
 type Quantiles struct {
 	P50         *float64    `json:"p50,omitempty"`
 	P95         *float64    `json:"p95,omitempty"`
@@ -386,10 +397,10 @@ type Quantiles struct {
 	N           int         `json:"n"`
 	P50Interval *[2]float64 `json:"p50_interval,omitempty"`
 	P95Interval *[2]float64 `json:"p95_interval,omitempty"`
-	Estimated   bool        `json:"estimated,omitempty"` // ITL whose chunks did not tell their tokens
-	Unknown     int         `json:"unknown,omitempty"`   // turns that ended well without a known value
-	// P50Error and P95Error are the most that the load generator itself may be wrong by, in
-	// seconds; the intervals contain it. nil: it is not known.
+	// ITL is estimated, because chunks did not report their token counts
+	Estimated bool `json:"estimated,omitempty"`
+	Unknown   int  `json:"unknown,omitempty"` // turns that ended well without a known value
+	// the most that the load generator itself may be wrong by, which the interval contains; absent: not known
 	P50Error *float64 `json:"p50_error,omitempty"`
 	P95Error *float64 `json:"p95_error,omitempty"`
 	Shape    *Shape   `json:"-"` // nil: it is not known
@@ -415,22 +426,22 @@ type Window struct {
 	ErrorRatio            *float64           `json:"error_ratio,omitempty"` // errors / (ok + errors)
 	Timeouts              int                `json:"timeouts"`              // classes timeout and stall
 	Errors                map[ErrorClass]int `json:"errors"`
-	GoodputRatio          *float64           `json:"goodput_ratio,omitempty"` // turns that met every SLO / (ok + errors)
-	Awaiting              Awaiting           `json:"awaiting"`
-	// FirstAnswer is the time to the first token after the reasoning, of the turns that had both;
-	// nil where none had.
+	// turns that met every SLO / (ok + errors)
+	GoodputRatio *float64 `json:"goodput_ratio,omitempty"`
+	Awaiting     Awaiting `json:"awaiting"`
+	// the time to the first token after the reasoning, of the turns that had both
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
 	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those with a count
 }
 
-// Awaiting describes the turns that still wait for their first token.
+// Awaiting is the turns that still wait for their first token.
 type Awaiting struct {
 	N             int     `json:"n"`
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
-// Totals count since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
-// [StoreStatus.StoredTurns] counts those that are.
+// Totals are counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
+// `stored_turns` of the status counts those that are.
 type Totals struct {
 	OK            int64                `json:"ok"`
 	Errors        int64                `json:"errors"`
@@ -439,10 +450,12 @@ type Totals struct {
 	InputTokens   int64                `json:"input_tokens"`
 	CachedTokens  int64                `json:"cached_tokens"`
 	OutputTokens  int64                `json:"output_tokens"`
-	InputUnknown  int64                `json:"input_unknown,omitempty"`  // whole turns without a count of input tokens
-	CachedUnknown int64                `json:"cached_unknown,omitempty"` // and without one of cached tokens
-	Conversations int64                `json:"conversations"`            // ended, in whatever way
-	LostTurns     int64                `json:"lost_turns"`               // finished turns that could not be stored
+	// turns that ended well without a count of input tokens
+	InputUnknown int64 `json:"input_unknown,omitempty"`
+	// turns that ended well without a count of cached tokens
+	CachedUnknown int64 `json:"cached_unknown,omitempty"`
+	Conversations int64 `json:"conversations"` // ended, in whatever way
+	LostTurns     int64 `json:"lost_turns"`    // finished turns that could not be stored
 }
 
 // TurnFigures are the figures of the turns that have one number in their conversation and ended well.
@@ -456,15 +469,16 @@ type TurnFigures struct {
 	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns with a count
 	InputP95   *float64 `json:"input_p95,omitempty"`
 	OutputMean *float64 `json:"output_mean,omitempty"` // tokens
-	// CachedRatio is the share of prompt tokens from a cache, of the turns with a count of both.
+	// the share of prompt tokens from a cache, of the turns with a count of both
 	CachedRatio *float64 `json:"cached_ratio,omitempty"`
 }
 
 // KV is the share of prompt tokens that came from a KV cache over the last 60 s.
 type KV struct {
-	HitRatio        *float64 `json:"hit_ratio,omitempty"`    // cached / prompt tokens as the clients saw them
-	Source          string   `json:"source,omitempty"`       // usage; frontend or engine where usage tells no cached tokens
-	NotReported     string   `json:"not_reported,omitempty"` // why turns have ended and there is no hit ratio all the same
+	HitRatio *float64 `json:"hit_ratio,omitempty"` // cached / prompt tokens as the clients saw them
+	// usage; frontend or engine where usage reports no cached tokens
+	Source          string   `json:"source,omitempty"`
+	NotReported     string   `json:"not_reported,omitempty"` // why there is no hit ratio although turns have ended
 	PredictedRatio  *float64 `json:"predicted,omitempty"`    // as the router predicted it
 	AchievableRatio *float64 `json:"achievable,omitempty"`   // had each turn gone to the worker with the longest prefix
 
@@ -473,31 +487,33 @@ type KV struct {
 	Counted map[string][2]float64 `json:"-"`
 }
 
-// Cluster is what Prometheus or the target itself tells of the serving cluster.
+// Cluster are metrics of the serving cluster, from Prometheus or the target itself.
 type Cluster struct {
-	Available     bool           `json:"available"`
-	Problem       string         `json:"problem,omitempty"`
-	Source        string         `json:"source,omitempty"` // prometheus or direct
-	Queued        *float64       `json:"queued,omitempty"`
-	Inflight      *float64       `json:"inflight,omitempty"`
-	InflightMin   *float64       `json:"inflight_min,omitempty"`
-	InflightMax   *float64       `json:"inflight_max,omitempty"`
-	Spread        *float64       `json:"spread,omitempty"` // max − min in-flight over the workers
-	Skew          *float64       `json:"skew,omitempty"`   // max / mean in-flight over the workers
-	BatchLimit    *float64       `json:"batch_limit,omitempty"`
-	CacheBlocks   *float64       `json:"cache_blocks,omitempty"` // of a worker's KV cache
-	BlockTokens   *float64       `json:"block_tokens,omitempty"` // of a block of it
-	KV            KV             `json:"kv"`
-	Speculation   SpeculativeUse `json:"speculation"`
-	Workers       []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
-	AllWorkers    *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
-	OtherGPUs     []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
-	GPU           string         `json:"gpu,omitempty"`
-	Model         string         `json:"model,omitempty"`
-	Engine        string         `json:"engine,omitempty"`       // trtllm, vllm, sglang
-	RoutesByKV    *bool          `json:"routes_by_kv,omitempty"` // whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; nil: they do not
-	Unread        Unread         `json:"unread,omitzero"`
-	UpdatedSecond float64        `json:"age_seconds"` // since the last successful reading
+	Available   bool           `json:"available"`
+	Problem     string         `json:"problem,omitempty"`
+	Source      string         `json:"source,omitempty"` // prometheus or direct
+	Queued      *float64       `json:"queued,omitempty"`
+	Inflight    *float64       `json:"inflight,omitempty"`
+	InflightMin *float64       `json:"inflight_min,omitempty"`
+	InflightMax *float64       `json:"inflight_max,omitempty"`
+	Spread      *float64       `json:"spread,omitempty"` // max − min in-flight over the workers
+	Skew        *float64       `json:"skew,omitempty"`   // max / mean in-flight over the workers
+	BatchLimit  *float64       `json:"batch_limit,omitempty"`
+	CacheBlocks *float64       `json:"cache_blocks,omitempty"` // blocks of the KV cache of one worker
+	BlockTokens *float64       `json:"block_tokens,omitempty"` // tokens of a block
+	KV          KV             `json:"kv"`
+	Speculation SpeculativeUse `json:"speculation"`
+	Workers     []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
+	AllWorkers  *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
+	OtherGPUs   []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
+	GPU         string         `json:"gpu,omitempty"`
+	Model       string         `json:"model,omitempty"`
+	Engine      string         `json:"engine,omitempty"` // trtllm, vllm, sglang
+	// whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they
+	// do not
+	RoutesByKV    *bool   `json:"routes_by_kv,omitempty"`
+	Unread        Unread  `json:"unread,omitzero"`
+	UpdatedSecond float64 `json:"age_seconds"` // since the last successful reading
 
 	// Engines add up what engines and GPUs have reported since the load generator first read the cluster; nil where
 	// it is not available.
@@ -528,7 +544,8 @@ func (g GaugeTotal) Mean(since GaugeTotal) *float64 {
 
 // EngineUse is what engines and GPUs reported over a span of time; nil is not known.
 type EngineUse struct {
-	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`  // accepted / drafted tokens; nil where nothing was drafted
+	// accepted / drafted tokens; nil where nothing was drafted
+	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
 	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // in use on a GPU of a worker, mean
 }
@@ -549,9 +566,8 @@ func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	return use
 }
 
-// Unread says of which parts of a cluster no metrics are read, and why: a clause
-// that can begin a sentence. Empty: that part's metrics are read, and what they do
-// not hold, the part does not report.
+// Unread are parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does
+// not report any value that is missing.
 type Unread struct {
 	Frontend string `json:"frontend,omitempty"`
 	Workers  string `json:"workers,omitempty"`
@@ -566,7 +582,7 @@ func (c Cluster) WorkerCount() int {
 	return len(c.Workers)
 }
 
-// AllWorkers is what all workers of a cluster tell together.
+// AllWorkers are metrics over all workers of the cluster.
 type AllWorkers struct {
 	Count    int      `json:"count"`
 	GPUs     int      `json:"gpus"`
@@ -576,7 +592,7 @@ type AllWorkers struct {
 	CacheUse *Spread  `json:"cache_use,omitempty"` // of a worker, 0 to 1
 }
 
-// Spread is how a figure is spread over those who tell it.
+// Spread is the distribution of a metric over the workers that report it.
 type Spread struct {
 	Min float64 `json:"min"`
 	P10 float64 `json:"p10"`
@@ -587,25 +603,28 @@ type Spread struct {
 
 // SpeculativeUse is how well speculative decoding does over the last 60 s.
 type SpeculativeUse struct {
-	AcceptanceRatio *float64 `json:"acceptance,omitempty"`      // accepted / drafted tokens; nil when off
+	AcceptanceRatio *float64 `json:"acceptance,omitempty"`      // accepted / drafted tokens; absent when off
 	TokensPerStep   *float64 `json:"tokens_per_step,omitempty"` // per forward pass of the target model; 1 when off
 }
 
 // Worker is one engine of the cluster.
 type Worker struct {
-	ID           string   `json:"id"`                 // decimal instance id
-	Name         string   `json:"name"`               // pod, host:port, or the id's tail
-	Inflight     *float64 `json:"inflight,omitempty"` // of a Dynamo all requests, else those computed, without the waiting
+	ID   string `json:"id"`   // decimal instance id
+	Name string `json:"name"` // pod, host:port, or the id's tail
+	// of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
+	Inflight     *float64 `json:"inflight,omitempty"`
 	Waiting      *float64 `json:"waiting,omitempty"`
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
 	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
 	CacheUse     *float64 `json:"cache_use,omitempty"`
-	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // by counters over 60 s, else the engine's own gauge
-	NotReported  []string `json:"not_reported,omitempty"` // fields of these that nothing tells; one that is absent and not listed has no value yet
-	GPUs         []GPU    `json:"gpus"`
+	// by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests
+	HitRatio *float64 `json:"hit_ratio,omitempty"`
+	// fields that no source reports; one that is absent and not listed has no value yet
+	NotReported []string `json:"not_reported,omitempty"`
+	GPUs        []GPU    `json:"gpus"`
 }
 
-// HostGPUs are the GPUs of a host of which nothing tells the worker that uses them.
+// HostGPUs are GPUs of a host that could not be matched to a worker.
 type HostGPUs struct {
 	Host string `json:"host"`
 	GPUs []GPU  `json:"gpus"`
@@ -615,7 +634,7 @@ type HostGPUs struct {
 type GPU struct {
 	Index       string   `json:"index"`
 	Instance    string   `json:"instance,omitempty"`     // of a GPU in MIG mode: profile and id, such as "2g.20gb #3"
-	UUID        string   `json:"uuid,omitempty"`         // where its pod tells that it is this worker's
+	UUID        string   `json:"uuid,omitempty"`         // where its pod shows that it is this worker's
 	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
 	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
@@ -623,7 +642,7 @@ type GPU struct {
 
 // ClientHealth says how much of the figures is the load generator's own error.
 type ClientHealth struct {
-	Verdict    Verdict       `json:"verdict"` // the worst of Metrics
+	Verdict    Verdict       `json:"verdict"` // the worst level of `metrics`
 	Reason     string        `json:"reason"`
 	CPURatio   float64       `json:"cpu_ratio"`         // share of all cores that the process uses
 	LagSeconds float64       `json:"lag_seconds"`       // how late its time stamps are, p95 of the last 10 s
@@ -634,7 +653,7 @@ type ClientHealth struct {
 // ClientError is the load generator's own error of one metric, beside what its level stands on.
 type ClientError struct {
 	Lane         string     `json:"lane"`
-	Metric       string     `json:"metric"` // ttft, tpot, itl or latency
+	Metric       string     `json:"metric" enum:"ttft,tpot,itl,latency"`
 	Level        Verdict    `json:"level"`
 	P50Seconds   float64    `json:"p50_seconds"`   // of the metric
 	ErrorSeconds float64    `json:"error_seconds"` // at most
@@ -651,61 +670,57 @@ func Decidable(value, e, threshold float64, bothWays bool) bool {
 // ErrorBasis says what an error is held against.
 type ErrorBasis string
 
-// The bases of a level: the metric's p50, a difference from a baseline, or the distance from the
-// threshold of an SLO.
+// The bases of a level.
 const (
-	OfP50        ErrorBasis = "p50"
-	OfDifference ErrorBasis = "difference"
-	OfThreshold  ErrorBasis = "threshold"
+	OfP50        ErrorBasis = "p50"        // the metric's
+	OfDifference ErrorBasis = "difference" // from a baseline
+	OfThreshold  ErrorBasis = "threshold"  // the distance from the threshold of an SLO
 )
 
 // Member is a load generator that holds conversations for this one.
 type Member struct {
-	ID            string       `json:"id"` // of its lease: one that lost its lease comes back with another
+	ID            string       `json:"id"` // of its lease: a member that lost its lease comes back with another
 	Name          string       `json:"name"`
 	Version       string       `json:"version"`
 	Started       time.Time    `json:"started"`
 	State         MemberState  `json:"state"`
-	Reason        string       `json:"reason,omitempty"` // of a member that is late or refused
+	Reason        string       `json:"reason,omitempty"` // why it is late or refused
 	Conversations int          `json:"conversations"`    // in progress, in all lanes
 	Client        ClientHealth `json:"client"`
-	// ClockAheadSeconds is how far its clock is ahead of this one's, give or take
-	// ClockWithinSeconds; times are corrected by it. nil: it is not known yet.
+	// how far its clock is ahead; times are corrected by it; absent: not known yet
 	ClockAheadSeconds  *float64 `json:"clock_ahead_seconds,omitempty"`
-	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"`
-	LostTurns          int64    `json:"lost_turns,omitempty"` // that it could not hand over
+	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"` // how wrong clock_ahead_seconds may be
+	LostTurns          int64    `json:"lost_turns,omitempty"`           // turns that it could not hand over
 }
 
-// MemberState says what a member is given.
+// MemberState is the state of a member.
 type MemberState string
 
-// A late member's own error is noticeable in what it measures: where most members are in
-// time, others have its share until it has been in time for a while.
+// The states of a member.
 const (
 	MemberPresent MemberState = "present"
+	// its own error is noticeable in what it measures. If most members are on time, they take over its share until it
+	// has been on time for a while.
 	MemberLate    MemberState = "late"
-	MemberLeaving MemberState = "leaving" // it ends what it has
+	MemberLeaving MemberState = "leaving" // it finishes its conversations
 	MemberRefused MemberState = "refused"
 )
 
 // Verdict says how large the load generator's own error is.
 type Verdict string
 
-// Unknown is what is said in the first seconds. An error is Fine, which is negligible, below 2 %
-// of the metric's p50 and a tenth of every difference shown; it is Noticeable where the
-// intervals contain it; and with Bottleneck it is too large: an outcome is withheld for it, or
-// it is more than half of the figure.
+// The verdicts.
 const (
-	VerdictUnknown    Verdict = "unknown"
-	VerdictFine       Verdict = "ok"
-	VerdictNoticeable Verdict = "noticeable"
-	VerdictBottleneck Verdict = "client_bottleneck"
+	VerdictUnknown    Verdict = "unknown"           // in the first seconds
+	VerdictFine       Verdict = "ok"                // below 2 % of the p50 and a tenth of every difference shown
+	VerdictNoticeable Verdict = "noticeable"        // the intervals contain it
+	VerdictBottleneck Verdict = "client_bottleneck" // too large: it withholds an outcome, or exceeds half of the p50
 )
 
 // Lookup says how a baseline's value was found.
 type Lookup string
 
-// The kinds of a looked-up value. Only Exact and Interpolated carry one.
+// The kinds of a looked-up value. Only an exact and an interpolated one have a value.
 const (
 	LookupExact        Lookup = "exact"
 	LookupInterpolated Lookup = "interpolated"
@@ -716,43 +731,42 @@ const (
 // Outcome says how a live value stands to a baseline's.
 type Outcome string
 
-// The outcomes. Better and Worse are told where the 95 % interval of the
-// difference leaves out 0, NoDifference where it holds 0, TooVariable where the
-// measured turns give no interval: there are too few batches of them. It is Withheld where the
-// load generator's own error could change it: the interval leaves out 0 without that alone.
+// The outcomes.
 const (
-	OutcomeBetter       Outcome = "better"
-	OutcomeWorse        Outcome = "worse"
-	OutcomeNoDifference Outcome = "no_difference"
-	OutcomeTooVariable  Outcome = "too_variable"
-	OutcomeWithheld     Outcome = "withheld"
+	OutcomeBetter       Outcome = "better"        // the 95 % interval of the difference leaves out 0
+	OutcomeWorse        Outcome = "worse"         // likewise
+	OutcomeNoDifference Outcome = "no_difference" // the interval holds 0
+	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
+	OutcomeWithheld     Outcome = "withheld"      // only the load generator's own error keeps it from being better or worse
 )
 
 // Outcomes are all that an [Outcome] may be.
 var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, OutcomeTooVariable, OutcomeWithheld}
 
-// Improvement compares the live value with a baseline's. Percent, of the
-// baseline's value, is positive where live is better.
+// Improvement compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live
+// is better.
 type Improvement struct {
 	Percent  float64     `json:"percent"`
 	Outcome  Outcome     `json:"outcome"`
-	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of Percent; nil where too little was measured
-	// SecondsLeft is about how long it takes until the outcome is better or worse, if Percent stays what it is. Nil: it is
-	// one of them, or will not be, or it is not known.
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of `percent`; absent where too little was measured
+	// about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it
+	// is, or will not be, or where that is not known
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
 // LookedUp is one value of a baseline at the live concurrency.
 type LookedUp struct {
-	Value       *float64     `json:"value,omitempty"`
-	Interval    *[2]float64  `json:"interval,omitempty"`           // 95 %, of Value; nil where it is not known
-	Error       *float64     `json:"error,omitempty"`              // the load generator's own at most; in Interval
-	Estimated   bool         `json:"interval_estimated,omitempty"` // Interval is what recorded tables scatter by, not measured with this value
+	Value    *float64    `json:"value,omitempty"`
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of `value`; absent where it is not known
+	// the most that the load generator itself may have been wrong by, which `interval` contains
+	Error *float64 `json:"error,omitempty"`
+	// `interval` is estimated from the scatter of recorded tables, not measured with this value
+	Estimated   bool         `json:"interval_estimated,omitempty"`
 	Lookup      Lookup       `json:"lookup"`
 	Improvement *Improvement `json:"improvement,omitempty"`
 }
 
-// LookedUpPair is p50 and p95 of a metric, in seconds.
+// LookedUpPair are the p50 and p95 of a metric, in seconds.
 type LookedUpPair struct {
 	P50 LookedUp `json:"p50"`
 	P95 LookedUp `json:"p95"`
@@ -760,11 +774,12 @@ type LookedUpPair struct {
 
 // Column is one mode of a baseline at the live concurrency.
 type Column struct {
-	Mode                  Mode         `json:"mode"`
-	Speculation           Speculation  `json:"speculation"`
-	Measured              *time.Time   `json:"measured,omitempty"` // when, for rows that this target measured
-	N                     int          `json:"n,omitempty"`
-	LagSeconds            *float64     `json:"lag_seconds,omitempty"` // how late the load generator was then; see [BaselineRow]
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+	Measured    *time.Time  `json:"measured,omitempty"` // when, for rows that this target measured
+	N           int         `json:"n,omitempty"`
+	// how late the load generator was then (p95), where known
+	LagSeconds            *float64     `json:"lag_seconds,omitempty"`
 	TTFT                  LookedUpPair `json:"ttft"`
 	TPOT                  LookedUpPair `json:"tpot"`
 	ITL                   LookedUpPair `json:"itl"`
@@ -773,13 +788,13 @@ type Column struct {
 	RequestsPerSecond     LookedUp     `json:"requests_per_second"`
 	KVHitRatio            LookedUp     `json:"kv_hit_ratio"`
 
-	// Absent where no row of the mode has them.
+	// absent, like the next two, where no row of the mode has it
 	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`
 	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`
 	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"`
 }
 
-// Difference names one way in which the live run is unlike a baseline's.
+// Difference is one way in which the live run is unlike a baseline's.
 type Difference struct {
 	Field    string `json:"field"`
 	Live     string `json:"live"`
@@ -793,35 +808,32 @@ type Comparison struct {
 	Concurrency int     `json:"concurrency"`
 	Settling    bool    `json:"settling"`
 	SettlingFor float64 `json:"settling_for_seconds"` // seconds of counted turns still missing
-	// Seconds is how much time the live figures are of: whole batches of the step since its first counted turn, at most an
-	// hour.
+	// how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour
 	Seconds    float64  `json:"seconds"`
-	N          int      `json:"n"`    // counted turns in Live
+	N          int      `json:"n"`    // counted turns in `live`
 	Live       Metrics  `json:"live"` // of the step's counted turns
 	LiveOutput *float64 `json:"live_output_tokens_per_second,omitempty"`
 	LiveRPS    *float64 `json:"live_requests_per_second,omitempty"`
 	LiveKV     *float64 `json:"live_kv_hit_ratio,omitempty"`
 
-	// The 95 % intervals of the three above, which hold however often they are looked at; nil where there are too few
-	// batches.
+	// 95 %, however often it is looked at; absent where there are too few batches
 	LiveOutputInterval *[2]float64 `json:"live_output_tokens_per_second_interval,omitempty"`
-	LiveRPSInterval    *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
-	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
+	// 95 %, however often it is looked at; absent where there are too few batches
+	LiveRPSInterval *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
+	// 95 %, however often it is looked at; absent where there are too few batches
+	LiveKVInterval *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
 
-	// Withheld says why no column has improvements although the step may have settled:
-	// the openings are of another length than the baseline's, the live mode is not known,
-	// or another lane shares workers. Empty: nothing is withheld.
+	// why no column has improvements although the step may have settled: the openings are of another length than the
+	// baseline's, the live mode is not known, or another lane shares workers
 	Withheld string `json:"withheld,omitempty"`
-	// NotKept is the latest step of this target, since the process began, that
-	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or
-	// its level and mode have been measured since.
+	// the latest step since the process started that was not added as a row; only with the baseline `this target`
 	NotKept *NotKept `json:"not_kept,omitempty"`
 
 	Differences []Difference `json:"differences"`
 	Columns     []Column     `json:"columns"`
 }
 
-// NotKept says why what was measured became no row of the baseline [ThisTarget].
+// NotKept says why what was measured became no row of the baseline `this target`.
 type NotKept struct {
 	Concurrency int         `json:"concurrency"`
 	Mode        Mode        `json:"mode"`
@@ -830,18 +842,18 @@ type NotKept struct {
 	Reason      string      `json:"reason"` // a clause that can follow a colon
 }
 
-// Percentiles are p50 and p95 in seconds, nil where not recorded.
+// Percentiles are the p50 and p95 in seconds, absent where not recorded.
 type Percentiles struct {
 	P50 *float64 `json:"p50,omitempty"`
 	P95 *float64 `json:"p95,omitempty"`
 }
 
-// BaselineRow is one level of a baseline in one mode. TPOT is the mean gap of a
-// request (the recorded tables call it itl); TPOTDerived was computed from other
-// percentiles (the recorded tables call it tpot) and is compared with nothing, as
-// are the cluster's figures.
+// BaselineRow is one level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call
+// it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with
+// nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with
+// nothing.
 type BaselineRow struct {
-	Concurrency           int         `json:"concurrency"`
+	Concurrency           int         `json:"concurrency" minimum:"1" maximum:"100000"`
 	Mode                  Mode        `json:"mode"`
 	Speculation           Speculation `json:"speculation"`
 	TTFT                  Percentiles `json:"ttft"`
@@ -852,45 +864,52 @@ type BaselineRow struct {
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
-	ErrorRatio            *float64    `json:"error_ratio,omitempty"`      // failed / (ended well + failed)
-	AcceptanceRate        *float64    `json:"acceptance_rate,omitempty"`  // accepted / drafted tokens
-	TokensPerStep         *float64    `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
-	GPUMemoryBytes        *float64    `json:"gpu_memory_bytes,omitempty"` // in use on a GPU, mean
+	ErrorRatio            *float64    `json:"error_ratio,omitempty"` // failed / (ended well + failed)
+	// accepted / drafted tokens, by the engines' metrics
+	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
+	// of a forward pass of the target model, by the engines' metrics; 1 without speculation
+	TokensPerStep *float64 `json:"tokens_per_step,omitempty"`
+	// in use on a GPU, mean over the workers' GPUs and over time
+	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // turns behind the row, where known
 	Measured *time.Time `json:"measured,omitempty"` // when, where known
-	// Unlike names the values that are missing here because an imported file has them by another
-	// definition, such as ttft_p50.
-	Unlike []string `json:"unlike,omitempty"`
+	// values that are missing here because an imported file has them by another definition, such as ttft_p50
+	Unlike []string `json:"unlike,omitempty" maxItems:"20" maxLength:"40"`
 
-	// Seconds is how long it was measured, where known. LagSeconds is how late the
-	// load generator was over that time (p95), where known, and Errors are what it may
-	// have been wrong by itself, which Intervals contain.
-	Seconds    float64       `json:"seconds,omitempty"`
-	LagSeconds *float64      `json:"lag_seconds,omitempty"`
-	Errors     *RowErrors    `json:"errors,omitempty"`
-	Intervals  *RowIntervals `json:"intervals,omitempty"` // nil: none is known
+	// how long it was measured, where known
+	Seconds float64 `json:"seconds,omitempty" minimum:"0"`
+	// how late the load generator was over that time (p95), if known
+	LagSeconds *float64 `json:"lag_seconds,omitempty" minimum:"0"`
+	// the most that the load generator may be wrong by itself, which `intervals` contain
+	Errors    *RowErrors    `json:"errors,omitempty"`
+	Intervals *RowIntervals `json:"intervals,omitempty"` // absent: none is known
 }
 
 // ClusterFigures are what a serving cluster reports of itself at one level in one mode: they can explain why one mode is
-// slower than another. Nil is not known. Queue times are of a request before its worker begins it.
+// slower than another. What is absent is not known. Queue times are of a request before its worker begins it.
 type ClusterFigures struct {
-	QueueSeconds      *float64 `json:"queue_seconds,omitempty"`       // mean over workers and time
-	QueueLargest      *float64 `json:"queue_largest,omitempty"`       // seconds, largest of any worker at any time
-	QueueSecond       *float64 `json:"queue_second,omitempty"`        // seconds, largest of the worker with the second largest
-	QueueLeast        *float64 `json:"queue_least,omitempty"`         // seconds, largest of the worker with the smallest
-	QueueSkew         *float64 `json:"queue_skew,omitempty"`          // slowest worker's queue over the workers' mean, mean over time
-	Waiting           *float64 `json:"waiting,omitempty"`             // requests that wait at all workers, mean over time
-	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"` // p95 of the time to the first token as the server reports it with its turns
+	// of a request before its worker begins it, mean over workers and time
+	QueueSeconds *float64 `json:"queue_seconds,omitempty"`
+	QueueLargest *float64 `json:"queue_largest,omitempty"` // seconds, largest of any worker at any time
+	QueueSecond  *float64 `json:"queue_second,omitempty"`  // seconds, largest of the worker with the second largest
+	QueueLeast   *float64 `json:"queue_least,omitempty"`   // seconds, largest of the worker with the smallest
+	// slowest worker's queue over the workers' mean, mean over time
+	QueueSkew *float64 `json:"queue_skew,omitempty"`
+	Waiting   *float64 `json:"waiting,omitempty"` // requests that wait at all workers, mean over time
+	// p95 of the time to the first token as the server reports it with its turns
+	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"`
 	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time
 	InflightLargest   *float64 `json:"inflight_largest,omitempty"`    // requests on the busiest worker at any time
-	InflightSpread    *float64 `json:"inflight_spread,omitempty"`     // busiest less idlest worker, in requests, mean over time
+	// busiest less idlest worker, in requests, mean over time
+	InflightSpread    *float64 `json:"inflight_spread,omitempty"`
 	InflightSpreadMin *float64 `json:"inflight_spread_min,omitempty"` // the same, as a range over moments
 	InflightSpreadMax *float64 `json:"inflight_spread_max,omitempty"`
 	InflightSkew      *float64 `json:"inflight_skew,omitempty"` // busiest worker over the workers' mean, mean over time
 }
 
-// RowErrors are the most that the load generator itself may be wrong by in a row's latencies.
+// RowErrors are the most that the load generator itself may be wrong by in a row's latencies, in seconds; the row's
+// intervals contain it.
 type RowErrors struct {
 	TTFT    Percentiles `json:"ttft"`
 	TPOT    Percentiles `json:"tpot"`
@@ -898,8 +917,7 @@ type RowErrors struct {
 	Latency Percentiles `json:"latency"`
 }
 
-// RowIntervals are the 95 % intervals of a row's values, in their units. One that
-// is nil is not known.
+// RowIntervals are the 95 % intervals of a row's values, in their units, absent where not known.
 type RowIntervals struct {
 	TTFT                  PercentileIntervals `json:"ttft"`
 	TPOT                  PercentileIntervals `json:"tpot"`
@@ -913,7 +931,7 @@ type RowIntervals struct {
 	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
 }
 
-// PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds.
+// PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds, absent where not known.
 type PercentileIntervals struct {
 	P50 *[2]float64 `json:"p50,omitempty"`
 	P95 *[2]float64 `json:"p95,omitempty"`
@@ -921,44 +939,50 @@ type PercentileIntervals struct {
 
 // Baseline is a recorded result: per level and mode, with its deployment and workload.
 type Baseline struct {
-	Name       string         `json:"name"`
-	Title      string         `json:"title"`
-	Kind       string         `json:"kind"` // recorded, imported or measured
-	Notes      string         `json:"notes,omitempty"`
-	Target     *TargetID      `json:"target,omitempty"` // whose rows these are, where they are measured
+	Name  string `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$"`
+	Title string `json:"title"`
+	// an import is always imported
+	Kind  string `json:"kind" enum:"recorded,imported,measured"`
+	Notes string `json:"notes,omitempty"`
+	// whose rows these are, where they are measured; left out of an import
+	Target     *TargetID      `json:"target,omitempty"`
 	Deployment Deployment     `json:"deployment"`
 	Workload   *WorkloadShape `json:"workload,omitempty"`
 	Provenance Provenance     `json:"provenance,omitzero"`
-	Rows       []BaselineRow  `json:"rows"`
-	Sustained  []Sustained    `json:"sustained,omitempty"` // of each mode, under the SLOs in force when it was asked for; an import's is not read
-	// Advantages are those of KV-aware routing over round-robin, as they were computed when the baseline was asked for; an
-	// import's are not read.
+	Rows       []BaselineRow  `json:"rows" minItems:"1" maxItems:"10000"`
+	// of each mode, under the SLOs in force when it was asked for; an import's is not read
+	Sustained []Sustained `json:"sustained,omitempty"`
+	// of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read
 	Advantages []Advantage `json:"advantages,omitempty"`
 }
 
-// Provenance says where a baseline's figures come from. What is empty is not known.
+// Provenance says where a baseline's figures come from. What is absent is not known.
 type Provenance struct {
-	Runs         []Source `json:"runs,omitempty"` // of several, the rows are the averages
-	Region       string   `json:"region,omitempty"`
-	Interconnect string   `json:"interconnect,omitempty"`  // between GPUs
-	Services     string   `json:"services,omitempty"`      // that the serving stack needs beside itself, such as "etcd, NATS"
-	BetweenModes string   `json:"between_modes,omitempty"` // what was restarted, and what kept its state
+	// of several, the rows are the averages
+	Runs   []Source `json:"runs,omitempty" maxItems:"100"`
+	Region string   `json:"region,omitempty" maxLength:"200"`
+	// between GPUs
+	Interconnect string `json:"interconnect,omitempty" maxLength:"200"`
+	// that the serving stack needs beside itself, such as "etcd, NATS"
+	Services string `json:"services,omitempty" maxLength:"200"`
+	// what was restarted, and what kept its state
+	BetweenModes string `json:"between_modes,omitempty" maxLength:"200"`
 }
 
 // Source is a run that figures come from.
 type Source struct {
-	File    string     `json:"file"`
-	Date    *time.Time `json:"date,omitempty"`
-	Seed    *uint64    `json:"seed,omitempty,string"`
-	Version string     `json:"version,omitempty"` // of the load generator that measured
+	File string     `json:"file" maxLength:"200"`
+	Date *time.Time `json:"date,omitempty"`
+	Seed *uint64    `json:"seed,omitempty,string"`
+	// of the load generator that measured
+	Version string `json:"version,omitempty" maxLength:"200"`
 }
 
 // Advantage says by how much KV-aware routing is better than round-robin at one level of a baseline.
 type Advantage struct {
-	Concurrency int         `json:"concurrency"`
-	Speculation Speculation `json:"speculation"`
-	// Of are the improvements by the names of a row's values, such as ttft_p95.
-	Of map[string]Improvement `json:"of"`
+	Concurrency int                    `json:"concurrency"`
+	Speculation Speculation            `json:"speculation"`
+	Of          map[string]Improvement `json:"of"` // by the names of a row's values, such as ttft_p95
 }
 
 // Sustained is what one mode of a baseline sustains under the SLOs: the highest
@@ -967,34 +991,34 @@ type Advantage struct {
 type Sustained struct {
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
-	SLO         SLO         `json:"slo"`             // that it was judged by
-	Level       *int        `json:"level,omitempty"` // 0: not even the lowest tested level meets them; nil: no level was tested
-	Isolated    []int       `json:"isolated"`        // levels above one that misses, which meet them nevertheless; ascending
-	TTFTOnly    []int       `json:"ttft_only"`       // tested levels whose TPOT p95 was not recorded; ascending
-	Untested    []int       `json:"untested"`        // levels without a TTFT p95; ascending
+	SLO         SLO         `json:"slo"` // that it was judged by
+	// 0: not even the lowest tested level meets them; absent: no level was tested
+	Level    *int  `json:"level,omitempty"`
+	Isolated []int `json:"isolated"`  // levels above one that misses, which meet them nevertheless; ascending
+	TTFTOnly []int `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
+	Untested []int `json:"untested"`  // levels without a TTFT p95; ascending
 }
 
 // BaselineList is a page of all baselines: the built-in ones, the imported ones, and
 // this target's own.
 type BaselineList struct {
 	Baselines  []Baseline `json:"baselines"`
-	NextCursor string     `json:"next_cursor,omitempty"` // empty on the last page
+	NextCursor string     `json:"next_cursor,omitempty"` // absent on the last page
 }
 
-// Vendor names the vendor file whose texts the guide and whose drawing the
-// architecture page show. The files themselves come with the front end.
+// Vendor names the vendor file whose texts the guide and whose drawing the architecture page show.
 type Vendor string
 
-// The vendor files. Neutral is true of anybody's cluster.
+// The vendor files, which come with the front end.
 const (
-	VendorNeutral      Vendor = "neutral"
+	VendorNeutral      Vendor = "neutral"      // true of any cluster
 	VendorDigitalOcean Vendor = "digitalocean" // the recorded deployment's
 )
 
 // Vendors are all that a [Vendor] may be.
 var Vendors = []Vendor{VendorNeutral, VendorDigitalOcean}
 
-// Settings are what an administrator changes while it runs.
+// Settings are settings that an administrator changes at run time.
 type Settings struct {
 	SLO             SLO    `json:"slo"`
 	Slider          Slider `json:"slider"`
@@ -1007,15 +1031,15 @@ type Settings struct {
 
 // SLO are the service level objectives: p95 thresholds in seconds.
 type SLO struct {
-	TTFT float64 `json:"ttft"`
-	TPOT float64 `json:"tpot"`
+	TTFT float64 `json:"ttft" exclusiveMinimum:"0" maximum:"3600" unit:"seconds"`
+	TPOT float64 `json:"tpot" exclusiveMinimum:"0" maximum:"3600" unit:"seconds"`
 }
 
 // Slider is the range of the concurrency slider.
 type Slider struct {
-	Min       int `json:"min"`
-	Max       int `json:"max"`
-	Increment int `json:"increment"`
+	Min       int `json:"min" minimum:"1" maximum:"100000"`
+	Max       int `json:"max" minimum:"1" maximum:"100000"`
+	Increment int `json:"increment" minimum:"1" maximum:"100000"`
 }
 
 // Patch sets a field to what a patch has for it, and leaves it alone where that is nil.
@@ -1025,46 +1049,49 @@ func Patch[T any](field, value *T) {
 	}
 }
 
-// SettingsPatch changes those settings that are not nil.
+// SettingsPatch changes the settings that it names.
 type SettingsPatch struct {
 	SLO             *SLO    `json:"slo,omitempty"`
 	Slider          *Slider `json:"slider,omitempty"`
-	MaxConcurrency  *int    `json:"max_concurrency,omitempty"`
-	DefaultBaseline *string `json:"default_baseline,omitempty"`
-	Title           *string `json:"title,omitempty"`
-	Subtitle        *string `json:"subtitle,omitempty"`
+	MaxConcurrency  *int    `json:"max_concurrency,omitempty" minimum:"1" maximum:"100000"`
+	DefaultBaseline *string `json:"default_baseline,omitempty" maxLength:"100"`
+	Title           *string `json:"title,omitempty" maxLength:"200"`
+	Subtitle        *string `json:"subtitle,omitempty" maxLength:"200"`
 	Vendor          *Vendor `json:"vendor,omitempty"`
 }
 
-// StartRequest starts the workload, or sets the concurrency of a running one.
-// A nil concurrency keeps the last one.
+// StartRequest starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last
+// one.
 type StartRequest struct {
-	Concurrency *int `json:"concurrency,omitempty"`
+	// up to max_concurrency
+	Concurrency *int `json:"concurrency,omitempty" minimum:"1" maximum:"100000"`
 }
 
-// StopRequest stops the workload. With Drain, turns in flight end by themselves.
+// StopRequest stops the workload. With `drain`, turns in flight end by themselves.
 type StopRequest struct {
 	Drain bool `json:"drain"`
 }
 
-// WorkloadPatch changes those parts of the workload that are not nil.
+// WorkloadPatch changes the parts of the workload that it names.
 type WorkloadPatch struct {
-	Concurrency *int     `json:"concurrency,omitempty"`
-	Turns       *Range   `json:"turns,omitempty"`
-	MaxTokens   *int     `json:"max_tokens,omitempty"`
-	Openings    *int     `json:"openings,omitempty"`
-	StartRate   *float64 `json:"start_rate,omitempty"`
-	TargetRPS   *float64 `json:"target_rps,omitempty"`
+	// up to max_concurrency
+	Concurrency *int   `json:"concurrency,omitempty" minimum:"1" maximum:"100000"`
+	Turns       *Range `json:"turns,omitempty" minimum:"1" maximum:"50"`
+	MaxTokens   *int   `json:"max_tokens,omitempty" minimum:"1" maximum:"131072"`
+	// different texts that open conversations; 0: one for each
+	Openings *int `json:"openings,omitempty" minimum:"0" maximum:"1000000"`
+	// new conversations a second at most
+	StartRate *float64 `json:"start_rate,omitempty" exclusiveMinimum:"0" maximum:"1000" unit:"conversations per second"`
+	// requests a second at most; 0: no cap
+	TargetRPS *float64 `json:"target_rps,omitempty" minimum:"0" maximum:"10000" unit:"requests per second"`
 }
 
-// ModeRequest asks for a mode change. With the driver "manual" a change waits
-// until the operator has done it; Confirm is the operator's word for that. InForce is
-// the operator's word that the mode is in force already: nothing is switched. It is
-// for the driver "manual" too, the only one that knows no mode by itself; with it,
-// Mode may be [ModeUnknown].
+// ModeRequest asks for a mode change. With the driver "manual" a change waits until the operator has done it;
+// `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is
+// switched; only with the driver "manual", and the mode may then be unknown.
 type ModeRequest struct {
 	Mode        Mode        `json:"mode"`
-	Speculation Speculation `json:"speculation,omitempty"` // empty: unchanged
+	Speculation Speculation `json:"speculation,omitempty"` // absent: unchanged
 	Confirm     bool        `json:"confirm,omitempty"`
 	InForce     bool        `json:"in_force,omitempty"`
 }
@@ -1079,40 +1106,41 @@ type Turn struct {
 	Concurrency  int         `json:"concurrency"` // target of the step it began in
 	Mode         Mode        `json:"mode"`
 	Speculation  Speculation `json:"speculation"`
-	// Counted: it ended in a settled step, after all turns that had begun before it settled.
-	Counted          bool       `json:"counted"`
-	Status           TurnStatus `json:"status"`
-	ErrorClass       ErrorClass `json:"error_class,omitempty"`
-	ErrorMessage     string     `json:"error_message,omitempty"`
-	Started          time.Time  `json:"started"`
-	Ended            time.Time  `json:"ended"`
-	TTFT             *float64   `json:"ttft,omitempty"`
-	FirstAnswer      *float64   `json:"first_answer,omitempty"` // to the first token after any reasoning
-	TPOT             *float64   `json:"tpot,omitempty"`
-	ITLP50           *float64   `json:"itl_p50,omitempty"`
-	ITLP95           *float64   `json:"itl_p95,omitempty"`
-	ITLEstimated     bool       `json:"itl_estimated,omitempty"`
-	Latency          *float64   `json:"latency,omitempty"`
-	PromptTokens     *int       `json:"prompt_tokens,omitempty"`
-	CachedTokens     *int       `json:"cached_tokens,omitempty"`
-	OutputTokens     *int       `json:"output_tokens,omitempty"`
-	TokenSource      string     `json:"token_source,omitempty"` // usage or chunks
-	FinishReason     string     `json:"finish_reason,omitempty"`
-	Worker           string     `json:"worker,omitempty"`          // decimal instance id
-	PredictedRatio   *float64   `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
-	QueueDepth       *int       `json:"queue_depth,omitempty"`
-	ServerTTFT       *float64   `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
-	UserMessage      string     `json:"user_message,omitempty"`
-	AssistantMessage string     `json:"assistant_message,omitempty"`
+	// ended in a settled step, after all turns that had begun before it settled
+	Counted      bool       `json:"counted"`
+	Status       TurnStatus `json:"status"`
+	ErrorClass   ErrorClass `json:"error_class,omitempty"`
+	ErrorMessage string     `json:"error_message,omitempty"`
+	Started      time.Time  `json:"started"`
+	Ended        time.Time  `json:"ended"`
+	TTFT         *float64   `json:"ttft,omitempty"`
+	// seconds to the first token after the reasoning, where there was some
+	FirstAnswer      *float64 `json:"first_answer,omitempty"`
+	TPOT             *float64 `json:"tpot,omitempty"`
+	ITLP50           *float64 `json:"itl_p50,omitempty"`
+	ITLP95           *float64 `json:"itl_p95,omitempty"`
+	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
+	Latency          *float64 `json:"latency,omitempty"`
+	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
+	CachedTokens     *int     `json:"cached_tokens,omitempty"`
+	OutputTokens     *int     `json:"output_tokens,omitempty"`
+	TokenSource      string   `json:"token_source,omitempty"` // usage or chunks
+	FinishReason     string   `json:"finish_reason,omitempty"`
+	Worker           string   `json:"worker,omitempty"`          // decimal instance id
+	PredictedRatio   *float64 `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
+	QueueDepth       *int     `json:"queue_depth,omitempty"`
+	ServerTTFT       *float64 `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
+	UserMessage      string   `json:"user_message,omitempty"`
+	AssistantMessage string   `json:"assistant_message,omitempty"`
 }
 
-// Conversation is a row of the list with Figures, or the detail with Turns and Live.
+// Conversation is a row of the list with `figures`, or the detail with `turns` and `live`.
 type Conversation struct {
 	ID           string             `json:"id"`
 	Lane         string             `json:"lane"`
 	Number       int64              `json:"number"` // k, which with the seed fixes its draws
 	Topic        string             `json:"topic"`
-	Starter      string             `json:"starter"`
+	Starter      string             `json:"starter"` // the id of the text that it begins with
 	Status       ConversationStatus `json:"status"`
 	ErrorClass   ErrorClass         `json:"error_class,omitempty"` // how it failed, where it did
 	TurnsPlanned int                `json:"turns_planned"`
@@ -1132,8 +1160,8 @@ type ConversationTurn struct {
 	CachedTokens *int     `json:"cached_tokens,omitempty"`
 }
 
-// Starter is a text that conversations begin with. Text stands first in the
-// prompt of each of them, the same to the byte.
+// Starter is a text that conversations begin with. `text` stands first in the prompt of each of them, the same to the
+// byte.
 type Starter struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
@@ -1153,19 +1181,10 @@ type LiveTurn struct {
 // ConversationList is one page of conversations, newest first.
 type ConversationList struct {
 	Conversations []Conversation `json:"conversations"`
-	NextCursor    string         `json:"next_cursor,omitempty"` // empty on the last page
+	NextCursor    string         `json:"next_cursor,omitempty"` // absent on the last page
 }
 
-// ConversationQuery selects conversations. Zero values select all; a limit of 0 means 50.
-type ConversationQuery struct {
-	Lane   string
-	Status ConversationStatus
-	Topic  string
-	Cursor string
-	Limit  int
-}
-
-// EventKind says what happened.
+// EventKind is the kind of event.
 type EventKind string
 
 // The kinds of events.
@@ -1221,33 +1240,32 @@ type Status struct {
 	Config        map[string]string `json:"config"` // in force, by dotted name; secrets are left out
 }
 
-// LaneStatus is a lane's part of [Status].
+// LaneStatus is a lane's part of Status.
 type LaneStatus struct {
 	Name       string          `json:"name"`
 	Target     Target          `json:"target"`
 	State      State           `json:"state"`
 	Totals     Totals          `json:"totals"`
-	Extensions map[string]bool `json:"extensions"` // which request extensions are in use
+	Extensions map[string]bool `json:"extensions"` // which request extensions are enabled
 	Corpus     CorpusStatus    `json:"corpus"`
 	Followup   FollowupStatus  `json:"followup"`
 	Seed       uint64          `json:"seed,string"`
 }
 
-// CorpusStatus says what conversations start from.
+// CorpusStatus is what conversations start from.
 type CorpusStatus struct {
 	Name     string     `json:"name"`
 	Starters int        `json:"starters"`
 	Followup string     `json:"followup"`
-	Source   string     `json:"source,omitempty"`  // where it is read from; empty for the built-in articles
+	Source   string     `json:"source,omitempty"`  // where it is read from; absent for the built-in articles
 	ReadAt   *time.Time `json:"read_at,omitempty"` // when it was last read well
-	// Tokenizer is the one that the texts were measured with. The target's own
-	// counts some other number, so lengths are estimates. Empty where nothing was measured.
+	// what the texts were measured with; the target counts otherwise, so lengths are estimates
 	Tokenizer    string        `json:"tokenizer,omitempty"`
-	Cut          int           `json:"cut"`    // starters that were cut at a sentence
-	Joined       int           `json:"joined"` // starters that were joined from several texts
-	Skipped      int           `json:"skipped"`
+	Cut          int           `json:"cut"`               // starters that were cut at a sentence
+	Joined       int           `json:"joined"`            // starters that were joined from several texts
+	Skipped      int           `json:"skipped"`           // texts that are not used
 	SkippedItems []SkippedItem `json:"skipped_items"`     // the first of them
-	Problem      string        `json:"problem,omitempty"` // of the last reading; what was read before stays in use
+	Problem      string        `json:"problem,omitempty"` // of the last read; what was read before stays in use
 }
 
 // SkippedItem is a text of the corpus that is not used.
@@ -1268,7 +1286,7 @@ const (
 	FollowupHTTP5xx     FollowupCause = "http_5xx"
 	FollowupEmpty       FollowupCause = "empty"     // an answer without a text
 	FollowupMalformed   FollowupCause = "malformed" // an answer that is no question, or no answer
-	FollowupRepeated    FollowupCause = "repeated"  // a question that the conversation has heard
+	FollowupRepeated    FollowupCause = "repeated"  // a question that the conversation has had
 	FollowupPaused      FollowupCause = "paused"    // not asked, because it failed a moment ago
 )
 
@@ -1282,41 +1300,45 @@ var FollowupCauses = []FollowupCause{
 // since the process began.
 type FollowupStatus struct {
 	Name      string                  `json:"name"`
-	URL       string                  `json:"url,omitempty"`   // of the model that asks; empty: none does
-	Model     string                  `json:"model,omitempty"` // absent until the server told it
+	URL       string                  `json:"url,omitempty"`   // of the model that asks; absent where none does
+	Model     string                  `json:"model,omitempty"` // absent until the server reports it
 	ByModel   int64                   `json:"by_model"`
-	Fallbacks map[FollowupCause]int64 `json:"fallbacks"`         // asked by the built-in questioner instead
+	Fallbacks map[FollowupCause]int64 `json:"fallbacks"`         // asked by the built-in questioner instead, by cause
 	Asking    int                     `json:"asking"`            // questions that are waited for now
 	Problem   string                  `json:"problem,omitempty"` // why the model does not ask now
 }
 
-// StoreStatus says whether finished turns reach the disk. Its counts are those since the process began.
+// StoreStatus says whether finished turns reach the disk. The counts are those since the process began.
 type StoreStatus struct {
 	Path        string `json:"path"`
 	OK          bool   `json:"ok"`
 	Problem     string `json:"problem,omitempty"` // why turns are not stored now
 	Notice      string `json:"notice,omitempty"`  // what was removed to make room on a disk that is nearly full
-	StoredTurns int64  `json:"stored_turns"`      // committed to the database
+	StoredTurns int64  `json:"stored_turns"`      // committed to the database: a kill -9 loses none of them
 	LostTurns   int64  `json:"lost_turns"`
 }
 
 // SessionRequest exchanges the token for a cookie.
 type SessionRequest struct {
-	Token string `json:"token"`
+	Token string `json:"token" minLength:"1" maxLength:"512"`
 }
 
-// Session is what the caller may do, by the session that its cookie carries.
+// Check allows any token, since the server compares it and no error may repeat it.
+func (SessionRequest) Check() error { return nil }
+
+// Session is what the caller may do, according to its session cookie.
 type Session struct {
 	TokenRequired bool `json:"token_required"` // a token is configured
 	Authenticated bool `json:"authenticated"`  // the token was exchanged for the cookie
 	CanRead       bool `json:"can_read"`
 	CanWrite      bool `json:"can_write"`
-	Replay        bool `json:"replay,omitempty"` // of a recording, in which nothing can be changed
+	// the server plays a recording, in which nothing can be changed; absent: it does not
+	Replay bool `json:"replay,omitempty"`
 }
 
 // Problem is an RFC 9457 problem document, the body of every error.
 type Problem struct {
-	Type    string `json:"type"`
+	Type    string `json:"type" format:"uri-reference"`
 	Title   string `json:"title"`
 	Status  int    `json:"status"`
 	Detail  string `json:"detail,omitempty"`

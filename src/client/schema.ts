@@ -4,41 +4,7 @@
  */
 
 export interface paths {
-    "/api/v1/status": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** State, configuration in force, versions, targets, uptime */
-        get: operations["getStatus"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/snapshot": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** One snapshot, as sent by the stream */
-        get: operations["getSnapshot"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/stream": {
+    "/api/v1/baselines": {
         parameters: {
             query?: never;
             header?: never;
@@ -46,17 +12,35 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * WebSocket: a snapshot a second, and one at once on every change of state
-         * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always
-         *     the older ones; one that answers no ping for 10 s is dropped. The server
-         *     takes no messages. It answers 503 while too many streams are open: 256
-         *     of all callers, 192 of callers without the token, 16 of one
-         *     address or session, 128 of an address that presents the token or is loopback.
+         * Recorded results, with all their rows
+         * @description A page ends early before more than 10,000 rows.
          */
-        get: operations["stream"];
+        get: operations["listBaselines"];
+        put?: never;
+        /**
+         * Imports a baseline, replacing an earlier import of that name; stored before the response
+         * @description JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM (its report in JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or `vllm bench serve --save-result` writes; the format is detected from its fields. None of them records how requests were routed: `mode` is required then, and 422 with the field `mode` says so. Values are imported where their definition matches; the baseline's notes say which are not, and why. The answer is the baseline as it was stored, or with `dry_run` as it would be stored: 200.
+         */
+        post: operations["importBaseline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/baselines/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One baseline */
+        get: operations["getBaseline"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** Deletes an imported baseline, and answers with the first page of what is left; 409 for any other, and for the default one of the settings */
+        delete: operations["deleteBaseline"];
         options?: never;
         head?: never;
         patch?: never;
@@ -77,57 +61,6 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
-        trace?: never;
-    };
-    "/api/v1/workload/start": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Starts the workload, or sets the concurrency of a running one */
-        post: operations["startWorkload"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/workload/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Stops the workload, at once or by draining it */
-        post: operations["stopWorkload"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/workload": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /** Changes the workload, running or not; what is left out stays */
-        patch: operations["patchWorkload"];
         trace?: never;
     };
     "/api/v1/cluster/mode": {
@@ -151,62 +84,21 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/history": {
+    "/api/v1/comparison": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * History of the last ten minutes' snapshots; oldest first
-         * @description One point per second, since the load generator's process started; Prometheus has older data.
-         */
-        get: operations["getHistory"];
+        /** The live step compared with a baseline; the snapshot holds the comparison with the default baseline */
+        get: operations["getComparison"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
-        trace?: never;
-    };
-    "/api/v1/decisions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Why the target's router sent the last requests where it did; newest first
-         * @description Only the simulated cluster reports its decisions. For other targets the list is empty and `message` says why.
-         */
-        get: operations["listDecisions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/settings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** SLOs, slider, limits, default baseline and titles */
-        get: operations["getSettings"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /** Changes settings; they are stored before the answer */
-        patch: operations["patchSettings"];
         trace?: never;
     };
     "/api/v1/conversations": {
@@ -243,7 +135,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/starters/{id}": {
+    "/api/v1/decisions": {
         parameters: {
             query?: never;
             header?: never;
@@ -251,34 +143,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The opening text of conversations
-         * @description It comes from the corpus in use now. If the corpus has been reloaded
-         *     since a conversation began, its starter may have a different text, or be gone: 404.
-         *     A text that was derived from one of the corpus is derived again.
+         * Why the target's router sent the last requests where it did; newest first
+         * @description Only the simulated cluster reports its decisions. For other targets the list is empty and `message` says why.
          */
-        get: operations["getStarter"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/turns.csv": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The raw data, one line per turn; a truncated response has failed
-         * @description The Grafana app cannot abort a response. What it passes on of one that
-         *     is aborted ends with the line `# INCOMPLETE: the export was interrupted here; download it again`.
-         *     It allows two at once and rejects others: 429.
-         */
-        get: operations["getTurns"];
+        get: operations["listDecisions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -304,7 +172,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/baselines": {
+    "/api/v1/history": {
         parameters: {
             query?: never;
             header?: never;
@@ -312,54 +180,152 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Recorded results, with all their rows
-         * @description A page ends early before more than 10,000 rows.
+         * History of the last ten minutes' snapshots; oldest first
+         * @description One point per second, since the load generator's process started; Prometheus has older data.
          */
-        get: operations["listBaselines"];
+        get: operations["getHistory"];
         put?: never;
-        /**
-         * Imports a baseline, replacing an earlier import of that name; stored before the response
-         * @description JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM
-         *     (its report in JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or
-         *     `vllm bench serve --save-result` writes; the format is detected from its fields. None of
-         *     them records how requests were routed: `mode` is required then, and 422 with the
-         *     field `mode` says so. Values are imported where their definition matches; the
-         *     baseline's notes say which are not, and why.
-         */
-        post: operations["importBaseline"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/baselines/{name}": {
+    "/api/v1/openapi.yaml": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** One baseline */
-        get: operations["getBaseline"];
+        /** This document */
+        get: operations["getOpenAPI"];
         put?: never;
         post?: never;
-        /** Deletes an imported baseline; 409 for any other, and for the default one of the settings */
-        delete: operations["deleteBaseline"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/comparison": {
+    "/api/v1/report.html": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** The live step compared with a baseline; the snapshot holds the comparison with the default baseline */
-        get: operations["getComparison"];
+        /** The report on any two results, as a page that needs no other file and no script: b compared with a */
+        get: operations["getReportHTML"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as JSON: b compared with a */
+        get: operations["getReportJSON"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as Markdown: b compared with a */
+        get: operations["getReportMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.tsv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as TSV: b compared with a */
+        get: operations["getReportTSV"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the caller may do, according to its session cookie */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Exchanges the token for an HttpOnly, SameSite=Strict cookie
+         * @description It answers 409 if no token is configured, since none is needed.
+         */
+        post: operations["createSession"];
+        /** Ends the session that the caller's cookie carries, if any, and removes the cookie */
+        delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** SLOs, slider, limits, default baseline and titles */
+        get: operations["getSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes settings; they are stored before the answer */
+        patch: operations["patchSettings"];
+        trace?: never;
+    };
+    "/api/v1/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Cache hits of other routing policies on the same traffic */
+        get: operations["getShadow"];
         put?: never;
         post?: never;
         delete?: never;
@@ -377,18 +343,13 @@ export interface paths {
         };
         /**
          * What-if: the deployments that can be simulated, presets, limits, and the simulations that are kept
-         * @description Profile files are read again on each request. One that cannot be read is
-         *     listed with its `error`.
+         * @description Profile files are read again on each request. One that cannot be read is listed with its `error`.
          */
         get: operations["listSimulations"];
         put?: never;
         /**
          * Starts a what-if simulation; omitted fields are as recorded
-         * @description One simulation computes at a time, in a process of its own at the lowest
-         *     priority; others wait for it in the order in which they were asked. A new one of
-         *     the same caller cancels the one before, if that has not ended. A simulation that
-         *     nobody has followed or fetched for 15 s is cancelled. The last eight are kept.
-         *     It answers 503 if simulations are disabled in the configuration, and while four are queued.
+         * @description One simulation computes at a time, in a process of its own at the lowest priority; others wait for it in the order in which they were asked. A new one of the same caller cancels the one before, if that has not ended. A simulation that no client has followed or fetched for 15 s is cancelled. The last eight are kept. It answers 503 if simulations are disabled in the configuration, and while four are queued.
          */
         post: operations["startSimulation"];
         delete?: never;
@@ -414,8 +375,7 @@ export interface paths {
          *     | `progress` | a `SimulationProgress` |
          *     | `end` | a `SimulationEnd`; nothing follows |
          *
-         *     The stream begins with the points computed so far. A slow reader loses points that
-         *     newer ones replace. It counts as one of the streams that may be open: 503 beyond them.
+         *     The stream begins with the points computed so far. A slow reader loses points that newer ones replace. It counts as one of the streams that may be open: 503 beyond them.
          */
         get: operations["getSimulation"];
         put?: never;
@@ -427,15 +387,260 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/shadow": {
+    "/api/v1/snapshot": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Cache hits of other routing policies on the same traffic */
-        get: operations["getShadow"];
+        /** One snapshot, as sent by the stream */
+        get: operations["getSnapshot"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/starters/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The opening text of conversations, by the `starter` of one of them
+         * @description It comes from the corpus in use now. If the corpus has been reloaded since a conversation began, its starter may have a different text, or be gone: 404. A text that was derived from one of the corpus is derived again.
+         */
+        get: operations["getStarter"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** State, configuration in force, versions, targets, uptime */
+        get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * WebSocket: a snapshot a second, and one at once on every change of state
+         * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always the older ones; one that answers no ping for 10 s is dropped. The server takes no messages. It answers 503 while too many streams are open: 256 of all callers, 192 of callers without the token, 16 of one address or session, 128 of an address that presents the token or is loopback.
+         */
+        get: operations["stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Trials, sweeps and capacity searches: defaults, and all that have been started */
+        get: operations["listSweeps"];
+        put?: never;
+        /**
+         * Begins a trial, a sweep or a capacity search; 409 while another one is in progress
+         * @description Until it ends it owns the lane: no other call can start, change or switch the workload. Then mode and workload are restored. It resumes with its next unfinished span even if the load generator was restarted.
+         */
+        post: operations["startSweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/outlook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Says what a trial can find in its time, without beginning it */
+        post: operations["sweepOutlook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A sweep with what it has measured so far */
+        get: operations["getSweep"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes a sweep, and answers with what is left; 409 while it has not ended
+         * @description A baseline made from it is kept.
+         */
+        delete: operations["deleteSweep"];
+        options?: never;
+        head?: never;
+        /**
+         * Pauses, resumes or cancels a sweep; 409 where it has ended
+         * @description A span in progress when a sweep is paused does not count, and is run again when it is resumed. What a cancelled sweep has measured stays.
+         */
+        patch: operations["patchSweep"];
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/baseline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a baseline from a sweep's results, replacing an earlier import of that name; stored before the response */
+        post: operations["makeBaseline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as a page that needs no other file and no script; for an unfinished one, a partial report that says so */
+        get: operations["getSweepReportHTML"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as JSON; for an unfinished one, a partial report that says so */
+        get: operations["getSweepReportJSON"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as Markdown; for an unfinished one, a partial report that says so */
+        get: operations["getSweepReportMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.tsv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as TSV; for an unfinished one, a partial report that says so */
+        get: operations["getSweepReportTSV"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/seconds.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The cluster's metrics for each second of each span that counts; a truncated response has failed
+         * @description The Grafana app cannot abort a response. What it passes on of one that is aborted ends with the line `# INCOMPLETE: the export was interrupted here; download it again`. It allows two at once and rejects others: 429.
+         */
+        get: operations["getSweepSeconds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/turns.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The raw data, one line per turn under a header line; a truncated response has failed
+         * @description The Grafana app cannot abort a response. What it passes on of one that is aborted ends with the line `# INCOMPLETE: the export was interrupted here; download it again`. It allows two at once and rejects others: 429.
+         */
+        get: operations["getTurns"];
         put?: never;
         post?: never;
         delete?: never;
@@ -480,30 +685,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/sweeps": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Trials, sweeps and capacity searches: defaults, and all that have been started */
-        get: operations["listSweeps"];
-        put?: never;
-        /**
-         * Begins a trial, a sweep or a capacity search; 409 while another one is in progress
-         * @description Until it ends it owns the lane: nobody else can start, change or switch the
-         *     workload. Then mode and workload are restored. It resumes with its next
-         *     unfinished span even if the load generator was restarted.
-         */
-        post: operations["startSweep"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sweeps/outlook": {
+    "/api/v1/workload": {
         parameters: {
             query?: never;
             header?: never;
@@ -512,41 +694,15 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Says what a trial can find in its time, without beginning it */
-        post: operations["sweepOutlook"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /** Changes the workload, running or not; what is left out stays */
+        patch: operations["patchWorkload"];
         trace?: never;
     };
-    "/api/v1/sweeps/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** A sweep with what it has measured so far */
-        get: operations["getSweep"];
-        put?: never;
-        post?: never;
-        /**
-         * Deletes a sweep; 409 while it has not ended
-         * @description A baseline made from it is kept.
-         */
-        delete: operations["deleteSweep"];
-        options?: never;
-        head?: never;
-        /**
-         * Pauses, resumes or cancels a sweep; 409 where it has ended
-         * @description A span in progress when a sweep is paused does not count, and is run again when
-         *     it is resumed. What a cancelled sweep has measured stays.
-         */
-        patch: operations["patchSweep"];
-        trace?: never;
-    };
-    "/api/v1/sweeps/{id}/baseline": {
+    "/api/v1/workload/start": {
         parameters: {
             query?: never;
             header?: never;
@@ -555,203 +711,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a baseline from a sweep's results, replacing an earlier import of that name; stored before the response */
-        post: operations["makeBaseline"];
+        /** Starts the workload, or sets the concurrency of a running one */
+        post: operations["startWorkload"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/sweeps/{id}/seconds.csv": {
+    "/api/v1/workload/stop": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * The cluster's metrics for each second of each span that counts; a truncated response has failed
-         * @description The Grafana app marks a truncated response and limits concurrent downloads, as for `turns.csv`.
-         */
-        get: operations["getSweepSeconds"];
+        get?: never;
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sweeps/{id}/report.json": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report of a sweep, as JSON; for an unfinished one, a partial report that says so */
-        get: operations["getSweepReportJSON"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sweeps/{id}/report.tsv": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report of a sweep, as TSV; for an unfinished one, a partial report that says so */
-        get: operations["getSweepReportTSV"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sweeps/{id}/report.md": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report of a sweep, as Markdown; for an unfinished one, a partial report that says so */
-        get: operations["getSweepReportMarkdown"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sweeps/{id}/report.html": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report of a sweep, as a page that needs no other file and no script; for an unfinished one, a partial report that says so */
-        get: operations["getSweepReportHTML"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/report.json": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report on any two results, as JSON: b compared with a */
-        get: operations["getReportJSON"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/report.tsv": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report on any two results, as TSV: b compared with a */
-        get: operations["getReportTSV"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/report.md": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report on any two results, as Markdown: b compared with a */
-        get: operations["getReportMarkdown"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/report.html": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The report on any two results, as a page that needs no other file and no script: b compared with a */
-        get: operations["getReportHTML"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What the caller may do, according to its session cookie */
-        get: operations["getSession"];
-        put?: never;
-        /**
-         * Exchanges the token for an HttpOnly, SameSite=Strict cookie
-         * @description It answers 409 if no token is configured, since none is needed.
-         */
-        post: operations["createSession"];
-        /** Ends the session that the caller's cookie carries, if any */
-        delete: operations["endSession"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/openapi.yaml": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** This document */
-        get: operations["getOpenAPI"];
-        put?: never;
-        post?: never;
+        /** Stops the workload, at once or by draining it */
+        post: operations["stopWorkload"];
         delete?: never;
         options?: never;
         head?: never;
@@ -767,6 +745,26 @@ export interface paths {
         };
         /** Liveness of the process */
         get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metrics for Prometheus, in the format that was asked for
+         * @description Open, unless a token for the metrics is configured (`metrics_token`).
+         */
+        get: operations["getMetrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -792,761 +790,233 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/metrics": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Metrics for Prometheus
-         * @description Open, unless a token for the metrics is configured (`metrics_token`).
-         */
-        get: operations["getMetrics"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * @description A routing mode of the serving cluster; unknown: neither a driver, nor its own metrics, nor the operator has reported how it routes.
-         * @enum {string}
-         */
-        Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
-        /**
-         * @description Source of the current mode: the operator (in the configuration or later), the driver, or the router's own metrics.
-         * @enum {string}
-         */
-        ModeSource: "operator" | "driver" | "metrics";
-        /**
-         * @description The kind of speculative decoding that serves.
-         * @enum {string}
-         */
-        Speculation: "off" | "draft" | "eagle3" | "not_recorded";
-        /**
-         * @description How a turn failed.
-         * @enum {string}
-         */
-        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
-        /**
-         * @description How a turn ended. A cancelled turn is neither a success nor an error.
-         * @enum {string}
-         */
-        TurnStatus: "ok" | "error" | "cancelled";
-        /**
-         * @description The state of a conversation.
-         * @enum {string}
-         */
-        ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
-        /**
-         * @description What a lane is doing as a whole.
-         * @enum {string}
-         */
-        Phase: "stopped" | "running" | "draining" | "switching";
-        /** @description An inclusive range of whole numbers. */
-        Range: {
-            min: number;
-            max: number;
-        };
-        /** @description The number of conversations kept in progress: as asked for, and as it is. */
-        Concurrency: {
-            target: number;
-            actual: number;
-            /** @description what the next conversation waits for most of the time; absent: for none of these */
-            limited_by?: components["schemas"]["Limiter"];
-        };
-        /**
-         * @description A setting that keeps a workload from having more conversations in progress.
-         * @enum {string}
-         */
-        Limiter: "target_rps" | "start_rate";
-        /** @description The number of conversations in progress that a limiter allows, below the concurrency that was asked for. */
-        Held: {
-            by: components["schemas"]["Limiter"];
-            /** @description their mean over half a minute in which it stayed so */
-            at: number;
-        };
-        /** @description What serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack. What is absent is not known. */
-        Deployment: {
-            engine?: string;
-            model?: string;
-            gpu?: string;
-            workers?: number;
-            tensor_parallel?: number;
-            speculation?: components["schemas"]["Speculation"];
-            /** @description version */
-            dynamo?: string;
-            /** @description version */
-            kubernetes?: string;
-            /** @description container image of a worker */
-            worker_image?: string;
-            /** @description aggregated or disaggregated */
-            serving?: string;
-            /** @description tokens of a block of the KV cache */
-            block_size?: number;
-            max_batch_size?: number;
-            /** @description of one iteration of a worker */
-            max_num_tokens?: number;
-            chunked_prefill?: boolean;
-            overlap_scheduler?: boolean;
-            kv_cache_dtype?: string;
-            /** @description that the KV cache takes, 0 to 1 */
-            free_gpu_memory_fraction?: number;
-        };
-        /** @description The part of a workload's configuration that changes its results; a baseline carries it so that differences can be named. */
-        WorkloadShape: {
-            turns: components["schemas"]["Range"];
-            max_tokens: number;
-            /** @description different texts that open conversations; 0: one for each; absent: not known */
-            openings?: number;
-            /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
-            opening_tokens?: number;
-            /** @description absent: answers end where the model ends them */
-            output_tokens?: components["schemas"]["Distribution"];
-            corpus?: string;
-            /** @description who asks the follow-up questions */
-            followup?: string;
-            /** @description the user's pause before a follow-up question; absent: not known */
-            think_seconds?: number;
-            /** @description requests per second at most; 0: no cap; absent: not known */
-            target_rps?: number;
-            /** @description absent: not known */
-            timeouts?: components["schemas"]["Timeouts"];
-            /** @description further fields of each request's body, as JSON; absent: none */
-            request?: string;
-        };
-        /** @description How long a turn may take, in seconds. A turn that takes longer is an error. */
-        Timeouts: {
-            first_token: number;
-            /** @description between two tokens */
-            stall: number;
-            turn: number;
-        };
-        /** @description A mean and a coefficient of variation (standard deviation over mean). */
-        Distribution: {
-            mean: number;
-            cv: number;
-        };
-        /** @description The current state as shown on screen. The WebSocket, Grafana Live and the page share this schema. */
-        Snapshot: {
-            /** Format: date-time */
-            time: string;
-            lanes: components["schemas"]["LaneSnapshot"][];
-            settings: components["schemas"]["Settings"];
-            client: components["schemas"]["ClientHealth"];
-            /** @description load generators that hold the conversations for this one, by name; absent where this one holds them itself */
-            members?: components["schemas"]["Member"][];
-            replay?: components["schemas"]["Replay"];
-        };
-        /** @description Says that a snapshot comes from a recording, whose times are moved into the present. A live snapshot has none. */
-        Replay: {
-            /**
-             * Format: date-time
-             * @description when the recording begins
-             */
-            recorded_at: string;
-            /** @description seconds since its beginning */
-            position: number;
-            /** @description seconds, after which it begins anew */
-            length: number;
-        };
-        /** @description One lane's part of a Snapshot. */
-        LaneSnapshot: {
-            name: string;
-            target: components["schemas"]["Target"];
-            state: components["schemas"]["State"];
-            window: components["schemas"]["Window"];
-            totals: components["schemas"]["Totals"];
-            /** @description of the last 60 s, turn numbers ascending, "6+" last */
-            ttft_by_turn: components["schemas"]["TurnFigures"][];
-            kv: components["schemas"]["KV"];
-            cluster: components["schemas"]["Cluster"];
-            baseline: components["schemas"]["Comparison"];
-            /** @description workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve alone; absent: no shared workers known */
-            shared_workers?: string[];
-        };
-        /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
-        History: {
-            points: components["schemas"]["HistoryPoint"][];
-        };
-        /** @description What a lane's snapshot said of one second. */
-        HistoryPoint: {
-            /** Format: date-time */
-            time: string;
-            running: boolean;
-            /** @description actual */
+        /** @description By how much KV-aware routing is better than round-robin at one level of a baseline. */
+        Advantage: {
             concurrency: number;
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-            /** @description seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs */
-            ttft_p50?: number;
-            /** @description likewise */
-            ttft_p95?: number;
-            /** @description over the 60 s before; absent while nothing runs */
-            output_tokens_per_second?: number;
-            /** @description cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where nothing reports it */
-            kv_hit_ratio?: number;
-        };
-        /**
-         * @description What serves behind the target: engines on GPUs, the simulated cluster, or a real router in front of mock workers; or unknown.
-         * @enum {string}
-         */
-        TargetKind: "real" | "simulated" | "mocked" | "unknown";
-        /** @description Tells targets apart: two are the same where their ids are equal. */
-        TargetID: {
-            url: string;
-            model?: string;
-        };
-        /** @description The server under load. */
-        Target: {
-            kind: components["schemas"]["TargetKind"];
-            url: string;
-            /** @description where turns go now, where each mode has an address of its own */
-            endpoint?: string;
-            /** @description absent until the target told it */
-            model?: string;
-            deployment: components["schemas"]["Deployment"];
-            /** @description what the cluster's own description shows; what is absent is not known */
-            features?: components["schemas"]["Feature"][];
-            reachable: boolean;
-            /** @description why turns are failing, and what to do */
-            problem?: string;
-            /** @description the HTTP status that the target answers with instead; absent: none, as without a connection */
-            problem_status?: number;
-            /** @description what is odd about its answers, though it serves */
-            notices?: string[];
-            /**
-             * Format: int64
-             * @description requests that belong to no turn: what it supports, whether it serves
-             */
-            probes: number;
-        };
-        /** @description A feature of Dynamo that the deployment uses, or does not use. */
-        Feature: {
-            /** @enum {string} */
-            name: "disaggregated" | "grove" | "kai" | "kvbm" | "nixl" | "planner";
-            in_use: boolean;
-            /** @description a sentence that says what was read, and where */
-            evidence: string;
-        };
-        /** @description A routing mode with the speculation that goes with it. */
-        ModeState: {
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-        };
-        /** @description A mode change in progress, or the last one if it failed. */
-        ModeChange: {
-            from: components["schemas"]["ModeState"];
-            to: components["schemas"]["ModeState"];
-            /** @description stopping, switching, waiting_for_operator, starting, rolling_back, failed */
-            phase: string;
-            /** @description what happens now, or what the operator is to do */
-            message: string;
-            /** Format: date-time */
-            started: string;
-            failed: boolean;
-        };
-        /** @description A span with unchanged concurrency, mode and workload settings. */
-        Step: {
-            /** Format: int64 */
-            id: number;
-            /** Format: date-time */
-            started: string;
-            /**
-             * Format: date-time
-             * @description when actual concurrency first equalled the target, or stayed where it is held
-             */
-            settled?: string;
-            /** @description the step settled below its target, and its figures are those of this concurrency; absent: it did not */
-            held?: components["schemas"]["Held"];
-            /** @description turns that count for comparisons so far */
-            counted: number;
-        };
-        /**
-         * @description Who asks the follow-up questions: templates about the last answer, one sentence that is always the same, or an end-user model.
-         * @enum {string}
-         */
-        QuestionerKind: "built_in" | "fixed" | "model";
-        /** @description A lane's run state. */
-        State: {
-            running: boolean;
-            phase: components["schemas"]["Phase"];
-            concurrency: components["schemas"]["Concurrency"];
-            step: components["schemas"]["Step"];
-            /** @description true until 60 s of counted turns exist */
-            settling: boolean;
-            mode: components["schemas"]["Mode"];
-            /** @description absent: the mode is not known yet */
-            mode_from?: components["schemas"]["ModeSource"];
-            speculation: components["schemas"]["Speculation"];
-            driver: string;
-            /** @description what the driver offers */
-            modes: components["schemas"]["ModeState"][];
-            mode_change?: components["schemas"]["ModeChange"];
-            /** @description absent: the driver's cluster is not a simulated one, or has not told yet */
-            simulation?: components["schemas"]["Simulation"];
-            /**
-             * Format: date-time
-             * @description of the last start
-             */
-            started?: string;
-            shape: components["schemas"]["WorkloadShape"];
-            questioner: components["schemas"]["QuestionerKind"];
-            /** @description new conversations a second at most */
-            start_rate: number;
-            /** @description 0: no cap */
-            target_rps: number;
-            /** @description that owns the lane: nothing else starts, changes or switches it */
-            sweep?: components["schemas"]["SweepSummary"];
-            /** @description a showcase is in progress: an extra conversation that is not included in any figure */
-            showcase?: boolean;
-        };
-        /** @description What a simulated cluster reports about itself. */
-        Simulation: {
-            /** @description the GPU profile's name */
-            profile: string;
-            /** @description false: its timing in the mode in force is assumed, and fitted to no recorded result */
-            calibrated: boolean;
-            /** @description simulation speed as a multiple of real time */
-            speed: number;
-        };
-        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, with as many of them as are independent; they are absent where these are too few to give one. */
-        Quantiles: {
-            p50?: number;
-            p95?: number;
-            p99?: number;
-            n: number;
-            p50_interval?: [
-                number,
-                number
-            ];
-            p95_interval?: [
-                number,
-                number
-            ];
-            /** @description ITL is estimated, because chunks did not report their token counts */
-            estimated?: boolean;
-            /** @description turns that ended well without a known value */
-            unknown?: number;
-            /** @description the most that the load generator itself may be wrong by, which the interval contains; absent: not known */
-            p50_error?: number;
-            p95_error?: number;
-        };
-        /** @description The four latencies of a set of turns. */
-        Metrics: {
-            ttft: components["schemas"]["Quantiles"];
-            tpot: components["schemas"]["Quantiles"];
-            itl: components["schemas"]["Quantiles"];
-            latency: components["schemas"]["Quantiles"];
-        };
-        /** @description What the last 60 seconds were like. */
-        Window: {
-            /** @description 60, or less just after a start */
-            seconds: number;
-            metrics: components["schemas"]["Metrics"];
-            requests_per_second: number;
-            output_tokens_per_second: number;
-            /** @description errors / (ok + errors) */
-            error_ratio?: number;
-            /** @description classes timeout and stall */
-            timeouts: number;
-            errors: {
-                [key: string]: number;
+            /** @description by the names of a row's values, such as ttft_p95 */
+            of: {
+                [key: string]: components["schemas"]["Improvement"];
             };
-            /** @description turns that met every SLO / (ok + errors) */
-            goodput_ratio?: number;
-            awaiting: components["schemas"]["Awaiting"];
-            /** @description the time to the first token after the reasoning, of the turns that had both */
-            first_answer?: components["schemas"]["Quantiles"];
-            /** @description prompt tokens of a turn, of those with a count */
-            input_p95?: number;
+            speculation: components["schemas"]["Speculation"];
+        };
+        /** @description Metrics over all workers of the cluster. */
+        AllWorkers: {
+            /** @description of a worker, 0 to 1 */
+            cache_use?: components["schemas"]["Spread"];
+            count: number;
+            gpus: number;
+            /** @description requests of a worker */
+            inflight?: components["schemas"]["Spread"];
+            /** @description the sum */
+            routed?: number;
+            /** @description the sum */
+            waiting?: number;
         };
         /** @description The turns that still wait for their first token. */
         Awaiting: {
             n: number;
             oldest_seconds: number;
         };
-        /**
-         * @description Counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
-         *     `stored_turns` of the status counts those that are.
-         */
-        Totals: {
-            /** Format: int64 */
-            ok: number;
-            /** Format: int64 */
-            errors: number;
-            /** Format: int64 */
-            cancelled: number;
-            errors_by_class: {
-                [key: string]: number;
-            };
-            /** Format: int64 */
-            input_tokens: number;
-            /** Format: int64 */
-            cached_tokens: number;
+        /** @description A recorded result: per level and mode, with its deployment and workload. */
+        Baseline: {
+            /** @description of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read */
+            advantages?: components["schemas"]["Advantage"][];
+            deployment: components["schemas"]["Deployment"];
             /**
-             * Format: int64
-             * @description turns that ended well without a count of input tokens
+             * @description an import is always imported
+             * @enum {string}
              */
-            input_unknown?: number;
-            /**
-             * Format: int64
-             * @description turns that ended well without a count of cached tokens
-             */
-            cached_unknown?: number;
-            /** Format: int64 */
-            output_tokens: number;
-            /**
-             * Format: int64
-             * @description ended, in whatever way
-             */
-            conversations: number;
-            /**
-             * Format: int64
-             * @description finished turns that could not be stored
-             */
-            lost_turns: number;
-        };
-        /** @description The figures of the turns that have one number in their conversation and ended well. */
-        TurnFigures: {
-            /** @description 1 to 5, or 6+ */
-            turn: string;
-            /** @description of TTFT */
-            p50?: number;
-            /** @description of TTFT */
-            p95?: number;
-            /** @description turns with a TTFT */
-            n: number;
-            latency_p50?: number;
-            latency_p95?: number;
-            /** @description prompt tokens, of the turns with a count */
-            input_mean?: number;
-            /** @description the share of prompt tokens from a cache, of the turns with a count of both */
-            cached_ratio?: number;
-            input_p95?: number;
-            /** @description tokens */
-            output_mean?: number;
-        };
-        /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
-        KV: {
-            /** @description cached / prompt tokens as the clients saw them */
-            hit_ratio?: number;
-            /** @description usage; frontend or engine where usage tells no cached tokens */
-            source?: string;
-            /** @description why there is no hit ratio although turns have ended */
-            not_reported?: string;
-            /** @description as the router predicted it */
-            predicted?: number;
-            /** @description had each turn gone to the worker with the longest prefix */
-            achievable?: number;
-        };
-        /** @description Metrics of the serving cluster, from Prometheus or the target itself. */
-        Cluster: {
-            available: boolean;
-            problem?: string;
-            /** @description prometheus or direct */
-            source?: string;
-            queued?: number;
-            inflight?: number;
-            inflight_min?: number;
-            inflight_max?: number;
-            /** @description max − min in-flight over the workers */
-            spread?: number;
-            /** @description max / mean in-flight over the workers */
-            skew?: number;
-            batch_limit?: number;
-            /** @description blocks of the KV cache of one worker */
-            cache_blocks?: number;
-            /** @description tokens of a block */
-            block_tokens?: number;
-            kv: components["schemas"]["KV"];
-            speculation: components["schemas"]["SpeculativeUse"];
-            /** @description all; of more than 256 the 8 busiest and the 8 idlest */
-            workers: components["schemas"]["Worker"][];
-            /** @description where workers lists only some */
-            all_workers?: components["schemas"]["AllWorkers"];
-            /** @description that no worker could be found for */
-            other_gpus?: components["schemas"]["HostGPUs"][];
-            gpu?: string;
-            model?: string;
-            /** @description trtllm, vllm, sglang */
-            engine?: string;
-            /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; absent: they do not */
-            routes_by_kv?: boolean;
-            unread?: components["schemas"]["Unread"];
-            /** @description since the last successful reading */
-            age_seconds: number;
-        };
-        /** @description Parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does not report any value that is missing. */
-        Unread: {
-            frontend?: string;
-            workers?: string;
-            gpus?: string;
-        };
-        /** @description Metrics over all workers of the cluster. */
-        AllWorkers: {
-            count: number;
-            gpus: number;
-            /** @description the sum */
-            waiting?: number;
-            /** @description the sum */
-            routed?: number;
-            /** @description requests of a worker */
-            inflight?: components["schemas"]["Spread"];
-            /** @description of a worker, 0 to 1 */
-            cache_use?: components["schemas"]["Spread"];
-        };
-        /** @description Distribution of a metric over the workers that report it. */
-        Spread: {
-            min: number;
-            p10: number;
-            p50: number;
-            p90: number;
-            max: number;
-        };
-        /** @description How well speculative decoding does over the last 60 s. */
-        SpeculativeUse: {
-            /** @description accepted / drafted tokens; absent when off */
-            acceptance?: number;
-            /** @description per forward pass of the target model; 1 when off */
-            tokens_per_step?: number;
-        };
-        /** @description One engine of the cluster. */
-        Worker: {
-            /** @description decimal instance id */
-            id: string;
-            /** @description pod, host:port, or the id's tail */
+            kind: "recorded" | "imported" | "measured";
             name: string;
-            /** @description of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait */
-            inflight?: number;
-            waiting?: number;
-            /** @description mean over 60 s */
-            queue_seconds?: number;
-            /** @description requests routed to it */
-            routed?: number;
-            cache_use?: number;
-            /** @description by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests */
-            hit_ratio?: number;
-            /** @description fields that no source reports; one that is absent and not listed has no value yet */
-            not_reported?: string[];
-            gpus: components["schemas"]["GPU"][];
+            notes?: string;
+            provenance?: components["schemas"]["Provenance"];
+            rows: components["schemas"]["BaselineRow"][];
+            /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
+            sustained?: components["schemas"]["Sustained"][];
+            /** @description whose rows these are, where they are measured; left out of an import */
+            target?: components["schemas"]["TargetID"];
+            title: string;
+            workload?: components["schemas"]["WorkloadShape"];
         };
-        /** @description GPUs of a host that could not be matched to a worker. */
-        HostGPUs: {
-            host: string;
-            gpus: components["schemas"]["GPU"][];
+        /** @description A page of all baselines: the built-in ones, the imported ones, and this target's own. */
+        BaselineList: {
+            baselines: components["schemas"]["Baseline"][];
+            /** @description absent on the last page */
+            next_cursor?: string;
         };
-        /** @description One GPU of a worker, or one MIG instance of a GPU. */
-        GPU: {
-            index: string;
-            /** @description of a GPU in MIG mode: profile and id, such as "2g.20gb #3" */
-            instance?: string;
-            /** @description where its pod tells that it is this worker's */
-            uuid?: string;
-            /** @description 0 to 1 */
-            utilisation?: number;
-            /** @description bytes */
-            memory_used?: number;
-            /** @description bytes */
-            memory_total?: number;
-        };
-        /** @description The newest decisions of a target's router, newest first. */
-        DecisionList: {
-            decisions: components["schemas"]["RoutingDecision"][];
-            /** @description simulated; inferred, where the target does not report its decisions and our model of the router inferred them; or empty */
-            source: string;
-            /** @description why there are none, or what they are inferred from */
-            message?: string;
-            /** @description of inferred decisions under kv: how often our choice was the router's */
-            choices?: components["schemas"]["ShadowChoices"];
-        };
-        /** @description Why a KV router sent one request where it did. */
-        RoutingDecision: {
-            /** @description since the cluster's beginning, in its own time */
-            seconds: number;
-            request_id: string;
+        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with nothing. */
+        BaselineRow: {
+            /** @description accepted / drafted tokens, by the engines' metrics */
+            acceptance_rate?: number;
+            concurrency: number;
+            /** @description seconds, largest of any worker at any time */
+            engine_ttft_largest?: number;
+            /** @description p95 of the time to the first token as the server reports it with its turns */
+            engine_ttft_seconds?: number;
+            /** @description failed / (ended well + failed) */
+            error_ratio?: number;
+            /** @description the most that the load generator may be wrong by itself, which `intervals` contain */
+            errors?: components["schemas"]["RowErrors"];
+            /** @description in use on a GPU, mean over the workers' GPUs and over time */
+            gpu_memory_bytes?: number;
+            /** @description requests on the busiest worker at any time */
+            inflight_largest?: number;
+            /** @description busiest worker over the workers' mean, mean over time */
+            inflight_skew?: number;
+            /** @description busiest less idlest worker, in requests, mean over time */
+            inflight_spread?: number;
+            inflight_spread_max?: number;
+            /** @description the same, as a range over moments */
+            inflight_spread_min?: number;
+            /** @description absent: none is known */
+            intervals?: components["schemas"]["RowIntervals"];
+            itl: components["schemas"]["Percentiles"];
+            kv_hit_ratio?: number;
+            /** @description how late the load generator was over that time (p95), if known */
+            lag_seconds?: number;
+            latency: components["schemas"]["Percentiles"];
+            /**
+             * Format: date-time
+             * @description when, where known
+             */
+            measured?: string;
             mode: components["schemas"]["Mode"];
-            /** @description the request named its worker; the costs decided nothing */
-            pinned: boolean;
-            prompt_tokens: number;
-            block_tokens: number;
-            /** @description index in `candidates` */
-            chosen: number;
-            /** @description of an inferred decision: the candidate that our model of the router would have chosen */
-            ours?: number;
-            /** @description of an inferred decision: requests in flight cannot have changed it */
-            clear?: boolean;
-            candidates: components["schemas"]["RoutingCandidate"][];
+            /** @description turns behind the row, where known */
+            n?: number;
+            output_tokens_per_second?: number;
+            /** @description seconds, largest of any worker at any time */
+            queue_largest?: number;
+            /** @description seconds, largest of the worker with the smallest */
+            queue_least?: number;
+            /** @description seconds, largest of the worker with the second largest */
+            queue_second?: number;
+            /** @description of a request before its worker begins it, mean over workers and time */
+            queue_seconds?: number;
+            /** @description slowest worker's queue over the workers' mean, mean over time */
+            queue_skew?: number;
+            requests_per_second?: number;
+            /** @description how long it was measured, where known */
+            seconds?: number;
+            speculation: components["schemas"]["Speculation"];
+            /** @description of a forward pass of the target model, by the engines' metrics; 1 without speculation */
+            tokens_per_step?: number;
+            tpot: components["schemas"]["Percentiles"];
+            tpot_derived: components["schemas"]["Percentiles"];
+            ttft: components["schemas"]["Percentiles"];
+            /** @description values that are missing here because an imported file has them by another definition, such as ttft_p50 */
+            unlike?: string[];
+            /** @description requests that wait at all workers, mean over time */
+            waiting?: number;
         };
-        /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is told in every mode, so that one sees what kv would have done. */
-        RoutingCandidate: {
-            /** @description decimal instance id */
-            worker: string;
-            name: string;
-            /** @description blocks of the prompt that the worker holds, from the first on */
-            overlap_blocks: number;
-            /** @description to be computed on the worker */
-            prefill_tokens: number;
-            /** @description different blocks of prompts in progress there */
-            decode_blocks: number;
-            /** @description in progress there before this one */
-            requests: number;
-            cost: number;
+        /** @description What a capacity search has found. */
+        Capacity: {
+            /** @description absent: not looked for, or not known yet */
+            crossing?: components["schemas"]["Crossing"];
+            modes: components["schemas"]["ModeCapacity"][];
+        };
+        /** @description The load generator's own error of one metric, beside what its level stands on. */
+        ClientError: {
+            /** @description at most */
+            error_seconds: number;
+            lane: string;
+            level: components["schemas"]["Verdict"];
+            /** @enum {string} */
+            metric: "ttft" | "tpot" | "itl" | "latency";
+            of: components["schemas"]["ErrorBasis"];
+            of_seconds: number;
+            /** @description of the metric */
+            p50_seconds: number;
         };
         /** @description How much of the figures is the load generator's own error. */
         ClientHealth: {
-            verdict: components["schemas"]["Verdict"];
-            reason: string;
             /** @description share of all cores that the process uses */
             cpu_ratio: number;
             /** @description how late its time stamps are, p95 of the last 10 s */
             lag_seconds: number;
-            /** @description of each lane that has figures; `verdict` is the worst level of these */
+            /** @description of each lane that has figures */
             metrics?: components["schemas"]["ClientError"][];
+            reason: string;
+            /** @description the worst level of `metrics` */
+            verdict: components["schemas"]["Verdict"];
         };
-        /** @description The load generator's own error of one metric, beside what its level stands on. */
-        ClientError: {
-            lane: string;
-            /** @enum {string} */
-            metric: "ttft" | "tpot" | "itl" | "latency";
-            level: components["schemas"]["Verdict"];
-            /** @description of the metric */
-            p50_seconds: number;
-            /** @description at most */
-            error_seconds: number;
-            of: components["schemas"]["ErrorBasis"];
-            of_seconds: number;
-        };
-        /**
-         * @description What an error is held against: the metric's p50, a difference from a baseline, or the distance from the threshold of an SLO.
-         * @enum {string}
-         */
-        ErrorBasis: "p50" | "difference" | "threshold";
-        /** @description A load generator that holds conversations for this one. */
-        Member: {
-            /** @description of its lease: a member that lost its lease comes back with another */
-            id: string;
-            name: string;
-            version: string;
-            /** Format: date-time */
-            started: string;
-            state: components["schemas"]["MemberState"];
-            /** @description why it is late or refused */
-            reason?: string;
-            /** @description in progress, in all lanes */
-            conversations: number;
-            client: components["schemas"]["ClientHealth"];
-            /** @description how far its clock is ahead; times are corrected by it; absent: not known yet */
-            clock_ahead_seconds?: number;
-            /** @description how wrong clock_ahead_seconds may be */
-            clock_within_seconds?: number;
-            /** @description turns that it could not hand over */
-            lost_turns?: number;
-        };
-        /**
-         * @description `late`: its own error is noticeable in what it measures. If most members are on time, they take over its share until it has been on time for a while. `leaving`: it finishes its conversations.
-         * @enum {string}
-         */
-        MemberState: "present" | "late" | "leaving" | "refused";
-        /**
-         * @description How large the load generator's own error is. `ok` (negligible): below 2 % of the metric's p50 and a tenth of every difference shown. `noticeable`: the intervals contain it. `client_bottleneck` (too large): an outcome is withheld for it, or it is more than half of the p50.
-         * @enum {string}
-         */
-        Verdict: "unknown" | "ok" | "noticeable" | "client_bottleneck";
-        /**
-         * @description How a baseline's value was found.
-         * @enum {string}
-         */
-        Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
-        /**
-         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because there are too few batches of them. `withheld`: the load generator's own error could change it; without that, it would be better or worse.
-         * @enum {string}
-         */
-        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
-        /** @description Compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live is better. */
-        Improvement: {
-            percent: number;
-            outcome: components["schemas"]["Outcome"];
-            /** @description 95 %, of `percent`; absent where too little was measured */
-            interval?: [
-                number,
-                number
-            ];
-            /** @description about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it is, or will not be, or where that is not known */
-            seconds_left?: number;
-        };
-        /** @description One value of a baseline at the live concurrency. */
-        LookedUp: {
-            value?: number;
-            /** @description 95 %, of `value`; absent where it is not known */
-            interval?: [
-                number,
-                number
-            ];
-            /** @description the most that the load generator itself may have been wrong by, which `interval` contains */
-            error?: number;
-            /** @description `interval` is estimated from the scatter of recorded tables, not measured with this value */
-            interval_estimated?: boolean;
-            lookup: components["schemas"]["Lookup"];
-            improvement?: components["schemas"]["Improvement"];
-        };
-        /** @description The p50 and p95 of a metric, in seconds. */
-        LookedUpPair: {
-            p50: components["schemas"]["LookedUp"];
-            p95: components["schemas"]["LookedUp"];
+        /** @description Metrics of the serving cluster, from Prometheus or the target itself. */
+        Cluster: {
+            /** @description since the last successful reading */
+            age_seconds: number;
+            /** @description where workers lists only some */
+            all_workers?: components["schemas"]["AllWorkers"];
+            available: boolean;
+            batch_limit?: number;
+            /** @description tokens of a block */
+            block_tokens?: number;
+            /** @description blocks of the KV cache of one worker */
+            cache_blocks?: number;
+            /** @description trtllm, vllm, sglang */
+            engine?: string;
+            gpu?: string;
+            inflight?: number;
+            inflight_max?: number;
+            inflight_min?: number;
+            kv: components["schemas"]["KV"];
+            model?: string;
+            /** @description that no worker could be found for */
+            other_gpus?: components["schemas"]["HostGPUs"][];
+            problem?: string;
+            queued?: number;
+            /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they do not */
+            routes_by_kv?: boolean;
+            /** @description max / mean in-flight over the workers */
+            skew?: number;
+            /** @description prometheus or direct */
+            source?: string;
+            speculation: components["schemas"]["SpeculativeUse"];
+            /** @description max − min in-flight over the workers */
+            spread?: number;
+            unread?: components["schemas"]["Unread"];
+            /** @description all; of more than 256 the 8 busiest and the 8 idlest */
+            workers: components["schemas"]["Worker"][];
         };
         /** @description One mode of a baseline at the live concurrency. */
         Column: {
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
+            /** @description absent, like the next two, where no row of the mode has it */
+            acceptance_rate?: components["schemas"]["LookedUp"];
+            gpu_memory_bytes?: components["schemas"]["LookedUp"];
+            itl: components["schemas"]["LookedUpPair"];
+            kv_hit_ratio: components["schemas"]["LookedUp"];
+            /** @description how late the load generator was then (p95), where known */
+            lag_seconds?: number;
+            latency: components["schemas"]["LookedUpPair"];
             /**
              * Format: date-time
              * @description when, for rows that this target measured
              */
             measured?: string;
+            mode: components["schemas"]["Mode"];
             n?: number;
-            /** @description how late the load generator was then (p95), where known */
-            lag_seconds?: number;
-            ttft: components["schemas"]["LookedUpPair"];
-            tpot: components["schemas"]["LookedUpPair"];
-            itl: components["schemas"]["LookedUpPair"];
-            latency: components["schemas"]["LookedUpPair"];
             output_tokens_per_second: components["schemas"]["LookedUp"];
             requests_per_second: components["schemas"]["LookedUp"];
-            kv_hit_ratio: components["schemas"]["LookedUp"];
-            /** @description absent, like the next two, where no row of the mode has it */
-            acceptance_rate?: components["schemas"]["LookedUp"];
+            speculation: components["schemas"]["Speculation"];
             tokens_per_step?: components["schemas"]["LookedUp"];
-            gpu_memory_bytes?: components["schemas"]["LookedUp"];
-        };
-        /** @description One way in which the live run is unlike a baseline's. */
-        Difference: {
-            field: string;
-            live: string;
-            baseline: string;
+            tpot: components["schemas"]["LookedUpPair"];
+            ttft: components["schemas"]["LookedUpPair"];
         };
         /** @description The live step beside a baseline at the same concurrency. */
         Comparison: {
-            name: string;
-            title: string;
+            columns: components["schemas"]["Column"][];
             concurrency: number;
-            settling: boolean;
-            /** @description seconds of counted turns still missing */
-            settling_for_seconds: number;
-            /** @description counted turns in `live` */
-            n: number;
-            /** @description how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour */
-            seconds: number;
+            differences: components["schemas"]["Difference"][];
             /** @description of the step's counted turns */
             live: components["schemas"]["Metrics"];
+            live_kv_hit_ratio?: number;
+            /** @description 95 %, however often it is looked at; absent where there are too few batches */
+            live_kv_hit_ratio_interval?: [
+                number,
+                number
+            ];
             live_output_tokens_per_second?: number;
             /** @description 95 %, however often it is looked at; absent where there are too few batches */
             live_output_tokens_per_second_interval?: [
@@ -1559,28 +1029,531 @@ export interface components {
                 number,
                 number
             ];
-            live_kv_hit_ratio?: number;
-            /** @description 95 %, however often it is looked at; absent where there are too few batches */
-            live_kv_hit_ratio_interval?: [
+            /** @description counted turns in `live` */
+            n: number;
+            name: string;
+            /** @description the latest step since the process started that was not added as a row; only with the baseline `this target` */
+            not_kept?: components["schemas"]["NotKept"];
+            /** @description how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour */
+            seconds: number;
+            settling: boolean;
+            /** @description seconds of counted turns still missing */
+            settling_for_seconds: number;
+            title: string;
+            /** @description why no column has improvements although the step may have settled: the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
+            withheld?: string;
+        };
+        /** @description The number of conversations kept in progress: as asked for, and as it is. */
+        Concurrency: {
+            actual: number;
+            /** @description what the next conversation waits for most of the time; absent: for none of these */
+            limited_by?: components["schemas"]["Limiter"];
+            target: number;
+        };
+        /** @description A row of the list with `figures`, or the detail with `turns` and `live`. */
+        Conversation: {
+            /** Format: date-time */
+            ended?: string;
+            /** @description how it failed, where it did */
+            error_class?: components["schemas"]["ErrorClass"];
+            /** @description of the turns that have ended, in their order */
+            figures?: components["schemas"]["ConversationTurn"][];
+            id: string;
+            lane: string;
+            live?: components["schemas"]["LiveTurn"];
+            /**
+             * Format: int64
+             * @description k, which with the seed fixes its draws
+             */
+            number: number;
+            /** Format: date-time */
+            started: string;
+            /** @description the id of the text that it begins with */
+            starter: string;
+            status: components["schemas"]["ConversationStatus"];
+            topic: string;
+            turns?: components["schemas"]["Turn"][];
+            turns_done: number;
+            turns_planned: number;
+        };
+        /** @description One page of conversations, newest first. */
+        ConversationList: {
+            conversations: components["schemas"]["Conversation"][];
+            /** @description absent on the last page */
+            next_cursor?: string;
+        };
+        /**
+         * @description The state of a conversation.
+         *     - `active`: in progress
+         *     - `retired`: ended early, as concurrency was lowered or the workload drained
+         * @enum {string}
+         */
+        ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
+        /** @description What a list of conversations has of a turn. Absent values are not known. */
+        ConversationTurn: {
+            cached_tokens?: number;
+            prompt_tokens?: number;
+            /** @description seconds */
+            ttft?: number;
+            /** @description decimal instance id */
+            worker?: string;
+        };
+        /** @description What conversations start from. */
+        CorpusStatus: {
+            /** @description starters that were cut at a sentence */
+            cut: number;
+            followup: string;
+            /** @description starters that were joined from several texts */
+            joined: number;
+            name: string;
+            /** @description of the last read; what was read before stays in use */
+            problem?: string;
+            /**
+             * Format: date-time
+             * @description when it was last read well
+             */
+            read_at?: string;
+            /** @description texts that are not used */
+            skipped: number;
+            /** @description the first of them */
+            skipped_items: components["schemas"]["SkippedItem"][];
+            /** @description where it is read from; absent for the built-in articles */
+            source?: string;
+            starters: number;
+            /** @description what the texts were measured with; the target counts otherwise, so lengths are estimates */
+            tokenizer?: string;
+        };
+        /** @description Where the second of two modes stops being better by TTFT p95, or begins to. */
+        Crossing: {
+            /** @description at no level is the order certain to have turned: the interval ends at the highest, or beyond it */
+            above?: boolean;
+            /**
+             * @description which is better below
+             * @enum {string}
+             */
+            below: "a" | "b";
+            /** @description 95 %; from 0 where the order is not certain at the lowest level */
+            interval?: [
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
-            withheld?: string;
-            /** @description the latest step since the process started that was not added as a row; only with the baseline `this target` */
-            not_kept?: components["schemas"]["NotKept"];
-            differences: components["schemas"]["Difference"][];
-            columns: components["schemas"]["Column"][];
+            /** @description the estimate; absent: they do not seem to cross in the range */
+            level?: number;
+        };
+        /** @description The newest decisions of a target's router, newest first. */
+        DecisionList: {
+            /** @description of inferred decisions under kv: how often our choice was the router's */
+            choices?: components["schemas"]["ShadowChoices"];
+            decisions: components["schemas"]["RoutingDecision"][];
+            /** @description why there are none, or what they are inferred from */
+            message?: string;
+            /** @description simulated; inferred, where the target does not report its decisions and our model of the router inferred them; or empty */
+            source: string;
+        };
+        /** @description What serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack. What is absent is not known. */
+        Deployment: {
+            /** @description tokens of a block of the KV cache */
+            block_size?: number;
+            chunked_prefill?: boolean;
+            /** @description version */
+            dynamo?: string;
+            engine?: string;
+            /** @description that the KV cache takes, 0 to 1 */
+            free_gpu_memory_fraction?: number;
+            gpu?: string;
+            /** @description version */
+            kubernetes?: string;
+            kv_cache_dtype?: string;
+            max_batch_size?: number;
+            /** @description of one iteration of a worker */
+            max_num_tokens?: number;
+            model?: string;
+            overlap_scheduler?: boolean;
+            /** @description aggregated or disaggregated */
+            serving?: string;
+            speculation?: components["schemas"]["Speculation"];
+            tensor_parallel?: number;
+            /** @description container image of a worker */
+            worker_image?: string;
+            workers?: number;
+        };
+        /** @description A finding in words, with its numbers. */
+        Diagnosis: {
+            /** @description its stable name */
+            rule: string;
+            text: string;
+        };
+        /** @description One way in which the live run is unlike a baseline's. */
+        Difference: {
+            baseline: string;
+            field: string;
+            live: string;
+        };
+        /** @description A mean and a coefficient of variation (standard deviation over mean). */
+        Distribution: {
+            cv: number;
+            mean: number;
+        };
+        /**
+         * @description What an error is held against.
+         *     - `p50`: the metric's
+         *     - `difference`: from a baseline
+         *     - `threshold`: the distance from the threshold of an SLO
+         * @enum {string}
+         */
+        ErrorBasis: "p50" | "difference" | "threshold";
+        /**
+         * @description How a turn failed.
+         *     - `connect`: no connection, refused, reset before a response, TLS, DNS
+         *     - `timeout`: connected, but no first token in time
+         *     - `stall`: the stream went silent after its first token
+         *     - `rate_limited`: HTTP 429
+         *     - `http_4xx`: any other 4xx
+         *     - `http_5xx`: any 5xx
+         *     - `stream_error`: HTTP 200 with an error inside the stream
+         *     - `truncated`: the stream ended without [DONE]
+         *     - `malformed`: what came is not a stream of chat completion chunks
+         *     - `overrun`: the answer took longer, or grew larger, than any may
+         *     - `empty`: the answer ended without any content
+         * @enum {string}
+         */
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
+        /** @description A change of state: what, when, by whom. */
+        Event: {
+            /** @description the Grafana login, "command line", or "page" */
+            by: string;
+            id: string;
+            kind: components["schemas"]["EventKind"];
+            lane?: string;
+            text: string;
+            /** Format: date-time */
+            time: string;
+        };
+        /**
+         * @description The kind of event.
+         *     - `sweep`: a trial, sweep or capacity search began, paused, went on or ended
+         *     - `member`: a member came, was lost, was late or was refused
+         * @enum {string}
+         */
+        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep" | "member";
+        /** @description The newest events, newest first. */
+        EventList: {
+            events: components["schemas"]["Event"][];
+        };
+        /** @description A feature of Dynamo that the deployment uses, or does not use. */
+        Feature: {
+            /** @description a sentence that says what was read, and where */
+            evidence: string;
+            in_use: boolean;
+            /** @enum {string} */
+            name: "disaggregated" | "grove" | "kai" | "kvbm" | "nixl" | "planner";
+        };
+        /**
+         * @description Why the built-in questioner asked in the place of a model.
+         *     - `empty`: an answer without a text
+         *     - `malformed`: an answer that is no question, or no answer
+         *     - `repeated`: a question that the conversation has had
+         *     - `paused`: not asked, because it failed a moment ago
+         * @enum {string}
+         */
+        FollowupCause: "timeout" | "connect" | "rate_limited" | "http_4xx" | "http_5xx" | "empty" | "malformed" | "repeated" | "paused";
+        /** @description Who asks the follow-up questions. The counts are those since the process began. */
+        FollowupStatus: {
+            /** @description questions that are waited for now */
+            asking: number;
+            /** Format: int64 */
+            by_model: number;
+            /** @description asked by the built-in questioner instead, by cause */
+            fallbacks: {
+                [key: string]: number;
+            };
+            /** @description absent until the server reports it */
+            model?: string;
+            name: string;
+            /** @description why the model does not ask now */
+            problem?: string;
+            /** @description of the model that asks; absent where none does */
+            url?: string;
+        };
+        /** @description One GPU of a worker, or one MIG instance of a GPU. */
+        GPU: {
+            index: string;
+            /** @description of a GPU in MIG mode: profile and id, such as "2g.20gb #3" */
+            instance?: string;
+            /** @description bytes */
+            memory_total?: number;
+            /** @description bytes */
+            memory_used?: number;
+            /** @description 0 to 1 */
+            utilisation?: number;
+            /** @description where its pod shows that it is this worker's */
+            uuid?: string;
+        };
+        /** @description The number of conversations in progress that a limiter allows, below the concurrency that was asked for: their mean over half a minute in which it stayed so. */
+        Held: {
+            /** @description their mean over half a minute in which it stayed so */
+            at: number;
+            by: components["schemas"]["Limiter"];
+        };
+        /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
+        History: {
+            points: components["schemas"]["HistoryPoint"][];
+        };
+        /** @description What a lane's snapshot said of one second. */
+        HistoryPoint: {
+            /** @description actual */
+            concurrency: number;
+            /** @description cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where nothing reports it */
+            kv_hit_ratio?: number;
+            mode: components["schemas"]["Mode"];
+            /** @description over the 60 s before; absent while nothing runs */
+            output_tokens_per_second?: number;
+            running: boolean;
+            speculation: components["schemas"]["Speculation"];
+            /** Format: date-time */
+            time: string;
+            /** @description seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs */
+            ttft_p50?: number;
+            /** @description likewise */
+            ttft_p95?: number;
+        };
+        /** @description GPUs of a host that could not be matched to a worker. */
+        HostGPUs: {
+            gpus: components["schemas"]["GPU"][];
+            host: string;
+        };
+        /** @description Compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live is better. */
+        Improvement: {
+            /** @description 95 %, of `percent`; absent where too little was measured */
+            interval?: [
+                number,
+                number
+            ];
+            outcome: components["schemas"]["Outcome"];
+            percent: number;
+            /** @description about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it is, or will not be, or where that is not known */
+            seconds_left?: number;
+        };
+        /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
+        KV: {
+            /** @description had each turn gone to the worker with the longest prefix */
+            achievable?: number;
+            /** @description cached / prompt tokens as the clients saw them */
+            hit_ratio?: number;
+            /** @description why there is no hit ratio although turns have ended */
+            not_reported?: string;
+            /** @description as the router predicted it */
+            predicted?: number;
+            /** @description usage; frontend or engine where usage reports no cached tokens */
+            source?: string;
+        };
+        /** @description One lane's part of a Snapshot. */
+        LaneSnapshot: {
+            baseline: components["schemas"]["Comparison"];
+            cluster: components["schemas"]["Cluster"];
+            kv: components["schemas"]["KV"];
+            name: string;
+            /** @description workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve alone; absent: no shared workers known */
+            shared_workers?: string[];
+            state: components["schemas"]["State"];
+            target: components["schemas"]["Target"];
+            totals: components["schemas"]["Totals"];
+            /** @description of the last 60 s, turn numbers ascending, "6+" last */
+            ttft_by_turn: components["schemas"]["TurnFigures"][];
+            window: components["schemas"]["Window"];
+        };
+        /** @description A lane's part of Status. */
+        LaneStatus: {
+            corpus: components["schemas"]["CorpusStatus"];
+            /** @description which request extensions are enabled */
+            extensions: {
+                [key: string]: boolean;
+            };
+            followup: components["schemas"]["FollowupStatus"];
+            name: string;
+            seed: string;
+            state: components["schemas"]["State"];
+            target: components["schemas"]["Target"];
+            totals: components["schemas"]["Totals"];
+        };
+        /** @description Whether a level meets the SLOs. */
+        LevelTest: {
+            concurrency: number;
+            spans: number;
+            /** @enum {string} */
+            verdict: "meets" | "misses" | "open";
+        };
+        /**
+         * @description A setting that keeps a workload from having more conversations in progress.
+         * @enum {string}
+         */
+        Limiter: "target_rps" | "start_rate";
+        /** @description A turn that is still streaming. */
+        LiveTurn: {
+            assistant_message: string;
+            number: number;
+            /** Format: date-time */
+            started: string;
+            ttft?: number;
+            user_message: string;
+            worker?: string;
+        };
+        /** @description One value of a baseline at the live concurrency. */
+        LookedUp: {
+            /** @description the most that the load generator itself may have been wrong by, which `interval` contains */
+            error?: number;
+            improvement?: components["schemas"]["Improvement"];
+            /** @description 95 %, of `value`; absent where it is not known */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description `interval` is estimated from the scatter of recorded tables, not measured with this value */
+            interval_estimated?: boolean;
+            lookup: components["schemas"]["Lookup"];
+            value?: number;
+        };
+        /** @description The p50 and p95 of a metric, in seconds. */
+        LookedUpPair: {
+            p50: components["schemas"]["LookedUp"];
+            p95: components["schemas"]["LookedUp"];
+        };
+        /**
+         * @description How a baseline's value was found.
+         * @enum {string}
+         */
+        Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
+        /** @description A load generator that holds conversations for this one. */
+        Member: {
+            client: components["schemas"]["ClientHealth"];
+            /** @description how far its clock is ahead; times are corrected by it; absent: not known yet */
+            clock_ahead_seconds?: number;
+            /** @description how wrong clock_ahead_seconds may be */
+            clock_within_seconds?: number;
+            /** @description in progress, in all lanes */
+            conversations: number;
+            /** @description of its lease: a member that lost its lease comes back with another */
+            id: string;
+            /**
+             * Format: int64
+             * @description turns that it could not hand over
+             */
+            lost_turns?: number;
+            name: string;
+            /** @description why it is late or refused */
+            reason?: string;
+            /** Format: date-time */
+            started: string;
+            state: components["schemas"]["MemberState"];
+            version: string;
+        };
+        /**
+         * @description The state of a member.
+         *     - `late`: its own error is noticeable in what it measures. If most members are on time, they take over its share until it has been on time for a while.
+         *     - `leaving`: it finishes its conversations
+         * @enum {string}
+         */
+        MemberState: "present" | "late" | "leaving" | "refused";
+        /** @description The four latencies of a set of turns. */
+        Metrics: {
+            itl: components["schemas"]["Quantiles"];
+            latency: components["schemas"]["Quantiles"];
+            tpot: components["schemas"]["Quantiles"];
+            ttft: components["schemas"]["Quantiles"];
+        };
+        /**
+         * @description A routing mode of the serving cluster.
+         *     - `unknown`: neither a driver, nor its own metrics, nor the operator has reported how it routes
+         * @enum {string}
+         */
+        Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
+        /** @description How many conversations a mode sustains within the SLOs. */
+        ModeCapacity: {
+            /** @description no level is certain to miss the SLOs: the interval ends at the highest one or beyond it */
+            above?: boolean;
+            /** @description 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description levels above the first that misses, which meet them nevertheless */
+            isolated: number[];
+            /** @description the estimate; 0: not even the lowest level meets them; absent: not known yet */
+            level?: number;
+            mode: components["schemas"]["ModeState"];
+            /** @description ascending */
+            tested: components["schemas"]["LevelTest"][];
+        };
+        /** @description A mode change in progress, or the last one if it failed. */
+        ModeChange: {
+            failed: boolean;
+            from: components["schemas"]["ModeState"];
+            /** @description what happens now, or what the operator is to do */
+            message: string;
+            /** @description stopping, switching, waiting_for_operator, starting, rolling_back, failed */
+            phase: string;
+            /** Format: date-time */
+            started: string;
+            to: components["schemas"]["ModeState"];
+        };
+        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is switched; only with the driver "manual", and the mode may then be unknown. */
+        ModeRequest: {
+            confirm?: boolean;
+            in_force?: boolean;
+            mode: components["schemas"]["Mode"];
+            /** @description absent: unchanged */
+            speculation?: components["schemas"]["Speculation"];
+        };
+        /**
+         * @description The source of the current mode.
+         *     - `operator`: the configuration, or the operator since
+         *     - `driver`: it asks the cluster, or routes the turns itself
+         *     - `metrics`: the router's own metrics
+         * @enum {string}
+         */
+        ModeSource: "operator" | "driver" | "metrics";
+        /** @description A routing mode with the speculation that goes with it. */
+        ModeState: {
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
         };
         /** @description Why what was measured became no row of the baseline `this target`. */
         NotKept: {
             concurrency: number;
             mode: components["schemas"]["Mode"];
+            /** @description a clause that can follow a colon */
+            reason: string;
             speculation: components["schemas"]["Speculation"];
             /** Format: date-time */
             time: string;
-            /** @description a clause that can follow a colon */
-            reason: string;
+        };
+        /**
+         * @description How a live value stands to a baseline's.
+         *     - `better`: the 95 % interval of the difference leaves out 0
+         *     - `worse`: likewise
+         *     - `no_difference`: the interval holds 0
+         *     - `too_variable`: there are too few batches of turns for an interval
+         *     - `withheld`: only the load generator's own error keeps it from being better or worse
+         * @enum {string}
+         */
+        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
+        /** @description A metric of the turns that ended well on both lanes. */
+        PairedMetric: {
+            a?: number;
+            b?: number;
+            /** @description b − a */
+            difference?: number;
+            /** @description of the difference: 95 % for all metrics together, however often it is looked at; absent where there are too few batches for one */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens over prompt tokens */
+            metric: string;
+            /** @description pairs that have it on both sides */
+            n: number;
+            /** @description variance of the difference over that of two unpaired means: below 1, pairing shows more than as many turns without it */
+            variance_ratio?: number;
         };
         /** @description The 95 % intervals of a metric's p50 and p95 in seconds, absent where not known. */
         PercentileIntervals: {
@@ -1593,18 +1566,145 @@ export interface components {
                 number
             ];
         };
+        /** @description The p50 and p95 in seconds, absent where not recorded. */
+        Percentiles: {
+            p50?: number;
+            p95?: number;
+        };
+        /**
+         * @description What a lane is doing as a whole.
+         *     - `switching`: a mode change is under way; no turns are sent
+         * @enum {string}
+         */
+        Phase: "stopped" | "running" | "draining" | "switching";
+        /** @description An RFC 9457 problem document, the body of every error. */
+        Problem: {
+            /** @description what it may be */
+            allowed?: string;
+            detail?: string;
+            /** @description the field at fault */
+            field?: string;
+            status: number;
+            title: string;
+            /** Format: uri-reference */
+            type: string;
+            /** @description what it was */
+            value?: string;
+        };
+        /** @description Where a baseline's figures come from. What is absent is not known. */
+        Provenance: {
+            /** @description what was restarted, and what kept its state */
+            between_modes?: string;
+            /** @description between GPUs */
+            interconnect?: string;
+            region?: string;
+            /** @description of several, the rows are the averages */
+            runs?: components["schemas"]["Source"][];
+            /** @description that the serving stack needs beside itself, such as "etcd, NATS" */
+            services?: string;
+        };
+        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, with as many of them as are independent; they are absent where these are too few to give one. */
+        Quantiles: {
+            /** @description ITL is estimated, because chunks did not report their token counts */
+            estimated?: boolean;
+            n: number;
+            p50?: number;
+            /** @description the most that the load generator itself may be wrong by, which the interval contains; absent: not known */
+            p50_error?: number;
+            p50_interval?: [
+                number,
+                number
+            ];
+            p95?: number;
+            p95_error?: number;
+            p95_interval?: [
+                number,
+                number
+            ];
+            p99?: number;
+            /** @description turns that ended well without a known value */
+            unknown?: number;
+        };
+        /**
+         * @description Who asks the follow-up questions.
+         *     - `built_in`: templates about phrases of the last answer
+         *     - `fixed`: one sentence, the same at every turn
+         *     - `model`: an end-user model, the built-in one in its place when it fails
+         * @enum {string}
+         */
+        QuestionerKind: "built_in" | "fixed" | "model";
+        /** @description An inclusive range of whole numbers. */
+        Range: {
+            max: number;
+            min: number;
+        };
+        /** @description Marks a snapshot that comes from a recording, whose times are moved into the present. A live one has none. */
+        Replay: {
+            /** @description seconds, after which it begins anew */
+            length: number;
+            /** @description seconds since its beginning */
+            position: number;
+            /**
+             * Format: date-time
+             * @description when the recording begins
+             */
+            recorded_at: string;
+        };
+        /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is given in every mode, so that one sees what kv would have done. */
+        RoutingCandidate: {
+            cost: number;
+            /** @description different blocks of prompts in progress there */
+            decode_blocks: number;
+            name: string;
+            /** @description blocks of the prompt that the worker holds, from the first on */
+            overlap_blocks: number;
+            /** @description to be computed on the worker */
+            prefill_tokens: number;
+            /** @description in progress there before this one */
+            requests: number;
+            /** @description decimal instance id */
+            worker: string;
+        };
+        /** @description Why a KV router sent one request where it did. */
+        RoutingDecision: {
+            block_tokens: number;
+            candidates: components["schemas"]["RoutingCandidate"][];
+            /** @description index in `candidates` */
+            chosen: number;
+            /** @description of an inferred decision: requests in flight cannot have changed it */
+            clear?: boolean;
+            mode: components["schemas"]["Mode"];
+            /** @description of an inferred decision: the candidate that our model of the router would have chosen */
+            ours?: number;
+            /** @description the request named its worker; the costs decided nothing */
+            pinned: boolean;
+            prompt_tokens: number;
+            request_id: string;
+            /** @description since the cluster's beginning, in its own time */
+            seconds: number;
+        };
         /** @description The most that the load generator itself may be wrong by in a row's latencies, in seconds; the row's intervals contain it. */
         RowErrors: {
-            ttft: components["schemas"]["Percentiles"];
-            tpot: components["schemas"]["Percentiles"];
             itl: components["schemas"]["Percentiles"];
             latency: components["schemas"]["Percentiles"];
+            tpot: components["schemas"]["Percentiles"];
+            ttft: components["schemas"]["Percentiles"];
         };
         /** @description The 95 % intervals of a row's values, in their units, absent where not known. */
         RowIntervals: {
-            ttft: components["schemas"]["PercentileIntervals"];
-            tpot: components["schemas"]["PercentileIntervals"];
+            acceptance_rate?: [
+                number,
+                number
+            ];
+            gpu_memory_bytes?: [
+                number,
+                number
+            ];
             itl: components["schemas"]["PercentileIntervals"];
+            kv_hit_ratio?: [
+                number,
+                number
+            ];
             latency: components["schemas"]["PercentileIntervals"];
             output_tokens_per_second?: [
                 number,
@@ -1614,919 +1714,152 @@ export interface components {
                 number,
                 number
             ];
-            kv_hit_ratio?: [
-                number,
-                number
-            ];
-            acceptance_rate?: [
-                number,
-                number
-            ];
             tokens_per_step?: [
                 number,
                 number
             ];
-            gpu_memory_bytes?: [
-                number,
-                number
-            ];
+            tpot: components["schemas"]["PercentileIntervals"];
+            ttft: components["schemas"]["PercentileIntervals"];
         };
-        /** @description The p50 and p95 in seconds, absent where not recorded. */
-        Percentiles: {
-            p50?: number;
-            p95?: number;
+        /** @description The service level objectives: p95 thresholds in seconds. */
+        SLO: {
+            tpot: number;
+            ttft: number;
         };
-        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with nothing. */
-        BaselineRow: {
-            concurrency: number;
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-            ttft: components["schemas"]["Percentiles"];
-            tpot: components["schemas"]["Percentiles"];
-            tpot_derived: components["schemas"]["Percentiles"];
-            itl: components["schemas"]["Percentiles"];
-            latency: components["schemas"]["Percentiles"];
-            output_tokens_per_second?: number;
-            requests_per_second?: number;
-            kv_hit_ratio?: number;
-            /** @description failed / (ended well + failed) */
-            error_ratio?: number;
-            /** @description of a request before its worker begins it, mean over workers and time */
-            queue_seconds?: number;
-            /** @description seconds, largest of any worker at any time */
-            queue_largest?: number;
-            /** @description seconds, largest of the worker with the second largest */
-            queue_second?: number;
-            /** @description seconds, largest of the worker with the smallest */
-            queue_least?: number;
-            /** @description slowest worker's queue over the workers' mean, mean over time */
-            queue_skew?: number;
-            /** @description requests that wait at all workers, mean over time */
-            waiting?: number;
-            /** @description p95 of the time to the first token as reported by the server with its turns */
-            engine_ttft_seconds?: number;
-            /** @description seconds, largest of any worker at any time */
-            engine_ttft_largest?: number;
-            /** @description requests on the busiest worker at any time */
-            inflight_largest?: number;
-            /** @description busiest less idlest worker, in requests, mean over time */
-            inflight_spread?: number;
-            /** @description the same, as a range over moments */
-            inflight_spread_min?: number;
-            inflight_spread_max?: number;
-            /** @description busiest worker over the workers' mean, mean over time */
-            inflight_skew?: number;
-            /** @description accepted / drafted tokens, by the engines' metrics */
-            acceptance_rate?: number;
-            /** @description of a forward pass of the target model, by the engines' metrics; 1 without speculation */
-            tokens_per_step?: number;
-            /** @description in use on a GPU, mean over the workers' GPUs and over time */
-            gpu_memory_bytes?: number;
-            /** @description turns behind the row, where known */
-            n?: number;
-            /**
-             * Format: date-time
-             * @description when, where known
-             */
-            measured?: string;
-            /** @description values that are missing here because an imported file has them by another definition, such as ttft_p50 */
-            unlike?: string[];
-            /** @description how long it was measured, where known */
-            seconds?: number;
-            /** @description how late the load generator was over that time (p95), if known */
-            lag_seconds?: number;
-            errors?: components["schemas"]["RowErrors"];
-            intervals?: components["schemas"]["RowIntervals"];
+        /** @description What the caller may do, according to its session cookie. */
+        Session: {
+            /** @description the token was exchanged for the cookie */
+            authenticated: boolean;
+            can_read: boolean;
+            can_write: boolean;
+            /** @description the server plays a recording, in which nothing can be changed; absent: it does not */
+            replay?: boolean;
+            /** @description a token is configured */
+            token_required: boolean;
         };
-        /** @description A recorded result: per level and mode, with its deployment and workload. */
-        Baseline: {
-            name: string;
-            title: string;
-            /**
-             * @description an import is always imported
-             * @enum {string}
-             */
-            kind: "recorded" | "imported" | "measured";
-            notes?: string;
-            /** @description whose rows these are, where they are measured; left out of an import */
-            target?: components["schemas"]["TargetID"];
-            deployment: components["schemas"]["Deployment"];
-            workload?: components["schemas"]["WorkloadShape"];
-            provenance?: components["schemas"]["Provenance"];
-            rows: components["schemas"]["BaselineRow"][];
-            /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
-            sustained?: components["schemas"]["Sustained"][];
-            /** @description of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read */
-            advantages?: components["schemas"]["Advantage"][];
-        };
-        /** @description Where a baseline's figures come from. What is absent is not known. */
-        Provenance: {
-            /** @description of several, the rows are the averages */
-            runs?: components["schemas"]["Source"][];
-            region?: string;
-            /** @description between GPUs */
-            interconnect?: string;
-            /** @description that the serving stack needs beside itself, such as "etcd, NATS" */
-            services?: string;
-            /** @description what was restarted, and what kept its state */
-            between_modes?: string;
-        };
-        /** @description A run that figures come from. */
-        Source: {
-            file: string;
-            /** Format: date-time */
-            date?: string;
-            seed?: string;
-            /** @description of the load generator that measured */
-            version?: string;
-        };
-        /** @description By how much KV-aware routing is better than round-robin at one level of a baseline. */
-        Advantage: {
-            concurrency: number;
-            speculation: components["schemas"]["Speculation"];
-            /** @description by the names of a row's values, such as ttft_p95 */
-            of: {
-                [key: string]: components["schemas"]["Improvement"];
-            };
-        };
-        /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
-        Sustained: {
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-            /** @description that it was judged by */
-            slo: components["schemas"]["SLO"];
-            /** @description 0: not even the lowest tested level meets them; absent: no level was tested */
-            level?: number;
-            /** @description levels above one that misses, which meet them nevertheless; ascending */
-            isolated: number[];
-            /** @description tested levels whose TPOT p95 was not recorded; ascending */
-            ttft_only: number[];
-            /** @description levels without a TTFT p95; ascending */
-            untested: number[];
-        };
-        /** @description A page of all baselines: the built-in ones, the imported ones, and this target's own. */
-        BaselineList: {
-            baselines: components["schemas"]["Baseline"][];
-            /** @description absent on the last page */
-            next_cursor?: string;
+        /** @description Exchanges the token for a cookie. */
+        SessionRequest: {
+            token: string;
         };
         /** @description Settings that an administrator changes at run time. */
         Settings: {
-            slo: components["schemas"]["SLO"];
-            slider: components["schemas"]["Slider"];
-            max_concurrency: number;
             /** @description empty: chosen by the target's deployment */
             default_baseline: string;
-            title: string;
+            max_concurrency: number;
+            slider: components["schemas"]["Slider"];
+            slo: components["schemas"]["SLO"];
             subtitle: string;
+            title: string;
             vendor: components["schemas"]["Vendor"];
-        };
-        /**
-         * @description Names the vendor file whose texts the guide and whose drawing the architecture page show. `neutral` is true of anybody's cluster, `digitalocean` is the recorded deployment's.
-         * @enum {string}
-         */
-        Vendor: "neutral" | "digitalocean";
-        /** @description The service level objectives: p95 thresholds in seconds. */
-        SLO: {
-            ttft: number;
-            tpot: number;
-        };
-        /** @description The range of the concurrency slider. */
-        Slider: {
-            min: number;
-            max: number;
-            increment: number;
         };
         /** @description Changes the settings that it names. */
         SettingsPatch: {
-            slo?: components["schemas"]["SLO"];
-            slider?: components["schemas"]["Slider"];
-            max_concurrency?: number;
             default_baseline?: string;
-            title?: string;
+            max_concurrency?: number;
+            slider?: components["schemas"]["Slider"];
+            slo?: components["schemas"]["SLO"];
             subtitle?: string;
+            title?: string;
             vendor?: components["schemas"]["Vendor"];
         };
-        /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
-        StartRequest: {
-            /** @description up to max_concurrency */
-            concurrency?: number;
-        };
-        /** @description Stops the workload. With `drain`, turns in flight end by themselves. */
-        StopRequest: {
-            drain: boolean;
-        };
-        /** @description Changes the parts of the workload that it names. */
-        WorkloadPatch: {
-            /** @description up to max_concurrency */
-            concurrency?: number;
-            /** @description 1 to 50 */
-            turns?: components["schemas"]["Range"];
-            max_tokens?: number;
-            /** @description different texts that open conversations; 0: one for each */
-            openings?: number;
-            /** @description new conversations a second at most */
-            start_rate?: number;
-            /** @description requests a second at most; 0: no cap */
-            target_rps?: number;
-        };
-        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is switched; only with the driver "manual", and the mode may then be unknown. */
-        ModeRequest: {
-            mode: components["schemas"]["Mode"];
-            /** @description absent: unchanged */
-            speculation?: components["schemas"]["Speculation"];
-            confirm?: boolean;
-            in_force?: boolean;
-        };
-        /** @description One request and its answer. */
-        Turn: {
-            lane: string;
-            conversation: string;
-            /** @description from 1 */
-            number: number;
-            request_id: string;
-            /** Format: int64 */
-            step: number;
-            /** @description target of the step it began in */
-            concurrency: number;
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-            /** @description ended in a settled step, after all turns that had begun before it settled */
-            counted: boolean;
-            status: components["schemas"]["TurnStatus"];
-            error_class?: components["schemas"]["ErrorClass"];
-            error_message?: string;
-            /** Format: date-time */
-            started: string;
-            /** Format: date-time */
-            ended: string;
-            ttft?: number;
-            /** @description seconds to the first token after the reasoning, where there was some */
-            first_answer?: number;
-            tpot?: number;
-            itl_p50?: number;
-            itl_p95?: number;
-            itl_estimated?: boolean;
-            latency?: number;
-            prompt_tokens?: number;
-            cached_tokens?: number;
-            output_tokens?: number;
-            /** @description usage or chunks */
-            token_source?: string;
-            finish_reason?: string;
-            /** @description decimal instance id */
-            worker?: string;
-            /** @description the router's predicted hit rate */
-            predicted_ratio?: number;
-            queue_depth?: number;
-            /** @description nvext.timing.ttft_ms, in seconds */
-            server_ttft?: number;
-            user_message?: string;
-            assistant_message?: string;
-        };
-        /** @description A row of the list with `figures`, or the detail with `turns` and `live`. */
-        Conversation: {
-            id: string;
-            lane: string;
-            /**
-             * Format: int64
-             * @description k, which with the seed fixes its draws
-             */
-            number: number;
-            topic: string;
-            /** @description the id of the text that it begins with */
-            starter: string;
-            status: components["schemas"]["ConversationStatus"];
-            /** @description how it failed, where it did */
-            error_class?: components["schemas"]["ErrorClass"];
-            turns_planned: number;
-            turns_done: number;
-            /** Format: date-time */
-            started: string;
-            /** Format: date-time */
-            ended?: string;
-            /** @description of the turns that have ended, in their order */
-            figures?: components["schemas"]["ConversationTurn"][];
-            turns?: components["schemas"]["Turn"][];
-            live?: components["schemas"]["LiveTurn"];
-        };
-        /** @description What a list of conversations has of a turn. Absent values are not known. */
-        ConversationTurn: {
-            /** @description seconds */
-            ttft?: number;
-            /** @description decimal instance id */
-            worker?: string;
-            prompt_tokens?: number;
-            cached_tokens?: number;
-        };
-        /** @description A text that conversations begin with. `text` stands first in the prompt of each of them, the same to the byte. */
-        Starter: {
-            id: string;
-            topic: string;
-            text: string;
-        };
-        /** @description A turn that is still streaming. */
-        LiveTurn: {
-            number: number;
-            /** Format: date-time */
-            started: string;
-            ttft?: number;
-            worker?: string;
-            user_message: string;
-            assistant_message: string;
-        };
-        /** @description One page of conversations, newest first. */
-        ConversationList: {
-            conversations: components["schemas"]["Conversation"][];
-            /** @description absent on the last page */
-            next_cursor?: string;
-        };
-        /**
-         * @description The kind of event.
-         * @enum {string}
-         */
-        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep" | "member";
-        /** @description A change of state: what, when, by whom. */
-        Event: {
-            id: string;
-            /** Format: date-time */
-            time: string;
-            lane?: string;
-            kind: components["schemas"]["EventKind"];
-            /** @description the Grafana login, "command line", or "page" */
-            by: string;
-            text: string;
-        };
-        /** @description The newest events, newest first. */
-        EventList: {
-            events: components["schemas"]["Event"][];
-        };
-        /** @description The sidecar's state, configuration and health. */
-        Status: {
-            version: string;
-            go_version: string;
-            /** Format: date-time */
-            started: string;
-            uptime_seconds: number;
-            lanes: components["schemas"]["LaneStatus"][];
-            settings: components["schemas"]["Settings"];
-            client: components["schemas"]["ClientHealth"];
-            store: components["schemas"]["StoreStatus"];
-            /** @description in force, by dotted name; secrets are left out */
-            config: {
-                [key: string]: string;
-            };
-        };
-        /** @description A lane's part of Status. */
-        LaneStatus: {
-            name: string;
-            target: components["schemas"]["Target"];
-            state: components["schemas"]["State"];
-            totals: components["schemas"]["Totals"];
-            /** @description which request extensions are enabled */
-            extensions: {
-                [key: string]: boolean;
-            };
-            corpus: components["schemas"]["CorpusStatus"];
-            followup: components["schemas"]["FollowupStatus"];
-            seed: string;
-        };
-        /** @description What conversations start from. */
-        CorpusStatus: {
-            name: string;
-            starters: number;
-            followup: string;
-            /** @description where it is read from; absent for the built-in articles */
-            source?: string;
-            /**
-             * Format: date-time
-             * @description when it was last read well
-             */
-            read_at?: string;
-            /** @description what the texts were measured with; the target counts otherwise, so lengths are estimates */
-            tokenizer?: string;
-            /** @description starters that were cut at a sentence */
-            cut: number;
-            /** @description starters that were joined from several texts */
-            joined: number;
-            /** @description texts that are not used */
-            skipped: number;
-            /** @description the first of them */
-            skipped_items: components["schemas"]["SkippedItem"][];
-            /** @description of the last read; what was read before stays in use */
-            problem?: string;
-        };
-        /** @description A text of the corpus that is not used. */
-        SkippedItem: {
-            name: string;
-            reason: string;
-        };
-        /** @description Who asks the follow-up questions. The counts are those since the process began. */
-        FollowupStatus: {
-            name: string;
-            /** @description of the model that asks; absent where none does */
-            url?: string;
-            /** @description absent until the server told it */
-            model?: string;
-            /** Format: int64 */
-            by_model: number;
-            /** @description asked by the built-in questioner instead, by cause: timeout, connect, rate_limited, http_4xx, http_5xx, empty, malformed, repeated, paused */
-            fallbacks: {
-                [key: string]: number;
-            };
-            /** @description questions that are waited for now */
-            asking: number;
-            /** @description why the model does not ask now */
-            problem?: string;
-        };
-        /** @description Whether finished turns reach the disk. The counts are those since the process began. */
-        StoreStatus: {
-            path: string;
-            ok: boolean;
-            /** @description why turns are not stored now */
-            problem?: string;
-            /** @description what was removed to make room on a disk that is nearly full */
-            notice?: string;
-            /**
-             * Format: int64
-             * @description committed to the database: a kill -9 loses none of them
-             */
-            stored_turns: number;
-            /** Format: int64 */
-            lost_turns: number;
-        };
-        /**
-         * @description A what-if question: a workload on a simulated cluster, at each level in each
-         *     mode with each seed. What is left out is as recorded, on the profile that it names.
-         */
-        SimulationRequest: {
-            /** @description name of a `SimulationProfile`; without it, that of the recorded H200s */
-            profile?: string;
-            /** @description concurrencies; the conversations of all of them, times modes, times seeds, are 150,000 at most */
-            levels?: number[];
-            /** @description kv, round_robin, least_loaded */
-            modes?: components["schemas"]["Mode"][];
-            /** @description how many runs each point has */
-            seeds?: number;
-            /** @description those after it follow one by one */
-            first_seed?: number;
-            /** @description different texts that open conversations; 0: one for each */
-            openings?: number;
-            /** @description of each of them; 0: 3,500 to 4,000, as recorded */
-            opening_tokens?: number;
-            /** @description 1 to 50 */
-            turns?: components["schemas"]["Range"];
-            /** @description of an answer, up to max_tokens: mean 0 to 131072, cv 0 to 2; mean 0: always max_tokens */
-            output_tokens?: components["schemas"]["Distribution"];
-            /** @description cap of an answer */
-            max_tokens?: number;
-            /** @description that a follow-up adds to the prompt: mean 1 to 131072, cv 0 to 2 */
-            question_tokens?: components["schemas"]["Distribution"];
-            think_time_seconds?: number;
-            /** @description new conversations a second at most */
-            start_rate?: number;
-            workers?: number;
-            /** @description sequences that a worker's iteration holds at most */
-            max_batch_size?: number;
-            /** @description tokens of a block of the KV cache */
-            block_size?: number;
-            /** @description that the KV cache of one worker holds, rounded down to whole blocks */
-            kv_tokens?: number;
-            /** @description one that the profile offers */
-            speculation?: components["schemas"]["Speculation"];
-            /** @description of prefill against decode in the costs of Dynamo's KV router */
-            overlap_weight?: number;
-            /** @description of the KV router's choice; 0 takes the lowest cost */
-            temperature?: number;
-            /** @description Dynamo's --router-decode-active-request-weight */
-            router_decode_active_request_weight?: number;
-            /** @description Dynamo's --router-track-output-blocks */
-            router_track_output_blocks?: boolean;
-            /** @description false: Dynamo's --no-router-assume-kv-reuse */
-            router_assume_kv_reuse?: boolean;
-        };
-        /** @description What can be requested, and earlier requests. */
-        SimulationList: {
-            /** @description false: simulations are disabled in the configuration */
-            available: boolean;
-            /** @description why not, and what to do */
-            message?: string;
-            /** @description the built-in ones first */
-            profiles: components["schemas"]["SimulationProfile"][];
-            /** @description of the numbers of a request, by their paths; of levels, that of each */
-            limits: {
-                [key: string]: components["schemas"]["SimulationLimit"];
-            };
-            /** @description how many a request may name */
-            max_levels: number;
-            /** @description conversations of all levels, added up, times modes, times seeds */
-            max_work: number;
-            /** @description those that are kept, newest first */
-            simulations: components["schemas"]["SimulationSummary"][];
-        };
-        /** @description What a number of a request may be: from min to max, both included. */
-        SimulationLimit: {
-            min: number;
-            max: number;
-            /** @description min itself is too little */
-            above?: boolean;
-        };
-        /** @description A deployment that can be simulated. One whose file cannot be read has an error and no presets. */
-        SimulationProfile: {
-            name: string;
-            title: string;
-            /** @description built in, or the name of its file */
-            source: string;
-            /** @description what is wrong with the file */
-            error?: string;
-            deployment: components["schemas"]["Deployment"];
-            /** @description fitted to the baseline; each kind of speculation has its own flag */
-            calibrated: boolean;
-            /** @description where its times come from */
-            basis: string;
-            /** @description name of the baseline that it was fitted to or is compared with */
-            baseline?: string;
-            /** @description against the baseline; absent: not computed */
-            errors?: components["schemas"]["SimulationErrors"];
-            speculations: components["schemas"]["SimulationSpeculation"][];
-            /** @description as recorded, with every field set */
-            defaults: components["schemas"]["SimulationRequest"];
-            presets: components["schemas"]["SimulationPreset"][];
-        };
-        /** @description One kind of speculation that a profile offers. */
-        SimulationSpeculation: {
-            speculation: components["schemas"]["Speculation"];
-            /** @description fitted to measurements; otherwise based on assumptions */
-            calibrated: boolean;
-            basis: string;
-            /** @description that a sequence gets from one iteration, mean */
-            tokens_per_step: number;
-            /** @description of the drafted tokens; absent without a draft */
-            acceptance_rate?: number;
-        };
-        /**
-         * @description How far a profile is from the recorded table that it was fitted to: mean absolute
-         *     errors over its levels, relative ones, of the hit ratio the difference. One that
-         *     is absent is not known.
-         */
-        SimulationErrors: {
-            ttft_p50?: number;
-            ttft_p95?: number;
-            tpot_p50?: number;
-            tokens_per_second?: number;
-            hit_ratio?: number;
-        };
-        /** @description A predefined simulation request. */
-        SimulationPreset: {
-            name: string;
-            title: string;
-            description: string;
-            /** @description only what differs from the defaults of the profile */
-            request: components["schemas"]["SimulationRequest"];
-        };
-        /**
-         * @description The state of a simulation. The last three are final.
-         * @enum {string}
-         */
-        SimulationState: "queued" | "running" | "done" | "cancelled" | "failed";
-        /** @description A simulation without its points. */
-        SimulationSummary: {
-            id: string;
-            state: components["schemas"]["SimulationState"];
-            /** @description who asked */
-            by: string;
-            /** Format: date-time */
-            asked: string;
-            /** Format: date-time */
-            ended?: string;
-            /** @description runs */
-            done: number;
-            of: number;
-            /** @description with every field set */
-            request: components["schemas"]["SimulationRequest"];
-        };
-        /** @description A simulation with what it has computed so far. None of its figures was measured. */
-        SimulationResult: {
-            id: string;
-            /** @description with every field set */
-            request: components["schemas"]["SimulationRequest"];
-            /** @description levels × modes × seeds */
-            runs: number;
-            /** @description who asked */
-            by: string;
-            /** Format: date-time */
-            asked: string;
-            /** Format: date-time */
-            ended?: string;
-            /** @enum {string} */
-            basis: "simulated";
-            /** @description the profile was fitted to measurements under this speculation */
-            calibrated: boolean;
-            /** @description what a reader of the figures must know, in sentences */
-            notes: string[];
-            progress: components["schemas"]["SimulationProgress"];
-            /** @description those of which there is a run, in the order of levels, then modes */
-            points: components["schemas"]["SimulationPoint"][];
-            /** @description why it was cancelled or failed */
-            error?: string;
-            /** @description why the modes differ, in sentences; when it is done */
-            explanation: string[];
-        };
-        /** @description Results of one level in one mode, over the seeds computed so far. */
-        SimulationPoint: {
-            concurrency: number;
-            mode: components["schemas"]["Mode"];
-            /** @description computed so far */
-            seeds: number;
-            /** @enum {string} */
-            basis: "simulated";
-            figures: components["schemas"]["SimulationFigures"];
-        };
-        /** @description Computed like the recorded results: the mean of three windows of 60 s. Absent: not available. */
-        SimulationFigures: {
-            ttft_p50?: components["schemas"]["SimulationFigure"];
-            ttft_p95?: components["schemas"]["SimulationFigure"];
-            tpot_p50?: components["schemas"]["SimulationFigure"];
-            tokens_per_second?: components["schemas"]["SimulationFigure"];
-            requests_per_second?: components["schemas"]["SimulationFigure"];
-            /** @description of the prompt tokens: found in the cache of their worker */
-            hit_ratio?: components["schemas"]["SimulationFigure"];
-            /** @description requests that wait at their workers */
-            queue?: components["schemas"]["SimulationFigure"];
-            /** @description longest wait of a turn at its worker */
-            largest_queue_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description requests in flight of the busiest worker less those of the idlest */
-            inflight_spread?: components["schemas"]["SimulationFigure"];
-            /** @description requests in flight of the busiest worker over the mean of all */
-            inflight_skew?: components["schemas"]["SimulationFigure"];
-            /** @description of first turns: went to a worker with over 10 % more requests in flight than the mean of the workers */
-            herding_share?: components["schemas"]["SimulationFigure"];
-            /** @description of prompt tokens: computed although another worker held them */
-            prefilled_twice_share?: components["schemas"]["SimulationFigure"];
-            /** @description mean time of a turn until its worker begins to compute its prompt */
-            queued_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description mean time of a turn from there to its first token */
-            prefill_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description mean time of a turn from its first token to its last */
-            decode_seconds?: components["schemas"]["SimulationFigure"];
-        };
-        /** @description The mean over the seeds, with the least and the largest value. */
-        SimulationFigure: {
-            mean: number;
-            low: number;
-            high: number;
-        };
-        /** @description Progress of a simulation. */
-        SimulationProgress: {
-            state: components["schemas"]["SimulationState"];
-            /** @description simulations that come before this one */
-            ahead: number;
-            /** @description runs */
-            done: number;
-            of: number;
-            /** @description estimated from the runs so far; absent: not known */
-            seconds_left?: number;
-        };
-        /** @description The final event of a simulation. */
-        SimulationEnd: {
-            /** @description done, cancelled or failed */
-            state: components["schemas"]["SimulationState"];
-            /** @description why it was cancelled or failed */
-            error?: string;
-            /** @description why the modes differ, in sentences */
-            explanation: string[];
-        };
-        /**
-         * @description What a sweep asks: is one mode better than another at one concurrency; what does each mode do at each level; how much does each mode sustain within the SLOs, and where do they cross?
-         * @enum {string}
-         */
-        SweepKind: "trial" | "sweep" | "capacity";
-        /**
-         * @description The order in which a sweep of levels runs its spans. Interleaved, machine drift affects all modes equally; mode after mode, it is part of the result, but each mode is switched to only once.
-         * @enum {string}
-         */
-        SweepOrder: "interleaved" | "mode_after_mode";
-        /**
-         * @description Spans of a workload at some concurrencies in some modes, each on cold caches, and
-         *     what they show. Omitted fields get the defaults in `SweepList`. A field
-         *     that does not apply to the kind is rejected.
-         */
-        SweepRequest: {
-            kind: components["schemas"]["SweepKind"];
-            title?: string;
-            /** @description that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity search one or two */
-            modes?: components["schemas"]["ModeState"][];
-            /** @description concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with, at least two; levels × modes × repeats are 1,000 at most */
-            levels?: number[];
-            /**
-             * @description of a trial: the metric that decides
-             * @enum {string}
-             */
-            primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "ttft_p95_turn2+" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
-            /** @description of a trial: the smallest difference of interest, relative, of shares in points */
-            smallest?: number;
-            /** @description of a sweep: spans of each level and mode */
-            repeats?: number;
-            /** @description of a sweep */
-            order?: components["schemas"]["SweepOrder"];
-            /** @description of a sweep: from the full concurrency on, until a span counts */
-            warm_up_seconds?: number;
-            /** @description that a span counts, at least */
-            span_seconds?: number;
-            /** @description of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged */
-            snapshots?: number;
-            /** @description of a capacity search: how many conversations its answer may be off */
-            resolution?: number;
-            /** @description of a trial and a capacity search: when they end undecided */
-            max_seconds?: number;
-            /** @description of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
-            together?: boolean;
-            slo?: components["schemas"]["SLO"];
-            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1 */
-            seed?: string;
-        };
-        /**
-         * @description How the prompts' blocks are identified: by token ids, by blocks of text, or not at all.
-         * @enum {string}
-         */
-        ShadowSource: "token_ids" | "text" | "none";
-        /** @description Cache hits of other routing policies on the same traffic, with the choices of other policies on caches as large as the cluster's. Hits and balance, not latency. */
+        /** @description The cache hits of other routing policies on the same traffic: the requests of a lane as they came, on caches as large as the cluster's. They show hits and balance, not latency: other answers at other times would have changed what came next. */
         Shadow: {
+            /** @description whether answers are found again in the cache, by the measured hits; absent: not known yet */
+            answers_reused?: boolean;
+            block_tokens: number;
+            /** @description hit ratio of the router's real choices on our caches, less the measured one */
+            cache_error?: number;
+            /** @description where that number comes from */
+            capacity_from?: string;
+            /** @description under kv alone */
+            choices?: components["schemas"]["ShadowChoices"];
+            /** @description what the figures show in words, each from a rule */
+            diagnoses: components["schemas"]["Diagnosis"][];
             lane: string;
-            source: components["schemas"]["ShadowSource"];
+            /** @description requests that could not be tracked, since `since` */
+            lost: number;
+            measured: components["schemas"]["ShadowFigures"];
             /** @description why there is none, or what the source costs in accuracy */
             message?: string;
+            policies: components["schemas"]["ShadowPolicy"][];
+            prompt_tokens: number;
+            /** @description that ended well in this time */
+            requests: number;
+            /** @description that the figures are those of, up to now */
+            seconds: number;
             /**
              * Format: date-time
              * @description when the caches were empty
              */
             since?: string;
-            /** @description that the figures are those of, up to now */
-            seconds: number;
-            /** @description that ended well in this time */
-            requests: number;
-            prompt_tokens: number;
-            /** @description requests that could not be tracked, since `since` */
-            lost: number;
-            workers: number;
-            block_tokens: number;
-            /** @description that the cache of a worker holds */
-            worker_blocks: number;
-            /** @description where that number comes from */
-            capacity_from?: string;
-            /** @description whether answers are found again in the cache, by the measured hits; absent: not known yet */
-            answers_reused?: boolean;
-            measured: components["schemas"]["ShadowFigures"];
-            policies: components["schemas"]["ShadowPolicy"][];
-            /** @description hit ratio of the router's real choices on our caches, less the measured one */
-            cache_error?: number;
+            source: components["schemas"]["ShadowSource"];
             /** @description why the policies' figures are unreliable; absent: they are reliable */
             withheld?: string;
-            choices?: components["schemas"]["ShadowChoices"];
-            /** @description what the figures show in words, each from a rule */
-            diagnoses: components["schemas"]["Diagnosis"][];
+            /** @description that the cache of a worker holds */
+            worker_blocks: number;
+            workers: number;
+        };
+        /** @description How often our model of the router chose the same worker as the router, over the last turns (at most 1,000). A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
+        ShadowChoices: {
+            agreed: number;
+            /** @description of `turns` */
+            clear: number;
+            clear_agreed: number;
+            /** @description several workers had the lowest cost */
+            ties: number;
+            turns: number;
         };
         /** @description Metrics of one policy. */
         ShadowFigures: {
             /** @description cached ÷ prompt tokens */
             hit_ratio?: number;
-            /** @description prompt tokens that were to be computed */
-            prefill_tokens?: number;
             /** @description most less fewest requests in flight on a worker, mean over time */
             inflight_spread?: number;
+            /** @description prompt tokens that were to be computed */
+            prefill_tokens?: number;
         };
         /** @description A way to choose workers, and what it would have done. */
         ShadowPolicy: {
+            figures: components["schemas"]["ShadowFigures"];
+            in_force: boolean;
             /** @description as in the series loadgen_shadow_… */
             policy: string;
             /** @description in words */
             title: string;
-            in_force: boolean;
-            figures: components["schemas"]["ShadowFigures"];
         };
-        /** @description How often our model of the router chose the same worker as the router, over the last turns (at most 1,000). A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
-        ShadowChoices: {
+        /**
+         * @description How the prompts' blocks are identified.
+         *     - `token_ids`: the target reports the ids of a prompt's tokens
+         *     - `text`: blocks of text, as long as a block's tokens are on average
+         *     - `none`: there is no shadow; `message` says why
+         * @enum {string}
+         */
+        ShadowSource: "token_ids" | "text" | "none";
+        /** @description One conversation to watch: each turn is sent to both lanes at once, with the same question, and counts in no statistics. The next turn begins when both answers have ended. */
+        Showcase: {
+            a: components["schemas"]["ShowcaseSide"];
+            b: components["schemas"]["ShowcaseSide"];
+            id: string;
+            /** @description why it failed, or was cancelled other than by request */
+            message?: string;
+            /** @description of the turn, the same for both, without the opening text; after the first turn it is about the answer of a */
+            question: string;
+            /** @description of the turns that have ended on both, oldest first */
+            results: components["schemas"]["ShowcaseResult"][];
+            state: components["schemas"]["ShowcaseState"];
+            topic: string;
+            /** @description under way, from 1; the last one once it has ended */
+            turn: number;
             turns: number;
-            agreed: number;
-            /** @description several workers had the lowest cost */
-            ties: number;
-            clear: number;
-            clear_agreed: number;
         };
-        /** @description A finding in words, with its numbers. */
-        Diagnosis: {
-            /** @description its stable name */
-            rule: string;
-            text: string;
-        };
-        /**
-         * @description How the modes are assigned to the two lanes: each its own, swapped, or both that of a.
-         * @enum {string}
-         */
-        TwinArrangement: "apart" | "swapped" | "same";
-        /**
-         * @description Whether a difference can be attributed to the mode. none: the clusters may differ in more; alike: with the same mode on both no difference was found; differ: one was found; swapped: the figures are those of both arrangements, half and half; shared: the same workers serve both.
-         * @enum {string}
-         */
-        TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
-        /** @description Requests another arrangement. */
-        TwinRequest: {
-            arranged: components["schemas"]["TwinArrangement"];
-        };
-        /** @description Two lanes that run the same conversations, paired by conversation and turn. Differences are those of b less a. */
-        Twin: {
-            a: components["schemas"]["TwinSide"];
-            b: components["schemas"]["TwinSide"];
-            arranged: components["schemas"]["TwinArrangement"];
-            /**
-             * Format: date-time
-             * @description from when on pairs count: both lanes had settled in what is in force now
-             */
-            since?: string;
-            /** @description turns that ended well on both, of the last hour at most */
-            pairs: number;
-            /** @description turns that ended on one, and on the other not yet or not well */
-            unpaired: number;
-            metrics: components["schemas"]["PairedMetric"][];
-            evidence: components["schemas"]["TwinEvidence"];
-            /** @description shown next to every value; absent: none */
-            caution?: string;
-            /** @description ids of workers that serve both */
-            shared_workers: string[];
-            showcase?: components["schemas"]["Showcase"];
-        };
-        /** @description One of the two lanes. */
-        TwinSide: {
-            lane: string;
-            /** @description URL */
-            target: string;
-            mode: components["schemas"]["Mode"];
-            speculation: components["schemas"]["Speculation"];
-        };
-        /** @description A metric of the turns that ended well on both lanes. */
-        PairedMetric: {
-            /** @description ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens over prompt tokens */
-            metric: string;
-            /** @description pairs that have it on both sides */
-            n: number;
-            a?: number;
-            b?: number;
-            /** @description b − a */
-            difference?: number;
-            /** @description of the difference: 95 % for all metrics together, however often it is looked at; absent where there are too few batches for one */
-            interval?: [
-                number,
-                number
-            ];
-            /** @description variance of the difference over that of two unpaired means: below 1, pairing tells more than as many turns without it */
-            variance_ratio?: number;
-        };
-        /**
-         * @description Progress of a showcase.
-         * @enum {string}
-         */
-        ShowcaseState: "running" | "ended" | "cancelled" | "failed";
         /** @description Asks for a showcase. Omitted fields are chosen: the next text of the corpus, five turns. */
         ShowcaseRequest: {
             /** @description id of an opening text */
             starter?: string;
             turns?: number;
         };
-        /** @description One conversation to watch, sent to both lanes turn by turn; excluded from all statistics. */
-        Showcase: {
-            id: string;
-            state: components["schemas"]["ShowcaseState"];
-            /** @description why it failed, or was cancelled other than by request */
-            message?: string;
-            topic: string;
-            /** @description under way, from 1; the last one once it has ended */
-            turn: number;
-            turns: number;
-            /** @description of the turn, the same for both, without the opening text; after the first turn it is about the answer of a */
-            question: string;
-            a: components["schemas"]["ShowcaseSide"];
-            b: components["schemas"]["ShowcaseSide"];
-            /** @description of the turns that have ended on both, oldest first */
-            results: components["schemas"]["ShowcaseResult"][];
-        };
-        /** @description The answer of one lane to the turn under way. */
-        ShowcaseSide: {
-            text: string;
-            done: boolean;
-            sent: boolean;
-            /** @description seconds, once the first token is there */
-            ttft?: number;
-            /** @description seconds, once the last one is */
-            latency?: number;
-            prompt_tokens?: number;
-            cached_tokens?: number;
-            /** @description that answered, if the target reports it */
-            worker?: string;
-            error?: string;
-        };
         /** @description Who was first with a turn's first token, and by how much. */
         ShowcaseResult: {
-            turn: number;
             /** @description TTFT, seconds */
             a?: number;
             /** @description TTFT, seconds */
@@ -2535,313 +1868,875 @@ export interface components {
             first?: string;
             /** @description seconds between the two first tokens */
             lead?: number;
+            turn: number;
+        };
+        /** @description The answer of one lane to the turn under way. */
+        ShowcaseSide: {
+            cached_tokens?: number;
+            done: boolean;
+            error?: string;
+            /** @description seconds, once the last one is */
+            latency?: number;
+            prompt_tokens?: number;
+            sent: boolean;
+            text: string;
+            /** @description seconds, once the first token is there */
+            ttft?: number;
+            /** @description that answered, if the target reports it */
+            worker?: string;
+        };
+        /**
+         * @description The progress of a showcase.
+         * @enum {string}
+         */
+        ShowcaseState: "running" | "ended" | "cancelled" | "failed";
+        /** @description What a simulated cluster reports about itself. */
+        Simulation: {
+            /** @description false: its timing in the mode in force is assumed, and fitted to no recorded result */
+            calibrated: boolean;
+            /** @description the GPU profile's name */
+            profile: string;
+            /** @description simulation speed as a multiple of real time */
+            speed: number;
+        };
+        /** @description The final event of a simulation. */
+        SimulationEnd: {
+            /** @description why it was cancelled or failed */
+            error?: string;
+            /** @description why the modes differ, in sentences */
+            explanation: string[];
+            /** @description done, cancelled or failed */
+            state: components["schemas"]["SimulationState"];
+        };
+        /** @description How far a profile is from the recorded table that it was fitted to: mean absolute errors over its levels, relative ones, of the hit ratio the difference. One that is absent is not known. */
+        SimulationErrors: {
+            hit_ratio?: number;
+            tokens_per_second?: number;
+            tpot_p50?: number;
+            ttft_p50?: number;
+            ttft_p95?: number;
+        };
+        /** @description The mean over the seeds, with the least and the largest value. */
+        SimulationFigure: {
+            high: number;
+            low: number;
+            mean: number;
+        };
+        /** @description Computed like the recorded results: the mean of three windows of 60 s. Absent: not available. */
+        SimulationFigures: {
+            /** @description mean time of a turn from its first token to its last */
+            decode_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description of first turns: went to a worker with over 10 % more requests in flight than the mean of the workers */
+            herding_share?: components["schemas"]["SimulationFigure"];
+            /** @description of the prompt tokens: found in the cache of their worker */
+            hit_ratio?: components["schemas"]["SimulationFigure"];
+            /** @description requests in flight of the busiest worker over the mean of all */
+            inflight_skew?: components["schemas"]["SimulationFigure"];
+            /** @description requests in flight of the busiest worker less those of the idlest */
+            inflight_spread?: components["schemas"]["SimulationFigure"];
+            /** @description longest wait of a turn at its worker */
+            largest_queue_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description mean time of a turn from there to its first token */
+            prefill_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description of prompt tokens: computed although another worker held them */
+            prefilled_twice_share?: components["schemas"]["SimulationFigure"];
+            /** @description requests that wait at their workers */
+            queue?: components["schemas"]["SimulationFigure"];
+            /** @description mean time of a turn until its worker begins to compute its prompt */
+            queued_seconds?: components["schemas"]["SimulationFigure"];
+            requests_per_second?: components["schemas"]["SimulationFigure"];
+            tokens_per_second?: components["schemas"]["SimulationFigure"];
+            tpot_p50?: components["schemas"]["SimulationFigure"];
+            ttft_p50?: components["schemas"]["SimulationFigure"];
+            ttft_p95?: components["schemas"]["SimulationFigure"];
+        };
+        /** @description What a number of a request may be: from min to max, both included. */
+        SimulationLimit: {
+            /** @description min itself is too little */
+            above?: boolean;
+            max: number;
+            min: number;
         };
         /** @description What can be requested, and earlier requests. */
-        SweepList: {
-            /** @description newest first */
-            sweeps: components["schemas"]["SweepSummary"][];
+        SimulationList: {
+            /** @description false: simulations are disabled in the configuration */
+            available: boolean;
             /** @description of the numbers of a request, by their paths; of levels, that of each */
             limits: {
                 [key: string]: components["schemas"]["SimulationLimit"];
             };
-            /** @description a request of each kind with all its fields, as it would be asked for now */
-            defaults: components["schemas"]["SweepRequest"][];
-            /** @description that the driver can switch to */
-            modes: components["schemas"]["ModeState"][];
-            /** @description that may be primary */
-            metrics: string[];
+            /** @description how many a request may name */
+            max_levels: number;
+            /** @description conversations of all levels, added up, times modes, times seeds */
+            max_work: number;
+            /** @description why not, and what to do */
+            message?: string;
+            /** @description the built-in ones first */
+            profiles: components["schemas"]["SimulationProfile"][];
+            /** @description those that are kept, newest first */
+            simulations: components["schemas"]["SimulationSummary"][];
         };
-        /** @description What a trial can find that is not begun. */
-        SweepOutlook: {
-            /** @description with all defaults filled in, but for the seed of a trial, which is drawn */
-            request: components["schemas"]["SweepRequest"];
-            /** @description of a trial; absent: no such trial was run on this target */
-            detectable?: components["schemas"]["TrialDetectable"];
-            /** @description the same, in sentences */
-            words: string[];
+        /** @description Results of one level in one mode, over the seeds computed so far. */
+        SimulationPoint: {
+            /** @enum {string} */
+            basis: "simulated";
+            concurrency: number;
+            figures: components["schemas"]["SimulationFigures"];
+            mode: components["schemas"]["Mode"];
+            /** @description computed so far */
+            seeds: number;
         };
-        /**
-         * @description The state of a sweep. It stays running while no load generator runs: the next one on its data directory resumes it. The last three are final.
-         * @enum {string}
-         */
-        SweepState: "running" | "paused" | "done" | "cancelled" | "failed";
-        /** @description Pauses, resumes or cancels a sweep. */
-        SweepPatch: {
-            /** @description paused, running or cancelled */
-            state: components["schemas"]["SweepState"];
+        /** @description A predefined simulation request. */
+        SimulationPreset: {
+            description: string;
+            name: string;
+            /** @description only what differs from the defaults of the profile */
+            request: components["schemas"]["SimulationRequest"];
+            title: string;
         };
-        /** @description A sweep without its spans. */
-        SweepSummary: {
-            id: string;
-            lane: string;
-            state: components["schemas"]["SweepState"];
-            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
-            reason?: string;
-            /** @description category of the reason */
-            cause?: components["schemas"]["SweepCause"];
-            /** @description who asked */
-            by: string;
+        /** @description A deployment that can be simulated. One whose file cannot be read has an error and no presets. */
+        SimulationProfile: {
+            /** @description name of the baseline that it was fitted to or is compared with */
+            baseline?: string;
+            /** @description where its times come from */
+            basis: string;
+            /** @description fitted to the baseline; each kind of speculation has its own flag */
+            calibrated: boolean;
+            /** @description as recorded, with every field set */
+            defaults: components["schemas"]["SimulationRequest"];
+            deployment: components["schemas"]["Deployment"];
+            /** @description what is wrong with the file */
+            error?: string;
+            /** @description against the baseline; absent: not computed */
+            errors?: components["schemas"]["SimulationErrors"];
+            name: string;
+            presets: components["schemas"]["SimulationPreset"][];
+            /** @description built in, or the name of its file */
+            source: string;
+            speculations: components["schemas"]["SimulationSpeculation"][];
+            title: string;
+        };
+        /** @description The progress of a simulation. */
+        SimulationProgress: {
+            /** @description simulations that come before this one */
+            ahead: number;
+            /** @description runs */
+            done: number;
+            of: number;
+            /** @description estimated from the runs so far; absent: not known */
+            seconds_left?: number;
+            state: components["schemas"]["SimulationState"];
+        };
+        /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. What is left out is as recorded, on the profile that it names. */
+        SimulationRequest: {
+            /** @description tokens of a block of the KV cache */
+            block_size?: number;
+            /** @description those after it follow one by one */
+            first_seed?: number;
+            /** @description that the KV cache of one worker holds, rounded down to whole blocks */
+            kv_tokens?: number;
+            /** @description concurrencies; the conversations of all of them, times modes, times seeds, are 150,000 at most */
+            levels?: number[];
+            /** @description sequences that a worker's iteration holds at most */
+            max_batch_size?: number;
+            /** @description cap of an answer */
+            max_tokens?: number;
+            /** @description kv, round_robin, least_loaded */
+            modes?: components["schemas"]["Mode"][];
+            /** @description of each of them; 0: 3,500 to 4,000, as recorded */
+            opening_tokens?: number;
+            /** @description different texts that open conversations; 0: one for each */
+            openings?: number;
+            /** @description of an answer, up to max_tokens; mean 0: always max_tokens; mean 0 to 131072, cv 0 to 2 */
+            output_tokens?: components["schemas"]["Distribution"];
+            /** @description of prefill against decode in the costs of Dynamo's KV router */
+            overlap_weight?: number;
+            /** @description name of a `SimulationProfile`; without it, that of the recorded H200s */
+            profile?: string;
+            /** @description that a follow-up adds to the prompt; mean 1 to 131072, cv 0 to 2 */
+            question_tokens?: components["schemas"]["Distribution"];
+            /** @description false: Dynamo's --no-router-assume-kv-reuse */
+            router_assume_kv_reuse?: boolean;
+            /** @description Dynamo's --router-decode-active-request-weight */
+            router_decode_active_request_weight?: number;
+            /** @description Dynamo's --router-track-output-blocks */
+            router_track_output_blocks?: boolean;
+            /** @description how many runs each point has */
+            seeds?: number;
+            /** @description one that the profile offers */
+            speculation?: components["schemas"]["Speculation"];
+            /** @description new conversations a second at most */
+            start_rate?: number;
+            /** @description of the KV router's choice; 0 takes the lowest cost */
+            temperature?: number;
+            think_time_seconds?: number;
+            /** @description 1 to 50 */
+            turns?: components["schemas"]["Range"];
+            workers?: number;
+        };
+        /** @description A simulation with what it has computed so far. None of its figures was measured. */
+        SimulationResult: {
             /** Format: date-time */
             asked: string;
+            /** @enum {string} */
+            basis: "simulated";
+            /** @description who asked */
+            by: string;
+            /** @description the profile was fitted to measurements under this speculation */
+            calibrated: boolean;
             /** Format: date-time */
             ended?: string;
-            /** @description with all defaults filled in */
-            request: components["schemas"]["SweepRequest"];
-            progress: components["schemas"]["SweepProgress"];
-            /** @description the findings so far, in sentences */
-            words: string[];
-            /** @description name of the one that was made of it */
-            baseline?: string;
+            /** @description why it was cancelled or failed */
+            error?: string;
+            /** @description why the modes differ, in sentences; when it is done */
+            explanation: string[];
+            id: string;
+            /** @description what a reader of the figures must know, in sentences */
+            notes: string[];
+            /** @description those of which there is a run, in the order of levels, then modes */
+            points: components["schemas"]["SimulationPoint"][];
+            progress: components["schemas"]["SimulationProgress"];
+            /** @description with every field set */
+            request: components["schemas"]["SimulationRequest"];
+            /** @description levels × modes × seeds */
+            runs: number;
+        };
+        /** @description One kind of speculation that a profile offers. */
+        SimulationSpeculation: {
+            /** @description of the drafted tokens; absent without a draft */
+            acceptance_rate?: number;
+            basis: string;
+            /** @description fitted to measurements; otherwise based on assumptions */
+            calibrated: boolean;
+            speculation: components["schemas"]["Speculation"];
+            /** @description that a sequence gets from one iteration, mean */
+            tokens_per_step: number;
         };
         /**
-         * @description What blocks a sweep, or has ended it. operator: someone paused, cancelled or stopped it; target: the target failed in the same span twice, or answered nothing in both modes of a trial; mode: the cluster could not be switched to a mode; disk: results could not be stored yet, and it resumes by itself; internal: an error of the load generator itself.
+         * @description The state of a simulation. The last three are final.
+         * @enum {string}
+         */
+        SimulationState: "queued" | "running" | "done" | "cancelled" | "failed";
+        /** @description A simulation without its points. */
+        SimulationSummary: {
+            /** Format: date-time */
+            asked: string;
+            /** @description who asked */
+            by: string;
+            /** @description runs */
+            done: number;
+            /** Format: date-time */
+            ended?: string;
+            id: string;
+            of: number;
+            /** @description with every field set */
+            request: components["schemas"]["SimulationRequest"];
+            state: components["schemas"]["SimulationState"];
+        };
+        /** @description A text of the corpus that is not used. */
+        SkippedItem: {
+            name: string;
+            reason: string;
+        };
+        /** @description The range of the concurrency slider. */
+        Slider: {
+            increment: number;
+            max: number;
+            min: number;
+        };
+        /** @description The current state as shown on screen. The WebSocket, Grafana Live and the page share this schema. */
+        Snapshot: {
+            client: components["schemas"]["ClientHealth"];
+            lanes: components["schemas"]["LaneSnapshot"][];
+            /** @description load generators that hold the conversations for this one, by name; absent where this one holds them itself */
+            members?: components["schemas"]["Member"][];
+            /** @description absent: live */
+            replay?: components["schemas"]["Replay"];
+            settings: components["schemas"]["Settings"];
+            /** Format: date-time */
+            time: string;
+        };
+        /** @description A run that figures come from. */
+        Source: {
+            /** Format: date-time */
+            date?: string;
+            file: string;
+            seed?: string;
+            /** @description of the load generator that measured */
+            version?: string;
+        };
+        /**
+         * @description The kind of speculative decoding that serves.
+         *     - `not_recorded`: of a baseline whose documents disagree or do not name it
+         * @enum {string}
+         */
+        Speculation: "off" | "draft" | "eagle3" | "not_recorded";
+        /** @description How well speculative decoding does over the last 60 s. */
+        SpeculativeUse: {
+            /** @description accepted / drafted tokens; absent when off */
+            acceptance?: number;
+            /** @description per forward pass of the target model; 1 when off */
+            tokens_per_step?: number;
+        };
+        /** @description The distribution of a metric over the workers that report it. */
+        Spread: {
+            max: number;
+            min: number;
+            p10: number;
+            p50: number;
+            p90: number;
+        };
+        /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
+        StartRequest: {
+            /** @description up to max_concurrency */
+            concurrency?: number;
+        };
+        /** @description A text that conversations begin with. `text` stands first in the prompt of each of them, the same to the byte. */
+        Starter: {
+            id: string;
+            text: string;
+            topic: string;
+        };
+        /** @description A lane's run state. */
+        State: {
+            concurrency: components["schemas"]["Concurrency"];
+            driver: string;
+            mode: components["schemas"]["Mode"];
+            mode_change?: components["schemas"]["ModeChange"];
+            /** @description absent: the mode is not known yet */
+            mode_from?: components["schemas"]["ModeSource"];
+            /** @description what the driver offers */
+            modes: components["schemas"]["ModeState"][];
+            phase: components["schemas"]["Phase"];
+            questioner: components["schemas"]["QuestionerKind"];
+            running: boolean;
+            /** @description true until 60 s of counted turns exist */
+            settling: boolean;
+            shape: components["schemas"]["WorkloadShape"];
+            /** @description a showcase is in progress: an extra conversation that is not included in any figure */
+            showcase?: boolean;
+            /** @description absent: the driver's cluster is not a simulated one, or has not reported itself yet */
+            simulation?: components["schemas"]["Simulation"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description new conversations a second at most */
+            start_rate: number;
+            /**
+             * Format: date-time
+             * @description of the last start
+             */
+            started?: string;
+            step: components["schemas"]["Step"];
+            /** @description that owns the lane: nothing else starts, changes or switches it */
+            sweep?: components["schemas"]["SweepSummary"];
+            /** @description 0: no cap */
+            target_rps: number;
+        };
+        /** @description The sidecar's state, configuration and health. */
+        Status: {
+            client: components["schemas"]["ClientHealth"];
+            /** @description in force, by dotted name; secrets are left out */
+            config: {
+                [key: string]: string;
+            };
+            go_version: string;
+            lanes: components["schemas"]["LaneStatus"][];
+            settings: components["schemas"]["Settings"];
+            /** Format: date-time */
+            started: string;
+            store: components["schemas"]["StoreStatus"];
+            uptime_seconds: number;
+            version: string;
+        };
+        /** @description A span with unchanged concurrency, mode and workload settings. */
+        Step: {
+            /** @description turns that count for comparisons so far */
+            counted: number;
+            /** @description the step settled below its target, and its figures are those of this concurrency; absent: it did not */
+            held?: components["schemas"]["Held"];
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: date-time
+             * @description when actual concurrency first equalled the target, or stayed where it is held
+             */
+            settled?: string;
+            /** Format: date-time */
+            started: string;
+        };
+        /** @description Stops the workload. With `drain`, turns in flight end by themselves. */
+        StopRequest: {
+            drain: boolean;
+        };
+        /** @description Whether finished turns reach the disk. The counts are those since the process began. */
+        StoreStatus: {
+            /** Format: int64 */
+            lost_turns: number;
+            /** @description what was removed to make room on a disk that is nearly full */
+            notice?: string;
+            ok: boolean;
+            path: string;
+            /** @description why turns are not stored now */
+            problem?: string;
+            /**
+             * Format: int64
+             * @description committed to the database: a kill -9 loses none of them
+             */
+            stored_turns: number;
+        };
+        /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
+        Sustained: {
+            /** @description levels above one that misses, which meet them nevertheless; ascending */
+            isolated: number[];
+            /** @description 0: not even the lowest tested level meets them; absent: no level was tested */
+            level?: number;
+            mode: components["schemas"]["Mode"];
+            /** @description that it was judged by */
+            slo: components["schemas"]["SLO"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description tested levels whose TPOT p95 was not recorded; ascending */
+            ttft_only: number[];
+            /** @description levels without a TTFT p95; ascending */
+            untested: number[];
+        };
+        /** @description A sweep with all that it has measured so far. */
+        Sweep: {
+            /** Format: date-time */
+            asked: string;
+            /** @description name of the one that was made of it */
+            baseline?: string;
+            /** @description who asked */
+            by: string;
+            capacity?: components["schemas"]["Capacity"];
+            /** @description category of the reason */
+            cause?: components["schemas"]["SweepCause"];
+            deployment: components["schemas"]["Deployment"];
+            /** Format: date-time */
+            ended?: string;
+            id: string;
+            lane: string;
+            /** @description version of the load generator that began it */
+            program: string;
+            progress: components["schemas"]["SweepProgress"];
+            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
+            reason?: string;
+            /** @description with all defaults filled in */
+            request: components["schemas"]["SweepRequest"];
+            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the spans of a level and mode, or parts of the span if there is only one */
+            rows: components["schemas"]["BaselineRow"][];
+            /** @description in the order in which they ended */
+            spans: components["schemas"]["SweepSpan"][];
+            state: components["schemas"]["SweepState"];
+            target: components["schemas"]["TargetID"];
+            trial?: components["schemas"]["TrialState"];
+            /** @description the findings so far, in sentences */
+            words: string[];
+            workload: components["schemas"]["WorkloadShape"];
+        };
+        /** @description Makes a baseline of a sweep's rows. */
+        SweepBaselineRequest: {
+            name: string;
+            /** @description without it, the sweep's */
+            title?: string;
+        };
+        /**
+         * @description What blocks a sweep, or has ended it.
+         *     - `operator`: an operator paused, cancelled or stopped it
+         *     - `target`: it failed in the same span twice, or answered nothing in both modes of a trial
+         *     - `mode`: the cluster could not be switched to a mode
+         *     - `disk`: results could not be stored yet, and it resumes by itself
+         *     - `internal`: an error of the load generator itself
          * @enum {string}
          */
         SweepCause: "operator" | "target" | "mode" | "disk" | "internal";
-        /** @description A sweep with all that it has measured so far. */
-        Sweep: components["schemas"]["SweepSummary"] & {
-            /** @description version of the load generator that began it */
-            program: string;
-            target: components["schemas"]["TargetID"];
-            deployment: components["schemas"]["Deployment"];
-            workload: components["schemas"]["WorkloadShape"];
-            /** @description in the order in which they ended */
-            spans: components["schemas"]["SweepSpan"][];
-            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the spans of a level and mode, or parts of the span if there is only one */
-            rows: components["schemas"]["BaselineRow"][];
-            trial?: components["schemas"]["TrialState"];
-            capacity?: components["schemas"]["Capacity"];
+        /** @description The cluster's own metrics while a span counted, sampled once a second: they can explain why one mode is slower than another. Metrics it did not report are absent. */
+        SweepCauses: {
+            /** @description seconds, largest of any worker at any time */
+            engine_ttft_largest?: number;
+            /** @description p95 of the time to the first token as the server reports it with its turns */
+            engine_ttft_seconds?: number;
+            /** @description requests on the busiest worker at any time */
+            inflight_largest?: number;
+            /** @description busiest worker over the workers' mean, mean over time */
+            inflight_skew?: number;
+            /** @description busiest less idlest worker, in requests, mean over time */
+            inflight_spread?: number;
+            inflight_spread_max?: number;
+            /** @description the same, as a range over moments */
+            inflight_spread_min?: number;
+            /** @description seconds, largest of any worker at any time */
+            queue_largest?: number;
+            /** @description seconds, largest of the worker with the smallest */
+            queue_least?: number;
+            /** @description seconds, largest of the worker with the second largest */
+            queue_second?: number;
+            /** @description of a request before its worker begins it, mean over workers and time */
+            queue_seconds?: number;
+            /** @description slowest worker's queue over the workers' mean, mean over time */
+            queue_skew?: number;
+            /** @description that were sampled */
+            seconds: number;
+            /** @description requests that wait at all workers, mean over time */
+            waiting?: number;
         };
-        /** @description Progress of a sweep. */
-        SweepProgress: {
-            /** @description that count */
-            spans: number;
-            /** @description absent: that depends on what they show */
-            of?: number;
-            /** @description spans that do not count */
-            spoiled: number;
-            /** @description by all spans that have ended, with their warm-up */
-            seconds_used: number;
-            /** @description median estimate; absent: unknown, as before the first look of a trial */
-            seconds_left?: number;
-            /** @description the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown */
-            seconds_least?: number;
-            /** @description the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span; absent: unknown */
-            seconds_most?: number;
-            /** @description a trial is currently expected to run out of time undecided */
-            beyond?: boolean;
-            /** @description the one in progress */
-            span?: components["schemas"]["SweepNow"];
-            /** @description the one that runs at the same time, on the other lane */
-            beside?: components["schemas"]["SweepNow"];
+        /** @description What the first turns on each opening of a span found in the caches. What turns before them in the span left there, and what stands in front of every opening, explains cached tokens; the text of the opening is not explained. */
+        SweepFirstTurns: {
+            /** @description the most tokens that one of these found */
+            cached_tokens_most: number;
+            /** @description whose first turn reported its cached tokens */
+            openings: number;
+            /** @description of which the first turn found more than is explained */
+            warm: number;
         };
         /**
-         * @description What is done of a span: the mode is changed, or the caches are made cold; it does not count yet; it counts; it waits until its turns are on the disk.
+         * @description What a sweep asks.
+         *     - `trial`: is one mode better than another at one concurrency?
+         *     - `sweep`: what does each mode do at each level?
+         *     - `capacity`: how much does each mode sustain within the SLOs, and where do they cross?
          * @enum {string}
          */
-        SweepPhase: "switching" | "warming_up" | "counting" | "storing";
+        SweepKind: "trial" | "sweep" | "capacity";
+        /** @description What can be requested, and earlier requests. */
+        SweepList: {
+            /** @description a request of each kind with all its fields, as it would be asked for now */
+            defaults: components["schemas"]["SweepRequest"][];
+            /** @description of the numbers of a request, by their paths; of levels, that of each */
+            limits: {
+                [key: string]: components["schemas"]["SimulationLimit"];
+            };
+            /** @description that may be primary */
+            metrics: string[];
+            /** @description that the driver can switch to */
+            modes: components["schemas"]["ModeState"][];
+            /** @description newest first */
+            sweeps: components["schemas"]["SweepSummary"][];
+        };
         /** @description The span in progress. */
         SweepNow: {
-            /** @description from 0; the same when it is repeated */
-            number: number;
-            /** @description 1, or more where those before were spoiled */
-            attempt: number;
             /**
              * @description of a trial; pilot: of one on pairs
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
-            /** @description of a trial or a sweep that runs both modes together */
-            lane?: string;
-            mode: components["schemas"]["ModeState"];
+            /** @description 1, or more where those before were spoiled */
+            attempt: number;
             concurrency: number;
-            phase: components["schemas"]["SweepPhase"];
-            /** @description of a mode change */
-            message?: string;
-            /** @description in this phase */
-            seconds: number;
             /** @description since the span began, with the switch before it */
             elapsed_seconds: number;
+            /** @description of a trial or a sweep that runs both modes together */
+            lane?: string;
+            /** @description of a mode change */
+            message?: string;
+            mode: components["schemas"]["ModeState"];
+            /** @description from 0; the same when it is repeated */
+            number: number;
             /** @description seconds that the phase takes at least; absent: not known */
             of?: number;
+            phase: components["schemas"]["SweepPhase"];
+            /** @description in this phase */
+            seconds: number;
             /** @description that ended well while it counted */
             turns: number;
             /** @description conversations that began the span and have not ended */
             warming_up: number;
         };
+        /**
+         * @description The order in which a sweep of levels runs its spans.
+         *     - `interleaved`: machine drift affects all modes equally
+         *     - `mode_after_mode`: the result contains it, but each mode is switched to only once
+         * @enum {string}
+         */
+        SweepOrder: "interleaved" | "mode_after_mode";
+        /** @description What a trial can find that is not begun. */
+        SweepOutlook: {
+            /** @description of a trial; absent: no such trial was run on this target */
+            detectable?: components["schemas"]["TrialDetectable"];
+            /** @description with all defaults filled in, but for the seed of a trial, which is drawn */
+            request: components["schemas"]["SweepRequest"];
+            /** @description the same, in sentences */
+            words: string[];
+        };
+        /** @description Pauses, resumes or cancels a sweep. */
+        SweepPatch: {
+            /** @description paused, running or cancelled */
+            state: components["schemas"]["SweepState"];
+        };
+        /**
+         * @description What is done of a span.
+         *     - `switching`: the mode is changed, or the caches are made cold
+         *     - `warming_up`: it does not count yet
+         *     - `storing`: it waits until its turns are on the disk
+         * @enum {string}
+         */
+        SweepPhase: "switching" | "warming_up" | "counting" | "storing";
+        /** @description The progress of a sweep. */
+        SweepProgress: {
+            /** @description the one that runs at the same time, on the other lane */
+            beside?: components["schemas"]["SweepNow"];
+            /** @description a trial is currently expected to run out of time undecided */
+            beyond?: boolean;
+            /** @description absent: that depends on what they show */
+            of?: number;
+            /** @description the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown */
+            seconds_least?: number;
+            /** @description median estimate; absent: unknown, as before the first look of a trial */
+            seconds_left?: number;
+            /** @description the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span; absent: unknown */
+            seconds_most?: number;
+            /** @description by all spans that have ended, with their warm-up */
+            seconds_used: number;
+            /** @description the one in progress */
+            span?: components["schemas"]["SweepNow"];
+            /** @description that count */
+            spans: number;
+            /** @description spans that do not count */
+            spoiled: number;
+        };
+        /** @description Asks for spans of a workload at some concurrencies in some modes, each on cold caches, and what they show. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
+        SweepRequest: {
+            kind: components["schemas"]["SweepKind"];
+            /** @description concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with, at least two; levels × modes × repeats are 1,000 at most */
+            levels?: number[];
+            /** @description of a trial and a capacity search: when they end undecided */
+            max_seconds?: number;
+            /** @description that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity search one or two */
+            modes?: components["schemas"]["ModeState"][];
+            /** @description of a sweep */
+            order?: components["schemas"]["SweepOrder"];
+            /**
+             * @description of a trial: the metric that decides
+             * @enum {string}
+             */
+            primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "ttft_p95_turn2+" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
+            /** @description of a sweep: spans of each level and mode */
+            repeats?: number;
+            /** @description of a capacity search: how many conversations its answer may be off */
+            resolution?: number;
+            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1 */
+            seed?: string;
+            /** @description default: the settings' */
+            slo?: components["schemas"]["SLO"];
+            /** @description of a trial: the smallest difference of interest, relative, of shares in points */
+            smallest?: number;
+            /** @description of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged */
+            snapshots?: number;
+            /** @description that a span counts, at least */
+            span_seconds?: number;
+            title?: string;
+            /** @description of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
+            together?: boolean;
+            /** @description of a sweep: from the full concurrency on, until a span counts */
+            warm_up_seconds?: number;
+        };
         /** @description A span that has ended. */
         SweepSpan: {
-            /** @description from 0; the same when it is repeated */
-            number: number;
-            /** @description 1, or more where those before were spoiled */
-            attempt: number;
+            /** @description conversations in progress while it counted, mean */
+            actual?: number;
             /**
              * @description of a trial; pilot: of one on pairs
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
-            /** @description of a trial or a sweep that runs both modes together */
-            lane?: string;
-            mode: components["schemas"]["ModeState"];
-            concurrency: number;
-            seed: string;
-            /** @description URL that its turns were sent to; absent: not known */
-            target?: string;
-            /** @description what is known of the router there, in words; absent: not known */
-            router?: string;
-            /**
-             * Format: int64
-             * @description of its turns, as in `turns.csv`
-             */
-            step: number;
-            /** Format: date-time */
-            started: string;
-            /** Format: date-time */
-            counted_from: string;
-            /** Format: date-time */
-            until: string;
-            /** @description with the switch before it */
-            elapsed_seconds: number;
-            /** @description that ended well while it counted */
-            turns: number;
-            failed: number;
-            /** @description conversations in progress while it counted, mean */
-            actual?: number;
+            /** @description 1, or more where those before were spoiled */
+            attempt: number;
+            causes?: components["schemas"]["SweepCauses"];
             /**
              * @description how its caches were made cold: emptied, or by prompts that none of them has seen
              * @enum {string}
              */
             cold: "emptied" | "nonce";
-            /** @description why it does not count */
-            spoiled?: string;
+            concurrency: number;
+            /** Format: date-time */
+            counted_from: string;
+            /** @description with the switch before it; of spans that ran together, its share */
+            elapsed_seconds: number;
+            failed: number;
             /** @description whether the caches were cold, as the first turns show; absent: it is not known */
             first_turns?: components["schemas"]["SweepFirstTurns"];
+            /** @description of a trial or a sweep that runs both modes together */
+            lane?: string;
+            mode: components["schemas"]["ModeState"];
+            /** @description from 0; the same when it is repeated */
+            number: number;
+            /** @description what is known of the router there, in words; absent: not known */
+            router?: string;
             /** @description what was measured while it counted, with 95 % intervals from its parts */
             row?: components["schemas"]["BaselineRow"];
-            causes?: components["schemas"]["SweepCauses"];
-        };
-        /** @description What the first turns on each opening of a span found in the caches, against what the span itself and what stands in front of every opening explain. */
-        SweepFirstTurns: {
-            /** @description whose first turn reported its cached tokens */
-            openings: number;
-            /** @description of which the first turn found more than is explained */
-            warm: number;
-            /** @description the most tokens that one of these found */
-            cached_tokens_most: number;
+            seed: string;
+            /** @description why it does not count */
+            spoiled?: string;
+            /** Format: date-time */
+            started: string;
+            /**
+             * Format: int64
+             * @description of its turns, as in `turns.csv`
+             */
+            step: number;
+            /** @description URL that its turns were sent to; absent: not known */
+            target?: string;
+            /** @description that ended well while it counted */
+            turns: number;
+            /** Format: date-time */
+            until: string;
         };
         /**
-         * @description The cluster's own metrics while a span counted, sampled once a second: they can explain
-         *     why one mode is slower than another. Metrics it did not report are absent.
+         * @description The state of a sweep. The last three are final.
+         *     - `running`: also while no load generator runs: the next one resumes it
+         * @enum {string}
          */
-        SweepCauses: {
-            /** @description that were sampled */
-            seconds: number;
-            /** @description of a request before its worker begins it, mean over workers and time */
-            queue_seconds?: number;
-            /** @description seconds, largest of any worker at any time */
-            queue_largest?: number;
-            /** @description seconds, largest of the worker with the second largest */
-            queue_second?: number;
-            /** @description seconds, largest of the worker with the smallest */
-            queue_least?: number;
-            /** @description slowest worker's queue over the workers' mean, mean over time */
-            queue_skew?: number;
-            /** @description requests that wait at all workers, mean over time */
-            waiting?: number;
-            /** @description p95 of the time to the first token as reported by the server with its turns */
-            engine_ttft_seconds?: number;
-            /** @description seconds, largest of any worker at any time */
-            engine_ttft_largest?: number;
-            /** @description requests on the busiest worker at any time */
-            inflight_largest?: number;
-            /** @description busiest less idlest worker, in requests, mean over time */
-            inflight_spread?: number;
-            /** @description the same, as a range over moments */
-            inflight_spread_min?: number;
-            inflight_spread_max?: number;
-            /** @description busiest worker over the workers' mean, mean over time */
-            inflight_skew?: number;
+        SweepState: "running" | "paused" | "done" | "cancelled" | "failed";
+        /** @description A sweep without its spans. */
+        SweepSummary: {
+            /** Format: date-time */
+            asked: string;
+            /** @description name of the one that was made of it */
+            baseline?: string;
+            /** @description who asked */
+            by: string;
+            /** @description category of the reason */
+            cause?: components["schemas"]["SweepCause"];
+            /** Format: date-time */
+            ended?: string;
+            id: string;
+            lane: string;
+            progress: components["schemas"]["SweepProgress"];
+            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
+            reason?: string;
+            /** @description with all defaults filled in */
+            request: components["schemas"]["SweepRequest"];
+            state: components["schemas"]["SweepState"];
+            /** @description the findings so far, in sentences */
+            words: string[];
         };
-        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
-        TrialDifference: {
-            metric: string;
-            /** @description mean over the spans, the geometric one of times and rates */
-            a: number;
-            b: number;
-            difference: number;
-            /** @description 95 %, over all looks together; absent: it has no bounds yet */
-            interval?: [
-                number,
-                number
-            ];
+        /** @description The server under load. */
+        Target: {
+            deployment: components["schemas"]["Deployment"];
+            /** @description where turns go now, where each mode has an address of its own */
+            endpoint?: string;
+            /** @description what the cluster's own description shows; what is absent is not known */
+            features?: components["schemas"]["Feature"][];
+            kind: components["schemas"]["TargetKind"];
+            /** @description absent until the target reports it */
+            model?: string;
+            /** @description what is odd about its answers, though it serves */
+            notices?: string[];
             /**
-             * @description what the interval shows; running: nothing yet
-             * @enum {string}
+             * Format: int64
+             * @description requests that belong to no turn: what it supports, whether it serves
              */
-            outcome: "running" | "b_better" | "a_better" | "no_difference";
-            /** @description those that are certainly not worse than the other by the smallest difference of interest */
-            not_worse?: components["schemas"]["TrialArm"][];
+            probes: number;
+            /** @description why turns are failing, and what to do */
+            problem?: string;
+            /** @description the HTTP status that the target answers with instead; absent: none, as without a connection */
+            problem_status?: number;
+            reachable: boolean;
+            url: string;
+        };
+        /** @description Distinguishes targets: two are the same where their ids are equal. */
+        TargetID: {
+            model?: string;
+            url: string;
+        };
+        /**
+         * @description What serves behind the target.
+         *     - `real`: engines on GPUs
+         *     - `simulated`: the simulated cluster
+         *     - `mocked`: a real router in front of mock workers
+         * @enum {string}
+         */
+        TargetKind: "real" | "simulated" | "mocked" | "unknown";
+        /** @description How long a turn may take, in seconds. A turn that takes longer is an error. */
+        Timeouts: {
+            first_token: number;
+            /** @description between two tokens */
+            stall: number;
+            turn: number;
+        };
+        /** @description Counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored. `stored_turns` of the status counts those that are. */
+        Totals: {
+            /** Format: int64 */
+            cached_tokens: number;
             /**
-             * @description of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
-             * @enum {string}
+             * Format: int64
+             * @description turns that ended well without a count of cached tokens
              */
-            basis?: "sections" | "pairs";
+            cached_unknown?: number;
+            /** Format: int64 */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description ended, in whatever way
+             */
+            conversations: number;
+            /** Format: int64 */
+            errors: number;
+            errors_by_class: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description turns that ended well without a count of input tokens
+             */
+            input_unknown?: number;
+            /**
+             * Format: int64
+             * @description finished turns that could not be stored
+             */
+            lost_turns: number;
+            /** Format: int64 */
+            ok: number;
+            /** Format: int64 */
+            output_tokens: number;
         };
         /**
          * @description One of the two modes that a trial compares, the second with the first.
          * @enum {string}
          */
         TrialArm: "a" | "b";
-        /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
-        TrialLook: {
-            /** @description whole ones so far */
-            blocks?: number;
-            /** @description of a trial on pairs: so far */
-            pairs?: number;
+        /** @description What a trial can find. */
+        TrialDetectable: {
+            /** @description what a block takes */
+            block_seconds: number;
+            /** @description the smallest one, in either direction, that is found in a share of trials */
+            difference: number;
+            /** @description that share */
+            power: number;
+            /** @description the trial's time limit */
+            seconds: number;
+            /** @description id of the trial whose spans it is computed from; absent: the first block of this one */
+            trial?: string;
+        };
+        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
+        TrialDifference: {
+            /** @description mean over the spans, the geometric one of times and rates */
+            a: number;
+            b: number;
+            /**
+             * @description of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
+             * @enum {string}
+             */
+            basis?: "sections" | "pairs";
             difference: number;
             /** @description 95 %, over all looks together; absent: it has no bounds yet */
             interval?: [
                 number,
                 number
             ];
-        };
-        /**
-         * @description How a trial decides. blocks: on whole blocks of spans, from the second on; pairs: the method of earlier versions, after each pair of spans; such trials can only be read.
-         * @enum {string}
-         */
-        TrialMethod: "blocks" | "pairs";
-        /** @description The state of a trial. */
-        TrialState: {
-            method: components["schemas"]["TrialMethod"];
+            metric: string;
+            /** @description those that are certainly not worse than the other by the smallest difference of interest */
+            not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
+             * @description what the interval shows; running: nothing yet
              * @enum {string}
              */
-            verdict: "running" | "b_better" | "a_better" | "trade_off" | "no_difference" | "time_over";
-            /** @description whole ones; there is no look before the second */
-            blocks: number;
-            /** @description of a trial on pairs */
-            pairs?: number;
-            failures?: components["schemas"]["TrialFailures"];
-            primary?: components["schemas"]["TrialDifference"];
-            final?: components["schemas"]["TrialFinal"];
-            /** @description at the metric that decides */
-            looks: components["schemas"]["TrialLook"][];
-            /** @description bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
-            boundaries: [
-                number,
-                number
-            ];
-            /** @description outcomes by Holm's procedure over all of them */
-            others: components["schemas"]["TrialDifference"][];
-            /** @description difference that the time left is estimated for: the present estimate */
-            assumed?: number;
-            detectable?: components["schemas"]["TrialDetectable"];
-            variance?: components["schemas"]["TrialVariance"];
-            /** @description what the latest block took, with switches and warm-up */
-            block_seconds?: number;
-            /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
-            keeps_lanes?: boolean;
+            outcome: "running" | "b_better" | "a_better" | "no_difference";
+        };
+        /** @description How many of an arm's turns failed. */
+        TrialFailed: {
+            /** @description all that ended, the failed among them */
+            ended: number;
+            failed: number;
         };
         /** @description The turns of a trial that failed. */
         TrialFailures: {
@@ -2849,12 +2744,6 @@ export interface components {
             b: components["schemas"]["TrialFailed"];
             /** @description which of them certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
-        };
-        /** @description How many of an arm's turns failed. */
-        TrialFailed: {
-            failed: number;
-            /** @description all that ended, the failed among them */
-            ended: number;
         };
         /** @description A trial's median-unbiased estimate at the stop. That of primary is on average too large where a trial stops early. */
         TrialFinal: {
@@ -2865,105 +2754,291 @@ export interface components {
                 number
             ];
         };
-        /** @description What a trial can find. */
-        TrialDetectable: {
-            /** @description the smallest one, in either direction, that is found in a share of trials */
+        /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
+        TrialLook: {
+            /** @description whole ones so far */
+            blocks?: number;
             difference: number;
-            /** @description that share */
-            power: number;
-            /** @description the trial's time limit */
-            seconds: number;
-            /** @description what a block takes */
-            block_seconds: number;
-            /** @description id of the trial whose spans it is computed from; absent: the first block of this one */
-            trial?: string;
+            /** @description 95 %, over all looks together; absent: it has no bounds yet */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description of a trial on pairs: so far */
+            pairs?: number;
+        };
+        /**
+         * @description How a trial decides.
+         *     - `blocks`: on whole blocks of spans, from the second on
+         *     - `pairs`: of earlier versions, after each pair of spans; such trials can only be read
+         * @enum {string}
+         */
+        TrialMethod: "blocks" | "pairs";
+        /** @description The state of a trial. */
+        TrialState: {
+            /** @description difference that the time left is estimated for: the present estimate */
+            assumed?: number;
+            /** @description what the latest block took, with switches and warm-up */
+            block_seconds?: number;
+            /** @description whole ones; there is no look before the second */
+            blocks: number;
+            /** @description bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
+            boundaries: [
+                number,
+                number
+            ];
+            /** @description absent: not known yet */
+            detectable?: components["schemas"]["TrialDetectable"];
+            failures?: components["schemas"]["TrialFailures"];
+            /** @description the estimate at the stop; that of `primary` is on average too large where a trial stops early */
+            final?: components["schemas"]["TrialFinal"];
+            /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
+            keeps_lanes?: boolean;
+            /** @description at the metric that decides */
+            looks: components["schemas"]["TrialLook"][];
+            method: components["schemas"]["TrialMethod"];
+            /** @description outcomes by Holm's procedure over all of them */
+            others: components["schemas"]["TrialDifference"][];
+            /** @description of a trial on pairs */
+            pairs?: number;
+            primary?: components["schemas"]["TrialDifference"];
+            /** @description of the metric that decides, for later trials */
+            variance?: components["schemas"]["TrialVariance"];
+            /**
+             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
+             * @enum {string}
+             */
+            verdict: "running" | "b_better" | "a_better" | "trade_off" | "no_difference" | "time_over";
         };
         /** @description By how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates. */
         TrialVariance: {
-            value: number;
             degrees_of_freedom: number;
+            value: number;
         };
-        /** @description What a capacity search has found. */
-        Capacity: {
-            modes: components["schemas"]["ModeCapacity"][];
-            /** @description absent: not looked for, or none in the range */
-            crossing?: components["schemas"]["Crossing"];
-        };
-        /** @description How many conversations a mode sustains within the SLOs. */
-        ModeCapacity: {
-            mode: components["schemas"]["ModeState"];
-            /** @description the estimate; 0: not even the lowest level meets them; absent: not known yet */
-            level?: number;
-            /** @description 95 %: between the levels at which it is certain enough */
-            interval?: [
-                number,
-                number
-            ];
-            /** @description the highest level still meets the SLOs: the capacity lies beyond it */
-            above?: boolean;
-            /** @description levels above the first that misses, which meet them nevertheless */
-            isolated: number[];
-            /** @description ascending */
-            tested: components["schemas"]["LevelTest"][];
-        };
-        /** @description Whether a level meets the SLOs. */
-        LevelTest: {
+        /** @description One request and its answer. */
+        Turn: {
+            assistant_message?: string;
+            cached_tokens?: number;
+            /** @description target of the step it began in */
             concurrency: number;
-            spans: number;
-            /** @enum {string} */
-            verdict: "meets" | "misses" | "open";
+            conversation: string;
+            /** @description ended in a settled step, after all turns that had begun before it settled */
+            counted: boolean;
+            /** Format: date-time */
+            ended: string;
+            error_class?: components["schemas"]["ErrorClass"];
+            error_message?: string;
+            finish_reason?: string;
+            /** @description seconds to the first token after the reasoning, where there was some */
+            first_answer?: number;
+            itl_estimated?: boolean;
+            itl_p50?: number;
+            itl_p95?: number;
+            lane: string;
+            latency?: number;
+            mode: components["schemas"]["Mode"];
+            /** @description from 1 */
+            number: number;
+            output_tokens?: number;
+            /** @description the router's predicted hit rate */
+            predicted_ratio?: number;
+            prompt_tokens?: number;
+            queue_depth?: number;
+            request_id: string;
+            /** @description nvext.timing.ttft_ms, in seconds */
+            server_ttft?: number;
+            speculation: components["schemas"]["Speculation"];
+            /** Format: date-time */
+            started: string;
+            status: components["schemas"]["TurnStatus"];
+            /** Format: int64 */
+            step: number;
+            /** @description usage or chunks */
+            token_source?: string;
+            tpot?: number;
+            ttft?: number;
+            user_message?: string;
+            /** @description decimal instance id */
+            worker?: string;
         };
-        /** @description Where the second of two modes stops being better by TTFT p95, or begins to. */
-        Crossing: {
-            /** @description the estimate */
-            level?: number;
-            /** @description 95 % */
-            interval?: [
-                number,
-                number
-            ];
-            /** @description the interval has no upper end: the other may be better only beyond the highest level */
-            above?: boolean;
+        /** @description The figures of the turns that have one number in their conversation and ended well. */
+        TurnFigures: {
+            /** @description the share of prompt tokens from a cache, of the turns with a count of both */
+            cached_ratio?: number;
+            /** @description prompt tokens, of the turns with a count */
+            input_mean?: number;
+            input_p95?: number;
+            latency_p50?: number;
+            latency_p95?: number;
+            /** @description turns with a TTFT */
+            n: number;
+            /** @description tokens */
+            output_mean?: number;
+            /** @description of TTFT */
+            p50?: number;
+            /** @description of TTFT */
+            p95?: number;
+            /** @description 1 to 5, or 6+ */
+            turn: string;
+        };
+        /**
+         * @description How a turn ended. A cancelled turn is neither a success nor an error.
+         * @enum {string}
+         */
+        TurnStatus: "ok" | "error" | "cancelled";
+        /** @description Compares two lanes that run the same conversations: conversation k has the same draws on both, and turn n of it on one is paired with turn n on the other. Differences are those of b less a. */
+        Twin: {
+            /** @description lane main */
+            a: components["schemas"]["TwinSide"];
+            arranged: components["schemas"]["TwinArrangement"];
+            /** @description lane twin */
+            b: components["schemas"]["TwinSide"];
+            /** @description shown next to every value; absent: none */
+            caution?: string;
+            evidence: components["schemas"]["TwinEvidence"];
+            metrics: components["schemas"]["PairedMetric"][];
+            /** @description turns that ended well on both, of the last hour at most */
+            pairs: number;
+            /** @description ids of workers that serve both */
+            shared_workers: string[];
+            showcase?: components["schemas"]["Showcase"];
             /**
-             * @description which is better below
-             * @enum {string}
+             * Format: date-time
+             * @description from when on pairs count: both lanes had settled in what is in force now
              */
-            below: "a" | "b";
+            since?: string;
+            /** @description turns that ended on one, and on the other not yet or not well */
+            unpaired: number;
         };
-        /** @description Makes a baseline of a sweep's rows. */
-        SweepBaselineRequest: {
+        /**
+         * @description How the modes are assigned to the two lanes.
+         *     - `apart`: each has its own mode, as configured
+         *     - `swapped`: each has the other's
+         *     - `same`: both have that of a
+         * @enum {string}
+         */
+        TwinArrangement: "apart" | "swapped" | "same";
+        /**
+         * @description Whether a difference can be attributed to the mode.
+         *     - `none`: the clusters may differ in more
+         *     - `alike`: with the same mode on both, no difference of interest was found
+         *     - `differ`: with the same mode on both, a difference was found
+         *     - `swapped`: the figures are those of both arrangements, half and half
+         *     - `shared`: the same workers serve both
+         * @enum {string}
+         */
+        TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
+        /** @description Requests another arrangement. */
+        TwinRequest: {
+            arranged: components["schemas"]["TwinArrangement"];
+        };
+        /** @description One of the two lanes. */
+        TwinSide: {
+            lane: string;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description URL */
+            target: string;
+        };
+        /** @description Parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does not report any value that is missing. */
+        Unread: {
+            frontend?: string;
+            gpus?: string;
+            workers?: string;
+        };
+        /**
+         * @description Names the vendor file whose texts the guide and whose drawing the architecture page show.
+         *     - `neutral`: true of any cluster
+         *     - `digitalocean`: the recorded deployment's
+         * @enum {string}
+         */
+        Vendor: "neutral" | "digitalocean";
+        /**
+         * @description How large the load generator's own error is.
+         *     - `unknown`: in the first seconds
+         *     - `ok`: below 2 % of the p50 and a tenth of every difference shown
+         *     - `noticeable`: the intervals contain it
+         *     - `client_bottleneck`: too large: it withholds an outcome, or exceeds half of the p50
+         * @enum {string}
+         */
+        Verdict: "unknown" | "ok" | "noticeable" | "client_bottleneck";
+        /** @description What the last 60 seconds were like. */
+        Window: {
+            awaiting: components["schemas"]["Awaiting"];
+            /** @description errors / (ok + errors) */
+            error_ratio?: number;
+            errors: {
+                [key: string]: number;
+            };
+            /** @description the time to the first token after the reasoning, of the turns that had both */
+            first_answer?: components["schemas"]["Quantiles"];
+            /** @description turns that met every SLO / (ok + errors) */
+            goodput_ratio?: number;
+            /** @description prompt tokens of a turn, of those with a count */
+            input_p95?: number;
+            metrics: components["schemas"]["Metrics"];
+            output_tokens_per_second: number;
+            requests_per_second: number;
+            /** @description 60, or less just after a start */
+            seconds: number;
+            /** @description classes timeout and stall */
+            timeouts: number;
+        };
+        /** @description One engine of the cluster. */
+        Worker: {
+            cache_use?: number;
+            gpus: components["schemas"]["GPU"][];
+            /** @description by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests */
+            hit_ratio?: number;
+            /** @description decimal instance id */
+            id: string;
+            /** @description of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait */
+            inflight?: number;
+            /** @description pod, host:port, or the id's tail */
             name: string;
-            /** @description without it, the sweep's */
-            title?: string;
+            /** @description fields that no source reports; one that is absent and not listed has no value yet */
+            not_reported?: string[];
+            /** @description mean over 60 s */
+            queue_seconds?: number;
+            /** @description requests routed to it */
+            routed?: number;
+            waiting?: number;
         };
-        /** @description What the caller may do, according to its session cookie. */
-        Session: {
-            /** @description A token is configured */
-            token_required: boolean;
-            /** @description The token was exchanged for the cookie */
-            authenticated: boolean;
-            can_read: boolean;
-            can_write: boolean;
-            /** @description the server plays a recording, in which nothing can be changed; absent: it does not */
-            replay?: boolean;
+        /** @description Changes the parts of the workload that it names. */
+        WorkloadPatch: {
+            /** @description up to max_concurrency */
+            concurrency?: number;
+            max_tokens?: number;
+            /** @description different texts that open conversations; 0: one for each */
+            openings?: number;
+            /** @description new conversations a second at most */
+            start_rate?: number;
+            /** @description requests a second at most; 0: no cap */
+            target_rps?: number;
+            /** @description 1 to 50 */
+            turns?: components["schemas"]["Range"];
         };
-        /** @description Exchanges the token for a cookie. */
-        SessionRequest: {
-            token: string;
-        };
-        /** @description An RFC 9457 problem document, the body of every error. */
-        Problem: {
-            /** Format: uri-reference */
-            type: string;
-            title: string;
-            status: number;
-            detail?: string;
-            /** @description the field at fault */
-            field?: string;
-            /** @description what it was */
-            value?: string;
-            /** @description what it may be */
-            allowed?: string;
+        /** @description The part of a workload's configuration that changes its results at a concurrency; a baseline carries it so that differences can be named. The seed chooses among equal conversations and is no part of it, nor is the start rate, since a row that it holds below its target has the concurrency that was held. What rows of former versions lack is not known, since the setting existed and could have any value. */
+        WorkloadShape: {
+            corpus?: string;
+            /** @description who asks the follow-up questions */
+            followup?: string;
+            max_tokens: number;
+            /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
+            opening_tokens?: number;
+            /** @description different texts that open conversations; 0: one for each; absent: not known */
+            openings?: number;
+            /** @description absent: answers end where the model ends them */
+            output_tokens?: components["schemas"]["Distribution"];
+            /** @description further fields of each request's body, as JSON; absent: none */
+            request?: string;
+            /** @description requests per second at most; 0: no cap; absent: not known */
+            target_rps?: number;
+            /** @description the user's pause before a follow-up question; absent: not known */
+            think_seconds?: number;
+            /** @description absent: not known */
+            timeouts?: components["schemas"]["Timeouts"];
+            turns: components["schemas"]["Range"];
         };
     };
     responses: {
@@ -2976,37 +3051,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The lane's new state */
-        State: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["State"];
-            };
-        };
     };
-    parameters: {
-        /** @description The lane */
-        lane: string;
-        /** @description The login recorded in events; not used with a session, whose events record the page */
-        user: string;
-        sweep: string;
-        /** @description Name of the baseline that is compared with */
-        aBaseline: string;
-        /** @description Its mode; without it, the only one that it has */
-        aMode: components["schemas"]["Mode"];
-        /** @description Its speculation; without it, the only one that it has in that mode */
-        aSpeculation: components["schemas"]["Speculation"];
-        /** @description Name of the baseline that is compared */
-        bBaseline: string;
-        /** @description Its mode; without it, the only one that it has */
-        bMode: components["schemas"]["Mode"];
-        /** @description Its speculation; without it, the only one that it has in that mode */
-        bSpeculation: components["schemas"]["Speculation"];
-        /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
-        levels: string;
-    };
+    parameters: never;
     requestBodies: never;
     headers: never;
     pathItems: never;
@@ -3189,430 +3235,6 @@ export type ParameterBSpeculation = components['parameters']['bSpeculation'];
 export type ParameterLevels = components['parameters']['levels'];
 export type $defs = Record<string, never>;
 export interface operations {
-    getStatus: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The status */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Status"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSnapshot: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The snapshot */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Snapshot"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    stream: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The stream begins */
-            101: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getCluster: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The cluster */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Cluster"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    startWorkload: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartRequest"];
-            };
-        };
-        responses: {
-            200: components["responses"]["State"];
-            default: components["responses"]["Problem"];
-        };
-    };
-    stopWorkload: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StopRequest"];
-            };
-        };
-        responses: {
-            200: components["responses"]["State"];
-            default: components["responses"]["Problem"];
-        };
-    };
-    patchWorkload: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WorkloadPatch"];
-            };
-        };
-        responses: {
-            200: components["responses"]["State"];
-            default: components["responses"]["Problem"];
-        };
-    };
-    setMode: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ModeRequest"];
-            };
-        };
-        responses: {
-            202: components["responses"]["State"];
-            default: components["responses"]["Problem"];
-        };
-    };
-    cancelMode: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            202: components["responses"]["State"];
-            default: components["responses"]["Problem"];
-        };
-    };
-    getHistory: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The history */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["History"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    listDecisions: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The decisions */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DecisionList"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSettings: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The settings */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Settings"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    patchSettings: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SettingsPatch"];
-            };
-        };
-        responses: {
-            /** @description The settings now in force */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Settings"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    listConversations: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-                status?: components["schemas"]["ConversationStatus"];
-                topic?: string;
-                /** @description `next_cursor` of the page before */
-                cursor?: string;
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConversationList"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getConversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The conversation */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Conversation"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getStarter: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-            };
-            header?: never;
-            path: {
-                /** @description `starter` of a conversation */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The starter */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Starter"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getTurns: {
-        parameters: {
-            query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-                /** @description 0: all steps */
-                step?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The turns under a header line */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/csv": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    listEvents: {
-        parameters: {
-            query?: {
-                /** @description without it, events of all lanes and events without a lane */
-                lane?: string;
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The events */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EventList"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
     listBaselines: {
         parameters: {
             query?: {
@@ -3626,7 +3248,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of the baselines */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3641,22 +3263,22 @@ export interface operations {
     importBaseline: {
         parameters: {
             query?: {
-                /** @description Name of the baseline in a CSV file or in a file of another program; overrides the name in a Baseline in JSON */
+                /** @description name of the baseline in a CSV file or in a file of another program; overrides the name in a Baseline in JSON */
                 name?: string;
-                /** @description The title, in place of the file's */
+                /** @description the title, in place of the file's */
                 title?: string;
-                /** @description The routing mode that another program's results were measured in; rejected with a file that contains it */
+                /** @description the routing mode that another program's results were measured in; rejected with a file that contains it */
                 mode?: components["schemas"]["Mode"];
-                /** @description Likewise the speculation; without it, not_recorded */
+                /** @description likewise the speculation; without it, not_recorded */
                 speculation?: components["schemas"]["Speculation"];
-                /** @description With true, the rows are added to the imported baseline of that name and replace rows of the same concurrency, mode and speculation; 422 if the two describe different systems */
-                merge?: "true" | "false";
-                /** @description With true, it is read and checked but not stored */
-                dry_run?: "true" | "false";
+                /** @description with true, the rows are added to the imported baseline of that name and replace rows of the same concurrency, mode and speculation; 422 if the two describe different systems */
+                merge?: boolean;
+                /** @description with true, it is read and checked but not stored */
+                dry_run?: boolean;
             };
             header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
             };
             path?: never;
             cookie?: never;
@@ -3670,7 +3292,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The baseline as it would be stored */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3679,7 +3301,7 @@ export interface operations {
                     "application/json": components["schemas"]["Baseline"];
                 };
             };
-            /** @description The baseline as it was stored */
+            /** @description Created */
             201: {
                 headers: {
                     Location: string;
@@ -3703,7 +3325,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The baseline */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3719,8 +3341,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
             };
             path: {
                 name: string;
@@ -3729,7 +3351,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The first page of the baselines that are left */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3741,12 +3363,94 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getCluster: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    setMode: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ModeRequest"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cancelMode: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getComparison: {
         parameters: {
             query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
-                /** @description The name of a baseline; without it, the default one of the lane */
+                /** @description the lane */
+                lane?: string;
+                /** @description the name of a baseline; without it, the default one of the lane */
                 baseline?: string;
             };
             header?: never;
@@ -3755,7 +3459,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The comparison */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3767,57 +3471,36 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    listSimulations: {
+    listConversations: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the lane */
+                lane?: string;
+                status?: components["schemas"]["ConversationStatus"];
+                topic?: string;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What can be requested */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SimulationList"];
+                    "application/json": components["schemas"]["ConversationList"];
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    startSimulation: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SimulationRequest"];
-            };
-        };
-        responses: {
-            /** @description The simulation, which waits or computes */
-            201: {
-                headers: {
-                    Location: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SimulationResult"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSimulation: {
+    getConversation: {
         parameters: {
             query?: never;
             header?: never;
@@ -3828,50 +3511,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The simulation */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SimulationResult"];
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["Conversation"];
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    cancelSimulation: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The simulation */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SimulationResult"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getShadow: {
+    listDecisions: {
         parameters: {
             query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
+                /** @description the lane */
+                lane?: string;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -3879,414 +3536,113 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The shadow */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Shadow"];
+                    "application/json": components["schemas"]["DecisionList"];
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    getTwin: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The comparison */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Twin"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    arrangeTwin: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TwinRequest"];
-            };
-        };
-        responses: {
-            /** @description The modes are being switched */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Twin"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    startShowcase: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ShowcaseRequest"];
-            };
-        };
-        responses: {
-            /** @description It has begun */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Twin"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    stopShowcase: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It has ended */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Twin"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    listSweeps: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What can be requested */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SweepList"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    startSweep: {
+    listEvents: {
         parameters: {
             query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
+                /** @description without it, events of all lanes and events without a lane */
+                lane?: string;
+                limit?: number;
             };
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SweepRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            /** @description The sweep, which has begun */
-            201: {
+            /** @description OK */
+            200: {
                 headers: {
-                    Location: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Sweep"];
+                    "application/json": components["schemas"]["EventList"];
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    sweepOutlook: {
+    getHistory: {
         parameters: {
             query?: {
-                /** @description The lane */
-                lane?: components["parameters"]["lane"];
+                /** @description the lane */
+                lane?: string;
             };
             header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SweepRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            /** @description What it can find */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SweepOutlook"];
+                    "application/json": components["schemas"]["History"];
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    getSweep: {
+    getOpenAPI: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The sweep */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Sweep"];
+                    "application/yaml": Record<string, never>;
                 };
             };
             default: components["responses"]["Problem"];
         };
     };
-    deleteSweep: {
+    getReportHTML: {
         parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
+            query: {
+                /** @description name of the baseline that is compared with */
+                a: string;
+                /** @description its mode; without it, the only one that it has */
+                a_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                a_speculation?: components["schemas"]["Speculation"];
+                /** @description name of the baseline that is compared */
+                b: string;
+                /** @description its mode; without it, the only one that it has */
+                b_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                b_speculation?: components["schemas"]["Speculation"];
+                /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: string;
             };
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What is left */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SweepList"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    patchSweep: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SweepPatch"];
-            };
-        };
-        responses: {
-            /** @description The sweep */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Sweep"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    makeBaseline: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The login recorded in events; not used with a session, whose events record the page */
-                "X-Grafana-User"?: components["parameters"]["user"];
-            };
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SweepBaselineRequest"];
-            };
-        };
-        responses: {
-            /** @description The baseline as it was stored */
-            201: {
-                headers: {
-                    Location: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Baseline"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSweepSeconds: {
-        parameters: {
-            query?: never;
             header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The seconds under a header line */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/csv": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSweepReportJSON: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The report */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSweepReportTSV: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The report */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/tab-separated-values": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSweepReportMarkdown: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The report */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/markdown": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getSweepReportHTML: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: components["parameters"]["sweep"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The report */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4301,20 +3657,20 @@ export interface operations {
     getReportJSON: {
         parameters: {
             query: {
-                /** @description Name of the baseline that is compared with */
-                a: components["parameters"]["aBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                a_mode?: components["parameters"]["aMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                a_speculation?: components["parameters"]["aSpeculation"];
-                /** @description Name of the baseline that is compared */
-                b: components["parameters"]["bBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                b_mode?: components["parameters"]["bMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                b_speculation?: components["parameters"]["bSpeculation"];
-                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
-                levels?: components["parameters"]["levels"];
+                /** @description name of the baseline that is compared with */
+                a: string;
+                /** @description its mode; without it, the only one that it has */
+                a_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                a_speculation?: components["schemas"]["Speculation"];
+                /** @description name of the baseline that is compared */
+                b: string;
+                /** @description its mode; without it, the only one that it has */
+                b_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                b_speculation?: components["schemas"]["Speculation"];
+                /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: string;
             };
             header?: never;
             path?: never;
@@ -4322,7 +3678,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4334,59 +3690,23 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    getReportTSV: {
-        parameters: {
-            query: {
-                /** @description Name of the baseline that is compared with */
-                a: components["parameters"]["aBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                a_mode?: components["parameters"]["aMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                a_speculation?: components["parameters"]["aSpeculation"];
-                /** @description Name of the baseline that is compared */
-                b: components["parameters"]["bBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                b_mode?: components["parameters"]["bMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                b_speculation?: components["parameters"]["bSpeculation"];
-                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
-                levels?: components["parameters"]["levels"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The report */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/tab-separated-values": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
     getReportMarkdown: {
         parameters: {
             query: {
-                /** @description Name of the baseline that is compared with */
-                a: components["parameters"]["aBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                a_mode?: components["parameters"]["aMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                a_speculation?: components["parameters"]["aSpeculation"];
-                /** @description Name of the baseline that is compared */
-                b: components["parameters"]["bBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                b_mode?: components["parameters"]["bMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                b_speculation?: components["parameters"]["bSpeculation"];
-                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
-                levels?: components["parameters"]["levels"];
+                /** @description name of the baseline that is compared with */
+                a: string;
+                /** @description its mode; without it, the only one that it has */
+                a_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                a_speculation?: components["schemas"]["Speculation"];
+                /** @description name of the baseline that is compared */
+                b: string;
+                /** @description its mode; without it, the only one that it has */
+                b_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                b_speculation?: components["schemas"]["Speculation"];
+                /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: string;
             };
             header?: never;
             path?: never;
@@ -4394,7 +3714,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4406,23 +3726,23 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    getReportHTML: {
+    getReportTSV: {
         parameters: {
             query: {
-                /** @description Name of the baseline that is compared with */
-                a: components["parameters"]["aBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                a_mode?: components["parameters"]["aMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                a_speculation?: components["parameters"]["aSpeculation"];
-                /** @description Name of the baseline that is compared */
-                b: components["parameters"]["bBaseline"];
-                /** @description Its mode; without it, the only one that it has */
-                b_mode?: components["parameters"]["bMode"];
-                /** @description Its speculation; without it, the only one that it has in that mode */
-                b_speculation?: components["parameters"]["bSpeculation"];
-                /** @description Levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
-                levels?: components["parameters"]["levels"];
+                /** @description name of the baseline that is compared with */
+                a: string;
+                /** @description its mode; without it, the only one that it has */
+                a_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                a_speculation?: components["schemas"]["Speculation"];
+                /** @description name of the baseline that is compared */
+                b: string;
+                /** @description its mode; without it, the only one that it has */
+                b_mode?: components["schemas"]["Mode"];
+                /** @description its speculation; without it, the only one in that mode */
+                b_speculation?: components["schemas"]["Speculation"];
+                /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
+                levels?: string;
             };
             header?: never;
             path?: never;
@@ -4430,13 +3750,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/html": string;
+                    "text/tab-separated-values": string;
                 };
             };
             default: components["responses"]["Problem"];
@@ -4451,7 +3771,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What it may do */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4476,7 +3796,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The cookie is set */
+            /** @description No Content */
             204: {
                 headers: {
                     "Set-Cookie": string;
@@ -4496,7 +3816,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description There is no session any more, and the cookie is removed */
+            /** @description No Content */
             204: {
                 headers: {
                     "Set-Cookie": string;
@@ -4507,7 +3827,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    getOpenAPI: {
+    getSettings: {
         parameters: {
             query?: never;
             header?: never;
@@ -4516,13 +3836,781 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The document */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/yaml": Record<string, never>;
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    patchSettings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getShadow: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shadow"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSimulations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startSimulation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSimulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cancelSimulation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSnapshot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snapshot"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getStarter: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Starter"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Switching Protocols */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSweeps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startSweep: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    sweepOutlook: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepOutlook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    patchSweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    makeBaseline: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepBaselineRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Baseline"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportHTML: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportJSON: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportMarkdown: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportTSV: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/tab-separated-values": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepSeconds: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTurns: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+                /** @description 0: all steps */
+                step?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTwin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    arrangeTwin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TwinRequest"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startShowcase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShowcaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopShowcase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    patchWorkload: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkloadPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startWorkload: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopWorkload: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -4537,28 +4625,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Always */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    getReadiness: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description They can */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4579,13 +4646,34 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The metrics, in the format that was asked for */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "*/*": unknown;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             default: components["responses"]["Problem"];

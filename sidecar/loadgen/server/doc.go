@@ -9,8 +9,10 @@
 // reads of a public page needs it, in a header or exchanged for a cookie. Metrics
 // may have a token of their own.
 //
-// Bodies and queries are read here and held against [api.Limits], not by huma
-// (tried with v2.37): it lets through an unknown, a doubled and an unreadable
-// parameter, names one end of a range ("expected number >= 1") where ours name
-// the range, does not say which fields there are, and adds 1 MB to the program.
+// A route has the types of its query, body and answer. Handlers get them read and
+// held against the limits that their tags declare, and a test makes the OpenAPI
+// document of them. Bodies and queries are not read by huma (tried with v2.37): it
+// lets through an unknown, a doubled and an unreadable parameter, names one end of
+// a range ("expected number >= 1") where ours name the range, does not say which
+// fields there are, and adds 1 MB to the program.
 package server

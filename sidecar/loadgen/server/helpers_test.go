@@ -389,8 +389,7 @@ func fillStruct(v reflect.Value) {
 	}
 }
 
-// schemaOf is the document's schema of a type, nil for a type that it does not name. Of a type with an embedded
-// one it is the part with the type's own fields.
+// schemaOf is the document's schema of a type, nil for a type that it does not name.
 func schemaOf(t reflect.Type) *openapi3.Schema {
 	doc, err := document31()
 	if err != nil {
@@ -399,9 +398,6 @@ func schemaOf(t reflect.Type) *openapi3.Schema {
 	ref := doc.Components.Schemas[t.Name()]
 	if ref == nil {
 		return nil
-	}
-	if parts := ref.Value.AllOf; len(parts) > 0 {
-		return parts[len(parts)-1].Value
 	}
 	return ref.Value
 }

@@ -2,34 +2,23 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
 )
 
-// decode reads a body as [object] does, within the limits that do not depend on the
+// decode reads a body that is one JSON object without unknown fields, within the limits that do not depend on the
 // state of anything. What the state narrows further is the backend's to check.
 func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
-	if v, err = object[T](w, r); err != nil {
-		return v, err
-	}
-	return v, api.CheckLimits(v)
-}
-
-// object reads a body that is one JSON object without unknown fields.
-func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
 		return v, wrongType(r, "application/json")
 	}
@@ -48,7 +37,10 @@ func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return v, malformed("unexpected data after the JSON object")
 	}
-	return v, nil
+	if own, ok := any(v).(interface{ Check() error }); ok {
+		return v, own.Check()
+	}
+	return v, api.CheckLimits(v)
 }
 
 // wholeBody reads a body of at most limit bytes. Every way in which a body does not arrive whole is the caller's error.
@@ -144,59 +136,4 @@ func fieldNames(t reflect.Type) (names []string) {
 		}
 	}
 	return names
-}
-
-// params gives the query, which may hold each of the names once and nothing else.
-func params(r *http.Request, names ...string) (url.Values, error) {
-	v, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, malformed("the query cannot be read: " + err.Error())
-	}
-	for name, values := range v {
-		if !slices.Contains(names, name) {
-			allowed := "none"
-			if len(names) > 0 {
-				allowed = "only " + strings.Join(names, ", ")
-			}
-			return nil, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), allowed)
-		}
-		if len(values) > 1 {
-			return nil, api.Refuse(name, "given more than once", "one")
-		}
-		if err := api.CheckText(name, values[0]); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
-}
-
-// onlyLane is the lane of a call that has no other parameter.
-func (s *Server) onlyLane(r *http.Request) (Lane, error) {
-	v, err := params(r, "lane")
-	if err != nil {
-		return nil, err
-	}
-	return s.opts.Backend.Lane(laneOf(v))
-}
-
-func laneOf(v url.Values) string { return cmp.Or(v.Get("lane"), api.DefaultLane) }
-
-// limit is how many things of a list are asked for.
-func limit(v url.Values, list string) (int, error) {
-	l := api.Limits[list+".limit"]
-	n, err := number(v, "limit", int64(l.Min), int64(l.Max), int64(l.Default))
-	return int(n), err
-}
-
-// number reads a whole number of a query.
-func number(v url.Values, name string, low, high, otherwise int64) (int64, error) {
-	text := v.Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < low || n > high {
-		return 0, api.Refuse(name, fmt.Sprintf("%.40q", text), fmt.Sprintf("a whole number from %d to %d", low, high))
-	}
-	return n, nil
 }

@@ -96,10 +96,3 @@ func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	_, _ = w.Write(body.Bytes()) // who does not read the answer has gone
 	return nil
 }
-
-func replyJSON(w http.ResponseWriter, v any, err error) error {
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, "application/json", v)
-}

@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,245 +16,393 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// route is a call: a pattern of http.ServeMux, what it asks of its caller, and
-// what answers it. An error that handle returns has not been answered yet.
+// route is a call of the API: its method and path, what it asks of its caller, what answers it, and its name, group
+// and texts in the OpenAPI document.
 type route struct {
 	pattern string
 	access  access
-	handle  func(http.ResponseWriter, *http.Request) error
+	action
+	id, tag, summary, details string
 }
 
-// routes are all calls. A test holds them against the OpenAPI document.
+// routes are all calls.
 func (s *Server) routes() []route {
-	b := s.opts.Backend
-	all := append([]route{
-		{"GET " + api.Prefix + "/status", read, encoded(b.StatusJSON)},
-		{"GET " + api.Prefix + "/snapshot", read, encoded(b.SnapshotJSON)},
-		{"GET " + api.Prefix + "/stream", read, s.stream},
-		{"GET " + api.Prefix + "/cluster", read, s.cluster},
-		{"GET " + api.Prefix + "/history", read, s.history},
-		{"GET " + api.Prefix + "/decisions", read, s.decisions},
-		{"GET " + api.Prefix + "/shadow", read, s.shadow},
-		{"GET " + api.Prefix + "/twin", read, s.twin},
-		{"PATCH " + api.Prefix + "/twin", write, steerTwin(http.StatusAccepted, b.ArrangeTwin)},
-		{"POST " + api.Prefix + "/twin/showcase", write, steerTwin(http.StatusAccepted, b.StartShowcase)},
-		{"DELETE " + api.Prefix + "/twin/showcase", write, s.stopShowcase},
-		{"POST " + api.Prefix + "/workload/start", write, control(s, Lane.Start, http.StatusOK)},
-		{"POST " + api.Prefix + "/workload/stop", write, control(s, Lane.Stop, http.StatusOK)},
-		{"PATCH " + api.Prefix + "/workload", write, control(s, Lane.Patch, http.StatusOK)},
-		{"PUT " + api.Prefix + "/cluster/mode", write, control(s, Lane.SetMode, http.StatusAccepted)},
-		{"DELETE " + api.Prefix + "/cluster/mode", write, s.cancelMode},
-		{"GET " + api.Prefix + "/settings", read, give(b.Settings)},
-		{"PATCH " + api.Prefix + "/settings", write, s.patchSettings},
-		{"GET " + api.Prefix + "/conversations", read, s.conversations},
-		{"GET " + api.Prefix + "/conversations/{id}", read, item("id", b.Conversation)},
-		{"GET " + api.Prefix + "/starters/{id}", read, s.starter},
-		{"GET " + api.Prefix + "/turns.csv", read, s.turnsCSV},
-		{"GET " + api.Prefix + "/events", read, s.events},
-		{"GET " + api.Prefix + "/baselines", read, s.baselines},
-		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
-		{"DELETE " + api.Prefix + "/baselines/{name}", write, s.deleteBaseline},
-		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) })},
-		{"GET " + api.Prefix + "/comparison", read, s.comparison},
-		{"GET " + api.Prefix + "/simulations", read, give(b.Simulations)},
-		{"POST " + api.Prefix + "/simulations", write, s.startSimulation},
-		{"GET " + api.Prefix + "/simulations/{id}", read, s.simulation},
-		{"DELETE " + api.Prefix + "/simulations/{id}", write, item("id", func(_ context.Context, id string) (api.SimulationResult, error) { return b.CancelSimulation(id) })},
-		{"GET " + api.Prefix + "/session", public, s.readSession},
-		{"POST " + api.Prefix + "/session", public, s.createSession},
-		{"DELETE " + api.Prefix + "/session", public, s.endSession},
-		{"GET " + api.Prefix + "/openapi.yaml", read, document},
-		{"GET /healthz", probe, healthz},
-		{"GET /readyz", probe, s.readyz},
-		{"GET /metrics", scrape, s.metrics},
-	}, s.sweepRoutes()...)
+	all := slices.Concat(
+		s.stateRoutes(), s.resultRoutes(), s.storedRoutes(), s.reportRoutes(),
+		s.laneRoutes(), s.requestRoutes(), s.baselineRoutes(), s.serviceRoutes(),
+	)
+	for i, rt := range all {
+		if method, path, _ := strings.Cut(rt.pattern, " "); rt.access != probe && rt.access != scrape {
+			all[i].pattern = method + " " + api.Prefix + path
+		}
+	}
 	if s.opts.Playback != nil {
 		return s.played(all)
 	}
 	return all
 }
 
-// give answers with what a call without parameters returns.
-func give[T any](get func() T) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := params(r); err != nil {
-			return err
-		}
-		return replyJSON(w, get(), nil)
+// stateRoutes show what is.
+func (s *Server) stateRoutes() []route {
+	b := s.opts.Backend
+	stream := gives("", s.stream)
+	stream.status = http.StatusSwitchingProtocols
+	return []route{
+		{
+			"GET /status", read, encoded[api.Status](b.StatusJSON), "getStatus", "state",
+			"State, configuration in force, versions, targets, uptime", "",
+		},
+		{
+			"GET /snapshot", read, encoded[api.Snapshot](b.SnapshotJSON), "getSnapshot", "state",
+			"One snapshot, as sent by the stream", "",
+		},
+		{
+			"GET /stream", read, stream, "stream", "state",
+			"WebSocket: a snapshot a second, and one at once on every change of state",
+			"Each text message is a `Snapshot`. A slow reader loses snapshots, always the older ones; one that " +
+				"answers no ping for 10 s is dropped. The server takes no messages. It answers 503 while too many " +
+				"streams are open: 256 of all callers, 192 of callers without the token, 16 of one address or " +
+				"session, 128 of an address that presents the token or is loopback.",
+		},
+		{
+			"GET /cluster", read, shown(s, Lane.Cluster), "getCluster", "state",
+			"Workers, GPUs, queue and KV hit ratio of the serving cluster", "",
+		},
+		{
+			"GET /settings", read, plain(b.Settings), "getSettings", "state",
+			"SLOs, slider, limits, default baseline and titles", "",
+		},
+		{
+			"GET /comparison", read, answers(http.StatusOK, s.comparison), "getComparison", "state",
+			"The live step compared with a baseline; the snapshot holds the comparison with the default baseline", "",
+		},
 	}
 }
 
-// encoded answers with what is JSON already.
-func encoded(get func() ([]byte, error)) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := params(r); err != nil {
-			return err
-		}
-		text, err := get()
-		if err != nil {
-			return err
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // who does not read the answer has gone
-		return nil
+// resultRoutes show what has been measured or computed.
+func (s *Server) resultRoutes() []route {
+	b := s.opts.Backend
+	twin := func(*http.Request, none) (api.Twin, error) { return b.Twin() }
+	simulation := gives(api.EventStream, s.simulation)
+	simulation.answer = reflect.TypeFor[api.SimulationResult]()
+	return []route{
+		{
+			"GET /history", read, shown(s, Lane.History), "getHistory", "results",
+			"History of the last ten minutes' snapshots; oldest first",
+			"One point per second, since the load generator's process started; Prometheus has older data.",
+		},
+		{
+			"GET /decisions", read, answers(http.StatusOK, s.decisions), "listDecisions", "results",
+			"Why the target's router sent the last requests where it did; newest first",
+			"Only the simulated cluster reports its decisions. For other targets the list is empty and `message` says why.",
+		},
+		{
+			"GET /shadow", read, shown(s, Lane.Shadow), "getShadow", "results",
+			"Cache hits of other routing policies on the same traffic", "",
+		},
+		{
+			"GET /twin", read, answers(http.StatusOK, twin), "getTwin", "results",
+			"Two lanes that run the same conversations, compared turn by turn; 404 where there is one lane", "",
+		},
+		{
+			"GET /simulations", read, plain(b.Simulations), "listSimulations", "results",
+			"What-if: the deployments that can be simulated, presets, limits, and the simulations that are kept",
+			"Profile files are read again on each request. One that cannot be read is listed with its `error`.",
+		},
+		{
+			"GET /simulations/{id}", read, simulation, "getSimulation", "results",
+			"A simulation with its results so far; as a stream, the rest as it arrives",
+			"With `Accept: text/event-stream` the answer is a stream of server-sent events:\n\n" +
+				"| event | data |\n|---|---|\n" +
+				"| `point` | a `SimulationPoint`; it replaces the earlier one of its concurrency and mode |\n" +
+				"| `progress` | a `SimulationProgress` |\n| `end` | a `SimulationEnd`; nothing follows |\n\n" +
+				"The stream begins with the points computed so far. A slow reader loses points that newer ones replace. " +
+				"It counts as one of the streams that may be open: 503 beyond them.",
+		},
+		{
+			"GET /sweeps", read, answers(http.StatusOK, s.sweeps), "listSweeps", "results",
+			"Trials, sweeps and capacity searches: defaults, and all that have been started", "",
+		},
+		{
+			"GET /sweeps/{id}", read, item("id", b.Sweep), "getSweep", "results",
+			"A sweep with what it has measured so far", "",
+		},
+		{
+			"POST /sweeps/outlook", write, submits(http.StatusOK, s.sweepOutlook), "sweepOutlook", "results",
+			"Says what a trial can find in its time, without beginning it", "",
+		},
 	}
 }
 
-// item answers with the thing that a segment of the path names.
-func item[T any](segment string, get func(context.Context, string) (T, error)) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := params(r); err != nil {
-			return err
-		}
-		v, err := get(r.Context(), r.PathValue(segment))
-		return replyJSON(w, v, err)
+// storedRoutes show what is kept.
+func (s *Server) storedRoutes() []route {
+	b := s.opts.Backend
+	baseline := func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) }
+	const truncated = "The Grafana app cannot abort a response. What it passes on of one that is aborted ends with the " +
+		"line `# INCOMPLETE: the export was interrupted here; download it again`. It allows two at once and " +
+		"rejects others: 429."
+	return []route{
+		{
+			"GET /conversations", read, answers(http.StatusOK, s.conversations), "listConversations", "results",
+			"Conversations, newest first, a page at a time", "",
+		},
+		{
+			"GET /conversations/{id}", read, item("id", b.Conversation), "getConversation", "results",
+			"A conversation with its transcript", "",
+		},
+		{
+			"GET /starters/{id}", read, answers(http.StatusOK, s.starter), "getStarter", "results",
+			"The opening text of conversations, by the `starter` of one of them",
+			"It comes from the corpus in use now. If the corpus has been reloaded since a conversation began, " +
+				"its starter may have a different text, or be gone: 404. A text that was derived from one of the " +
+				"corpus is derived again.",
+		},
+		{
+			"GET /turns.csv", read, gives("text/csv", s.turnsCSV), "getTurns", "results",
+			"The raw data, one line per turn under a header line; a truncated response has failed", truncated,
+		},
+		{
+			"GET /events", read, answers(http.StatusOK, s.events), "listEvents", "results",
+			"Starts, stops, steps, mode and settings changes: what, when, by whom; newest first", "",
+		},
+		{
+			"GET /baselines", read, answers(http.StatusOK, s.baselines), "listBaselines", "results",
+			"Recorded results, with all their rows", "A page ends early before more than 10,000 rows.",
+		},
+		{
+			"GET /baselines/{name}", read, item("name", baseline), "getBaseline", "results",
+			"One baseline", "",
+		},
+		{
+			"GET /sweeps/{id}/seconds.csv", read, gives("text/csv", s.seconds), "getSweepSeconds", "results",
+			"The cluster's metrics for each second of each span that counts; a truncated response has failed", truncated,
+		},
 	}
 }
 
-// control answers a call that changes a lane, with its new state.
-func control[T any](s *Server, do func(l Lane, ctx context.Context, by string, req T) (api.State, error), status int) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		lane, err := s.onlyLane(r)
-		if err != nil {
-			return err
-		}
-		req, err := decode[T](w, r)
-		if err != nil {
-			return err
-		}
-		state, err := do(lane, r.Context(), caller(r), req)
-		if err != nil {
-			return err
-		}
-		return reply(w, status, "application/json", state)
+// reportRoutes give reports, in each format.
+func (s *Server) reportRoutes() (all []route) {
+	for f, name := range map[api.ReportFormat][2]string{
+		api.ReportJSON: {"JSON", "JSON"}, api.ReportTSV: {"TSV", "TSV"}, api.ReportMarkdown: {"Markdown", "Markdown"},
+		api.ReportHTML: {"HTML", "a page that needs no other file and no script"},
+	} {
+		media, _, _ := mime.ParseMediaType(f.MediaType())
+		all = append(all,
+			route{
+				"GET /sweeps/{id}/report." + string(f), read, gives(media, s.sweepReport(f)), "getSweepReport" + name[0], "results",
+				"The report of a sweep, as " + name[1] + "; for an unfinished one, a partial report that says so", "",
+			},
+			route{
+				"GET /report." + string(f), read, gives(media, s.report(f)), "getReport" + name[0], "results",
+				"The report on any two results, as " + name[1] + ": b compared with a", "",
+			})
+	}
+	return all
+}
+
+// laneRoutes change a lane.
+func (s *Server) laneRoutes() []route {
+	return []route{
+		{
+			"POST /workload/start", write, control(s, http.StatusOK, Lane.Start), "startWorkload", "control",
+			"Starts the workload, or sets the concurrency of a running one", "",
+		},
+		{
+			"POST /workload/stop", write, control(s, http.StatusOK, Lane.Stop), "stopWorkload", "control",
+			"Stops the workload, at once or by draining it", "",
+		},
+		{
+			"PATCH /workload", write, control(s, http.StatusOK, Lane.Patch), "patchWorkload", "control",
+			"Changes the workload, running or not; what is left out stays", "",
+		},
+		{
+			"PUT /cluster/mode", write, control(s, http.StatusAccepted, Lane.SetMode), "setMode", "control",
+			"Changes the routing mode; the snapshot shows the progress",
+			"Another change meanwhile gets 409. With `confirm`, the operator confirms that a pending manual change is done.",
+		},
+		{
+			"DELETE /cluster/mode", write, answers(http.StatusAccepted, s.cancelMode), "cancelMode", "control",
+			"Cancels the mode change in progress; the previous mode stays", "",
+		},
 	}
 }
 
-func (s *Server) cancelMode(w http.ResponseWriter, r *http.Request) error {
-	lane, err := s.onlyLane(r)
-	if err != nil {
-		return err
+// requestRoutes change anything else.
+func (s *Server) requestRoutes() []route {
+	b := s.opts.Backend
+	stopShowcase := func(r *http.Request, _ none) (api.Twin, error) { return b.StopShowcase(r.Context(), caller(r)) }
+	cancel := func(_ context.Context, id string) (api.SimulationResult, error) { return b.CancelSimulation(id) }
+	return []route{
+		{
+			"PATCH /settings", write, change(http.StatusOK, b.PatchSettings), "patchSettings", "control",
+			"Changes settings; they are stored before the answer", "",
+		},
+		{
+			"PATCH /twin", write, change(http.StatusAccepted, b.ArrangeTwin), "arrangeTwin", "control",
+			"Assigns the modes to the two lanes differently; pairs are counted from zero", "",
+		},
+		{
+			"POST /twin/showcase", write, change(http.StatusAccepted, b.StartShowcase), "startShowcase", "control",
+			"Sends one conversation to both lanes, turn by turn and outside all statistics; it replaces the previous one", "",
+		},
+		{
+			"DELETE /twin/showcase", write, answers(http.StatusOK, stopShowcase), "stopShowcase", "control",
+			"Ends the showcase under way; 409 where there is none", "",
+		},
+		{
+			"POST /simulations", write, creates(simulationPath, s.startSimulation), "startSimulation", "control",
+			"Starts a what-if simulation; omitted fields are as recorded",
+			"One simulation computes at a time, in a process of its own at the lowest priority; others wait for " +
+				"it in the order in which they were asked. A new one of the same caller cancels the one before, if " +
+				"that has not ended. A simulation that no client has followed or fetched for 15 s is cancelled. The " +
+				"last eight are kept. It answers 503 if simulations are disabled in the configuration, and while " +
+				"four are queued.",
+		},
+		{
+			"DELETE /simulations/{id}", write, item("id", cancel), "cancelSimulation", "control",
+			"Cancels a simulation; what it has computed stays, and one that has ended stays as it is", "",
+		},
+		{
+			"POST /sweeps", write, creates(sweepPath, s.startSweep), "startSweep", "control",
+			"Begins a trial, a sweep or a capacity search; 409 while another one is in progress",
+			"Until it ends it owns the lane: no other call can start, change or switch the workload. Then mode " +
+				"and workload are restored. It resumes with its next unfinished span even if the load generator was " +
+				"restarted.",
+		},
+		{
+			"PATCH /sweeps/{id}", write, submits(http.StatusOK, s.patchSweep), "patchSweep", "control",
+			"Pauses, resumes or cancels a sweep; 409 where it has ended",
+			"A span in progress when a sweep is paused does not count, and is run again when it is resumed. " +
+				"What a cancelled sweep has measured stays.",
+		},
+		{
+			"DELETE /sweeps/{id}", write, answers(http.StatusOK, s.deleteSweep), "deleteSweep", "control",
+			"Deletes a sweep, and answers with what is left; 409 while it has not ended", "A baseline made from it is kept.",
+		},
 	}
-	state, err := lane.CancelMode(r.Context(), caller(r))
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusAccepted, "application/json", state)
 }
 
-func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
-	lane, err := s.onlyLane(r)
-	if err != nil {
-		return err
+func simulationPath(v api.SimulationResult) string { return "/simulations/" + v.ID }
+
+func sweepPath(v api.Sweep) string { return "/sweeps/" + url.PathEscape(v.ID) }
+
+func baselinePath(v api.Baseline) string { return "/baselines/" + url.PathEscape(v.Name) }
+
+// baselineRoutes change the baselines.
+func (s *Server) baselineRoutes() []route {
+	imported := gives("", s.importBaseline)
+	imported.body, imported.answer = reflect.TypeFor[api.Baseline](), reflect.TypeFor[api.Baseline]()
+	imported.status = http.StatusCreated
+	return []route{
+		{
+			"POST /baselines", write, imported, "importBaseline", "control",
+			"Imports a baseline, replacing an earlier import of that name; stored before the response",
+			"JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM (its report in " +
+				"JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or `vllm bench serve --save-result` " +
+				"writes; the format is detected from its fields. None of them records how requests were routed: " +
+				"`mode` is required then, and 422 with the field `mode` says so. Values are imported where their " +
+				"definition matches; the baseline's notes say which are not, and why. The answer is the baseline as " +
+				"it was stored, or with `dry_run` as it would be stored: 200.",
+		},
+		{
+			"DELETE /baselines/{name}", write, answers(http.StatusOK, s.deleteBaseline), "deleteBaseline", "control",
+			"Deletes an imported baseline, and answers with the first page of what is left; 409 for any other, " +
+				"and for the default one of the settings",
+			"",
+		},
+		{
+			"POST /sweeps/{id}/baseline", write, creates(baselinePath, s.sweepBaseline), "makeBaseline", "control",
+			"Makes a baseline from a sweep's results, replacing an earlier import of that name; stored before the response", "",
+		},
 	}
-	return replyJSON(w, lane.Cluster(), nil)
 }
 
-func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
-	lane, err := s.onlyLane(r)
-	if err != nil {
-		return err
+// serviceRoutes are for sessions, programs and operators.
+func (s *Server) serviceRoutes() []route {
+	ended := gives("", s.endSession)
+	ended.status = http.StatusNoContent
+	return []route{
+		{
+			"GET /session", public, answers(http.StatusOK, s.readSession), "getSession", "service",
+			"What the caller may do, according to its session cookie", "",
+		},
+		{
+			"POST /session", public,
+			action{handle: s.createSession, body: reflect.TypeFor[api.SessionRequest](), status: http.StatusNoContent},
+			"createSession", "service",
+			"Exchanges the token for an HttpOnly, SameSite=Strict cookie",
+			"It answers 409 if no token is configured, since none is needed.",
+		},
+		{
+			"DELETE /session", public, ended, "endSession", "service",
+			"Ends the session that the caller's cookie carries, if any, and removes the cookie", "",
+		},
+		{"GET /openapi.yaml", read, gives("application/yaml", document), "getOpenAPI", "service", "This document", ""},
+		{
+			"GET /healthz", probe,
+			action{handle: healthz, status: http.StatusOK, media: "text/plain"},
+			"getHealth", "service",
+			"Liveness of the process", "",
+		},
+		{
+			"GET /readyz", probe,
+			action{handle: s.readyz, status: http.StatusOK, media: "text/plain"},
+			"getReadiness", "service",
+			"Readiness of the targets; a 503 says why one cannot serve", "",
+		},
+		{
+			"GET /metrics", scrape,
+			action{handle: s.metrics, status: http.StatusOK, media: "*/*"},
+			"getMetrics", "service",
+			"Metrics for Prometheus, in the format that was asked for",
+			"Open, unless a token for the metrics is configured (`metrics_token`).",
+		},
 	}
-	return replyJSON(w, lane.History(), nil)
 }
 
-func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "lane", "limit")
+func (s *Server) cancelMode(r *http.Request, q api.LaneQuery) (api.State, error) {
+	lane, err := s.opts.Backend.Lane(q.Lane)
 	if err != nil {
-		return err
+		return api.State{}, err
 	}
-	n, err := limit(v, "decisions")
-	if err != nil {
-		return err
-	}
-	lane, err := s.opts.Backend.Lane(laneOf(v))
-	if err != nil {
-		return err
-	}
-	list, err := lane.Decisions(r.Context(), n)
-	return replyJSON(w, list, err)
+	return lane.CancelMode(r.Context(), caller(r))
 }
 
-func (s *Server) patchSettings(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	p, err := decode[api.SettingsPatch](w, r)
+func (s *Server) decisions(r *http.Request, q api.DecisionQuery) (api.DecisionList, error) {
+	lane, err := s.opts.Backend.Lane(q.Lane)
 	if err != nil {
-		return err
+		return api.DecisionList{}, err
 	}
-	settings, err := s.opts.Backend.PatchSettings(r.Context(), caller(r), p)
-	return replyJSON(w, settings, err)
+	return lane.Decisions(r.Context(), q.Limit)
 }
 
-func (s *Server) conversations(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "lane", "status", "topic", "cursor", "limit")
-	if err != nil {
-		return err
-	}
-	n, err := limit(v, "conversations")
-	if err != nil {
-		return err
-	}
-	q := api.ConversationQuery{
-		Lane: laneOf(v), Status: api.ConversationStatus(v.Get("status")),
-		Topic: v.Get("topic"), Cursor: v.Get("cursor"), Limit: n,
-	}
-	if q.Status != "" {
-		if err := api.OneOf("status", q.Status, api.ConversationStatuses); err != nil {
-			return err
-		}
-	}
-	list, err := s.opts.Backend.Conversations(r.Context(), q)
-	return replyJSON(w, list, err)
+func (s *Server) conversations(r *http.Request, q api.ConversationQuery) (api.ConversationList, error) {
+	return s.opts.Backend.Conversations(r.Context(), q)
 }
 
-func (s *Server) starter(w http.ResponseWriter, r *http.Request) error {
-	lane, err := s.onlyLane(r)
+func (s *Server) starter(r *http.Request, q api.LaneQuery) (api.Starter, error) {
+	lane, err := s.opts.Backend.Lane(q.Lane)
 	if err != nil {
-		return err
+		return api.Starter{}, err
 	}
-	starter, err := lane.Starter(r.PathValue("id"))
-	return replyJSON(w, starter, err)
+	return lane.Starter(r.PathValue("id"))
 }
 
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "lane", "limit")
-	if err != nil {
-		return err
-	}
-	n, err := limit(v, "events")
-	if err != nil {
-		return err
-	}
-	list, err := s.opts.Backend.Events(r.Context(), v.Get("lane"), n)
-	return replyJSON(w, api.EventList{Events: list}, err)
+func (s *Server) events(r *http.Request, q api.EventQuery) (api.EventList, error) {
+	list, err := s.opts.Backend.Events(r.Context(), q.Lane, q.Limit)
+	return api.EventList{Events: list}, err
 }
 
-func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "lane", "baseline")
+func (s *Server) comparison(_ *http.Request, q api.ComparisonQuery) (api.Comparison, error) {
+	lane, err := s.opts.Backend.Lane(q.Lane)
 	if err != nil {
-		return err
+		return api.Comparison{}, err
 	}
-	lane, err := s.opts.Backend.Lane(laneOf(v))
-	if err != nil {
-		return err
-	}
-	c, err := lane.Comparison(v.Get("baseline"))
-	return replyJSON(w, c, err)
+	return lane.Comparison(q.Baseline)
 }
 
-func (s *Server) baselines(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	n, err := limit(v, "baselines")
-	if err != nil {
-		return err
-	}
-	list, err := pageOf(s.opts.Backend.Baselines(), v.Get("cursor"), n)
-	return replyJSON(w, list, err)
+func (s *Server) baselines(_ *http.Request, q api.BaselineQuery) (api.BaselineList, error) {
+	return pageOf(s.opts.Backend.Baselines(), q.Cursor, q.Limit)
 }
 
 // pageOf gives up to n baselines after the one whose name the cursor is, and no more than [api.MaxPageRows] rows
@@ -277,32 +425,20 @@ func pageOf(all []api.Baseline, cursor string, n int) (api.BaselineList, error) 
 	return api.BaselineList{Baselines: all}, nil
 }
 
-func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "name", "title", "mode", "speculation", "merge", "dry_run")
+func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request, q api.ImportQuery) error {
+	b, err := s.readBaseline(w, r, q.Name, api.ModeState{Mode: q.Mode, Speculation: q.Speculation})
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"merge", "dry_run"} {
-		if value := v.Get(name); value != "" {
-			if err := api.OneOf(name, value, []string{"true", "false"}); err != nil {
-				return err
-			}
-		}
-	}
-	run := api.ModeState{Mode: api.Mode(v.Get("mode")), Speculation: api.Speculation(v.Get("speculation"))}
-	b, err := s.readBaseline(w, r, v.Get("name"), run)
+	b.Title = cmp.Or(q.Title, b.Title)
+	saved, err := s.importInto(r, b, q.Merge, q.DryRun)
 	if err != nil {
 		return err
 	}
-	b.Title = cmp.Or(v.Get("title"), b.Title)
-	saved, err := s.importInto(r, b, v.Get("merge") == "true", v.Get("dry_run") == "true")
-	if v.Get("dry_run") == "true" {
-		return replyJSON(w, saved, err)
+	if q.DryRun {
+		return reply(w, http.StatusOK, "application/json", saved)
 	}
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", api.Prefix+"/baselines/"+url.PathEscape(saved.Name))
+	w.Header().Set("Location", api.Prefix+baselinePath(saved))
 	return reply(w, http.StatusCreated, "application/json", saved)
 }
 
@@ -338,33 +474,20 @@ func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name strin
 	return s.opts.ParseJSON(bytes.NewReader(body), name, run)
 }
 
-func (s *Server) deleteBaseline(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func (s *Server) deleteBaseline(r *http.Request, _ none) (api.BaselineList, error) {
 	left, err := s.opts.Backend.DeleteBaseline(r.Context(), caller(r), r.PathValue("name"))
 	if err != nil {
-		return err
+		return api.BaselineList{}, err
 	}
-	list, err := pageOf(left, "", int(api.Limits["baselines.limit"].Default))
-	return replyJSON(w, list, err)
+	return pageOf(left, "", int(api.Limits["baselines.limit"].Default))
 }
 
-func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "lane", "step")
-	if err != nil {
-		return err
-	}
-	step, err := number(v, "step", 0, math.MaxInt64, 0)
-	if err != nil {
-		return err
-	}
-	name := laneOf(v)
-	if _, err := s.opts.Backend.Lane(name); err != nil {
+func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request, q api.TurnQuery) error {
+	if _, err := s.opts.Backend.Lane(q.Lane); err != nil {
 		return err
 	}
 	return s.download(w, "turns.csv", func(out io.Writer) error {
-		return s.opts.Backend.TurnsCSV(r.Context(), out, name, step)
+		return s.opts.Backend.TurnsCSV(r.Context(), out, q.Lane, q.Step)
 	})
 }
 
@@ -400,10 +523,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	return p.w.Write(b)
 }
 
-func document(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func document(w http.ResponseWriter, _ *http.Request, _ none) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(api.OpenAPI)
 	return nil

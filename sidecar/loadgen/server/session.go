@@ -97,23 +97,17 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.D
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readSession tells a page what to offer, before it asks for anything else.
-func (s *Server) readSession(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+// readSession says what a page can offer, before it asks for anything else.
+func (s *Server) readSession(r *http.Request, _ none) (api.Session, error) {
 	required, authenticated := s.opts.Token != "", s.sessions.of(r) != nil
-	return replyJSON(w, api.Session{
+	return api.Session{
 		TokenRequired: required, Authenticated: required && authenticated,
 		CanRead:  !required || authenticated || s.opts.PublicPage,
 		CanWrite: (!required || authenticated) && s.opts.Playback == nil, Replay: s.opts.Playback != nil,
-	}, nil)
+	}, nil
 }
 
-func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request, _ none) error {
 	if session, ok := s.sessions.of(r).(session); ok {
 		session.end()
 	}

@@ -9,35 +9,23 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// startSimulation takes a what-if question, whose limits are the backend's to check.
-func (s *Server) startSimulation(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	req, err := object[api.SimulationRequest](w, r)
-	if err != nil {
-		return err
-	}
+// startSimulation takes a what-if question.
+func (s *Server) startSimulation(r *http.Request, _ none, req api.SimulationRequest) (api.SimulationResult, error) {
 	by := caller(r)
-	started, err := s.opts.Backend.StartSimulation(by, s.reader(r).share+" "+by, req)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", api.Prefix+"/simulations/"+started.ID)
-	return reply(w, http.StatusCreated, "application/json", started)
+	return s.opts.Backend.StartSimulation(by, s.reader(r).share+" "+by, req)
 }
 
 // simulation gives what has been computed, or follows the rest.
-func (s *Server) simulation(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func (s *Server) simulation(w http.ResponseWriter, r *http.Request, _ none) error {
 	id := r.PathValue("id")
 	if api.WantsEvents(r) {
 		return s.followSimulation(w, r, id)
 	}
 	v, err := s.opts.Backend.Simulation(id)
-	return replyJSON(w, v, err)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, "application/json", v)
 }
 
 // followSimulation sends a simulation's events until its end, the reader's, or the

@@ -33,10 +33,7 @@ const maxOfOne = 16
 func deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
 // stream sends snapshots until the caller, its session, the backend or the server ends it.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, _ none) error {
 	open, err := s.streams.begin(r.Context(), s.reader(r))
 	if err != nil {
 		return err

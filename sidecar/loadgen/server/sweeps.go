@@ -2,125 +2,45 @@ package server
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 
 	"kvbooth/sidecar/api"
 )
 
-// sweepRoutes are the calls of trials, sweeps and capacity searches, and of reports.
-func (s *Server) sweepRoutes() []route {
-	b := s.opts.Backend
-	all := []route{
-		{"GET " + api.Prefix + "/sweeps", read, s.sweeps},
-		{"POST " + api.Prefix + "/sweeps", write, s.startSweep},
-		{"POST " + api.Prefix + "/sweeps/outlook", write, s.sweepOutlook},
-		{"GET " + api.Prefix + "/sweeps/{id}", read, item("id", b.Sweep)},
-		{"PATCH " + api.Prefix + "/sweeps/{id}", write, s.patchSweep},
-		{"DELETE " + api.Prefix + "/sweeps/{id}", write, s.deleteSweep},
-		{"POST " + api.Prefix + "/sweeps/{id}/baseline", write, s.sweepBaseline},
-		{"GET " + api.Prefix + "/sweeps/{id}/seconds.csv", read, s.seconds},
-	}
-	for _, f := range api.ReportFormats {
-		all = append(all,
-			route{"GET " + api.Prefix + "/sweeps/{id}/report." + string(f), read, s.sweepReport(f)},
-			route{"GET " + api.Prefix + "/report." + string(f), read, s.report(f)})
-	}
-	return all
+func (s *Server) sweeps(r *http.Request, _ none) (api.SweepList, error) {
+	return s.opts.Backend.Sweeps(r.Context()), nil
 }
 
-func (s *Server) sweeps(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
+func (s *Server) sweepOutlook(r *http.Request, q api.LaneQuery, req api.SweepRequest) (api.SweepOutlook, error) {
+	if _, err := s.opts.Backend.Lane(q.Lane); err != nil {
+		return api.SweepOutlook{}, err
 	}
-	return replyJSON(w, s.opts.Backend.Sweeps(r.Context()), nil)
+	return s.opts.Backend.SweepOutlook(r.Context(), q.Lane, req)
 }
 
-// sweepRequest reads a request and the lane that it is about.
-func (s *Server) sweepRequest(w http.ResponseWriter, r *http.Request) (lane string, req api.SweepRequest, err error) {
-	v, err := params(r, "lane")
-	if err != nil {
-		return "", req, err
+func (s *Server) startSweep(r *http.Request, q api.LaneQuery, req api.SweepRequest) (api.Sweep, error) {
+	if _, err := s.opts.Backend.Lane(q.Lane); err != nil {
+		return api.Sweep{}, err
 	}
-	lane = laneOf(v)
-	if _, err := s.opts.Backend.Lane(lane); err != nil {
-		return "", req, err
-	}
-	if req, err = object[api.SweepRequest](w, r); err != nil {
-		return "", req, err
-	}
-	return lane, req, req.Check()
+	return s.opts.Backend.StartSweep(r.Context(), caller(r), q.Lane, req)
 }
 
-func (s *Server) sweepOutlook(w http.ResponseWriter, r *http.Request) error {
-	lane, req, err := s.sweepRequest(w, r)
-	if err != nil {
-		return err
-	}
-	outlook, err := s.opts.Backend.SweepOutlook(r.Context(), lane, req)
-	return replyJSON(w, outlook, err)
+func (s *Server) patchSweep(r *http.Request, _ none, p api.SweepPatch) (api.Sweep, error) {
+	return s.opts.Backend.PatchSweep(r.Context(), caller(r), r.PathValue("id"), p)
 }
 
-func (s *Server) startSweep(w http.ResponseWriter, r *http.Request) error {
-	lane, req, err := s.sweepRequest(w, r)
-	if err != nil {
-		return err
-	}
-	started, err := s.opts.Backend.StartSweep(r.Context(), caller(r), lane, req)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", api.Prefix+"/sweeps/"+url.PathEscape(started.ID))
-	return reply(w, http.StatusCreated, "application/json", started)
-}
-
-func (s *Server) patchSweep(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	p, err := object[api.SweepPatch](w, r)
-	if err != nil {
-		return err
-	}
-	if err := p.Check(); err != nil {
-		return err
-	}
-	sweep, err := s.opts.Backend.PatchSweep(r.Context(), caller(r), r.PathValue("id"), p)
-	return replyJSON(w, sweep, err)
-}
-
-func (s *Server) deleteSweep(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	left, err := s.opts.Backend.DeleteSweep(r.Context(), caller(r), r.PathValue("id"))
-	return replyJSON(w, left, err)
+func (s *Server) deleteSweep(r *http.Request, _ none) (api.SweepList, error) {
+	return s.opts.Backend.DeleteSweep(r.Context(), caller(r), r.PathValue("id"))
 }
 
 // sweepBaseline makes a baseline, whose name is the backend's to check.
-func (s *Server) sweepBaseline(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	req, err := decode[api.SweepBaselineRequest](w, r)
-	if err != nil {
-		return err
-	}
-	made, err := s.opts.Backend.SweepBaseline(r.Context(), caller(r), r.PathValue("id"), req)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", api.Prefix+"/baselines/"+url.PathEscape(made.Name))
-	return reply(w, http.StatusCreated, "application/json", made)
+func (s *Server) sweepBaseline(r *http.Request, _ none, req api.SweepBaselineRequest) (api.Baseline, error) {
+	return s.opts.Backend.SweepBaseline(r.Context(), caller(r), r.PathValue("id"), req)
 }
 
-func (s *Server) seconds(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
+func (s *Server) seconds(w http.ResponseWriter, r *http.Request, _ none) error {
 	id := r.PathValue("id")
 	return s.download(w, "sweep-"+id+"-seconds.csv", func(out io.Writer) error {
 		return s.opts.Backend.WriteSeconds(r.Context(), out, id)
@@ -128,11 +48,8 @@ func (s *Server) seconds(w http.ResponseWriter, r *http.Request) error {
 }
 
 // sweepReport gives the report of a sweep.
-func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := params(r); err != nil {
-			return err
-		}
+func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http.Request, none) error {
+	return func(w http.ResponseWriter, r *http.Request, _ none) error {
 		id := r.PathValue("id")
 		return giveReport(w, "sweep-"+id, f, func(out io.Writer) error {
 			return s.opts.Backend.WriteSweepReport(r.Context(), out, id, f)
@@ -141,47 +58,20 @@ func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http
 }
 
 // report gives the report on any two results.
-func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		v, err := params(r, "a", "a_mode", "a_speculation", "b", "b_mode", "b_speculation", "levels")
-		if err != nil {
-			return err
-		}
-		a, err := side(v, "a")
-		if err != nil {
-			return err
-		}
-		b, err := side(v, "b")
-		if err != nil {
-			return err
-		}
+func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Request, api.ReportQuery) error {
+	return func(w http.ResponseWriter, r *http.Request, q api.ReportQuery) (err error) {
 		var levels []api.LevelRange
-		if text := v.Get("levels"); text != "" {
-			if levels, err = api.ParseLevels(text); err != nil {
+		if q.Levels != "" {
+			if levels, err = api.ParseLevels(q.Levels); err != nil {
 				return err
 			}
 		}
+		a := api.ReportSide{Baseline: q.A, Mode: q.AMode, Speculation: q.ASpeculation}
+		b := api.ReportSide{Baseline: q.B, Mode: q.BMode, Speculation: q.BSpeculation}
 		return giveReport(w, "report", f, func(out io.Writer) error {
 			return s.opts.Backend.WriteReport(r.Context(), out, a, b, levels, f)
 		})
 	}
-}
-
-// side reads one of the two results of a report.
-func side(v url.Values, name string) (api.ReportSide, error) {
-	of := api.ReportSide{Baseline: v.Get(name), Mode: api.Mode(v.Get(name + "_mode")), Speculation: api.Speculation(v.Get(name + "_speculation"))}
-	if n := len([]rune(of.Baseline)); n == 0 || n > api.MaxName {
-		return of, api.Refuse(name, fmt.Sprintf("%.40q", of.Baseline), fmt.Sprintf("the name of a baseline, at most %d characters", api.MaxName))
-	}
-	if of.Mode != "" {
-		if err := api.OneOf(name+"_mode", of.Mode, api.Modes); err != nil {
-			return of, err
-		}
-	}
-	if of.Speculation != "" {
-		return of, api.OneOf(name+"_speculation", of.Speculation, api.Speculations)
-	}
-	return of, nil
 }
 
 // giveReport answers with a whole report, or with the reason why there is none. A page

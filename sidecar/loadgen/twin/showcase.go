@@ -54,7 +54,7 @@ type showcase struct {
 // there is not, an [api.ErrConflict] while the modes are switched or a sweep is in progress,
 // and an [api.ErrUnavailable] at the end of the process.
 func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
-	if err := req.Check(); err != nil {
+	if err := api.CheckLimits(req); err != nil {
 		return api.Twin{}, err
 	}
 	d.show.starting.Lock()

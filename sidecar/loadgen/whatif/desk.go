@@ -271,7 +271,7 @@ func (d *Desk) StartSimulation(by, user string, req api.SimulationRequest) (api.
 
 // read makes a simulation of a request.
 func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
-	if err := req.Check(); err != nil {
+	if err := api.CheckLimits(req); err != nil {
 		return nil, err
 	}
 	p, err := d.profile(req.Profile)

@@ -139,7 +139,7 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
             <Input
               id={`${id}-name`}
               width={34}
-              maxLength={limits.baseline.max}
+              maxLength={limits['comparison.baseline'].max}
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
             />

@@ -93,7 +93,7 @@ function Topic({ id, value, onChange }: TopicProps) {
       id={id}
       type="search"
       width={28}
-      maxLength={limits.topic.max}
+      maxLength={limits['conversations.topic'].max}
       placeholder="Any part of it"
       value={typed ?? value}
       onChange={(event) => type(event.currentTarget.value)}

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// action answers a request. An error that handle returns has not been answered yet. The types are those of the
+// parameters, the body and the answer; the OpenAPI document is made of them. A nil one stands for none.
+type action struct {
+	handle              func(http.ResponseWriter, *http.Request) error
+	query, body, answer reflect.Type
+	status              int
+	media               string // type of an answer that is no JSON, or of the other form of one
+}
+
+// none is a query without parameters.
+type none struct{}
+
+// answers is a call without a body.
+func answers[Q, A any](status int, do func(*http.Request, Q) (A, error)) action {
+	handle := func(w http.ResponseWriter, r *http.Request) error {
+		q, err := query[Q](r)
+		if err != nil {
+			return err
+		}
+		v, err := do(r, q)
+		if err != nil {
+			return err
+		}
+		return reply(w, status, "application/json", v)
+	}
+	return action{handle: handle, query: reflect.TypeFor[Q](), answer: reflect.TypeFor[A](), status: status}
+}
+
+// submits is a call with a body.
+func submits[Q, B, A any](status int, do func(*http.Request, Q, B) (A, error)) action {
+	return submitted(status, func(A) string { return "" }, do)
+}
+
+// creates is a call with a body that makes what is found at a path below [api.Prefix] from then on.
+func creates[Q, B, A any](at func(A) string, do func(*http.Request, Q, B) (A, error)) action {
+	return submitted(http.StatusCreated, at, do)
+}
+
+func submitted[Q, B, A any](status int, at func(A) string, do func(*http.Request, Q, B) (A, error)) action {
+	handle := func(w http.ResponseWriter, r *http.Request) error {
+		q, err := query[Q](r)
+		if err != nil {
+			return err
+		}
+		body, err := decode[B](w, r)
+		if err != nil {
+			return err
+		}
+		v, err := do(r, q, body)
+		if err != nil {
+			return err
+		}
+		if path := at(v); path != "" {
+			w.Header().Set("Location", api.Prefix+path)
+		}
+		return reply(w, status, "application/json", v)
+	}
+	return action{
+		handle: handle, query: reflect.TypeFor[Q](), body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](), status: status,
+	}
+}
+
+// gives is a call that writes its answer itself, of a type that is no JSON of ours.
+func gives[Q any](media string, do func(http.ResponseWriter, *http.Request, Q) error) action {
+	handle := func(w http.ResponseWriter, r *http.Request) error {
+		q, err := query[Q](r)
+		if err != nil {
+			return err
+		}
+		return do(w, r, q)
+	}
+	return action{handle: handle, query: reflect.TypeFor[Q](), status: http.StatusOK, media: media}
+}
+
+// encoded answers with what is JSON already.
+func encoded[A any](get func() ([]byte, error)) action {
+	c := gives("", func(w http.ResponseWriter, _ *http.Request, _ none) error {
+		text, err := get()
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text) // who does not read the answer has gone
+		return nil
+	})
+	c.answer = reflect.TypeFor[A]()
+	return c
+}
+
+// shown answers with what a lane shows.
+func shown[A any](s *Server, show func(Lane) A) action {
+	return answers(http.StatusOK, func(_ *http.Request, q api.LaneQuery) (a A, err error) {
+		lane, err := s.opts.Backend.Lane(q.Lane)
+		if err != nil {
+			return a, err
+		}
+		return show(lane), nil
+	})
+}
+
+// control changes a lane, and answers with its new state.
+func control[B any](
+	s *Server, status int, do func(l Lane, ctx context.Context, by string, req B) (api.State, error),
+) action {
+	return submits(status, func(r *http.Request, q api.LaneQuery, req B) (api.State, error) {
+		lane, err := s.opts.Backend.Lane(q.Lane)
+		if err != nil {
+			return api.State{}, err
+		}
+		return do(lane, r.Context(), caller(r), req)
+	})
+}
+
+// item answers with the thing that a segment of the path names.
+func item[A any](segment string, get func(context.Context, string) (A, error)) action {
+	return answers(http.StatusOK, func(r *http.Request, _ none) (A, error) {
+		return get(r.Context(), r.PathValue(segment))
+	})
+}
+
+// plain answers with what can always be given.
+func plain[A any](get func() A) action {
+	return answers(http.StatusOK, func(*http.Request, none) (A, error) { return get(), nil })
+}
+
+// change answers with what has become of a request of its caller.
+func change[B, A any](status int, do func(ctx context.Context, by string, req B) (A, error)) action {
+	return submits(status, func(r *http.Request, _ none, req B) (A, error) { return do(r.Context(), caller(r), req) })
+}
+
+// query reads the parameters of a call, each of which may be there once and no other. The error is an
+// [api.FieldError].
+func query[Q any](r *http.Request) (q Q, err error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return q, malformed("the query cannot be read: " + err.Error())
+	}
+	fields := reflect.VisibleFields(reflect.TypeFor[Q]())
+	known := map[string]bool{}
+	var names []string
+	for _, f := range fields {
+		if name := f.Tag.Get("query"); name != "" {
+			known[name], names = true, append(names, name)
+		}
+	}
+	for name := range values {
+		if !known[name] {
+			return q, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), cmp.Or(onlyOf(names), "none"))
+		}
+	}
+	for _, f := range fields {
+		if name := f.Tag.Get("query"); name != "" {
+			if err := setParameter(reflect.ValueOf(&q).Elem().FieldByIndex(f.Index), name, f.Tag, values[name]); err != nil {
+				return q, err
+			}
+		}
+	}
+	return q, nil
+}
+
+func onlyOf(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "only " + strings.Join(names, ", ")
+}
+
+// setParameter sets what a parameter says, or its default.
+func setParameter(to reflect.Value, name string, tag reflect.StructTag, values []string) error {
+	if len(values) > 1 {
+		return api.Refuse(name, "given more than once", "one")
+	}
+	text := cmp.Or(strings.Join(values, ""), tag.Get("default"))
+	if text == "" {
+		if l, _ := api.LimitOf(tag); tag.Get("required") == "true" {
+			return api.Require(name, "the name of a baseline, "+l.String())
+		}
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.Bool:
+		to.SetBool(text == "true")
+		return api.OneOf(name, text, []string{"true", "false"})
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if l, _ := api.LimitOf(tag); err != nil || n < int64(l.Min) || float64(n) > l.Max {
+			return api.Refuse(name, fmt.Sprintf("%.40q", text), "a whole number, "+l.String())
+		}
+		to.SetInt(n)
+		return nil
+	}
+	to.SetString(text)
+	return api.CheckField(name, to.Interface(), tag)
+}
