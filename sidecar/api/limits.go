@@ -199,6 +199,9 @@ func CheckField(path string, value any, tag reflect.StructTag) error {
 }
 
 func checkField(path string, v reflect.Value, tag reflect.StructTag) error {
+	if words := tag.Get("enum"); words != "" {
+		return OneOf(path, v.String(), strings.Split(words, ","))
+	}
 	var n float64
 	switch value := v.Interface().(type) {
 	case Mode:

@@ -1,13 +1,11 @@
 package api_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -49,67 +47,6 @@ func TestCheckLimits(t *testing.T) {
 		change(&b)
 		require.EqualError(t, api.CheckLimits(b), want)
 	}
-}
-
-// Each field of each body is held against the limit of its name: a limit's ends are allowed, and what lies beyond
-// is not.
-func TestBodiesAreHeldAgainstLimits(t *testing.T) {
-	held := map[string]bool{}
-	var fields func(prefix string, typ reflect.Type, check func(body string) error)
-	fields = func(prefix string, typ reflect.Type, check func(body string) error) {
-		for f := range typ.Fields() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			path, of := prefix+name, f.Type
-			if of.Kind() == reflect.Pointer {
-				of = of.Elem()
-			}
-			within := func(value string) error { return check(`{` + siblings(prefix, typ) + `"` + name + `":` + value + `}`) }
-			if of.Kind() == reflect.Struct {
-				fields(path+".", of, within)
-				continue
-			}
-			l, limited := api.Limits[path]
-			if !limited {
-				continue
-			}
-			held[path] = true
-			beyond := []string{fmt.Sprint(int(l.Min) - 1), fmt.Sprint(int(l.Max) + 1)}
-			if l.Above {
-				beyond = append(beyond, fmt.Sprint(l.Min))
-			}
-			if of.Kind() == reflect.String {
-				beyond = []string{`"` + strings.Repeat("ü", int(l.Max)+1) + `"`}
-				require.NoError(t, within(`"`+strings.Repeat("ü", int(l.Max))+`"`), path)
-			}
-			for _, value := range beyond {
-				var field *api.FieldError
-				require.ErrorAs(t, within(value), &field, "%s: %s", path, value)
-				require.Equal(t, path, field.Field)
-				require.Equal(t, l.String(), field.Allowed)
-			}
-		}
-	}
-	for _, body := range []any{
-		new(api.StartRequest), new(api.StopRequest), new(api.WorkloadPatch), new(api.ModeRequest), new(api.SettingsPatch),
-	} {
-		fields("", reflect.TypeOf(body).Elem(), func(text string) error {
-			v := reflect.New(reflect.TypeOf(body).Elem())
-			require.NoError(t, json.Unmarshal([]byte(text), v.Interface()))
-			return api.CheckLimits(v.Elem().Interface())
-		})
-	}
-	require.Len(t, held, 16)
-}
-
-// siblings are the fields of a part of a body, which must all be there, as far as they have a limit.
-func siblings(prefix string, typ reflect.Type) (fields string) {
-	for f := range typ.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if l, ok := api.Limits[prefix+name]; ok && prefix != "" {
-			fields += fmt.Sprintf("%q:%v,", name, l.Max)
-		}
-	}
-	return fields
 }
 
 // The bounds that other packages use are those of the fields.

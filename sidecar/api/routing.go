@@ -2,7 +2,7 @@ package api
 
 // DecisionList is the newest decisions of a target's router, newest first.
 type DecisionList struct {
-	Decisions []RoutingDecision `json:"decisions"`
+	Decisions List[RoutingDecision] `json:"decisions"`
 	// simulated; inferred, where the target does not report its decisions and our model of the router inferred them;
 	// or empty
 	Source  string `json:"source"`
@@ -27,8 +27,8 @@ type RoutingDecision struct {
 	// of an inferred decision: the candidate that our model of the router would have chosen
 	Ours *int `json:"ours,omitempty"`
 	// of an inferred decision: requests in flight cannot have changed it
-	Clear      bool               `json:"clear,omitempty"`
-	Candidates []RoutingCandidate `json:"candidates"`
+	Clear      bool                   `json:"clear,omitempty"`
+	Candidates List[RoutingCandidate] `json:"candidates"`
 }
 
 // RoutingCandidate is one worker as the router saw it, the request's own load included. `cost` is overlap weight ×

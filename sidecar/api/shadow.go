@@ -33,14 +33,14 @@ type Shadow struct {
 	// whether answers are found again in the cache, by the measured hits; absent: not known yet
 	AnswersReused *bool `json:"answers_reused,omitempty"`
 
-	Measured ShadowFigures  `json:"measured"`
-	Policies []ShadowPolicy `json:"policies"`
+	Measured ShadowFigures      `json:"measured"`
+	Policies List[ShadowPolicy] `json:"policies"`
 	// hit ratio of the router's real choices on our caches, less the measured one
 	CacheError *float64 `json:"cache_error,omitempty"`
 	// why the policies' figures are unreliable; absent: they are reliable
-	Withheld  string         `json:"withheld,omitempty"`
-	Choices   *ShadowChoices `json:"choices,omitempty"` // under kv alone
-	Diagnoses []Diagnosis    `json:"diagnoses"`         // what the figures show in words, each from a rule
+	Withheld  string          `json:"withheld,omitempty"`
+	Choices   *ShadowChoices  `json:"choices,omitempty"` // under kv alone
+	Diagnoses List[Diagnosis] `json:"diagnoses"`         // what the figures show in words, each from a rule
 }
 
 // ShadowFigures are metrics of one policy.

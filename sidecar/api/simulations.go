@@ -81,15 +81,15 @@ func (r SimulationRequest) CheckWork() error {
 
 // SimulationList is what can be requested, and earlier requests.
 type SimulationList struct {
-	Available bool                `json:"available"`         // false: simulations are disabled in the configuration
-	Message   string              `json:"message,omitempty"` // why not, and what to do
-	Profiles  []SimulationProfile `json:"profiles"`          // the built-in ones first
+	Available bool                    `json:"available"`         // false: simulations are disabled in the configuration
+	Message   string                  `json:"message,omitempty"` // why not, and what to do
+	Profiles  List[SimulationProfile] `json:"profiles"`          // the built-in ones first
 	// of the numbers of a request, by their paths; of levels, that of each
-	Limits    map[string]SimulationLimit `json:"limits"`
-	MaxLevels int                        `json:"max_levels"` // how many a request may name
+	Limits    Map[string, SimulationLimit] `json:"limits"`
+	MaxLevels int                          `json:"max_levels"` // how many a request may name
 	// conversations of all levels, added up, times modes, times seeds
-	MaxWork     int                 `json:"max_work"`
-	Simulations []SimulationSummary `json:"simulations"` // those that are kept, newest first
+	MaxWork     int                     `json:"max_work"`
+	Simulations List[SimulationSummary] `json:"simulations"` // those that are kept, newest first
 }
 
 // SimulationLimit is what a number of a request may be: from min to max, both included.
@@ -111,11 +111,11 @@ type SimulationProfile struct {
 	Calibrated bool   `json:"calibrated"`
 	Basis      string `json:"basis"` // where its times come from
 	// name of the baseline that it was fitted to or is compared with
-	Baseline     string                  `json:"baseline,omitempty"`
-	Errors       *SimulationErrors       `json:"errors,omitempty"` // against the baseline; absent: not computed
-	Speculations []SimulationSpeculation `json:"speculations"`
-	Defaults     SimulationRequest       `json:"defaults"` // as recorded, with every field set
-	Presets      []SimulationPreset      `json:"presets"`
+	Baseline     string                      `json:"baseline,omitempty"`
+	Errors       *SimulationErrors           `json:"errors,omitempty"` // against the baseline; absent: not computed
+	Speculations List[SimulationSpeculation] `json:"speculations"`
+	Defaults     SimulationRequest           `json:"defaults"` // as recorded, with every field set
+	Presets      List[SimulationPreset]      `json:"presets"`
 }
 
 // SimulationSpeculation is one kind of speculation that a profile offers.
@@ -186,18 +186,18 @@ type SimulationResult struct {
 	Asked   time.Time         `json:"asked"`
 	Ended   *time.Time        `json:"ended,omitempty"`
 
-	Basis      string   `json:"basis" enum:"simulated"`
-	Calibrated bool     `json:"calibrated"` // the profile was fitted to measurements under this speculation
-	Notes      []string `json:"notes"`      // what a reader of the figures must know, in sentences
+	Basis      string       `json:"basis" enum:"simulated"`
+	Calibrated bool         `json:"calibrated"` // the profile was fitted to measurements under this speculation
+	Notes      List[string] `json:"notes"`      // what a reader of the figures must know, in sentences
 
 	Progress SimulationProgress `json:"progress"`
 	// those of which there is a run, in the order of levels, then modes
-	Points      []SimulationPoint `json:"points"`
-	Error       string            `json:"error,omitempty"` // why it was cancelled or failed
-	Explanation []string          `json:"explanation"`     // why the modes differ, in sentences; when it is done
+	Points      List[SimulationPoint] `json:"points"`
+	Error       string                `json:"error,omitempty"` // why it was cancelled or failed
+	Explanation List[string]          `json:"explanation"`     // why the modes differ, in sentences; when it is done
 }
 
-// SimulationPoint are results of one level in one mode, over the seeds computed so far.
+// SimulationPoint is the result of one level in one mode, over the seeds computed so far.
 type SimulationPoint struct {
 	Concurrency int               `json:"concurrency"`
 	Mode        Mode              `json:"mode"`
@@ -254,5 +254,5 @@ type SimulationProgress struct {
 type SimulationEnd struct {
 	State       SimulationState `json:"state"`           // done, cancelled or failed
 	Error       string          `json:"error,omitempty"` // why it was cancelled or failed
-	Explanation []string        `json:"explanation"`     // why the modes differ, in sentences
+	Explanation List[string]    `json:"explanation"`     // why the modes differ, in sentences
 }

@@ -257,25 +257,20 @@ const (
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
 )
 
-// SweepPatch is pauses, resumes or cancels a sweep.
+// SweepPatch pauses, resumes or cancels a sweep.
 type SweepPatch struct {
-	State SweepState `json:"state"` // paused, running or cancelled
-}
-
-// Check refuses a state that nobody can ask for. The error is a [FieldError].
-func (p SweepPatch) Check() error {
-	return OneOf("state", p.State, []SweepState{SweepPaused, SweepRunning, SweepCancelled})
+	State SweepState `json:"state" enum:"paused,running,cancelled"`
 }
 
 // SweepList is what can be requested, and earlier requests.
 type SweepList struct {
-	Sweeps []SweepSummary `json:"sweeps"` // newest first
+	Sweeps List[SweepSummary] `json:"sweeps"` // newest first
 	// of the numbers of a request, by their paths; of levels, that of each
-	Limits map[string]SimulationLimit `json:"limits"`
+	Limits Map[string, SimulationLimit] `json:"limits"`
 	// a request of each kind with all its fields, as it would be asked for now
-	Defaults []SweepRequest `json:"defaults"`
-	Modes    []ModeState    `json:"modes"`   // that the driver can switch to
-	Metrics  []string       `json:"metrics"` // that may be primary
+	Defaults List[SweepRequest] `json:"defaults"`
+	Modes    List[ModeState]    `json:"modes"`   // that the driver can switch to
+	Metrics  List[string]       `json:"metrics"` // that may be primary
 }
 
 // SweepSummary is a sweep without its spans.
@@ -291,23 +286,23 @@ type SweepSummary struct {
 	Ended    *time.Time    `json:"ended,omitempty"`
 	Request  SweepRequest  `json:"request"` // with all defaults filled in
 	Progress SweepProgress `json:"progress"`
-	Words    []string      `json:"words"`              // the findings so far, in sentences
+	Words    List[string]  `json:"words"`              // the findings so far, in sentences
 	Baseline string        `json:"baseline,omitempty"` // name of the one that was made of it
 }
 
 // Sweep is a sweep with all that it has measured so far.
 type Sweep struct {
 	SweepSummary
-	Program    string        `json:"program"` // version of the load generator that began it
-	Target     TargetID      `json:"target"`
-	Deployment Deployment    `json:"deployment"`
-	Workload   WorkloadShape `json:"workload"`
-	Spans      []SweepSpan   `json:"spans"` // in the order in which they ended
+	Program    string          `json:"program"` // version of the load generator that began it
+	Target     TargetID        `json:"target"`
+	Deployment Deployment      `json:"deployment"`
+	Workload   WorkloadShape   `json:"workload"`
+	Spans      List[SweepSpan] `json:"spans"` // in the order in which they ended
 	// the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the
 	// spans of a level and mode, or parts of the span if there is only one
-	Rows     []BaselineRow `json:"rows"`
-	Trial    *TrialState   `json:"trial,omitempty"`
-	Capacity *Capacity     `json:"capacity,omitempty"`
+	Rows     List[BaselineRow] `json:"rows"`
+	Trial    *TrialState       `json:"trial,omitempty"`
+	Capacity *Capacity         `json:"capacity,omitempty"`
 }
 
 // SweepProgress is the progress of a sweep.
@@ -396,7 +391,7 @@ type SweepFirstTurns struct {
 	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
 }
 
-// SweepCauses is the cluster's own metrics while a span counted, sampled once a second: they can explain why one mode
+// SweepCauses are the cluster's own metrics while a span counted, sampled once a second: they can explain why one mode
 // is slower than another. Metrics it did not report are absent.
 type SweepCauses struct {
 	Seconds int `json:"seconds"` // that were sampled
@@ -456,12 +451,12 @@ type TrialState struct {
 	Failures *TrialFailures   `json:"failures,omitempty"`
 	Primary  *TrialDifference `json:"primary,omitempty"`
 	// the estimate at the stop; that of `primary` is on average too large where a trial stops early
-	Final *TrialFinal `json:"final,omitempty"`
-	Looks []TrialLook `json:"looks"` // at the metric that decides
+	Final *TrialFinal     `json:"final,omitempty"`
+	Looks List[TrialLook] `json:"looks"` // at the metric that decides
 	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
 	// inverse of a rise by s
-	Boundaries [2]float64        `json:"boundaries"`
-	Others     []TrialDifference `json:"others"` // outcomes by Holm's procedure over all of them
+	Boundaries [2]float64            `json:"boundaries"`
+	Others     List[TrialDifference] `json:"others"` // outcomes by Holm's procedure over all of them
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
@@ -512,8 +507,8 @@ type TrialVariance struct {
 
 // Capacity is what a capacity search has found.
 type Capacity struct {
-	Modes    []ModeCapacity `json:"modes"`
-	Crossing *Crossing      `json:"crossing,omitempty"` // absent: not looked for, or not known yet
+	Modes    List[ModeCapacity] `json:"modes"`
+	Crossing *Crossing          `json:"crossing,omitempty"` // absent: not looked for, or not known yet
 }
 
 // ModeCapacity is how many conversations a mode sustains within the SLOs.
@@ -524,9 +519,9 @@ type ModeCapacity struct {
 	// 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them
 	Interval *[2]int `json:"interval,omitempty"`
 	// no level is certain to miss the SLOs: the interval ends at the highest one or beyond it
-	Above    bool        `json:"above,omitempty"`
-	Isolated []int       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
-	Tested   []LevelTest `json:"tested"`   // ascending
+	Above    bool            `json:"above,omitempty"`
+	Isolated List[int]       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
+	Tested   List[LevelTest] `json:"tested"`   // ascending
 }
 
 // LevelTest is whether a level meets the SLOs.
@@ -552,7 +547,7 @@ type SweepOutlook struct {
 	Request SweepRequest `json:"request"`
 	// of a trial; absent: no such trial was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
-	Words      []string         `json:"words"` // the same, in sentences
+	Words      List[string]     `json:"words"` // the same, in sentences
 }
 
 // SweepBaselineRequest makes a baseline of a sweep's rows.

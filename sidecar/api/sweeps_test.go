@@ -122,14 +122,6 @@ func TestSweepRequestCheck(t *testing.T) {
 	}
 }
 
-func TestSweepPatchCheck(t *testing.T) {
-	for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused, api.SweepCancelled} {
-		assert.NoError(t, api.SweepPatch{State: state}.Check())
-	}
-	assert.EqualError(t, api.SweepPatch{State: api.SweepDone}.Check(), `state: "done" is not allowed: one of paused, running, cancelled`)
-	assert.EqualError(t, api.SweepPatch{}.Check(), `state: "" is not allowed: one of paused, running, cancelled`)
-}
-
 // A sweep has ended where nothing more will come, and every format has a type that a
 // browser understands.
 func TestSweepWords(t *testing.T) {

@@ -14,14 +14,14 @@ type Twin struct {
 	B        TwinSide        `json:"b"` // lane twin
 	Arranged TwinArrangement `json:"arranged"`
 	// from when on pairs count: both lanes had settled in what is in force now
-	Since         *time.Time     `json:"since,omitempty"`
-	Pairs         int            `json:"pairs"`    // turns that ended well on both, of the last hour at most
-	Unpaired      int            `json:"unpaired"` // turns that ended on one, and on the other not yet or not well
-	Metrics       []PairedMetric `json:"metrics"`
-	Evidence      TwinEvidence   `json:"evidence"`
-	Caution       string         `json:"caution,omitempty"` // shown next to every value; absent: none
-	SharedWorkers []string       `json:"shared_workers"`    // ids of workers that serve both
-	Showcase      *Showcase      `json:"showcase,omitempty"`
+	Since         *time.Time         `json:"since,omitempty"`
+	Pairs         int                `json:"pairs"`    // turns that ended well on both, of the last hour at most
+	Unpaired      int                `json:"unpaired"` // turns that ended on one, and on the other not yet or not well
+	Metrics       List[PairedMetric] `json:"metrics"`
+	Evidence      TwinEvidence       `json:"evidence"`
+	Caution       string             `json:"caution,omitempty"` // shown next to every value; absent: none
+	SharedWorkers List[string]       `json:"shared_workers"`    // ids of workers that serve both
+	Showcase      *Showcase          `json:"showcase,omitempty"`
 }
 
 // TwinSide is one of the two lanes.
@@ -45,12 +45,7 @@ const (
 
 // TwinRequest requests another arrangement.
 type TwinRequest struct {
-	Arranged TwinArrangement `json:"arranged"`
-}
-
-// Check gives a [FieldError] for a word that is none.
-func (r TwinRequest) Check() error {
-	return OneOf("arranged", r.Arranged, []TwinArrangement{TwinApart, TwinSwapped, TwinSame})
+	Arranged TwinArrangement `json:"arranged" enum:"apart,swapped,same"`
 }
 
 // TwinEvidence says whether a difference can be attributed to the mode.
@@ -110,10 +105,10 @@ type Showcase struct {
 	Turn    int           `json:"turn"` // under way, from 1; the last one once it has ended
 	Turns   int           `json:"turns"`
 	// of the turn, the same for both, without the opening text; after the first turn it is about the answer of a
-	Question string           `json:"question"`
-	A        ShowcaseSide     `json:"a"`
-	B        ShowcaseSide     `json:"b"`
-	Results  []ShowcaseResult `json:"results"` // of the turns that have ended on both, oldest first
+	Question string               `json:"question"`
+	A        ShowcaseSide         `json:"a"`
+	B        ShowcaseSide         `json:"b"`
+	Results  List[ShowcaseResult] `json:"results"` // of the turns that have ended on both, oldest first
 }
 
 // ShowcaseSide is the answer of one lane to the turn under way.

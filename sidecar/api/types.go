@@ -209,10 +209,10 @@ type Distribution struct {
 
 // Snapshot is the current state as shown on screen. The WebSocket, Grafana Live and the page share this schema.
 type Snapshot struct {
-	Time     time.Time      `json:"time"`
-	Lanes    []LaneSnapshot `json:"lanes"`
-	Settings Settings       `json:"settings"`
-	Client   ClientHealth   `json:"client"`
+	Time     time.Time          `json:"time"`
+	Lanes    List[LaneSnapshot] `json:"lanes"`
+	Settings Settings           `json:"settings"`
+	Client   ClientHealth       `json:"client"`
 	// load generators that hold the conversations for this one, by name; absent where this one holds them itself
 	Members []Member `json:"members,omitempty"`
 	Replay  *Replay  `json:"replay,omitempty"` // absent: live
@@ -227,15 +227,15 @@ type Replay struct {
 
 // LaneSnapshot is one lane's part of a Snapshot.
 type LaneSnapshot struct {
-	Name       string        `json:"name"`
-	Target     Target        `json:"target"`
-	State      State         `json:"state"`
-	Window     Window        `json:"window"`
-	Totals     Totals        `json:"totals"`
-	TTFTByTurn []TurnFigures `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
-	KV         KV            `json:"kv"`
-	Cluster    Cluster       `json:"cluster"`
-	Baseline   Comparison    `json:"baseline"`
+	Name       string            `json:"name"`
+	Target     Target            `json:"target"`
+	State      State             `json:"state"`
+	Window     Window            `json:"window"`
+	Totals     Totals            `json:"totals"`
+	TTFTByTurn List[TurnFigures] `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
+	KV         KV                `json:"kv"`
+	Cluster    Cluster           `json:"cluster"`
+	Baseline   Comparison        `json:"baseline"`
 	// workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve
 	// alone; absent: no shared workers known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
@@ -244,7 +244,7 @@ type LaneSnapshot struct {
 // History is what a lane's snapshots said in the last ten minutes, oldest first,
 // one a second; fewer where the load generator has not run for as long.
 type History struct {
-	Points []HistoryPoint `json:"points" maxItems:"600"`
+	Points List[HistoryPoint] `json:"points" maxItems:"600"`
 }
 
 // HistoryPoint is what a lane's snapshot said of one second.
@@ -363,17 +363,17 @@ const (
 
 // State is a lane's run state.
 type State struct {
-	Running     bool        `json:"running"`
-	Phase       Phase       `json:"phase"`
-	Concurrency Concurrency `json:"concurrency"`
-	Step        Step        `json:"step"`
-	Settling    bool        `json:"settling"` // true until 60 s of counted turns exist
-	Mode        Mode        `json:"mode"`
-	ModeFrom    ModeSource  `json:"mode_from,omitempty"` // absent: the mode is not known yet
-	Speculation Speculation `json:"speculation"`
-	Driver      string      `json:"driver"`
-	Modes       []ModeState `json:"modes"` // what the driver offers
-	ModeChange  *ModeChange `json:"mode_change,omitempty"`
+	Running     bool            `json:"running"`
+	Phase       Phase           `json:"phase"`
+	Concurrency Concurrency     `json:"concurrency"`
+	Step        Step            `json:"step"`
+	Settling    bool            `json:"settling"` // true until 60 s of counted turns exist
+	Mode        Mode            `json:"mode"`
+	ModeFrom    ModeSource      `json:"mode_from,omitempty"` // absent: the mode is not known yet
+	Speculation Speculation     `json:"speculation"`
+	Driver      string          `json:"driver"`
+	Modes       List[ModeState] `json:"modes"` // what the driver offers
+	ModeChange  *ModeChange     `json:"mode_change,omitempty"`
 	// absent: the driver's cluster is not a simulated one, or has not reported itself yet
 	Simulation *Simulation    `json:"simulation,omitempty"`
 	Started    *time.Time     `json:"started,omitempty"` // of the last start
@@ -419,13 +419,13 @@ type Metrics struct {
 
 // Window is what the last 60 seconds were like.
 type Window struct {
-	Seconds               float64            `json:"seconds"` // 60, or less just after a start
-	Metrics               Metrics            `json:"metrics"`
-	RequestsPerSecond     float64            `json:"requests_per_second"`
-	OutputTokensPerSecond float64            `json:"output_tokens_per_second"`
-	ErrorRatio            *float64           `json:"error_ratio,omitempty"` // errors / (ok + errors)
-	Timeouts              int                `json:"timeouts"`              // classes timeout and stall
-	Errors                map[ErrorClass]int `json:"errors"`
+	Seconds               float64              `json:"seconds"` // 60, or less just after a start
+	Metrics               Metrics              `json:"metrics"`
+	RequestsPerSecond     float64              `json:"requests_per_second"`
+	OutputTokensPerSecond float64              `json:"output_tokens_per_second"`
+	ErrorRatio            *float64             `json:"error_ratio,omitempty"` // errors / (ok + errors)
+	Timeouts              int                  `json:"timeouts"`              // classes timeout and stall
+	Errors                Map[ErrorClass, int] `json:"errors"`
 	// turns that met every SLO / (ok + errors)
 	GoodputRatio *float64 `json:"goodput_ratio,omitempty"`
 	Awaiting     Awaiting `json:"awaiting"`
@@ -434,7 +434,7 @@ type Window struct {
 	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those with a count
 }
 
-// Awaiting is the turns that still wait for their first token.
+// Awaiting are the turns that still wait for their first token.
 type Awaiting struct {
 	N             int     `json:"n"`
 	OldestSeconds float64 `json:"oldest_seconds"`
@@ -443,13 +443,13 @@ type Awaiting struct {
 // Totals are counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
 // `stored_turns` of the status counts those that are.
 type Totals struct {
-	OK            int64                `json:"ok"`
-	Errors        int64                `json:"errors"`
-	Cancelled     int64                `json:"cancelled"`
-	ErrorsByClass map[ErrorClass]int64 `json:"errors_by_class"`
-	InputTokens   int64                `json:"input_tokens"`
-	CachedTokens  int64                `json:"cached_tokens"`
-	OutputTokens  int64                `json:"output_tokens"`
+	OK            int64                  `json:"ok"`
+	Errors        int64                  `json:"errors"`
+	Cancelled     int64                  `json:"cancelled"`
+	ErrorsByClass Map[ErrorClass, int64] `json:"errors_by_class"`
+	InputTokens   int64                  `json:"input_tokens"`
+	CachedTokens  int64                  `json:"cached_tokens"`
+	OutputTokens  int64                  `json:"output_tokens"`
 	// turns that ended well without a count of input tokens
 	InputUnknown int64 `json:"input_unknown,omitempty"`
 	// turns that ended well without a count of cached tokens
@@ -503,7 +503,7 @@ type Cluster struct {
 	BlockTokens *float64       `json:"block_tokens,omitempty"` // tokens of a block
 	KV          KV             `json:"kv"`
 	Speculation SpeculativeUse `json:"speculation"`
-	Workers     []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
+	Workers     List[Worker]   `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
 	AllWorkers  *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
 	OtherGPUs   []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
 	GPU         string         `json:"gpu,omitempty"`
@@ -620,14 +620,14 @@ type Worker struct {
 	// by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests
 	HitRatio *float64 `json:"hit_ratio,omitempty"`
 	// fields that no source reports; one that is absent and not listed has no value yet
-	NotReported []string `json:"not_reported,omitempty"`
-	GPUs        []GPU    `json:"gpus"`
+	NotReported []string  `json:"not_reported,omitempty"`
+	GPUs        List[GPU] `json:"gpus"`
 }
 
 // HostGPUs are GPUs of a host that could not be matched to a worker.
 type HostGPUs struct {
-	Host string `json:"host"`
-	GPUs []GPU  `json:"gpus"`
+	Host string    `json:"host"`
+	GPUs List[GPU] `json:"gpus"`
 }
 
 // GPU is one GPU of a worker, or one MIG instance of a GPU.
@@ -829,8 +829,8 @@ type Comparison struct {
 	// the latest step since the process started that was not added as a row; only with the baseline `this target`
 	NotKept *NotKept `json:"not_kept,omitempty"`
 
-	Differences []Difference `json:"differences"`
-	Columns     []Column     `json:"columns"`
+	Differences List[Difference] `json:"differences"`
+	Columns     List[Column]     `json:"columns"`
 }
 
 // NotKept says why what was measured became no row of the baseline `this target`.
@@ -945,11 +945,11 @@ type Baseline struct {
 	Kind  string `json:"kind" enum:"recorded,imported,measured"`
 	Notes string `json:"notes,omitempty"`
 	// whose rows these are, where they are measured; left out of an import
-	Target     *TargetID      `json:"target,omitempty"`
-	Deployment Deployment     `json:"deployment"`
-	Workload   *WorkloadShape `json:"workload,omitempty"`
-	Provenance Provenance     `json:"provenance,omitzero"`
-	Rows       []BaselineRow  `json:"rows" minItems:"1" maxItems:"10000"`
+	Target     *TargetID         `json:"target,omitempty"`
+	Deployment Deployment        `json:"deployment"`
+	Workload   *WorkloadShape    `json:"workload,omitempty"`
+	Provenance Provenance        `json:"provenance,omitzero"`
+	Rows       List[BaselineRow] `json:"rows" minItems:"1" maxItems:"10000"`
 	// of each mode, under the SLOs in force when it was asked for; an import's is not read
 	Sustained []Sustained `json:"sustained,omitempty"`
 	// of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read
@@ -980,9 +980,9 @@ type Source struct {
 
 // Advantage says by how much KV-aware routing is better than round-robin at one level of a baseline.
 type Advantage struct {
-	Concurrency int                    `json:"concurrency"`
-	Speculation Speculation            `json:"speculation"`
-	Of          map[string]Improvement `json:"of"` // by the names of a row's values, such as ttft_p95
+	Concurrency int                      `json:"concurrency"`
+	Speculation Speculation              `json:"speculation"`
+	Of          Map[string, Improvement] `json:"of"` // by the names of a row's values, such as ttft_p95
 }
 
 // Sustained is what one mode of a baseline sustains under the SLOs: the highest
@@ -993,17 +993,17 @@ type Sustained struct {
 	Speculation Speculation `json:"speculation"`
 	SLO         SLO         `json:"slo"` // that it was judged by
 	// 0: not even the lowest tested level meets them; absent: no level was tested
-	Level    *int  `json:"level,omitempty"`
-	Isolated []int `json:"isolated"`  // levels above one that misses, which meet them nevertheless; ascending
-	TTFTOnly []int `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
-	Untested []int `json:"untested"`  // levels without a TTFT p95; ascending
+	Level    *int      `json:"level,omitempty"`
+	Isolated List[int] `json:"isolated"`  // levels above one that misses, which meet them nevertheless; ascending
+	TTFTOnly List[int] `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
+	Untested List[int] `json:"untested"`  // levels without a TTFT p95; ascending
 }
 
 // BaselineList is a page of all baselines: the built-in ones, the imported ones, and
 // this target's own.
 type BaselineList struct {
-	Baselines  []Baseline `json:"baselines"`
-	NextCursor string     `json:"next_cursor,omitempty"` // absent on the last page
+	Baselines  List[Baseline] `json:"baselines"`
+	NextCursor string         `json:"next_cursor,omitempty"` // absent on the last page
 }
 
 // Vendor names the vendor file whose texts the guide and whose drawing the architecture page show.
@@ -1180,8 +1180,8 @@ type LiveTurn struct {
 
 // ConversationList is one page of conversations, newest first.
 type ConversationList struct {
-	Conversations []Conversation `json:"conversations"`
-	NextCursor    string         `json:"next_cursor,omitempty"` // absent on the last page
+	Conversations List[Conversation] `json:"conversations"`
+	NextCursor    string             `json:"next_cursor,omitempty"` // absent on the last page
 }
 
 // EventKind is the kind of event.
@@ -1211,7 +1211,7 @@ type Event struct {
 
 // EventList is the newest events, newest first.
 type EventList struct {
-	Events []Event `json:"events"`
+	Events List[Event] `json:"events"`
 }
 
 // StepRecord is a finished or running step as the store keeps it.
@@ -1229,27 +1229,27 @@ type StepRecord struct {
 
 // Status is the sidecar's state, configuration and health.
 type Status struct {
-	Version       string            `json:"version"`
-	GoVersion     string            `json:"go_version"`
-	Started       time.Time         `json:"started"`
-	UptimeSeconds float64           `json:"uptime_seconds"`
-	Lanes         []LaneStatus      `json:"lanes"`
-	Settings      Settings          `json:"settings"`
-	Client        ClientHealth      `json:"client"`
-	Store         StoreStatus       `json:"store"`
-	Config        map[string]string `json:"config"` // in force, by dotted name; secrets are left out
+	Version       string              `json:"version"`
+	GoVersion     string              `json:"go_version"`
+	Started       time.Time           `json:"started"`
+	UptimeSeconds float64             `json:"uptime_seconds"`
+	Lanes         List[LaneStatus]    `json:"lanes"`
+	Settings      Settings            `json:"settings"`
+	Client        ClientHealth        `json:"client"`
+	Store         StoreStatus         `json:"store"`
+	Config        Map[string, string] `json:"config"` // in force, by dotted name; secrets are left out
 }
 
 // LaneStatus is a lane's part of Status.
 type LaneStatus struct {
-	Name       string          `json:"name"`
-	Target     Target          `json:"target"`
-	State      State           `json:"state"`
-	Totals     Totals          `json:"totals"`
-	Extensions map[string]bool `json:"extensions"` // which request extensions are enabled
-	Corpus     CorpusStatus    `json:"corpus"`
-	Followup   FollowupStatus  `json:"followup"`
-	Seed       uint64          `json:"seed,string"`
+	Name       string            `json:"name"`
+	Target     Target            `json:"target"`
+	State      State             `json:"state"`
+	Totals     Totals            `json:"totals"`
+	Extensions Map[string, bool] `json:"extensions"` // which request extensions are enabled
+	Corpus     CorpusStatus      `json:"corpus"`
+	Followup   FollowupStatus    `json:"followup"`
+	Seed       uint64            `json:"seed,string"`
 }
 
 // CorpusStatus is what conversations start from.
@@ -1260,12 +1260,12 @@ type CorpusStatus struct {
 	Source   string     `json:"source,omitempty"`  // where it is read from; absent for the built-in articles
 	ReadAt   *time.Time `json:"read_at,omitempty"` // when it was last read well
 	// what the texts were measured with; the target counts otherwise, so lengths are estimates
-	Tokenizer    string        `json:"tokenizer,omitempty"`
-	Cut          int           `json:"cut"`               // starters that were cut at a sentence
-	Joined       int           `json:"joined"`            // starters that were joined from several texts
-	Skipped      int           `json:"skipped"`           // texts that are not used
-	SkippedItems []SkippedItem `json:"skipped_items"`     // the first of them
-	Problem      string        `json:"problem,omitempty"` // of the last read; what was read before stays in use
+	Tokenizer    string            `json:"tokenizer,omitempty"`
+	Cut          int               `json:"cut"`               // starters that were cut at a sentence
+	Joined       int               `json:"joined"`            // starters that were joined from several texts
+	Skipped      int               `json:"skipped"`           // texts that are not used
+	SkippedItems List[SkippedItem] `json:"skipped_items"`     // the first of them
+	Problem      string            `json:"problem,omitempty"` // of the last read; what was read before stays in use
 }
 
 // SkippedItem is a text of the corpus that is not used.
@@ -1299,13 +1299,13 @@ var FollowupCauses = []FollowupCause{
 // FollowupStatus says who asks the follow-up questions. The counts are those
 // since the process began.
 type FollowupStatus struct {
-	Name      string                  `json:"name"`
-	URL       string                  `json:"url,omitempty"`   // of the model that asks; absent where none does
-	Model     string                  `json:"model,omitempty"` // absent until the server reports it
-	ByModel   int64                   `json:"by_model"`
-	Fallbacks map[FollowupCause]int64 `json:"fallbacks"`         // asked by the built-in questioner instead, by cause
-	Asking    int                     `json:"asking"`            // questions that are waited for now
-	Problem   string                  `json:"problem,omitempty"` // why the model does not ask now
+	Name      string                    `json:"name"`
+	URL       string                    `json:"url,omitempty"`   // of the model that asks; absent where none does
+	Model     string                    `json:"model,omitempty"` // absent until the server reports it
+	ByModel   int64                     `json:"by_model"`
+	Fallbacks Map[FollowupCause, int64] `json:"fallbacks"`         // asked by the built-in questioner instead, by cause
+	Asking    int                       `json:"asking"`            // questions that are waited for now
+	Problem   string                    `json:"problem,omitempty"` // why the model does not ask now
 }
 
 // StoreStatus says whether finished turns reach the disk. The counts are those since the process began.

@@ -1976,7 +1976,7 @@ export interface components {
             /** @description those that are kept, newest first */
             simulations: components["schemas"]["SimulationSummary"][];
         };
-        /** @description Results of one level in one mode, over the seeds computed so far. */
+        /** @description The result of one level in one mode, over the seeds computed so far. */
         SimulationPoint: {
             /** @enum {string} */
             basis: "simulated";
@@ -2457,7 +2457,7 @@ export interface components {
         };
         /** @description Pauses, resumes or cancels a sweep. */
         SweepPatch: {
-            /** @description paused, running or cancelled */
+            /** @enum {unknown} */
             state: components["schemas"]["SweepState"];
         };
         /**
@@ -2930,6 +2930,7 @@ export interface components {
         TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
         /** @description Requests another arrangement. */
         TwinRequest: {
+            /** @enum {unknown} */
             arranged: components["schemas"]["TwinArrangement"];
         };
         /** @description One of the two lanes. */

@@ -440,7 +440,7 @@ func TestDifferences(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			live := alikeLive()
 			c.change(&live)
-			assert.Equal(t, c.want, Compare(live, h200(), 100).Differences)
+			assert.EqualValues(t, c.want, Compare(live, h200(), 100).Differences)
 		})
 	}
 }
@@ -465,7 +465,7 @@ func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
 	}}
 	live := Live{Speculation: api.SpeculationOff, Shape: api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 9}}
-	assert.Equal(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
+	assert.EqualValues(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
 		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
 	live.Speculation = api.SpeculationEagle3
 	assert.Contains(t, Compare(live, b, 1).Differences,
@@ -528,11 +528,11 @@ func TestSustainedOfLevelsThatWereNotTested(t *testing.T) {
 	of := func(rows ...api.BaselineRow) api.Sustained { return Sustained(api.Baseline{Rows: rows}, slo)[0] }
 	got := of(row(10, ptr(0.5)), row(20, nil), row(30, ptr(0.6)))
 	assert.Equal(t, 30, *got.Level)
-	assert.Equal(t, []int{20}, got.Untested)
+	assert.EqualValues(t, []int{20}, got.Untested)
 	assert.Nil(t, of(row(10, nil)).Level, "no level was tested")
 	late := row(20, ptr(.605))
 	late.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: ptr(.01)}}
-	assert.Equal(t, []int{20}, of(row(10, ptr(.5)), late).Untested, "5 ms above the SLO, of which 10 may be the load generator's own")
+	assert.EqualValues(t, []int{20}, of(row(10, ptr(.5)), late).Untested, "5 ms above the SLO, of which 10 may be the load generator's own")
 	late.Errors.TTFT.P95 = ptr(.004)
 	assert.Empty(t, of(row(10, ptr(.5)), late).Untested)
 	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))

@@ -231,7 +231,7 @@ func TestJoin(t *testing.T) {
 	}
 	require.Len(t, all.Rows, 3)
 	assert.Equal(t, again.Rows[0], all.Rows[0], "replaced")
-	assert.Equal(t, []api.BaselineRow{robin.Rows[0], eight.Rows[0]}, all.Rows[1:])
+	assert.EqualValues(t, []api.BaselineRow{robin.Rows[0], eight.Rows[0]}, all.Rows[1:])
 	assert.Equal(t, "May", all.Title)
 	assert.Equal(t, api.Deployment{Model: four.Deployment.Model, GPU: "H200", Engine: "trtllm"}, all.Deployment)
 	assert.Equal(t, eight.Provenance, all.Provenance, "each run once")

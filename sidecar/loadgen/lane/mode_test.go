@@ -247,7 +247,7 @@ func TestOnlyOfferedModesAreAccepted(t *testing.T) {
 			assert.Contains(t, refuses(t, err, "mode"), "round_robin")
 			assert.Equal(t, api.PhaseRunning, state.Phase)
 		}
-		assert.Equal(t, []api.ModeState{kv, roundRobin}, b.snapshot().State.Modes)
+		assert.EqualValues(t, []api.ModeState{kv, roundRobin}, b.snapshot().State.Modes)
 		assert.Equal(t, "script", b.snapshot().State.Driver)
 		b.driver.offers = nil
 		_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})

@@ -104,7 +104,7 @@ func TestDeclarationIsRefused(t *testing.T) {
 			assert.Contains(t, refuses(t, b.declare(api.ModeRoundRobin), "in_force"), "the driver script detects the mode")
 			list, err := b.lane.Decisions(t.Context(), 50)
 			require.NoError(t, err)
-			assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
+			assert.EqualValues(t, []api.RoutingDecision{}, list.Decisions)
 			assert.Contains(t, list.Message, "this target does not report its decisions")
 		})
 	})

@@ -377,7 +377,7 @@ func TestStatusHasTheAddressInUse(t *testing.T) {
 		assert.Equal(t, "test-model", l.Target.Deployment.Model)
 		assert.Equal(t, "http://gpu.example:8000", l.Target.URL)
 		assert.Equal(t, "http://rr.example:8000", l.Target.Endpoint)
-		assert.Equal(t, map[string]bool{"nvext": true}, l.Extensions)
+		assert.EqualValues(t, map[string]bool{"nvext": true}, l.Extensions)
 		assert.EqualValues(t, 7, l.Seed)
 		_, err := b.view.Lane("twin")
 		require.ErrorIs(t, err, api.ErrNotFound)

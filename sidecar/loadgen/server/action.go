@@ -160,7 +160,7 @@ func query[Q any](r *http.Request) (q Q, err error) {
 	}
 	for name := range values {
 		if !known[name] {
-			return q, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), cmp.Or(onlyOf(names), "none"))
+			return q, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), allowedOf(names))
 		}
 	}
 	for _, f := range fields {
@@ -173,9 +173,9 @@ func query[Q any](r *http.Request) (q Q, err error) {
 	return q, nil
 }
 
-func onlyOf(names []string) string {
+func allowedOf(names []string) string {
 	if len(names) == 0 {
-		return ""
+		return "none"
 	}
 	return "only " + strings.Join(names, ", ")
 }

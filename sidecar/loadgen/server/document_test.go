@@ -324,6 +324,9 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 	if s.Items != nil && s.Items.Value.Type != nil { // the limits of a list are those of its items
 		s = s.Items.Value
 	}
+	for _, word := range wordsOf(f) {
+		s.Enum = append(s.Enum, word)
+	}
 	if s.Type == nil { // another type, which numbers outside this field have, too
 		if low, high := f.Tag.Get("minimum"), f.Tag.Get("maximum"); low != "" {
 			within := low + " to " + high
@@ -337,14 +340,15 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 	s.Min, s.Max, s.ExclusiveMin.Value = number("minimum"), number("maximum"), number("exclusiveMinimum")
 	s.MinLength, s.MaxLength = *cmp.Or(length("minLength"), new(uint64)), length("maxLength")
 	s.Pattern, s.Format = cmp.Or(f.Tag.Get("pattern"), s.Pattern), cmp.Or(f.Tag.Get("format"), s.Format)
-	words := api.SweepMetrics
-	if f.owner+"."+f.Name != "SweepRequest.Primary" {
-		words = strings.FieldsFunc(f.Tag.Get("enum"), func(r rune) bool { return r == ',' })
-	}
-	for _, word := range words {
-		s.Enum = append(s.Enum, word)
-	}
 	return ref
+}
+
+// wordsOf are those that a field may have, where they are fewer than those of its type.
+func wordsOf(f field) []string {
+	if f.owner == "SweepRequest" && f.Name == "Primary" {
+		return api.SweepMetrics
+	}
+	return strings.FieldsFunc(f.Tag.Get("enum"), func(r rune) bool { return r == ',' })
 }
 
 // schema is that of a type. The types of the API are referred to.
@@ -352,7 +356,7 @@ func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
 	}
-	if t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath() {
+	if own := t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath(); own && t.Kind() != reflect.Slice && t.Kind() != reflect.Map {
 		d.component(t)
 		return (&openapi3.Schema{Extensions: map[string]any{"$ref": "#/components/schemas/" + t.Name()}}).NewRef()
 	}
@@ -407,6 +411,9 @@ func (d *draft) component(t reflect.Type) {
 		s.Properties[name] = d.property(f)
 		if !slices.Contains(options, "omitempty") && !slices.Contains(options, "omitzero") {
 			s.Required = append(s.Required, name)
+			if list := f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map; list && f.Type.PkgPath() == "" {
+				panic(t.Name() + "." + f.Name + " may be null: make it an api.List or an api.Map")
+			}
 		}
 	}
 }

@@ -172,7 +172,7 @@ func TestWindowStatus(t *testing.T) {
 		failed(3, api.ErrorTimeout), failed(3, api.ErrorStall), failed(3, api.ErrorHTTP5xx),
 		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4), slo)
 	assert.Equal(t, []int{3, 5, 1}, []int{r.OK, r.Errors, r.Cancelled})
-	assert.Equal(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
+	assert.EqualValues(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
 		api.ErrorConnect: 1}, r.Window.Errors)
 	assert.Equal(t, 2, r.Window.Timeouts)
 	assert.Equal(t, 5.0/8, *r.Window.ErrorRatio)

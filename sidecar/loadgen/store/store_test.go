@@ -121,7 +121,7 @@ func TestReopenReturnsEverything(t *testing.T) {
 	require.NoError(t, err)
 	figures := api.ConversationTurn{TTFT: ptr(0.25), PromptTokens: ptr(3600)}
 	c.Turns, c.Figures = nil, []api.ConversationTurn{figures, figures}
-	assert.Equal(t, []api.Conversation{c}, found.Conversations)
+	assert.EqualValues(t, []api.Conversation{c}, found.Conversations)
 	steps, err := s.Steps(ctx, api.DefaultLane)
 	require.NoError(t, err)
 	assert.Equal(t, []api.StepRecord{step}, steps)

@@ -264,7 +264,7 @@ func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (a
 	_ = p.arranged(states)
 	wanted := p.apart
 	p.mu.Unlock()
-	if err := req.Check(); err != nil {
+	if err := api.CheckLimits(req); err != nil {
 		return api.Twin{}, err
 	}
 	switch {

@@ -87,7 +87,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 	assert.Equal(t, 3, *s.Request.Workers, "as recorded")
 	assert.Equal(t, 8, s.Runs)
 	assert.True(t, s.Calibrated)
-	assert.Equal(t, []string{"Simulated on the profile h200-tp1: none of these figures was measured."}, s.Notes)
+	assert.EqualValues(t, []string{"Simulated on the profile h200-tp1: none of these figures was measured."}, s.Notes)
 
 	var end api.SimulationEnd
 	latest := map[string]api.SimulationPoint{}
@@ -121,7 +121,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 	assert.Equal(t, api.SimulationProgress{State: api.SimulationDone, Done: 8, Of: 8}, r.Progress)
 	assert.NotNil(t, r.Ended)
 	assert.Equal(t, "simulated", r.Basis)
-	assert.Equal(t, []api.SimulationSummary{{
+	assert.EqualValues(t, []api.SimulationSummary{{
 		ID: s.ID, State: api.SimulationDone, By: "ada", Asked: s.Asked, Ended: r.Ended, Done: 8, Of: 8, Request: s.Request,
 	}}, d.Simulations().Simulations)
 }

@@ -149,7 +149,7 @@ func TestFallsBack(t *testing.T) {
 			})
 			assert.Equal(t, builtin(t, "Who owns the free list?"), follow(t.Context(), q, "Who owns the free list?"))
 			s := q.Report()
-			assert.Equal(t, map[api.FollowupCause]int64{tt.cause: 1}, s.Fallbacks)
+			assert.EqualValues(t, map[api.FollowupCause]int64{tt.cause: 1}, s.Fallbacks)
 			assert.Contains(t, s.Problem, tt.problem)
 			assert.NotContains(t, s.Problem+log.String(), "sk-secret")
 			assert.Equal(t, tt.attempts, attempts.Load())
@@ -254,7 +254,7 @@ func TestRetries(t *testing.T) {
 		follow(t.Context(), q)
 		assert.Equal(t, defaultTimeout, time.Since(begun))
 		want := map[api.FollowupCause]int64{api.FollowupConnect: 1, api.FollowupTimeout: 1}
-		assert.Equal(t, want, q.Report().Fallbacks)
+		assert.EqualValues(t, want, q.Report().Fallbacks)
 	})
 }
 

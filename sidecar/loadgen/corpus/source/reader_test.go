@@ -284,7 +284,7 @@ func TestBucket(t *testing.T) {
 	first := r.Corpus().Name
 	assert.Equal(t, []string{"a", "b1"}, ids(r.Corpus()))
 	assert.True(t, strings.HasPrefix(first, "s3://booth/texts/ ("), first)
-	assert.Equal(t, []api.SkippedItem{
+	assert.EqualValues(t, []api.SkippedItem{
 		{Name: "b.jsonl, line 2", Reason: `its id is ""; expected 1 to 100 letters, digits, dots, hyphens and underscores`},
 		{Name: "folder/refused.md", Reason: "reading it from the bucket failed: AccessDenied"},
 	}, r.Status().SkippedItems)
