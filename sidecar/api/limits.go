@@ -242,9 +242,13 @@ func checkText(path, text string, tag reflect.StructTag) error {
 	return nil
 }
 
+// checkList holds a list against its tag. Objects in it are left to the check of the body.
 func checkList(path string, list reflect.Value, tag reflect.StructTag) error {
 	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && list.Len() > most {
 		return Refuse(path, fmt.Sprintf("a list of %d", list.Len()), fmt.Sprintf("at most %d of them", most))
+	}
+	if list.Type().Elem().Kind() == reflect.Struct {
+		return nil
 	}
 	for i := range list.Len() {
 		if err := checkField(path, list.Index(i), tag); err != nil {

@@ -37,6 +37,7 @@ func TestSweepRequestCheck(t *testing.T) {
 		// All that each kind has, at one end of each range or the other.
 		`{"kind":"trial","title":"ü","levels":[100000],"modes":[` + rr + `,` + kv + `],"primary":"goodput","smallest":0.001,"span_seconds":1,"max_seconds":604800,"slo":{"ttft":3600,"tpot":0.001},"seed":"18446744073709551615"}`: "",
 		`{"kind":"trial","modes":[` + kv + `,` + kv + `],"smallest":0.5}`: "", // the machines' own unrest
+		`{"kind":"capacity","modes":[{"mode":"kv"}]}`:                     "", // with the speculation in force
 		`{"kind":"sweep","levels":` + many(40) + `,"modes":[` + strings.Join(nine, ",") + `],"repeats":2,"order":"mode_after_mode","warm_up_seconds":0,"span_seconds":86400,"snapshots":100,"seed":"0"}`: "",
 		`{"kind":"sweep","levels":[60],"modes":[` + kv + `],"repeats":100,"order":"interleaved","warm_up_seconds":3600,"snapshots":1}`:                                                                   "",
 		`{"kind":"capacity","levels":[10,180],"modes":[` + rr + `,` + mode("kv", "not_recorded") + `],"resolution":1000,"max_seconds":1}`:                                                                "",

@@ -424,7 +424,7 @@ func TestSharedWorkers(t *testing.T) {
 		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
 		wait.Advance(3 * time.Minute)
 		for _, l := range b.view.Snapshot().Lanes {
-			assert.Equal(b.t, v.SharedWorkers, l.SharedWorkers)
+			assert.EqualValues(b.t, v.SharedWorkers, l.SharedWorkers)
 			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers also serve lane")
 			require.NotNil(b.t, l.Baseline.NotKept)
 			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes affect each other")
