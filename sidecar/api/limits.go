@@ -159,22 +159,30 @@ func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 // CheckLimits holds the fields of a struct against the limits of their tags, else against those of [Limits] by their
 // names in JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in seconds, and a
 // word has to be one that the API knows. What is left out of the JSON is not looked at. The error is a [FieldError].
-func CheckLimits(body any) error { return checkFields("", reflect.ValueOf(body), "") }
+func CheckLimits(body any) error { return check{}.fields("", reflect.ValueOf(body), "") }
 
-func checkFields(path string, v reflect.Value, around reflect.StructTag) error {
+// CheckWithin is [CheckLimits] with other limits than those of the tags and [Limits].
+func CheckWithin(limits map[string]Limit, body any) error {
+	return check{limits}.fields("", reflect.ValueOf(body), "")
+}
+
+// check holds values against limits by their paths; nil stands for those of tags, else of [Limits].
+type check struct{ limits map[string]Limit }
+
+func (c check) fields(path string, v reflect.Value, around reflect.StructTag) error {
 	for f, value := range v.Fields() {
 		name, options := fieldName(f)
 		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
 			continue
 		}
-		if err := checkField(path+name, reflect.Indirect(value), tagOf(name, f.Tag, around)); err != nil {
+		if err := c.field(path+name, reflect.Indirect(value), tagOf(name, f.Tag, around)); err != nil {
 			return err
 		}
 	}
 	switch r := v.Interface().(type) {
 	case Range:
 		if r.Min > r.Max {
-			l, _ := limitAt(path+"min", around)
+			l, _ := c.limit(path+"min", around)
 			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", l.Min, r.Max))
 		}
 	case Slider:
@@ -185,9 +193,10 @@ func checkFields(path string, v reflect.Value, around reflect.StructTag) error {
 	return nil
 }
 
-// limitAt is the limit of a tag, else that of the path.
-func limitAt(path string, tag reflect.StructTag) (l Limit, ok bool) {
-	if l, ok = LimitOf(tag); !ok {
+func (c check) limit(path string, tag reflect.StructTag) (l Limit, ok bool) {
+	if c.limits != nil {
+		l, ok = c.limits[path]
+	} else if l, ok = LimitOf(tag); !ok {
 		l, ok = Limits[path]
 	}
 	return l, ok
@@ -195,10 +204,10 @@ func limitAt(path string, tag reflect.StructTag) (l Limit, ok bool) {
 
 // CheckField holds the value of a field against the limit of its tag, as [CheckLimits] does.
 func CheckField(path string, value any, tag reflect.StructTag) error {
-	return checkField(path, reflect.ValueOf(value), tag)
+	return check{}.field(path, reflect.ValueOf(value), tag)
 }
 
-func checkField(path string, v reflect.Value, tag reflect.StructTag) error {
+func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error {
 	if words := tag.Get("enum"); words != "" {
 		return OneOf(path, v.String(), strings.Split(words, ","))
 	}
@@ -213,7 +222,7 @@ func checkField(path string, v reflect.Value, tag reflect.StructTag) error {
 	case Vendor:
 		return OneOf(path, value, Vendors)
 	case string:
-		return checkText(path, value, tag)
+		return c.text(path, value, tag)
 	case int:
 		n = float64(value)
 	case float64:
@@ -223,35 +232,35 @@ func checkField(path string, v reflect.Value, tag reflect.StructTag) error {
 	default:
 		switch v.Kind() {
 		case reflect.Struct:
-			return checkFields(path+".", v, tag)
+			return c.fields(path+".", v, tag)
 		case reflect.Slice:
-			return checkList(path, v, tag)
+			return c.list(path, v, tag)
 		}
 		return nil
 	}
-	if l, ok := limitAt(path, tag); ok && !l.Allows(n) {
+	if l, ok := c.limit(path, tag); ok && !l.Allows(n) {
 		return Refuse(path, v.Interface(), l.String())
 	}
 	return nil
 }
 
-func checkText(path, text string, tag reflect.StructTag) error {
-	if l, ok := limitAt(path, tag); ok && !l.Allows(float64(utf8.RuneCountInString(text))) {
+func (c check) text(path, text string, tag reflect.StructTag) error {
+	if l, ok := c.limit(path, tag); ok && !l.Allows(float64(utf8.RuneCountInString(text))) {
 		return Refuse(path, fmt.Sprintf("%.40q…", text), l.String())
 	}
 	return nil
 }
 
-// checkList holds a list against its tag. Objects in it are left to the check of the body.
-func checkList(path string, list reflect.Value, tag reflect.StructTag) error {
-	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && list.Len() > most {
+// list holds a list against its tag. Objects in it are left to the check of the body.
+func (c check) list(path string, list reflect.Value, tag reflect.StructTag) error {
+	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && c.limits == nil && list.Len() > most {
 		return Refuse(path, fmt.Sprintf("a list of %d", list.Len()), fmt.Sprintf("at most %d of them", most))
 	}
 	if list.Type().Elem().Kind() == reflect.Struct {
 		return nil
 	}
 	for i := range list.Len() {
-		if err := checkField(path, list.Index(i), tag); err != nil {
+		if err := c.field(path, list.Index(i), tag); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,11 @@
 package study
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,69 +15,23 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// Request describes a simulation with the names of the command line and of the API. Fields that are not set have the
-// recorded values: the deployment of the profile, and the workload of the recorded results.
-type Request struct {
-	Profile   *string    `json:"profile,omitempty"`    // name of a [sim.Profile]
-	Levels    []int      `json:"levels,omitempty"`     // concurrencies
-	Modes     []api.Mode `json:"modes,omitempty"`      // of the router
-	Seeds     *int       `json:"seeds,omitempty"`      // runs per point
-	FirstSeed *int       `json:"first_seed,omitempty"` // the following seeds are consecutive
-
-	// The workload.
-	Openings         *int              `json:"openings,omitempty"`       // different texts; 0 means one per conversation
-	OpeningTokens    *int              `json:"opening_tokens,omitempty"` // 0 means 3,500 to 4,000, as recorded
-	Turns            *api.Range        `json:"turns,omitempty"`
-	OutputTokens     *api.Distribution `json:"output_tokens,omitempty"` // up to max_tokens; mean 0 means always max_tokens
-	MaxTokens        *int              `json:"max_tokens,omitempty"`    // limit of an answer
-	QuestionTokens   *api.Distribution `json:"question_tokens,omitempty"`
-	ThinkTimeSeconds *float64          `json:"think_time_seconds,omitempty"`
-	StartRate        *float64          `json:"start_rate,omitempty"` // maximum number of new conversations per second
-
-	// The cluster.
-	Workers      *int             `json:"workers,omitempty"`
-	MaxBatchSize *int             `json:"max_batch_size,omitempty"` // maximum number of sequences per iteration
-	BlockSize    *int             `json:"block_size,omitempty"`     // tokens per block of the KV cache
-	KVTokens     *int             `json:"kv_tokens,omitempty"`      // per worker, rounded down to whole blocks
-	Speculation  *api.Speculation `json:"speculation,omitempty"`
-
-	// Dynamo's router under kv.
-	OverlapWeight                   *float64 `json:"overlap_weight,omitempty"`
-	Temperature                     *float64 `json:"temperature,omitempty"`
-	RouterDecodeActiveRequestWeight *float64 `json:"router_decode_active_request_weight,omitempty"`
-	RouterTrackOutputBlocks         *bool    `json:"router_track_output_blocks,omitempty"`
-	RouterAssumeKVReuse             *bool    `json:"router_assume_kv_reuse,omitempty"`
-}
+// Request describes a simulation. Fields that are not set have the recorded values: the deployment of the profile, and
+// the workload of the recorded results.
+type Request api.SimulationRequest
 
 // Modes are the routing modes that can be simulated.
 var Modes = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
 
-// Limits are the ranges of a [Request]'s numbers, by their JSON paths. Some ranges depend on the profile besides: a
-// cache must fit into the GPUs' memory.
-var Limits = map[string]api.Limit{
-	"levels":               {Min: 1, Max: 100_000, Unit: "conversations"},
-	"seeds":                {Min: 1, Max: 100},
-	"first_seed":           {Min: 0, Max: math.MaxUint32},
-	"openings":             api.Limits["openings"],
-	"opening_tokens":       {Min: 0, Max: api.MaxTokens},
-	"turns.min":            api.Limits["turns.min"],
-	"turns.max":            api.Limits["turns.max"],
-	"output_tokens.mean":   api.Limits["output_tokens.mean"],
-	"output_tokens.cv":     api.Limits["output_tokens.cv"],
-	"max_tokens":           api.Limits["max_tokens"],
-	"question_tokens.mean": {Min: 1, Max: api.MaxTokens},
-	"question_tokens.cv":   {Min: 0, Max: 2},
-	"think_time_seconds":   api.Limits["think_time"],
-	"start_rate":           api.Limits["start_rate"],
-	"workers":              {Min: 1, Max: 1024},
-	"max_batch_size":       {Min: 1, Max: 512, Unit: "sequences"},
-	"block_size":           {Min: 1, Max: 1024, Unit: "tokens"},
-	"kv_tokens":            {Min: 1024, Max: 1 << 30},
-	"overlap_weight":       {Min: 0, Max: 1000},
-	"temperature":          {Min: 0, Max: 1000},
-
-	"router_decode_active_request_weight": {Min: 0, Max: 1000, Unit: "blocks"},
-}
+// Limits are [api.SimulationLimits] with wider ranges for longer computations than the API allows. Some ranges depend on
+// the profile besides: a cache must fit into the GPUs' memory.
+var Limits = func() map[string]api.Limit {
+	all := maps.Clone(api.SimulationLimits)
+	all["levels"] = api.Limit{Min: 1, Max: 100_000, Unit: "conversations"}
+	all["seeds"] = api.Limit{Min: 1, Max: 100}
+	all["first_seed"] = api.Limit{Min: 0, Max: math.MaxUint32}
+	all["workers"] = api.Limit{Min: 1, Max: 1024}
+	return all
+}()
 
 // maxLevels is the maximum number of levels of a request.
 const maxLevels = 100
@@ -95,41 +50,13 @@ var (
 
 // Over returns the request with its unset fields taken from another request.
 func (r Request) Over(other Request) Request {
-	return Request{
-		Profile:   cmp.Or(r.Profile, other.Profile),
-		Levels:    either(r.Levels, other.Levels),
-		Modes:     either(r.Modes, other.Modes),
-		Seeds:     cmp.Or(r.Seeds, other.Seeds),
-		FirstSeed: cmp.Or(r.FirstSeed, other.FirstSeed),
-
-		Openings:         cmp.Or(r.Openings, other.Openings),
-		OpeningTokens:    cmp.Or(r.OpeningTokens, other.OpeningTokens),
-		Turns:            cmp.Or(r.Turns, other.Turns),
-		OutputTokens:     cmp.Or(r.OutputTokens, other.OutputTokens),
-		MaxTokens:        cmp.Or(r.MaxTokens, other.MaxTokens),
-		QuestionTokens:   cmp.Or(r.QuestionTokens, other.QuestionTokens),
-		ThinkTimeSeconds: cmp.Or(r.ThinkTimeSeconds, other.ThinkTimeSeconds),
-		StartRate:        cmp.Or(r.StartRate, other.StartRate),
-
-		Workers:      cmp.Or(r.Workers, other.Workers),
-		MaxBatchSize: cmp.Or(r.MaxBatchSize, other.MaxBatchSize),
-		BlockSize:    cmp.Or(r.BlockSize, other.BlockSize),
-		KVTokens:     cmp.Or(r.KVTokens, other.KVTokens),
-		Speculation:  cmp.Or(r.Speculation, other.Speculation),
-
-		OverlapWeight:                   cmp.Or(r.OverlapWeight, other.OverlapWeight),
-		Temperature:                     cmp.Or(r.Temperature, other.Temperature),
-		RouterDecodeActiveRequestWeight: cmp.Or(r.RouterDecodeActiveRequestWeight, other.RouterDecodeActiveRequestWeight),
-		RouterTrackOutputBlocks:         cmp.Or(r.RouterTrackOutputBlocks, other.RouterTrackOutputBlocks),
-		RouterAssumeKVReuse:             cmp.Or(r.RouterAssumeKVReuse, other.RouterAssumeKVReuse),
+	to, from := reflect.ValueOf(&r).Elem(), reflect.ValueOf(other)
+	for i := range to.NumField() {
+		if to.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
 	}
-}
-
-func either[T any](a, b []T) []T {
-	if a == nil {
-		return b
-	}
-	return a
+	return r
 }
 
 // Complete returns the request with every field set. Levels are sorted; levels and modes are distinct.
@@ -201,12 +128,6 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	return g, g.Workload.Validate()
 }
 
-// number is a number of a request, with its JSON path.
-type number struct {
-	path  string
-	value float64
-}
-
 // check compares a complete request with [Limits].
 func (r Request) check() error {
 	if len(r.Levels) < 1 || len(r.Levels) > maxLevels {
@@ -220,48 +141,7 @@ func (r Request) check() error {
 			return err
 		}
 	}
-	for _, level := range r.Levels {
-		if err := (number{"levels", float64(level)}).check(); err != nil {
-			return err
-		}
-	}
-	for _, n := range []number{
-		{"seeds", float64(*r.Seeds)},
-		{"first_seed", float64(*r.FirstSeed)},
-		{"openings", float64(*r.Openings)},
-		{"opening_tokens", float64(*r.OpeningTokens)},
-		{"turns.min", float64(r.Turns.Min)},
-		{"turns.max", float64(r.Turns.Max)},
-		{"output_tokens.mean", r.OutputTokens.Mean},
-		{"output_tokens.cv", r.OutputTokens.CV},
-		{"max_tokens", float64(*r.MaxTokens)},
-		{"question_tokens.mean", r.QuestionTokens.Mean},
-		{"question_tokens.cv", r.QuestionTokens.CV},
-		{"think_time_seconds", *r.ThinkTimeSeconds},
-		{"start_rate", *r.StartRate},
-		{"workers", float64(*r.Workers)},
-		{"max_batch_size", float64(*r.MaxBatchSize)},
-		{"block_size", float64(*r.BlockSize)},
-		{"kv_tokens", float64(*r.KVTokens)},
-		{"overlap_weight", *r.OverlapWeight},
-		{"temperature", *r.Temperature},
-		{"router_decode_active_request_weight", *r.RouterDecodeActiveRequestWeight},
-	} {
-		if err := n.check(); err != nil {
-			return err
-		}
-	}
-	if r.Turns.Min > r.Turns.Max {
-		return api.Refuse("turns.min", r.Turns.Min, fmt.Sprintf("1 to %d", r.Turns.Max))
-	}
-	return nil
-}
-
-func (n number) check() error {
-	if limit := Limits[n.path]; !limit.Allows(n.value) {
-		return api.Refuse(n.path, n.value, limit.String())
-	}
-	return nil
+	return api.CheckWithin(Limits, api.SimulationRequest(r))
 }
 
 // workload returns the workload of a complete request, without concurrency and seed.
