@@ -1,4 +1,3 @@
-// Package process starts, watches and ends processes on this machine ([Start]), and keeps
-// them running ([Child]). It signals only processes that it started, and on Linux none of
-// them outlives this process, however that ends.
+// Package process starts, supervises and ends processes on this machine ([Start], [Child]). It signals only processes
+// that it started. On Linux, none of them outlives this process, not even after a crash.
 package process

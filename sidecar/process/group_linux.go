@@ -7,18 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts a child in a process group of its own and has it killed when this
-// process ends, or asked to end if it is a parent itself.
+// ownGroup puts a child in its own process group. When this process ends, the child is killed, or stopped if it is a
+// parent itself.
 func ownGroup(parent bool) *syscall.SysProcAttr {
-	death := killSignal
+	parentDeathSignal := killSignal
 	if parent {
-		death = stopSignal
+		parentDeathSignal = stopSignal
 	}
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: parentDeathSignal}
 }
 
-// awaitEnd waits until a child has ended and leaves it unreaped, so that its pid
-// and its group still belong to it.
+// awaitEnd waits until a child has ended and leaves it unreaped, so that its pid and its group are not reused.
 func awaitEnd(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -6,5 +6,5 @@ import "syscall"
 
 func ownGroup(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitEnd cannot wait without reaping here.
+// awaitEnd returns false, because this system cannot wait without reaping.
 func awaitEnd(int) bool { return false }

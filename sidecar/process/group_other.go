@@ -9,7 +9,7 @@ import (
 
 type signal = os.Signal
 
-// There is no way to ask a process to end here, nor are there process groups.
+// This system has no stop signal and no process groups.
 var (
 	stopSignal = os.Kill
 	killSignal = os.Kill

@@ -11,5 +11,5 @@ const (
 	killSignal = syscall.SIGKILL
 )
 
-// signalGroup signals a process group. A group that has ended is no error.
+// signalGroup signals a process group. A group that has ended is not an error.
 func signalGroup(pid int, s signal) { _ = syscall.Kill(-pid, s) }

@@ -7,8 +7,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// TryLock takes a lock between processes if no other one holds it. The file that
-// stands for it is left behind.
+// TryLock takes a lock between processes. ok is false if another process holds it. The lock file remains after unlock.
 func TryLock(path string) (unlock func(), ok bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, false, err

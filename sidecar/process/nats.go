@@ -10,11 +10,12 @@ import (
 // NATSVariable names the environment variable with the path of a nats-server.
 const NATSVariable = "NATS_SERVER"
 
-// ErrNoNATS says that there is no nats-server on this machine.
-var ErrNoNATS = errors.New("nats-server not found: build it with go tool mage build, put it next to loadgen or in the PATH, or set " + NATSVariable)
+// ErrNoNATS means that there is no nats-server on this machine.
+var ErrNoNATS = errors.New("nats-server not found: build it with go tool mage build, " +
+	"put it next to loadgen or in the PATH, or set " + NATSVariable)
 
-// FindNATS finds a nats-server: the one that [NATSVariable] names, else the one in a folder, else
-// the one on the PATH.
+// FindNATS finds a nats-server: the one in [NATSVariable], otherwise the one in a folder, otherwise the one on the
+// PATH.
 func FindNATS(dir string) (string, error) {
 	if path := os.Getenv(NATSVariable); path != "" {
 		return path, nil

@@ -8,8 +8,8 @@ import (
 
 const lastPort = 65535
 
-// FreePorts finds n ports that are free on loopback, the first at or above from,
-// ascending. Nothing holds them: a program that takes one of them first wins.
+// FreePorts returns n ports that are free on loopback, ascending, the first at or above from. The ports are not
+// reserved.
 func FreePorts(from, n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for port := from; port <= lastPort && len(ports) < n; port++ {
@@ -28,5 +28,5 @@ func FreePorts(from, n int) ([]int, error) {
 	return ports, nil
 }
 
-// Loopback is the address of a port on loopback.
+// Loopback returns the address of a port on loopback.
 func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

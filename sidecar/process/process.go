@@ -15,39 +15,39 @@ import (
 	"sync"
 )
 
-// Command is a program to start.
+// Command describes a program to start.
 type Command struct {
 	Name   string   // for messages
 	Path   string   // of the program
 	Args   []string // without the program's name
-	Env    []string // "NAME=value" each; nil means what [Environment] gives
-	Log    string   // the file that its output is appended to; the folder is made if need be
-	Brief  bool     // messages name the log, and do not quote it
-	Output *os.File // where its output goes instead of a log, if not nil
-	Errors *os.File // where its standard error goes instead of there, if not nil
-	Input  *os.File // its standard input; nil: it has none
+	Env    []string // "NAME=value" each; nil means [Environment]
+	Log    string   // file to which the output is appended; its folder is made where necessary
+	Brief  bool     // messages name the log without quoting it
+	Output *os.File // replaces the log, if not nil
+	Errors *os.File // for the standard error only, if not nil
+	Input  *os.File // standard input; nil for none
 
-	// Parent says that it has children of its own. Where this process is killed, it
-	// is asked to end, so that it can end them, instead of being killed too (Linux).
+	// Parent means that the program has children of its own. If this process is killed, the program is stopped
+	// instead of killed, so that it can end its children (Linux).
 	Parent bool
 }
 
-// Process is a child in a process group of its own, which its own children join
-// unless they leave it. Its methods are safe for concurrent use.
+// Process is a child in its own process group, which the child's own children join by default. Its methods are safe
+// for concurrent use.
 type Process struct {
 	name string
-	log  string // "" where its output goes elsewhere
+	log  string // "" if the output goes elsewhere
 	tail bool   // messages quote the log
 	cmd  *exec.Cmd
 
 	done chan struct{}
 
-	mu     sync.Mutex // held while it is signalled and while it is reaped
-	reaped bool       // its pid may be another process's by now
+	mu     sync.Mutex // held while signaling and while reaping
+	reaped bool       // the pid may belong to another process
 	err    error      // set before done is closed
 }
 
-// Start starts a program. The error says which program and why.
+// Start starts a program. The error names the program and the cause.
 func Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.SysProcAttr = ownGroup(c.Parent)
@@ -58,7 +58,7 @@ func Start(c Command) (*Process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", c.Name, err)
 		}
-		defer log.Close() // the child has its own copy
+		defer log.Close() // the child has its own descriptor
 		output, p.log, p.tail = log, c.Log, !c.Brief
 	}
 	cmd.Env, cmd.Stdout, cmd.Stderr = c.Env, output, output
@@ -79,13 +79,14 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Environment is this process's environment without the load generator's settings,
-// which are nobody else's business: its token and its keys are among them.
+// Environment returns this process's environment without the load generator's settings, which include its token and
+// its keys.
 func Environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "LOADGEN_") })
+	isSetting := func(variable string) bool { return strings.HasPrefix(variable, "LOADGEN_") }
+	return slices.DeleteFunc(os.Environ(), isSetting)
 }
 
-// openLog opens a log, which may quote what people have asked, for this user alone.
+// openLog opens a log that only this user can read, because it may quote prompts.
 func openLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -94,14 +95,15 @@ func openLog(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := log.Chmod(0o600); err != nil && runtime.GOOS != "windows" { // it may be an older version's
+	// The file may have been made by an older version with other permissions.
+	if err := log.Chmod(0o600); err != nil && runtime.GOOS != "windows" {
 		return nil, errors.Join(err, log.Close())
 	}
 	return log, nil
 }
 
-// run starts the child and waits for its end on one and the same thread: Linux
-// kills the child when the thread that started it ends.
+// run starts the child and waits for its end on one thread, because Linux kills the child when the thread that
+// started it ends.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,7 +114,7 @@ func (p *Process) run(started chan<- error) {
 	}
 	ended := awaitEnd(p.cmd.Process.Pid)
 	if ended {
-		p.mu.Lock() // nobody may signal a pid that is being given back
+		p.mu.Lock() // excludes signals to a pid that is being reaped
 		signalGroup(p.cmd.Process.Pid, killSignal)
 	}
 	err = p.cmd.Wait()
@@ -124,16 +126,16 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// Name is what messages call the child.
+// Name returns the child's name for messages.
 func (p *Process) Name() string { return p.name }
 
-// PID is the child's process id, which is its group's too.
+// PID returns the child's process id, which is also its group's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exited says whether the child has ended.
+// Exited reports whether the child has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -143,14 +145,13 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// ExitCode waits for the end and gives the child's exit code, -1 if a signal ended it.
+// ExitCode waits for the end and returns the child's exit code, -1 if a signal ended it.
 func (p *Process) ExitCode() int {
 	<-p.done
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Wait waits for the end. The error of a child that failed, or that a signal
-// ended, says so with the last lines of its log.
+// Wait waits for the end. If the child failed or was ended by a signal, the error has the last lines of its log.
 func (p *Process) Wait() error {
 	<-p.done
 	if p.err == nil {
@@ -166,8 +167,8 @@ func (p *Process) Wait() error {
 	return err
 }
 
-// Ended waits for the end and says why the child ended, which is an error even where
-// it did not fail. It gives nil where ctx ends first.
+// Ended waits for the end and returns its cause, which is an error even if the child did not fail. It returns nil if
+// ctx ends first.
 func (p *Process) Ended(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -184,8 +185,7 @@ func (p *Process) Ended(ctx context.Context) error {
 	return err
 }
 
-// Stop asks the child and its group to end, and kills them when ctx ends first.
-// It returns when the child has ended.
+// Stop stops the child and its group, and kills them if ctx ends first. It returns when the child has ended.
 func (p *Process) Stop(ctx context.Context) {
 	p.signal(stopSignal)
 	select {
@@ -209,7 +209,7 @@ func (p *Process) signal(s signal) {
 	}
 }
 
-// StopAll stops several processes at once; nil ones are passed over.
+// StopAll stops several processes concurrently and skips nil ones.
 func StopAll(ctx context.Context, processes ...*Process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {
@@ -220,8 +220,8 @@ func StopAll(ctx context.Context, processes ...*Process) {
 	wg.Wait()
 }
 
-// Tail gives the last lines of a log, each indented by two blanks: at most twelve,
-// from the last 4 KB. It is "" where there is nothing to read.
+// Tail returns the last lines of a log, indented by two blanks: at most twelve, from the last 4 KB. It returns "" if
+// there is nothing to read.
 func Tail(log string) string {
 	const lines, size = 12, 4096
 	file, err := os.Open(log)

@@ -12,13 +12,14 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// A child that ends by itself leaves none of its own behind either.
+// TestGroupEndsWithItsLeader checks that a child that exits by itself leaves no processes behind.
 func TestGroupEndsWithItsLeader(t *testing.T) {
 	log, holder := setUp(t)
 	gate := filepath.Join(t.TempDir(), "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
 	script := `"$0" "$@" & read -r _ < ` + gate + `; exit 7`
-	p := start(t, shell(log, script, again(processtest.Hold(log, holder.Address(), "stubborn"))...))
+	hold := processtest.Hold(log, holder.Address(), "stubborn")
+	p := start(t, shell(log, script, commandLine(hold)...))
 	held := holder.Accept()
 
 	require.NoError(t, os.WriteFile(gate, []byte("open\n"), 0o600))
@@ -27,15 +28,15 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 	assert.ErrorContains(t, p.Ended(t.Context()), "exit status 7")
 }
 
-// Nothing survives kill -9 of the process that started it: a child is killed, and one that has children of its own is
-// asked instead, so that it can end them.
-func TestChildrenEndWithTheirParent(t *testing.T) {
-	for how, says := range map[string]string{"": "", "parents": "asked\n"} {
+// TestChildrenEndWithKilledParent kills the process that started a child. The child must be killed, or stopped if it
+// has children of its own.
+func TestChildrenEndWithKilledParent(t *testing.T) {
+	for option, output := range map[string]string{"": "", "parents": "stopping\n"} {
 		log, holder := setUp(t)
-		parent := start(t, processtest.Parent(log, holder.Address(), how))
+		parent := start(t, processtest.Parent(log, holder.Address(), option))
 		held := holder.Accept()
 
-		require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL)) // alone: the child has a group of its own
-		assert.Equal(t, says, held.Rest())
+		require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL)) // only this process: the child has its own group
+		assert.Equal(t, output, held.Rest())
 	}
 }

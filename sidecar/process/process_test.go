@@ -26,35 +26,35 @@ func start(t *testing.T, c process.Command) *process.Process {
 	return p
 }
 
-// setUp gives a log and a holder of connections.
+// setUp returns the path of a log and a holder of connections.
 func setUp(t *testing.T) (log string, holder *processtest.Holder) {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "logs", "log"), processtest.NewHolder(t)
 }
 
 func shell(log, script string, args ...string) process.Command {
-	return process.Command{Name: "shell", Path: "/bin/sh", Args: append([]string{"-c", script}, args...), Log: log}
+	args = append([]string{"-c", script}, args...)
+	return process.Command{Name: "shell", Path: "/bin/sh", Args: args, Log: log}
 }
 
-// again are the words of a command, for a shell to say them.
-func again(c process.Command) []string { return append([]string{c.Path}, c.Args...) }
+// commandLine returns the words of a command, for use in a shell.
+func commandLine(c process.Command) []string { return append([]string{c.Path}, c.Args...) }
 
-// A child is asked first, and may finish.
-func TestStopAsks(t *testing.T) {
+func TestStopLetsChildFinish(t *testing.T) {
 	log, holder := setUp(t)
 	p := start(t, processtest.Hold(log, holder.Address()))
 	held := holder.Accept()
 
 	p.Stop(wait.Context(t))
-	assert.Equal(t, "asked\n", held.Rest())
+	assert.Equal(t, "stopping\n", held.Rest())
 	assert.Zero(t, p.ExitCode())
 	assert.NoError(t, p.Wait())
-	p.Stop(wait.Context(t)) // once more does nothing
+	p.Stop(wait.Context(t)) // a second call has no effect
 }
 
-// Several are stopped at once: all are asked while none has ended yet. Those that go on all the same are killed when
-// the time is over.
-func TestStopAllAsksAndKillsAtTheDeadline(t *testing.T) {
+// TestStopAllKillsAtDeadline checks that all processes are stopped concurrently, and that those that continue are
+// killed when the context ends.
+func TestStopAllKillsAtDeadline(t *testing.T) {
 	log, holder := setUp(t)
 	processes := []*process.Process{nil}
 	var held []*processtest.Held
@@ -69,10 +69,10 @@ func TestStopAllAsksAndKillsAtTheDeadline(t *testing.T) {
 		process.StopAll(ctx, processes...)
 	}()
 	for _, h := range held {
-		assert.Equal(t, "asked", h.Line())
+		assert.Equal(t, "stopping", h.Line())
 	}
 	cancel()
-	wait.Receive(t, "all are killed", stopped)
+	wait.Receive(t, "all processes are killed", stopped)
 	for i, p := range processes[1:] {
 		assert.Empty(t, held[i].Rest())
 		assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
@@ -80,31 +80,33 @@ func TestStopAllAsksAndKillsAtTheDeadline(t *testing.T) {
 	}
 }
 
-// The children of a child are in its group, and go with it.
-func TestGroupIsStoppedWhole(t *testing.T) {
+// TestGroupIsStopped checks that children of a child end with it.
+func TestGroupIsStopped(t *testing.T) {
 	log, holder := setUp(t)
 	for _, test := range []struct {
 		intent string
 		end    func(*process.Process)
-		says   string
+		output string
 	}{
-		{"asked", func(p *process.Process) { p.Stop(wait.Context(t)) }, "asked\n"},
+		{"stopped", func(p *process.Process) { p.Stop(wait.Context(t)) }, "stopping\n"},
 		{"killed", func(p *process.Process) { p.Kill() }, ""},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
-			p := start(t, shell(log, `"$0" "$@" & "$0" "$@" & wait`, again(processtest.Hold(log, holder.Address()))...))
+			hold := commandLine(processtest.Hold(log, holder.Address()))
+			p := start(t, shell(log, `"$0" "$@" & "$0" "$@" & wait`, hold...))
 			first, second := holder.Accept(), holder.Accept()
 			test.end(p)
-			// Once the leader is gone, those that have not finished are killed.
-			assert.Contains(t, []string{"", test.says}, first.Rest())
-			assert.Contains(t, []string{"", test.says}, second.Rest())
+			// When the leader has ended, members that have not finished are killed.
+			assert.Contains(t, []string{"", test.output}, first.Rest())
+			assert.Contains(t, []string{"", test.output}, second.Rest())
 		})
 	}
 }
 
-func TestWaitTellsTheLastLines(t *testing.T) {
+func TestWaitQuotesLastLines(t *testing.T) {
 	log, _ := setUp(t)
-	p := start(t, shell(log, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; echo "port taken" >&2; exit 3`))
+	const script = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; echo "port taken" >&2; exit 3`
+	p := start(t, shell(log, script))
 	err := p.Wait()
 	assert.ErrorContains(t, err, "shell exited: exit status 3; last lines of "+log+":\n  line 3\n")
 	assert.ErrorContains(t, err, "\n  line 13\n  port taken")
@@ -117,8 +119,8 @@ func TestWaitTellsTheLastLines(t *testing.T) {
 	assert.Contains(t, string(content), "line 1\n", "a log is appended to")
 }
 
-// A child may share this process's terminal; then there is no log.
-func TestOutputElsewhere(t *testing.T) {
+// TestOutputReplacesLog gives a child another output, such as this process's terminal.
+func TestOutputReplacesLog(t *testing.T) {
 	log, _ := setUp(t)
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, err)
@@ -132,9 +134,9 @@ func TestOutputElsewhere(t *testing.T) {
 	assert.NoFileExists(t, log)
 }
 
-// What a child writes may quote what people ask, and its environment has no secrets
-// that are the load generator's, however the log and the environment were before.
-func TestSecrets(t *testing.T) {
+// TestChildHasNoSecrets checks that the environment of a child has no settings of the load generator, and that only
+// this user can read its log, even if the log existed with other permissions.
+func TestChildHasNoSecrets(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(log, nil, 0o666))
 	t.Setenv("LOADGEN_TOKEN", "secret")
@@ -150,7 +152,7 @@ func TestSecrets(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-func TestStartErrors(t *testing.T) {
+func TestStartErrorNamesProgram(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing")
 	_, err := process.Start(process.Command{Name: "loadgen", Path: missing, Log: filepath.Join(dir, "log")})
@@ -158,10 +160,10 @@ func TestStartErrors(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 
 	_, err = process.Start(process.Command{Name: "loadgen", Path: "/bin/sh", Log: filepath.Join(dir, "log", "log")})
-	assert.ErrorContains(t, err, "start loadgen: ", "the log's folder is a file")
+	assert.ErrorContains(t, err, "start loadgen: ", "a file in place of the log's folder")
 }
 
-func TestTailOfNothing(t *testing.T) {
+func TestTailOfMissingEmptyAndLongLogs(t *testing.T) {
 	assert.Empty(t, process.Tail(filepath.Join(t.TempDir(), "missing")))
 	empty := filepath.Join(t.TempDir(), "empty")
 	require.NoError(t, os.WriteFile(empty, []byte("\n\n"), 0o600))
@@ -171,21 +173,22 @@ func TestTailOfNothing(t *testing.T) {
 	assert.Less(t, len(process.Tail(long)), 5000)
 }
 
-// What a process reported before it exited does not make it ready.
-func TestServiceIsNotReadyAfterItsExit(t *testing.T) {
+// TestServiceIsNotReadyAfterExit checks that an exited process is not ready, even if its readiness check succeeds.
+func TestServiceIsNotReadyAfterExit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script, want string
 		permanent    bool
 	}{
-		"a good end":         {"exit 0", "the shell is not ready: shell exited unexpectedly", false},
-		"a failure":          {"exit 3", "exit status 3", false},
-		"a configuration":    {fmt.Sprintf("exit %d", process.Refused), "exit status 2", true},
-		"killed by a signal": {"kill -9 $$", "signal: killed", false},
+		"exit code 0":           {"exit 0", "the shell is not ready: shell exited unexpectedly", false},
+		"exit code 3":           {"exit 3", "exit status 3", false},
+		"refused configuration": {fmt.Sprintf("exit %d", process.Refused), "exit status 2", true},
+		"killed by a signal":    {"kill -9 $$", "signal: killed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := process.Service{
-				Name: "the shell", Within: wait.Limit, Command: shell(filepath.Join(t.TempDir(), "log"), tt.script), Say: t.Logf,
-				Ready: func(_ context.Context, p *process.Process) error { <-p.Done(); return nil },
+				Name: "the shell", Within: wait.Limit, Say: t.Logf,
+				Command: shell(filepath.Join(t.TempDir(), "log"), tt.script),
+				Ready:   func(_ context.Context, p *process.Process) error { <-p.Done(); return nil },
 			}
 			err := s.Start(t.Context())
 			require.ErrorContains(t, err, tt.want)

@@ -7,55 +7,53 @@ import (
 	"time"
 )
 
-// Refused is the exit code by which our programs end for what their caller must change:
-// they would end like that again.
+// Refused is the exit code of our programs for invalid input. A restart would end with it again.
 const Refused = 2
 
-// Service is a process that is kept running. Its methods are safe for concurrent use.
+// Service is a process that is restarted when it ends. Its methods are safe for concurrent use.
 type Service struct {
-	Name    string // in the middle of a sentence
+	Name    string // for use within a sentence
 	Command Command
-	Ready   func(context.Context, *Process) error // returns when it serves; nil: it does at once
-	Within  time.Duration                         // which that may take
+	Ready   func(context.Context, *Process) error // returns when the process is ready; nil means at once
+	Within  time.Duration                         // timeout of Ready
 	Say     func(format string, args ...any)
-	// Final says whether a process that has ended with this exit code, -1 where a signal
-	// ended it, is to stay ended; nil: none is.
+	// Final reports whether a process that has ended with this exit code, -1 for a signal, is not restarted. nil
+	// means that it always is.
 	Final func(code int) bool
 
 	mu      sync.Mutex
-	stopped bool // for good
+	stopped bool // by Stop
 	process *Process
 }
 
-// Start starts the process and returns when it serves.
+// Start starts the process and returns when it is ready.
 func (s *Service) Start(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, s.Within)
 	defer cancel()
 	return s.serve(limited)
 }
 
-// Watch restarts the process whenever it has ended, until ctx ends; its error says
-// why it does not go on.
+// Watch restarts the process whenever it has ended, until ctx ends. The error is the reason for giving up.
 func (s *Service) Watch(ctx context.Context) error {
 	return Child{Name: s.Name, Ended: s.ended, Restart: s.serve, Within: s.Within, Say: s.Say}.Supervise(ctx)
 }
 
-// Up says whether the service has been started and has not been stopped since.
+// Up reports whether the service has been started and has not been stopped.
 func (s *Service) Up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process != nil && !s.stopped
 }
 
-// Process is the one that was started last, nil before.
+// Process returns the latest process, or nil before Start.
 func (s *Service) Process() *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
-// serve starts the process, also in place of an earlier one. A process that has exited is not ready, whatever it has
-// left behind and whatever else responds at its address.
+// serve starts the process and kills an earlier one. A process that has exited is not ready, even if another server
+// responds at its address.
 func (s *Service) serve(ctx context.Context) error {
 	p, err := s.launch()
 	if err != nil || s.Ready == nil {
@@ -83,7 +81,7 @@ func (s *Service) launch() (*Process, error) {
 		return nil, context.Canceled
 	}
 	if s.process != nil {
-		s.process.Kill() // it did not become ready
+		s.process.Kill() // an earlier process that did not become ready
 	}
 	p, err := Start(s.Command)
 	if err == nil {
@@ -102,7 +100,7 @@ func (s *Service) ended(ctx context.Context) error {
 	return err
 }
 
-// Stop stops the process for good, or kills it when ctx ends first.
+// Stop stops the process and prevents restarts. It kills the process if ctx ends first.
 func (s *Service) Stop(ctx context.Context) {
 	s.mu.Lock()
 	s.stopped = true

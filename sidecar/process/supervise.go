@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// A child is restarted at most maxRestarts times within restartWindow, after
-// pauses that double from firstPause on.
+// A child is restarted at most maxRestarts times within restartWindow, after pauses that start with firstPause and
+// double.
 const (
 	maxRestarts   = 5
 	restartWindow = 10 * time.Minute
 	firstPause    = time.Second
 )
 
-// Permanent is an error that another try would give again.
+// Permanent is an error that a retry would give again.
 type Permanent struct{ Err error }
 
-// Error is that of the error itself.
+// Error returns the message of the wrapped error.
 func (p Permanent) Error() string { return p.Err.Error() }
 
-// Unwrap gives the error itself.
+// Unwrap returns the wrapped error.
 func (p Permanent) Unwrap() error { return p.Err }
 
-// Child is one process as its supervisor sees it.
+// Child is a process under supervision.
 type Child struct {
 	Name    string
-	Ended   func(context.Context) error // waits for its end and says why it ended; nil where ctx ends first
-	Restart func(context.Context) error // returns when the child serves
-	Within  time.Duration               // which a restart may take
+	Ended   func(context.Context) error // waits for the end and returns its cause; nil if ctx ends first
+	Restart func(context.Context) error // returns when the child is ready
+	Within  time.Duration               // timeout of a restart
 	Say     func(format string, args ...any)
 }
 
-// Supervise restarts a child whenever it has ended, until ctx ends. It gives up
-// with an error where that does not help.
+// Supervise restarts a child whenever it has ended, until ctx ends. It returns an error if the child keeps failing.
 func (c Child) Supervise(ctx context.Context) error {
 	var tries restarts
 	for ctx.Err() == nil {
@@ -51,7 +50,7 @@ func (c Child) Supervise(ctx context.Context) error {
 	return nil
 }
 
-// again restarts a child once, after a pause.
+// again restarts a child once after a pause.
 func (c Child) again(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -67,10 +66,10 @@ func (c Child) again(ctx context.Context, pause time.Duration) error {
 	return err
 }
 
-// restarts remembers when a child was restarted.
+// restarts records the times of recent restarts.
 type restarts struct{ recent []time.Time }
 
-// next gives the pause before another restart, or says that there were too many.
+// next returns the pause before another restart; false if there were too many.
 func (r *restarts) next(now time.Time) (pause time.Duration, ok bool) {
 	for len(r.recent) > 0 && now.Sub(r.recent[0]) > restartWindow {
 		r.recent = r.recent[1:]

@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Pauses double; too many restarts within ten minutes are the last; then it begins anew.
-func TestRestarts(t *testing.T) {
+// TestRestartPausesDouble checks that pauses double, that too many restarts within ten minutes are refused, and that
+// the pauses start again later.
+func TestRestartPausesDouble(t *testing.T) {
 	var r restarts
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, want := range []time.Duration{1, 2, 4, 8, 16} {
@@ -28,8 +29,7 @@ func TestRestarts(t *testing.T) {
 	assert.Equal(t, time.Second, pause)
 }
 
-// A child that is not mended is tried again; one that cannot be is not.
-func TestSupervise(t *testing.T) {
+func TestSuperviseRetriesUntilPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
 		c := Child{

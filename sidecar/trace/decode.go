@@ -10,10 +10,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// notJSON is the field of a line that is none of JSON.
+// notJSON is the field of the error for a line that is not JSON.
 const notJSON = "line"
 
-// object is a line in any form. What may be missing is a pointer or empty.
+// object is a line in any form. Optional values are pointers or may be empty.
 type object struct {
 	Timestamp    *float64 `json:"timestamp"`
 	InputLength  *int64   `json:"input_length"`
@@ -54,7 +54,7 @@ type event struct {
 	} `json:"request"`
 }
 
-// given says whether an optional field of any type has a value.
+// given reports whether an optional field of any type has a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func parse(line []byte) (*object, *api.FieldError) {
@@ -65,10 +65,12 @@ func parse(line []byte) (*object, *api.FieldError) {
 	return o, nil
 }
 
-// mooncake is the request of a line in Mooncake's form or one derived from it. The record has no
-// moment if the line has a delay, or nothing, in place of a timestamp: a later turn of a session.
+// mooncake returns the request of a line in Mooncake's form or a derived one. A later turn of a session has a delay,
+// or nothing, in place of a timestamp; its record has no moment.
 func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
-	r := &Record{Cached: -1, FirstToken: -1, Ended: -1, BlockTokens: s.blockTokens, Blocks: o.HashIDs, form: Mooncake}
+	r := &Record{
+		Cached: -1, FirstToken: -1, Ended: -1, BlockTokens: s.blockTokens, Blocks: o.HashIDs, form: Mooncake,
+	}
 	var c checks
 	switch {
 	case o.Timestamp != nil:
@@ -87,8 +89,8 @@ func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
 	return r, c.bad
 }
 
-// dynamo is the request of an event, and the names of the fields that it lacks; neither a request nor
-// an error for an event that is not a request's end.
+// dynamo returns the request of an event and the names of missing fields. It returns neither a request nor an error
+// for an event other than a request's end.
 func (e *event) dynamo() (r *Record, missing []string, bad *api.FieldError) {
 	if e.EventType != "request_end" {
 		return nil, nil, nil
@@ -151,11 +153,11 @@ func (e *event) dynamo() (r *Record, missing []string, bad *api.FieldError) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// longestTime is the most of a time in ms: enough for the time of day until 2255, and little enough
-// for a [time.Duration].
+// longestTime is the largest time in ms: enough for the time of day until 2255, and small enough for a
+// [time.Duration].
 const longestTime = 9e12
 
-// checks keeps the first thing that is wrong with a line.
+// checks stores the first error of a line.
 type checks struct{ bad *api.FieldError }
 
 func (c *checks) refuse(field string, value any, allowed string) {
@@ -164,7 +166,7 @@ func (c *checks) refuse(field string, value any, allowed string) {
 	}
 }
 
-// number is a time in ms, of a number in a unit of so many ms.
+// number converts a time to ms; unit is the number of ms in its unit.
 func (c *checks) number(field string, v, unit float64) float64 {
 	if math.IsNaN(v) || v < 0 || v*unit > longestTime {
 		c.refuse(field, v, fmt.Sprintf("0 to %v", longestTime/unit))
@@ -185,7 +187,7 @@ func (c *checks) tokens(field string, v *int64, least int64) int {
 	return int(*v)
 }
 
-// blocks asks for the hashes of all full blocks, and at most one more.
+// blocks requires the hashes of all full blocks, and allows one more.
 func (c *checks) blocks(field string, r *Record) {
 	if c.bad != nil {
 		return
@@ -202,7 +204,7 @@ func (c *checks) blocks(field string, r *Record) {
 	}
 }
 
-// explain says which field of a line has a wrong type; else that it is no JSON.
+// explain returns an error for the first field with a wrong type, or for a line that is not JSON.
 func explain(line []byte, err error) *api.FieldError {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(line, &fields) != nil {

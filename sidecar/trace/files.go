@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// Files are those of one trace, in the order of time.
+// Files are the files of one trace, in the order of time.
 type Files struct {
 	Names   []string
-	Size    int64 // bytes of all, if Regular
-	Regular bool  // all can be read more than once
+	Size    int64 // total size in bytes, if Regular
+	Regular bool  // all files can be read more than once
 }
 
-// Find gives the files with names or patterns such as trace.*.jsonl.gz, in the order of the first request of each.
+// Find returns the files with the given names or patterns, such as trace.*.jsonl.gz, in the order of their first
+// requests.
 func Find(patterns ...string) (*Files, error) {
 	f := &Files{Regular: true}
 	for _, pattern := range patterns {
@@ -35,7 +36,7 @@ func Find(patterns ...string) (*Files, error) {
 			case err == nil && info.IsDir():
 				err = errors.New("is a directory; name its files, such as " + filepath.Join(name, "*.jsonl.gz"))
 			case err != nil:
-				err = errors.Unwrap(err) // the name stands in front
+				err = errors.Unwrap(err) // without the name, which is added below
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -54,7 +55,7 @@ func Find(patterns ...string) (*Files, error) {
 	return f, nil
 }
 
-// sort is by the first moment in each file; files without any come last.
+// sort sorts the files by their first moments. Files without a moment come last.
 func (f *Files) sort() error {
 	firsts := map[string]float64{}
 	for _, name := range f.Names {
@@ -83,7 +84,7 @@ func (f *Files) Open(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// String is the names of the files, of many the first and the last one.
+// String returns the names of the files, for many files only the first and the last.
 func (f *Files) String() string {
 	names := make([]string, len(f.Names))
 	for i, name := range f.Names {
@@ -95,7 +96,7 @@ func (f *Files) String() string {
 	return strings.Join(names, ", ")
 }
 
-// openNext goes on to the next file; io.EOF: there is none.
+// openNext opens the next file. It returns io.EOF if there is none.
 func (r *Reader) openNext() error {
 	if len(r.waiting) == 0 {
 		return io.EOF
@@ -118,7 +119,7 @@ func (r *Reader) openNext() error {
 	return nil
 }
 
-// Close closes the file that is being read, if the reader opened it.
+// Close closes the current file, if the reader opened it.
 func (r *Reader) Close() error {
 	if r.closer == nil {
 		return nil

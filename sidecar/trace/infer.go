@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Unit is that of a trace's timestamps and delays.
+// Unit is the unit of a trace's timestamps and delays.
 type Unit string
 
 // The units.
@@ -19,15 +19,15 @@ const (
 	Nanoseconds  Unit = "ns"
 )
 
-// Units are all of them, as flags and errors name them.
+// Units are all units, as flags and errors name them.
 var Units = []string{string(Seconds), string(Milliseconds), string(Microseconds), string(Nanoseconds)}
 
 var inMilliseconds = map[Unit]float64{Seconds: 1000, Milliseconds: 1, Microseconds: 1e-3, Nanoseconds: 1e-6}
 
-// scale is what the lines of a trace in Mooncake's form leave out.
+// scale holds values that lines in Mooncake's form omit.
 type scale struct {
 	blockTokens  int
-	milliseconds float64 // of a unit of time
+	milliseconds float64 // per unit of time
 }
 
 // Block sizes that the forms define.
@@ -38,14 +38,14 @@ const (
 
 const (
 	mostBlockTokens = 1 << 16
-	// fastest is the rate, in requests per second, above which whole numbers are not taken for
-	// milliseconds without being told so: as seconds they are a rate of 1/1000 of it.
+	// fastest is the largest rate, in requests per second, at which whole numbers are taken as milliseconds. Taken as
+	// seconds, they are a rate of 1/1000 of it.
 	fastest = 250
-	// fewest requests tell a rate.
+	// fewest is the minimum number of requests for a rate.
 	fewest = 10
 )
 
-// inferScale is the scale of a trace by its first lines. The error names the option to set.
+// inferScale infers the scale of a trace from its first lines. The error names the option to set.
 func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
 	if s.blockTokens = o.BlockTokens; s.blockTokens == 0 {
 		if s.blockTokens = inferBlockTokens(lines); s.blockTokens == 0 {
@@ -68,9 +68,8 @@ func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
 
 func isBailian(o *object) bool { return given(o.Chat) }
 
-// inferUnit is seconds for Bailian's form, where decimals confirm it, and milliseconds for whole
-// numbers in Mooncake's form that are neither a time of day in another unit nor an absurd rate; else
-// empty.
+// inferUnit returns seconds for Bailian's form with decimals, and milliseconds for whole numbers in Mooncake's form,
+// unless they look like a time of day in another unit or give an absurd rate. Otherwise it returns "".
 func inferUnit(lines []*object) Unit {
 	least, most := math.Inf(1), 0.0
 	n, fractions, bailian := 0, false, false
@@ -86,7 +85,7 @@ func inferUnit(lines []*object) Unit {
 	}
 	span := most - least
 	switch {
-	case n == 0 || span == 0 && least < longestTime: // no time passes in any unit
+	case n == 0 || span == 0 && least < longestTime: // all units give the same times
 		return Milliseconds
 	case bailian && fractions:
 		return Seconds
@@ -100,12 +99,12 @@ func inferUnit(lines []*object) Unit {
 	return Milliseconds
 }
 
-// inferBlockTokens is the block size that fits the numbers of hashes and tokens of most lines: the
-// one that the form defines if it is among the best, else the only power of two, else the only
-// number. It is 0 if that leaves a choice.
+// inferBlockTokens returns the block size that fits the numbers of hashes and tokens of most lines: the usual size of
+// the form if it is among the best, otherwise the only power of two, otherwise the only size. It returns 0 if several
+// remain.
 func inferBlockTokens(lines []*object) int {
 	usual := mooncakeBlockTokens
-	var steps [mostBlockTokens + 2]int // the change of the number of lines that a size fits
+	var steps [mostBlockTokens + 2]int // changes of the number of lines that a size fits
 	n := 0
 	for _, o := range lines {
 		if o.InputLength == nil || *o.InputLength < 1 {
@@ -114,7 +113,7 @@ func inferBlockTokens(lines []*object) int {
 		if isBailian(o) {
 			usual = bailianBlockTokens
 		}
-		// Blocks of b tokens are hashed if all full ones are, and perhaps one more:
+		// With blocks of b tokens, all full blocks are hashed, and possibly one more:
 		// floor(length/b) <= hashes <= ceil(length/b).
 		length, hashes := *o.InputLength, int64(len(o.HashIDs))
 		low, high := length/(hashes+1)+1, int64(mostBlockTokens)
@@ -144,7 +143,7 @@ func inferBlockTokens(lines []*object) int {
 		}
 	}
 	switch {
-	case count[usual] == best, 2*best <= n: // the lines that do not fit are reported one by one
+	case count[usual] == best, 2*best <= n: // lines that do not fit are reported one by one
 		return usual
 	case len(powers) == 1:
 		return powers[0]

@@ -8,33 +8,33 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// sessions are those that the lines of a trace name.
+// sessions are the sessions in the lines of a trace.
 type sessions struct {
 	turns map[string]*conversation // by AIPerf's session_id
-	// chats has the sessions of Bailian's chats by chat_id. Those before the latest half million
-	// are forgotten.
+	// chats has the sessions of Bailian's chats by chat_id. Only the latest half million to a million chats are
+	// kept.
 	chats, oldChats map[string]uint64
 	begun           int64
 }
 
 const (
 	mostChats  = 1 << 19
-	mostBlocks = 1 << 17 // of a prompt that is put together of turns
+	mostBlocks = 1 << 17 // of a prompt that is composed of turns
 )
 
-// conversation is a session whose lines have what each turn adds.
+// conversation is a session whose lines contain only what each turn adds.
 type conversation struct {
 	last   *Record
 	pieces []piece // of the latest turn's prompt
 }
 
-// piece is a run of a prompt's tokens. Pieces of one id begin with the same tokens.
+// piece is a run of a prompt's tokens. Pieces with the same id begin with the same tokens.
 type piece struct {
 	id     uint64
 	tokens int
 }
 
-// join gives a record its session, and what earlier turns add to its prompt.
+// join sets a record's session and adds earlier turns to its prompt.
 func (s *sessions) join(r *Record, o *object) *api.FieldError {
 	switch {
 	case given(o.Session):
@@ -45,7 +45,7 @@ func (s *sessions) join(r *Record, o *object) *api.FieldError {
 	return nil
 }
 
-// chat takes a chat into the session of its parent. Its prompt is complete.
+// chat assigns a chat to the session of its parent. Its prompt is complete.
 func (s *sessions) chat(r *Record, id string, o *object) {
 	if s.chats == nil {
 		s.chats = map[string]uint64{}
@@ -69,8 +69,8 @@ func (s *sessions) chat(r *Record, id string, o *object) {
 	r.Session = session
 }
 
-// turn continues a session: the prompt holds those of the turns before it and their answers, unless the
-// line has them already.
+// turn continues a session: it puts the prompts and answers of earlier turns in front of the prompt, unless the line
+// contains them already.
 func (s *sessions) turn(r *Record, id string) *api.FieldError {
 	if s.turns == nil {
 		s.turns = map[string]*conversation{}
@@ -92,10 +92,13 @@ func (s *sessions) turn(r *Record, id string) *api.FieldError {
 		}
 		full := before.Blocks[:min(len(before.Blocks), before.PromptTokens/before.BlockTokens)]
 		if len(full) == 0 || len(r.Blocks) < len(full) || !slices.Equal(r.Blocks[:len(full)], full) {
-			if most := min(mostTokens, mostBlocks*r.BlockTokens); r.PromptTokens+before.PromptTokens+before.OutputTokens > most {
-				return refuse("input_length", r.PromptTokens, fmt.Sprintf("at most %d with the turns before it", most))
+			most := min(mostTokens, mostBlocks*r.BlockTokens)
+			if r.PromptTokens+before.PromptTokens+before.OutputTokens > most {
+				allowed := fmt.Sprintf("at most %d with the turns before it", most)
+				return refuse("input_length", r.PromptTokens, allowed)
 			}
-			answer := piece{mix(r.Session, uint64(before.Line), uint64(before.OutputTokens)), before.OutputTokens}
+			id := mix(r.Session, uint64(before.Line), uint64(before.OutputTokens))
+			answer := piece{id, before.OutputTokens}
 			pieces = slices.Concat(c.pieces, []piece{answer}, pieces)
 			r.PromptTokens += before.PromptTokens + before.OutputTokens
 			r.Blocks = hashes(pieces, r.BlockTokens)
@@ -108,7 +111,7 @@ func (s *sessions) turn(r *Record, id string) *api.FieldError {
 	return nil
 }
 
-// pieces are those of a line's own prompt: its blocks, and what has no hash.
+// pieces returns the pieces of a line's own prompt: its blocks, and the rest without a hash.
 func (r *Record) pieces() (all []piece) {
 	left := r.PromptTokens
 	for _, id := range r.Blocks {
@@ -121,10 +124,11 @@ func (r *Record) pieces() (all []piece) {
 	return all
 }
 
-// hashes are those of the full blocks of a prompt. As long as blocks are whole pieces, they have
-// these pieces' ids, so that they are the same in other sessions.
+// hashes returns the hashes of the full blocks of a prompt. As long as the blocks are whole pieces, their hashes are
+// the ids of the pieces, so that they match in other sessions.
 func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
-	offset, plain := 0, true // in pieces[0]; all blocks so far are whole pieces
+	offset := 0   // in pieces[0]
+	plain := true // all blocks so far are whole pieces
 	for last := uint64(0); ; {
 		if plain && len(pieces) > 0 && offset == 0 && pieces[0].tokens == blockTokens {
 			last = pieces[0].id
@@ -157,7 +161,7 @@ func text(s string) uint64 {
 	return h.Sum64()
 }
 
-// mix hashes numbers. It is never 0.
+// mix hashes numbers. The result is never 0.
 func mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {

@@ -1,9 +1,8 @@
-// Package trace reads what was asked of an inference cluster from files, as a stream: the
-// request trace of NVIDIA Dynamo (DYN_REQUEST_TRACE), and traces in the form of Mooncake
-// (https://github.com/kvcache-ai/Mooncake) or one of two derived from it: Bailian's, with chat_id and
-// parent_chat_id, in which each line has a whole prompt, and AIPerf's, with session_id and delay, in
-// which a line has what a turn adds. Lines that cannot be used are reported by number, field and value,
-// and the rest is used.
+// Package trace reads requests to an inference cluster from files, as a stream. It supports the request trace of
+// NVIDIA Dynamo (DYN_REQUEST_TRACE), and traces in the form of Mooncake (https://github.com/kvcache-ai/Mooncake) or
+// one of two derived from it: Bailian's, with chat_id and parent_chat_id, in which each line has a whole prompt, and
+// AIPerf's, with session_id and delay, in which a line has only what a turn adds. Unusable lines are reported by
+// number, field and value, and skipped.
 package trace
 
 import (
@@ -23,82 +22,82 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Form is what a line of a trace looks like.
+// Form is the form of a trace's lines.
 type Form string
 
 // The forms.
 const (
-	Dynamo   Form = "dynamo"   // one object with "event" a line, in the order of the requests' ends
+	Dynamo   Form = "dynamo"   // one object with "event" per line, in the order of the requests' ends
 	Mooncake Form = "mooncake" // timestamp, input_length, output_length, hash_ids
 )
 
-// Record is one request.
+// Record is a request.
 type Record struct {
 	Line         int64
 	ID           string        // empty if the trace has none
-	At           time.Duration // that it reached the router, since the trace's first request
+	At           time.Duration // arrival at the router, since the trace's first request
 	PromptTokens int           // at least 1
 	OutputTokens int           // at least 0
-	// Blocks are the hashes of the prompt's blocks, each standing for all before it, too: those
-	// of all full blocks, and perhaps one of the rest.
+	// Blocks are the hashes of the prompt's blocks, each of which covers all blocks before it: those of all full
+	// blocks, and possibly one of the rest.
 	Blocks      []uint64
 	BlockTokens int
 	Session     uint64 // 0 if the trace has none
 
-	// Next is the session's next turn, which comes Delay after the end of this one; nil if there is
-	// none or its time is known. [Reader.Next] does not return it, and its At is 0.
+	// Next is the session's next turn, which starts Delay after the end of this one; nil if there is none, or if its
+	// time is known. [Reader.Next] does not return it, and its At is 0.
 	Next  *Record
-	Delay time.Duration // of this one after the end of the turn before
+	Delay time.Duration // from the end of the previous turn
 
-	// What Dynamo's trace has besides. -1 is not known.
+	// Further values of Dynamo's trace. -1 means unknown.
 	FirstToken time.Duration // after At
 	Ended      time.Duration // after At
-	Cached     int           // prompt tokens that the worker found in its cache
-	Worker     uint64        // that prefilled it; 0 is not known
+	Cached     int           // prompt tokens in the worker's cache
+	Worker     uint64        // worker that prefilled the prompt; 0 means unknown
 
 	form    Form
 	moment  float64 // ms on the trace's clock
-	follows bool    // it is the Next of another
-	given   bool    // by Reader.Next
+	follows bool    // it is the Next of another record
+	given   bool    // it was returned by Reader.Next
 }
 
-// Options say what a trace does not.
+// Options supply what a trace lacks.
 type Options struct {
-	// BlockTokens are the tokens of a block, at most 65536, except in Dynamo's trace, which has them. 0 infers
-	// them from the first lines: 512 in Mooncake's form and 16 in Bailian's unless that does not fit.
+	// BlockTokens is the number of tokens per block, at most 65536. Dynamo's trace contains it. 0 infers it from
+	// the first lines: 512 in Mooncake's form and 16 in Bailian's, if they fit.
 	BlockTokens int
-	// Unit is that of timestamps and delays, except in Dynamo's trace. Empty infers it from the first lines:
-	// milliseconds in Mooncake's form and seconds in Bailian's unless that is doubtful.
+	// Unit is the unit of timestamps and delays. Dynamo's trace does not need it. "" infers it from the first lines:
+	// milliseconds in Mooncake's form and seconds in Bailian's, unless that is doubtful.
 	Unit Unit
-	// Disorder is how much later in the trace a request may come than others that began after it.
-	// 0 is [DynamoDisorder] or [MooncakeDisorder].
+	// Disorder is the maximum delay of a request in the trace relative to requests that began after it.
+	// 0 means [DynamoDisorder] or [MooncakeDisorder].
 	Disorder time.Duration
-	// Progress, if not nil, is called with the number of bytes that were read.
+	// Progress, if not nil, is called with the number of bytes read.
 	Progress func(bytes int)
 }
 
-// What holds unless options say otherwise.
+// Defaults of [Options].Disorder.
 const (
 	MooncakeDisorder = 10 * time.Second
-	DynamoDisorder   = 10 * time.Minute // lines come at the ends of the requests
+	DynamoDisorder   = 10 * time.Minute // because lines come at the ends of the requests
 )
 
 const (
 	longestLine = 64 << 20 // bytes
 	mostTokens  = 100_000_000
-	mostHeld    = 1 << 24 // blocks of requests that are held back to be put in order: 128 MB
+	mostHeld    = 1 << 24 // blocks of requests that are held back for sorting: 128 MB
 	keptNotes   = 10
-	firstLines  = 1000 // from which is inferred what a trace does not say
+	firstLines  = 1000 // number of lines for inferring the scale
 )
 
-// Note is what was wrong with a line.
+// Note describes an unusable line.
 type Note struct {
 	File string // empty if the trace is one file
 	Line int64
 	api.FieldError
 }
 
-// Error gives file, line, field, value and what is allowed.
+// Error returns file, line, field, value and what is allowed.
 func (n *Note) Error() string {
 	at := fmt.Sprintf("line %d: %s", n.Line, n.FieldError.Error())
 	if n.File != "" {
@@ -107,29 +106,29 @@ func (n *Note) Error() string {
 	return at
 }
 
-// Missing is a field that requests of Dynamo's trace lack.
+// Missing is a field that some requests of Dynamo's trace lack.
 type Missing struct {
 	Field    string
 	Requests int64
 }
 
-// Summary is what has been read so far.
+// Summary describes the part of a trace that has been read.
 type Summary struct {
-	Form        Form // of the first line that could be used; empty before
-	BlockTokens int  // of it
+	Form        Form // of the first usable line; "" before
+	BlockTokens int  // of the first usable line
 	Lines       int64
-	Requests    int64         // that could be used
-	Sessions    int64         // that the lines name
-	Arrivals    time.Duration // from the first request to the last one whose time the trace has
-	Others      int64         // lines of Dynamo about something else than a request's end
-	Unused      int64         // lines that could not be used
-	Notes       []Note        // the first of them
-	Disordered  int64         // lines that came after others of later requests, and were put back
-	Cut         bool          // the trace ends within a line, or its compression does
+	Requests    int64         // usable
+	Sessions    int64         // in the lines
+	Arrivals    time.Duration // from the first request to the last one with a time in the trace
+	Others      int64         // lines of Dynamo other than a request's end
+	Unused      int64         // unusable lines
+	Notes       []Note        // on the first unusable lines
+	Disordered  int64         // lines that came after those of later requests, and were sorted
+	Cut         bool          // the trace ends within a line, or within its compression
 	Missing     []Missing
 }
 
-// Lacking is a sentence that names what requests of the trace lack; empty if nothing is missing.
+// Lacking returns a sentence that names the missing fields, or "".
 func (s *Summary) Lacking() string {
 	if len(s.Missing) == 0 {
 		return ""
@@ -148,7 +147,7 @@ func (s *Summary) Lacking() string {
 	return "The trace lacks " + strings.Join(names, ", ") + "."
 }
 
-// Untimed is the number of requests whose times are not known.
+// Untimed returns the number of requests with unknown times.
 func (s *Summary) Untimed() (n int64) {
 	if s.Form == Mooncake {
 		return s.Requests
@@ -168,36 +167,36 @@ type Reader struct {
 	summary Summary
 	line    []byte
 
-	waiting []string  // files to read after source
-	closer  io.Closer // of the file that is read, if it was opened here
-	several bool      // files
-	file    string    // that is read, if there are several
-	number  int64     // of the line in it
+	waiting []string  // files to read after the current one
+	closer  io.Closer // of the current file, if the reader opened it
+	several bool      // the trace has several files
+	file    string    // name of the current file, if there are several
+	number  int64     // of the current line in its file
 
-	// first are the first lines of a trace in Mooncake's form until its scale is known.
+	// first are the first lines of a trace in Mooncake's form, until its scale is known.
 	first    []firstLine
 	settled  bool
 	scale    scale
 	sessions sessions
 
-	held    records // put in order
-	blocks  int     // of held
-	latest  float64 // ms, the latest request that was read
-	emitted float64 // ms, the latest request that was given
-	began   float64 // ms, the first request that was given
-	given   bool
-	failed  error // of the source, or io.EOF
+	held    records // requests held back for sorting
+	blocks  int     // total number of blocks in held
+	latest  float64 // ms, latest request read
+	emitted float64 // ms, latest request returned
+	began   float64 // ms, first request returned
+	given   bool    // a request was returned
+	failed  error   // of the source, or io.EOF
 }
 
-// firstLine is one with its place.
+// firstLine is one of the first lines with its position.
 type firstLine struct {
 	*object
 	file   string
 	number int64
 }
 
-// NewReader reads from a source. The error is the source's own, an *[api.FieldError] or that of a
-// file that only looks compressed.
+// NewReader returns a reader of a source. The error is the source's own, an *[api.FieldError], or that of a damaged
+// compression.
 func NewReader(source io.Reader, o Options) (*Reader, error) {
 	r, err := newReader(o)
 	if err != nil {
@@ -217,13 +216,13 @@ func newReader(o Options) (*Reader, error) {
 		return nil, api.Refuse("time_unit", string(o.Unit), "one of "+strings.Join(Units, ", "))
 	}
 	r := &Reader{options: o}
-	if r.settled = o.BlockTokens > 0 && o.Unit != ""; r.settled { // there is nothing to infer
+	if r.settled = o.BlockTokens > 0 && o.Unit != ""; r.settled { // nothing to infer
 		r.scale = scale{o.BlockTokens, inMilliseconds[o.Unit]}
 	}
 	return r, nil
 }
 
-// begin reads from a source next.
+// begin starts to read a source.
 func (r *Reader) begin(source io.Reader) error {
 	if r.options.Progress != nil {
 		source = &counted{source, r.options.Progress}
@@ -239,7 +238,7 @@ func (r *Reader) begin(source io.Reader) error {
 	return nil
 }
 
-// counted reports the bytes that are read.
+// counted reports the number of bytes read.
 type counted struct {
 	io.Reader
 	progress func(int)
@@ -252,11 +251,11 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Summary is what has been read so far.
+// Summary describes the part of the trace that has been read.
 func (r *Reader) Summary() Summary { return r.summary }
 
-// Next is the next request in the order of time, [io.EOF] after the last one. Another error is
-// the source's, or an *[api.FieldError] of an option that the trace needs.
+// Next returns the next request in the order of time, and [io.EOF] after the last one. Another error is the source's,
+// or an *[api.FieldError] for an option that the trace needs.
 func (r *Reader) Next() (*Record, error) {
 	for r.failed == nil && !r.ready() {
 		r.read()
@@ -279,14 +278,15 @@ func (r *Reader) Next() (*Record, error) {
 	return record, nil
 }
 
-// ready says whether no line that is still to come can belong before the first one held.
-// A turn whose time depends on another may stand anywhere behind that.
+// ready reports whether no later line can precede the first held request. A turn whose time depends on another turn
+// may come anywhere later.
 func (r *Reader) ready() bool {
-	inOrder := len(r.sessions.turns) == 0 && len(r.held) > 0 && r.latest-r.held[0].moment > r.disorder()
+	latestIsFar := len(r.held) > 0 && r.latest-r.held[0].moment > r.disorder()
+	inOrder := len(r.sessions.turns) == 0 && latestIsFar
 	return len(r.held) > 0 && (r.blocks > mostHeld || inOrder)
 }
 
-// disorder is in ms.
+// disorder returns the allowed disorder in ms.
 func (r *Reader) disorder() float64 {
 	d := r.options.Disorder
 	if d == 0 {
@@ -298,7 +298,7 @@ func (r *Reader) disorder() float64 {
 	return float64(d) / float64(time.Millisecond)
 }
 
-// read takes one line.
+// read reads one line.
 func (r *Reader) read() {
 	line, err := r.nextLine()
 	ended := err != nil
@@ -316,7 +316,7 @@ func (r *Reader) read() {
 	}
 }
 
-// take decodes a line; last: its file ends with it.
+// take decodes a line; last means that its file ends with it.
 func (r *Reader) take(line []byte, last bool) {
 	o, bad := parse(line)
 	switch {
@@ -346,8 +346,8 @@ func (r *Reader) take(line []byte, last bool) {
 	}
 }
 
-// settle infers the scale of a trace from its first lines, and uses these. Lines of them that are out
-// of order come into place however late they are.
+// settle infers the scale of a trace from its first lines, and processes these lines. Among them, any disorder is
+// sorted.
 func (r *Reader) settle() {
 	r.settled, r.blocks = true, 0
 	if len(r.first) == 0 {
@@ -376,9 +376,11 @@ func (r *Reader) useObject(o *object) {
 		return
 	}
 	record, bad := o.mooncake(r.scale)
-	if at := o.Timestamp; bad == nil && r.options.Unit == "" && len(r.first) == 0 && at != nil &&
-		r.scale.milliseconds == 1 && *at != float64(int64(*at)) {
-		bad = refuse("timestamp", *at, "a whole number of milliseconds, as in the first lines, unless the unit is set")
+	at := o.Timestamp
+	inferred := r.options.Unit == "" && len(r.first) == 0 && r.scale.milliseconds == 1
+	if bad == nil && inferred && at != nil && *at != float64(int64(*at)) {
+		allowed := "a whole number of milliseconds, as in the first lines, unless the unit is set"
+		bad = refuse("timestamp", *at, allowed)
 	}
 	if bad == nil {
 		record.Line = r.number
@@ -388,7 +390,7 @@ func (r *Reader) useObject(o *object) {
 	r.use(record, bad)
 }
 
-// use holds a record, or notes what is wrong with it.
+// use holds a record, or reports it as unusable.
 func (r *Reader) use(record *Record, bad *api.FieldError) {
 	if bad == nil {
 		record.Line = r.number
@@ -401,7 +403,7 @@ func (r *Reader) use(record *Record, bad *api.FieldError) {
 	r.hold(record)
 }
 
-// lacks counts the fields that a request lacks.
+// lacks counts the missing fields of a request.
 func (r *Reader) lacks(fields []string) {
 	for _, field := range fields {
 		at := slices.IndexFunc(r.summary.Missing, func(m Missing) bool { return m.Field == field })
@@ -413,7 +415,7 @@ func (r *Reader) lacks(fields []string) {
 	}
 }
 
-// firstMoment is that of the first line that has one, in the trace's own unit.
+// firstMoment returns the moment of the first line that has one, in the trace's own unit.
 func (r *Reader) firstMoment() float64 {
 	for {
 		line, err := r.nextLine()
@@ -431,7 +433,7 @@ func (r *Reader) firstMoment() float64 {
 	}
 }
 
-// nextLine is the next line, valid until the next call. At the end it comes with io.EOF.
+// nextLine returns the next line, valid until the next call. The last one comes with io.EOF.
 func (r *Reader) nextLine() ([]byte, error) {
 	r.line = r.line[:0]
 	r.summary.Lines++
@@ -449,7 +451,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 		}
 		if len(r.line) > longestLine {
 			r.note(&api.FieldError{
-				Field: "line", Value: "longer than that",
+				Field: "line", Value: "a longer one",
 				Allowed: fmt.Sprintf("at most %d bytes", longestLine),
 			})
 			r.line = r.line[:0]
@@ -458,14 +460,15 @@ func (r *Reader) nextLine() ([]byte, error) {
 	}
 }
 
-// fits says whether a request can be used together with those before it.
+// fits returns an error if a request cannot be combined with those before it.
 func (r *Reader) fits(record *Record) *api.FieldError {
 	s := &r.summary
 	if s.Form == "" {
 		s.Form, s.BlockTokens = record.form, record.BlockTokens
 	}
 	if record.BlockTokens != s.BlockTokens {
-		return refuse("trace_block_size", record.BlockTokens, fmt.Sprintf("%d, as in the lines before it", s.BlockTokens))
+		allowed := fmt.Sprintf("%d, as in the lines before it", s.BlockTokens)
+		return refuse("trace_block_size", record.BlockTokens, allowed)
 	}
 	if r.given && !record.follows && record.moment < r.emitted {
 		field := "timestamp"
@@ -493,7 +496,7 @@ func (r *Reader) note(bad *api.FieldError) {
 func (r *Reader) hold(record *Record) {
 	r.blocks += len(record.Blocks)
 	if record.follows {
-		return // the turn before it leads to it
+		return // the previous turn refers to it
 	}
 	if record.moment < r.latest && record.form == Mooncake {
 		r.summary.Disordered++
@@ -502,24 +505,24 @@ func (r *Reader) hold(record *Record) {
 	heap.Push(&r.held, record)
 }
 
-// records are a heap, the earliest first, and of one moment by line.
+// records is a heap ordered by time and, at equal times, by line.
 type records []*Record
 
-// Len, Less, Swap, Push and Pop implement [heap.Interface].
+// Len implements [heap.Interface].
 func (h records) Len() int { return len(h) }
 
-// Less is the order of time, then of lines.
+// Less orders by time, then by line.
 func (h records) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(h[i].moment, h[j].moment), cmp.Compare(h[i].Line, h[j].Line)) < 0
 }
 
-// Swap swaps two.
+// Swap implements [heap.Interface].
 func (h records) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push adds one.
+// Push implements [heap.Interface].
 func (h *records) Push(x any) { *h = append(*h, x.(*Record)) }
 
-// Pop takes the last one.
+// Pop implements [heap.Interface].
 func (h *records) Pop() any {
 	last := (*h)[len(*h)-1]
 	(*h)[len(*h)-1] = nil

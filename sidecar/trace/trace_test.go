@@ -32,9 +32,9 @@ func readAll(t *testing.T, text string, o Options) ([]*Record, Summary) {
 	}
 }
 
-// Six requests of a real Dynamo with mock workers: they come in the order of their ends, and
-// are given in that of their beginnings.
-func TestDynamo(t *testing.T) {
+// TestDynamoTrace reads six requests of a real Dynamo with mock workers. The lines are in the order of the requests'
+// ends; the records must be in the order of their beginnings.
+func TestDynamoTrace(t *testing.T) {
 	text, err := os.ReadFile("testdata/dynamo.jsonl")
 	require.NoError(t, err)
 	all, s := readAll(t, string(text), Options{})
@@ -59,7 +59,7 @@ const good = `{"timestamp": 0, "input_length": 1100, "output_length": 5, "hash_i
 {"timestamp": 40, "input_length": 1024, "output_length": 6, "hash_ids": [0, 1]}
 `
 
-func TestMooncake(t *testing.T) {
+func TestMooncakeTracePlainAndCompressed(t *testing.T) {
 	all, s := readAll(t, good, Options{})
 	assert.Equal(t, Summary{Form: Mooncake, BlockTokens: 512, Lines: 2, Requests: 2, Arrivals: 40 * time.Millisecond}, s)
 	assert.EqualValues(t, 2, s.Untimed())
@@ -80,20 +80,41 @@ func TestMooncake(t *testing.T) {
 	assert.NotEmpty(t, half)
 }
 
-// What is wrong with a line is told with its number, and the other lines are used.
-func TestBadLines(t *testing.T) {
+func TestBadLinesAreReportedAndSkipped(t *testing.T) {
 	for _, c := range []struct{ line, note string }{
-		{`{"timestamp": 1, "input_length": 600, "output_length": 1}`, "line 2: hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512"},
+		{
+			`{"timestamp": 1, "input_length": 600, "output_length": 1}`,
+			"line 2: hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512",
+		},
 		{`{"timestamp": 1, "output_length": 1, "hash_ids": [1]}`, "line 2: input_length is required: a whole number"},
-		{`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp is required: a number, the time of the request"},
+		{
+			`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`,
+			"line 2: timestamp is required: a number, the time of the request",
+		},
 		{`{"timestamp": 1, "input_length": 600, "hash_ids": [1]}`, "line 2: output_length is required: a whole number"},
-		{`{"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []}`, "line 2: input_length: 0 is not allowed: 1 to 100000000"},
-		{`{"timestamp": 1, "input_length": "x", "output_length": 1, "hash_ids": []}`, `line 2: input_length: "x" is not allowed: a whole number`},
-		{`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp: -1 is not allowed: 0 to 9e+12"},
-		{`{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [-1]}`, "line 2: hash_ids: [-1] is not allowed: a list of whole numbers from 0"},
+		{
+			`{"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []}`,
+			"line 2: input_length: 0 is not allowed: 1 to 100000000",
+		},
+		{
+			`{"timestamp": 1, "input_length": "x", "output_length": 1, "hash_ids": []}`,
+			`line 2: input_length: "x" is not allowed: a whole number`,
+		},
+		{
+			`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`,
+			"line 2: timestamp: -1 is not allowed: 0 to 9e+12",
+		},
+		{
+			`{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [-1]}`,
+			"line 2: hash_ids: [-1] is not allowed: a list of whole numbers from 0",
+		},
 		{`[1]`, `line 2: line: "[1]" is not allowed: a JSON object`},
 		{`{"event": {"event_type": "request_end"}}`, "line 2: event.request is required: an object"},
-		{`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, "output_tokens": 1, "total_time_ms": 3}}}`, "line 2: event.request.replay is required: an object with the prompt's block hashes"},
+		{
+			`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, ` +
+				`"output_tokens": 1, "total_time_ms": 3}}}`,
+			"line 2: event.request.replay is required: an object with the prompt's block hashes",
+		},
 	} {
 		lines := strings.SplitAfter(good, "\n")
 		all, s := readAll(t, lines[0]+c.line+"\n"+lines[1], Options{})
@@ -107,22 +128,22 @@ func TestBadLines(t *testing.T) {
 	assert.EqualValues(t, 1, s.Others)
 }
 
-// A trace that was cut within its last line says so.
-func TestCut(t *testing.T) {
+func TestTruncatedTraceIsReported(t *testing.T) {
 	all, s := readAll(t, good+`{"timestamp": 50, "input_len`, Options{})
 	assert.Len(t, all, 2)
 	assert.True(t, s.Cut)
 	require.Len(t, s.Notes, 1)
-	assert.Equal(t, `line 3: line: "{\"timestamp\": 50, \"input_len" is not allowed: a complete line: the trace ends within this one`, s.Notes[0].Error())
+	assert.Equal(t, `line 3: line: "{\"timestamp\": 50, \"input_len" is not allowed: `+
+		`a complete line: the trace ends within this one`, s.Notes[0].Error())
 }
 
-// Lines that come too late are put back into their places, as far as a bounded memory of them
-// goes; beyond it they are told and left out.
-func TestDisorder(t *testing.T) {
+// TestDisorderedLinesAreSorted checks that late lines are sorted within the allowed disorder, and reported beyond it.
+func TestDisorderedLinesAreSorted(t *testing.T) {
 	line := func(ms int) string {
 		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
 	}
-	all, s := readAll(t, line(1000)+line(3000)+line(2000)+line(60_000)+line(2500)+line(50_000), Options{BlockTokens: 512, Unit: Milliseconds})
+	text := line(1000) + line(3000) + line(2000) + line(60_000) + line(2500) + line(50_000)
+	all, s := readAll(t, text, Options{BlockTokens: 512, Unit: Milliseconds})
 	var at []time.Duration
 	for _, r := range all {
 		at = append(at, r.At/time.Millisecond)
@@ -130,10 +151,11 @@ func TestDisorder(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 1000, 2000, 49_000, 59_000}, at)
 	assert.EqualValues(t, 2, s.Disordered)
 	require.Len(t, s.Notes, 1)
-	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: 58 s earlier than a previous line is too old", s.Notes[0].Error())
+	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: "+
+		"58 s earlier than a previous line is too old", s.Notes[0].Error())
 }
 
-// files gives the requests of files in testdata.
+// fileRequests returns the requests of files in testdata.
 func fileRequests(t *testing.T, o Options, names ...string) ([]*Record, Summary, error) {
 	t.Helper()
 	files, err := Find(names...)
@@ -151,26 +173,29 @@ func fileRequests(t *testing.T, o Options, names ...string) ([]*Record, Summary,
 	}
 }
 
-// Units and block sizes come from a trace's lines, or from the options that an error names.
-func TestScale(t *testing.T) {
+// TestScaleIsInferredOrRequired checks that units and block sizes come from a trace's lines, or from the options that
+// an error names.
+func TestScaleIsInferredOrRequired(t *testing.T) {
 	line := func(format string, length, hashes, n int) (lines string) {
 		for i := range n {
 			ids := strings.TrimSuffix(strings.Repeat("1,", hashes), ",")
-			lines += fmt.Sprintf(`{"timestamp": `+format+`, "input_length": %d, "output_length": 1, "hash_ids": [%s]}`+"\n", i, length, ids)
+			entry := `{"timestamp": ` + format + `, "input_length": %d, "output_length": 1, "hash_ids": [%s]}` + "\n"
+			lines += fmt.Sprintf(entry, i, length, ids)
 		}
 		return lines
 	}
 	bailian, err := os.ReadFile("testdata/bailian_seconds.jsonl")
 	require.NoError(t, err)
-	wholeSeconds := `{"chat_id": 0, "parent_chat_id": -1, "timestamp": 1, "input_length": 16, "output_length": 1, "hash_ids": [1]}
-{"chat_id": 1, "parent_chat_id": 0, "timestamp": 3, "input_length": 16, "output_length": 1, "hash_ids": [1]}
-`
+	wholeSeconds := `{"chat_id": 0, "parent_chat_id": -1, "timestamp": 1, ` +
+		`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n" +
+		`{"chat_id": 1, "parent_chat_id": 0, "timestamp": 3, ` +
+		`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n"
 	for _, c := range []struct {
 		name, text string
 		options    Options
 		blocks     int
-		last       time.Duration // of the last request
-		bad        string        // the option that is missing
+		last       time.Duration // time of the last request
+		bad        string        // missing option
 	}{
 		{"Bailian", string(bailian), Options{}, 16, 18281 * time.Millisecond, ""},
 		{"Bailian in milliseconds", string(bailian), Options{Unit: Milliseconds}, 16, 18281 * time.Microsecond, ""},
@@ -213,8 +238,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Chats of Bailian's form belong to the session of their parent, whose prompts they hold already.
-func TestChats(t *testing.T) {
+// TestChatsJoinSessionOfParent checks that chats of Bailian's form belong to the session of their parent.
+func TestChatsJoinSessionOfParent(t *testing.T) {
 	all, s, err := fileRequests(t, Options{}, "testdata/bailian_seconds.jsonl")
 	require.ErrorIs(t, err, io.EOF)
 	require.Len(t, all, 40)
@@ -227,9 +252,13 @@ func TestChats(t *testing.T) {
 	}
 	assert.Len(t, sessions, int(s.Sessions))
 	chat := func(id, parent string, at int) string {
-		return fmt.Sprintf(`{"chat_id": %s, "parent_chat_id": %s, "timestamp": %d.5, "input_length": 16, "output_length": 1, "hash_ids": [1]}`+"\n", id, parent, at)
+		const format = `{"chat_id": %s, "parent_chat_id": %s, "timestamp": %d.5, ` +
+			`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n"
+		return fmt.Sprintf(format, id, parent, at)
 	}
-	all, s = readAll(t, chat("7", "-1", 1)+chat("8", "7", 2)+chat("9", "null", 3)+chat("10", "8", 4)+chat("11", "7", 5)+chat("13", "12", 6)+chat("14", "12", 7), Options{})
+	text := chat("7", "-1", 1) + chat("8", "7", 2) + chat("9", "null", 3) + chat("10", "8", 4) +
+		chat("11", "7", 5) + chat("13", "12", 6) + chat("14", "12", 7)
+	all, s = readAll(t, text, Options{})
 	require.Len(t, all, 7)
 	for i, first := range []int{0, 0, 2, 0, 0, 5, 5} {
 		assert.Equal(t, all[first].Session, all[i].Session, i)
@@ -237,13 +266,16 @@ func TestChats(t *testing.T) {
 	assert.EqualValues(t, 3, s.Sessions)
 }
 
-// Turns of AIPerf's form continue their session: their prompts hold the earlier ones and the answers, and those with a
-// delay hang on the turn before.
-func TestSessions(t *testing.T) {
+// TestTurnsContinueTheirSession checks that prompts in AIPerf's form contain the earlier turns with their answers,
+// and that turns with a delay follow the previous turn.
+func TestTurnsContinueTheirSession(t *testing.T) {
 	all, s, err := fileRequests(t, Options{}, "testdata/multiturn.jsonl")
 	require.ErrorIs(t, err, io.EOF)
-	require.Len(t, all, 2, "the others follow these")
-	assert.Equal(t, Summary{Form: Mooncake, BlockTokens: 512, Lines: 5, Requests: 5, Sessions: 2, Arrivals: 100 * time.Millisecond}, s)
+	require.Len(t, all, 2, "the other turns follow these")
+	want := Summary{
+		Form: Mooncake, BlockTokens: 512, Lines: 5, Requests: 5, Sessions: 2, Arrivals: 100 * time.Millisecond,
+	}
+	assert.Equal(t, want, s)
 	var turns [2][]*Record
 	for i := range all {
 		for r := all[i]; r != nil; r = r.Next {
@@ -258,12 +290,12 @@ func TestSessions(t *testing.T) {
 	assert.Equal(t, 1500*time.Millisecond, second.Delay)
 	assert.Equal(t, 4096+100+600, second.PromptTokens)
 	assert.Equal(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, second.Blocks[:8])
-	assert.Len(t, second.Blocks, 9, "the full ones")
+	assert.Len(t, second.Blocks, 9, "the full blocks")
 	assert.Equal(t, second.PromptTokens+100+600, third.PromptTokens)
 	assert.Equal(t, second.Blocks, third.Blocks[:9])
 	assert.NotEqual(t, second.Blocks[8], turns[1][1].Blocks[8])
 
-	// A session whose lines hold the earlier prompts, and whose turns have times.
+	// A session whose lines contain the earlier prompts, and whose turns have times.
 	all, s = readAll(t, `{"session_id": 3, "timestamp": 0, "input_length": 1024, "output_length": 5, "hash_ids": [1, 2]}
 {"session_id": 3, "timestamp": 90, "input_length": 1536, "output_length": 5, "hash_ids": [1, 2, 3]}
 {"session_id": 4, "delay": 90, "input_length": 1536, "output_length": 5, "hash_ids": [1, 2, 3]}
@@ -275,26 +307,31 @@ func TestSessions(t *testing.T) {
 	assert.Equal(t, "line 3: timestamp is required: a number, the time of the session's first request", s.Notes[0].Error())
 }
 
-// A trace of Dynamo without the values of its tracker is read, and what it lacks is named once.
-func TestDynamoWithoutTracker(t *testing.T) {
+// TestDynamoTraceWithoutTracker reads a trace of Dynamo without the values of its tracker. The missing fields are
+// listed once.
+func TestDynamoTraceWithoutTracker(t *testing.T) {
 	all, s, err := fileRequests(t, Options{}, "testdata/dynamo_min.jsonl")
 	require.ErrorIs(t, err, io.EOF)
 	require.Len(t, all, 2)
 	assert.Equal(t, 128, all[0].PromptTokens)
-	assert.Equal(t, []any{-1, time.Duration(-1), time.Duration(-1), uint64(0)}, []any{all[0].Cached, all[0].FirstToken, all[0].Ended, all[0].Worker})
+	values := []any{all[0].Cached, all[0].FirstToken, all[0].Ended, all[0].Worker}
+	assert.Equal(t, []any{-1, time.Duration(-1), time.Duration(-1), uint64(0)}, values)
 	assert.Equal(t, 2*time.Second, all[1].At)
-	assert.Equal(t, "The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.", s.Lacking())
+	assert.Equal(t, "The trace lacks input_tokens (replay.input_length is used), "+
+		"cached_tokens, total_time_ms, ttft_ms, worker.", s.Lacking())
 	assert.EqualValues(t, 2, s.Untimed())
 
-	partly := `{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, "output_tokens": 1, "total_time_ms": 3, %s "cached_tokens": 0, "worker": {"decode_worker_id": 9}, "replay": {"trace_block_size": 4, "input_sequence_hashes": [1]}}}}` + "\n"
+	partly := `{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, ` +
+		`"output_tokens": 1, "total_time_ms": 3, %s "cached_tokens": 0, "worker": {"decode_worker_id": 9}, ` +
+		`"replay": {"trace_block_size": 4, "input_sequence_hashes": [1]}}}}` + "\n"
 	all, s = readAll(t, fmt.Sprintf(partly, "")+fmt.Sprintf(partly, `"ttft_ms": 2,`), Options{})
 	require.Len(t, all, 2)
 	assert.Equal(t, "The trace lacks ttft_ms (in 1 of 2 requests).", s.Lacking())
 	assert.Equal(t, 3*time.Millisecond, all[0].Ended)
 }
 
-// Several files are one trace, whatever their order, and notes name the file.
-func TestFiles(t *testing.T) {
+// TestFilesFormOneTrace checks that files are sorted by time, and that notes name the file.
+func TestFilesFormOneTrace(t *testing.T) {
 	dir := t.TempDir()
 	line := func(ms int) string {
 		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
@@ -304,7 +341,9 @@ func TestFiles(t *testing.T) {
 	_, err := z.Write([]byte(line(60_000) + "{}\n" + line(90_000)))
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
-	for name, data := range map[string]string{"t.0.jsonl": packed.String(), "t.1.jsonl": line(120_000)[:30], "t.2.jsonl": line(0) + line(30_000)} {
+	for name, data := range map[string]string{
+		"t.0.jsonl": packed.String(), "t.1.jsonl": line(120_000)[:30], "t.2.jsonl": line(0) + line(30_000),
+	} {
 		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(data), 0o600))
 	}
 	all, s, err := fileRequests(t, Options{}, dir+"/t.*.jsonl", dir+"/t.2.jsonl")
@@ -314,8 +353,11 @@ func TestFiles(t *testing.T) {
 	assert.EqualValues(t, 4, s.Requests)
 	assert.True(t, s.Cut)
 	require.Len(t, s.Notes, 2)
-	assert.Equal(t, "t.0.jsonl, line 2: timestamp is required: a number, the time of the request", s.Notes[1].Error())
-	for pattern, message := range map[string]string{dir + "/x*": "no file matches", dir + "/x": "no such file", dir: "is a directory"} {
+	note := "t.0.jsonl, line 2: timestamp is required: a number, the time of the request"
+	assert.Equal(t, note, s.Notes[1].Error())
+	for pattern, message := range map[string]string{
+		dir + "/x*": "no file matches", dir + "/x": "no such file", dir: "is a directory",
+	} {
 		_, err := Find(pattern)
 		assert.ErrorContains(t, err, message)
 	}
@@ -330,7 +372,9 @@ func FuzzReader(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(text)
 	}
-	f.Add([]byte(`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1e9, "input_tokens": 4, "output_tokens": 1, "ttft_ms": 1, "total_time_ms": 3, "worker": {"prefill_worker_id": 18446744073709551615}, "replay": {"trace_block_size": 2, "input_sequence_hashes": [1, 18446744073709551615]}}}}`))
+	f.Add([]byte(`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1e9, "input_tokens": 4, ` +
+		`"output_tokens": 1, "ttft_ms": 1, "total_time_ms": 3, "worker": {"prefill_worker_id": 18446744073709551615}, ` +
+		`"replay": {"trace_block_size": 2, "input_sequence_hashes": [1, 18446744073709551615]}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := NewReader(bytes.NewReader(data), Options{})
 		if err != nil {
@@ -347,7 +391,9 @@ func FuzzReader(f *testing.F) {
 			}
 			last = record.At
 			for ; record != nil; record = record.Next {
-				if record.PromptTokens < 1 || record.OutputTokens < 0 || len(record.Blocks) < record.PromptTokens/r.Summary().BlockTokens || record.Ended >= 0 && record.Ended < record.FirstToken {
+				missing := len(record.Blocks) < record.PromptTokens/r.Summary().BlockTokens
+				disordered := record.Ended >= 0 && record.Ended < record.FirstToken
+				if record.PromptTokens < 1 || record.OutputTokens < 0 || missing || disordered {
 					t.Fatalf("%+v", record)
 				}
 			}

@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// The ports that Ports returns. They end below those that systems assign themselves, and below 32,768, which the
-// ports of Dynamo's workers must not reach.
+// The range of ports for Ports. It ends below the ports that systems assign, and below 32,768, the limit for the
+// ports of Dynamo's workers.
 const (
 	firstPort = 10_000
 	lastPort  = 32_000
 )
 
-// Ports returns the first of n ports of 127.0.0.1 in a row that are the test's until it ends. The test process binds
-// them without listening, so that no other program is assigned them and no other test binds them, while a program
-// that the test names one to can listen there. Only Linux lets a program do that: elsewhere they are free when Ports
-// returns, and not held.
+// Ports returns the first of n consecutive ports of 127.0.0.1 that are reserved for the test until it ends. The test
+// process binds them without listening. Therefore no other program gets them, while a program that the test starts can
+// listen on them. Only Linux allows that; on other systems the ports are free when Ports returns, but not reserved.
 func Ports(t testing.TB, n int) int {
 	t.Helper()
 	var held []int
@@ -45,18 +44,18 @@ func Ports(t testing.TB, n int) int {
 		}
 		return port - n + 1
 	}
-	t.Fatalf("no %d ports in a row are free from %d to %d", n, firstPort, lastPort)
+	t.Fatalf("no %d consecutive ports are free from %d to %d", n, firstPort, lastPort)
 	return 0
 }
 
-// Address is Ports of one port, as host:port.
+// Address returns the address of one port from Ports, as host:port.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Ports(t, 1)))
 }
 
-// bind binds a socket to a port alone, and then lets others, which ask for SO_REUSEADDR as Go's listeners do, listen
-// on the same port.
+// bind binds a socket to a port exclusively, and then lets listeners with SO_REUSEADDR, such as Go's, use the same
+// port.
 func bind(port int) (int, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -1,5 +1,5 @@
-// Package processtest has programs for tests of processes: the test binary itself plays
-// them. Call [Main] first thing in TestMain.
+// Package processtest provides programs for tests of processes. The test binary itself acts as these programs. Call
+// [Main] first in TestMain.
 package processtest
 
 import (
@@ -19,55 +19,54 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// flag in front of its name is the first argument of a played program.
+// flag, followed by its name, is the first argument of a test program.
 const flag = "--play-"
 
-// Main plays the program that the test binary was started as, and does not return
-// then. In a test run it does nothing.
+// Main acts as the program that the test binary was started as, and then exits. In a test run it returns.
 func Main() {
-	var play func(address string, how []string) error
+	var program func(address string, options []string) error
 	switch {
 	case len(os.Args) < 3:
 	case os.Args[1] == flag+"hold":
-		play = hold
+		program = hold
 	case os.Args[1] == flag+"parent":
-		play = parent
+		program = parent
 	}
-	if play == nil {
-		// Under the race detector a program sleeps for a second before it ends.
+	if program == nil {
+		// The race detector would delay the exit of a program by a second.
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 		return
 	}
-	if err := play(os.Args[2], os.Args[3:]); err != nil {
-		fmt.Fprintf(os.Stderr, "played program: %v\n", err)
+	if err := program(os.Args[2], os.Args[3:]); err != nil {
+		fmt.Fprintf(os.Stderr, "test program: %v\n", err)
 		os.Exit(3)
 	}
 	os.Exit(0)
 }
 
-// hold keeps a connection open, by which a test sees that it lives. Asked to end,
-// it says so first, unless it is stubborn.
-func hold(address string, how []string) error {
-	ask := make(chan os.Signal, 1)
-	signal.Notify(ask, syscall.SIGTERM)
+// hold keeps a connection open until it ends, so that a test sees whether it runs. It reports a stop signal first, and
+// continues if it is stubborn.
+func hold(address string, options []string) error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
 	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(conn, "alive")
-	<-ask
-	fmt.Fprintln(conn, "asked")
-	if slices.Contains(how, "stubborn") {
+	fmt.Fprintln(conn, "running")
+	<-stop
+	fmt.Fprintln(conn, "stopping")
+	if slices.Contains(options, "stubborn") {
 		select {}
 	}
 	return nil
 }
 
-// parent starts a child that holds a connection, one that is a parent itself if
-// it is told so, and waits for it.
-func parent(address string, how []string) error {
+// parent starts a child that holds a connection, with the option "parents" one that is a parent itself, and waits for
+// it.
+func parent(address string, options []string) error {
 	c := Hold(filepath.Join(os.TempDir(), "hold.log"), address)
-	c.Parent = slices.Contains(how, "parents")
+	c.Parent = slices.Contains(options, "parents")
 	p, err := process.Start(c)
 	if err != nil {
 		return err
@@ -75,34 +74,34 @@ func parent(address string, how []string) error {
 	return p.Wait()
 }
 
-// Hold is the command of a process that connects to an address, says "alive", and
-// keeps the connection until it ends. Asked to end it says "asked" first, and goes
-// on all the same if it is "stubborn".
-func Hold(log, address string, how ...string) process.Command {
-	return played("hold", log, address, how...)
+// Hold returns the command of a process that connects to an address, sends "running", and keeps the connection until
+// it ends. On a stop signal it sends "stopping" and exits, or continues with the option "stubborn".
+func Hold(log, address string, options ...string) process.Command {
+	return testProgram("hold", log, address, options...)
 }
 
-// Parent is the command of a process that starts a child which holds a connection, one
-// that is a parent itself if it is told "parents", and waits for it.
-func Parent(log, address string, how ...string) process.Command {
-	return played("parent", log, address, how...)
+// Parent returns the command of a process that starts a child which holds a connection, and waits for it. With the
+// option "parents", the child is a parent itself.
+func Parent(log, address string, options ...string) process.Command {
+	return testProgram("parent", log, address, options...)
 }
 
-func played(name, log, address string, how ...string) process.Command {
+func testProgram(name, log, address string, options ...string) process.Command {
 	self, err := os.Executable()
 	if err != nil {
-		panic(err) // nothing can be tested
+		panic(err) // no test can run
 	}
-	return process.Command{Name: name, Path: self, Args: append([]string{flag + name, address}, how...), Log: log}
+	args := append([]string{flag + name, address}, options...)
+	return process.Command{Name: name, Path: self, Args: args, Log: log}
 }
 
-// Holder is the test's end of the connections of processes that hold one.
+// Holder accepts the connections of processes that hold one.
 type Holder struct {
 	t        testing.TB
 	listener net.Listener
 }
 
-// Held is one such process as the test sees it.
+// Held is the connection of one such process.
 type Held struct {
 	t     testing.TB
 	lines *bufio.Reader
@@ -119,10 +118,10 @@ func NewHolder(t testing.TB) *Holder {
 	return &Holder{t, listener}
 }
 
-// Address is what the processes connect to.
+// Address returns the address to which the processes connect.
 func (h *Holder) Address() string { return h.listener.Addr().String() }
 
-// Accept waits for the next process and for its word that it lives.
+// Accept waits for the connection of the next process and its first line.
 func (h *Holder) Accept() *Held {
 	h.t.Helper()
 	conn, err := h.listener.Accept()
@@ -131,13 +130,13 @@ func (h *Holder) Accept() *Held {
 	}
 	h.t.Cleanup(func() { _ = conn.Close() })
 	held := &Held{h.t, bufio.NewReader(conn)}
-	if line, err := held.lines.ReadString('\n'); err != nil || line != "alive\n" {
+	if line, err := held.lines.ReadString('\n'); err != nil || line != "running\n" {
 		h.t.Fatalf("got %q, %v", line, err)
 	}
 	return held
 }
 
-// Line waits for the next line that a process says.
+// Line waits for the next line from a process.
 func (h *Held) Line() string {
 	h.t.Helper()
 	line, err := h.lines.ReadString('\n')
@@ -147,7 +146,7 @@ func (h *Held) Line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// Rest gives what a process still says, once it has ended.
+// Rest returns the remaining output of a process that ends.
 func (h *Held) Rest() string {
 	h.t.Helper()
 	rest, err := io.ReadAll(h.lines)
