@@ -6,68 +6,68 @@ import (
 	"slices"
 )
 
-// Block is a range of conversation numbers: From is the first, To the one behind the last.
+// Block is a range of conversation numbers: From is the first, To the one after the last.
 type Block struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// Share is what a member holds of a run. Conversations of its numbers are its own from the
+// Share is a member's part of a run. The member holds the conversations of its numbers from the
 // first turn to the last; none moves to another member.
 type Share struct {
 	Run         string  `json:"run"`
-	Grant       int64   `json:"grant"` // numbers the shares of a run; a member says which it is at
+	Grant       int64   `json:"grant"` // sequence number of the share in its run; a member reports the one that it has
 	Concurrency int     `json:"concurrency"`
-	StartRate   float64 `json:"start_rate"`           // new conversations a second at most
-	TargetRPS   float64 `json:"target_rps,omitempty"` // requests a second at most; 0: no cap
-	Given       int64   `json:"given"`                // numbers, ever
-	// Blocks are the numbers that it may begin, in this order. Those that it is known to have
-	// begun may be left out.
+	StartRate   float64 `json:"start_rate"`           // maximum of new conversations per second
+	TargetRPS   float64 `json:"target_rps,omitempty"` // maximum of requests per second; 0: none
+	Given       int64   `json:"given"`                // count of all numbers given to the member in the run
+	// Blocks are the numbers that the member may begin, in this order. Numbers that it has reported
+	// as begun may be left out.
 	Blocks []Block `json:"blocks"`
 }
 
-// told is what a member has said of a run.
-type told struct {
-	Grant  int64 // of the share that it is at
+// progress is a member's report on a run.
+type progress struct {
+	Grant  int64 // of the share that it has
 	Active int   // conversations in progress
-	Begun  int64 // conversations, since its first share of the run
+	Begun  int64 // conversations begun since its first share of the run
 }
 
-// A member has this many numbers in hand for each conversation that it holds: it goes on
-// while nobody can give it more, for as long as so many conversations take one after the
-// other. However small its share is, it has them as for leastPlaces.
+// A member has sparePerPlace numbers in reserve for each conversation of its share, so that it can
+// continue while no coordinator gives it more. A share below leastPlaces has the reserve of
+// leastPlaces.
 const (
 	sparePerPlace = 8
 	leastPlaces   = 16
 )
 
-// allotment divides a run among members: how many conversations each holds, and of which
-// numbers. It is pure: who is present and what they said comes in, shares come out. A number
-// is given once. One goroutine uses it.
+// allotment divides a run among members: how many conversations each holds, and which numbers. It
+// does no I/O: members and their reports are its input, shares its output. A number is given once.
+// It is not safe for concurrent use.
 type allotment struct {
 	run     string
-	next    int64 // the first number that nobody was ever given
-	grant   int64
+	next    int64 // the first number that has not been given
+	grant   int64 // sequence number of the latest share
 	holders map[string]*holder
 }
 
-// holder is a member as the allotment knows it.
+// holder is the state of a member in the allotment.
 type holder struct {
-	share  Share   // as it was given last
-	blocks []Block // of which not every number is known to have begun
-	given  int64   // numbers, ever
-	begun  int64
-	// most is how many conversations it may have in progress: what it had, or what it was
-	// allowed before it heard of less.
+	share  Share   // the latest share
+	blocks []Block // blocks with numbers that are not reported as begun
+	given  int64   // count of all numbers given
+	begun  int64   // count of conversations begun
+	// most is the largest number of conversations that may be in progress: the reported number, or
+	// that of an earlier share that the member may still follow.
 	most int
 }
 
-// newAllotment begins with the first number.
+// newAllotment returns an allotment that begins with number 0.
 func newAllotment(run string) *allotment {
 	return &allotment{run: run, holders: map[string]*holder{}}
 }
 
-// resume takes over a share that a process before this one gave.
+// resume takes over a share that an earlier coordinator gave.
 func (a *allotment) resume(member string, s Share) {
 	a.next, a.grant = max(a.next, s.end()), max(a.grant, s.Grant)
 	a.holders[member] = &holder{share: s, blocks: s.Blocks, given: s.Given, most: s.Concurrency}
@@ -75,22 +75,22 @@ func (a *allotment) resume(member string, s Share) {
 
 // candidate is a member that can hold a share.
 type candidate struct {
-	ID     string
-	Weight float64 // 1; 0: nothing more
-	Most   int     // conversations that it can hold; 0: it has no bound
-	Told   told
+	ID       string
+	Weight   float64 // 1; 0: the member gets no conversations
+	Most     int     // limit of its conversations; 0: none
+	Reported progress
 }
 
-// total is what all members together are to hold.
+// total is the load of all members together.
 type total struct {
 	Concurrency          int
 	StartRate, TargetRPS float64
 }
 
-// divide gives each member its share, and says whose have changed. Members that are no
-// candidates any more are forgotten with their numbers. The sum of what members may have in
-// progress never is above the total, unless they already have more: a member that is to hold
-// more gets it as others have less.
+// divide returns the share of each member, and the ids of those whose share has changed. Members
+// that are no longer candidates are removed with their numbers. The sum of the conversations that
+// may be in progress never exceeds the total, unless it already does: a member's share grows as
+// those of others shrink.
 func (a *allotment) divide(t total, members []candidate) (shares map[string]Share, changed []string) {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(x, y candidate) int { return cmp.Compare(x.ID, y.ID) })
@@ -101,17 +101,17 @@ func (a *allotment) divide(t total, members []candidate) (shares map[string]Shar
 		if h == nil {
 			h = &holder{}
 		}
-		h.begun = max(h.begun, m.Told.Begun)
-		if m.Told.Grant >= h.share.Grant {
+		h.begun = max(h.begun, m.Reported.Begun)
+		if m.Reported.Grant >= h.share.Grant {
 			h.most = h.share.Concurrency
 		}
-		h.most = max(h.most, m.Told.Active)
+		h.most = max(h.most, m.Reported.Active)
 		free -= h.most
 		present[m.ID] = h
 	}
 	a.holders = present
 	wanted := apportion(t.Concurrency, members)
-	a.spare(t, members, wanted)
+	a.limitMoves(t, members, wanted)
 	shares = make(map[string]Share, len(members))
 	for i, m := range members {
 		h := present[m.ID]
@@ -142,35 +142,37 @@ func (a *allotment) divide(t total, members []candidate) (shares map[string]Shar
 	return shares, changed
 }
 
-// spare lets shares move between members no faster than conversations can begin where they move
-// to: for each that moves one ends, and at any time no more are missing than begin in a second.
-// What is too many in all ends at once, and places that nobody has taken move freely.
-func (a *allotment) spare(t total, members []candidate, wanted []int) {
-	held, missing := make([]int, len(members)), t.Concurrency
+// limitMoves limits how fast shares move between members to the rate at which conversations can
+// begin: each conversation that moves ends on one member, and at any time no more are missing than
+// begin in a second. A surplus in total ends at once, and places without a conversation move
+// freely.
+func (a *allotment) limitMoves(t total, members []candidate, wanted []int) {
+	held := make([]int, len(members))
+	missing := t.Concurrency
 	for i, m := range members {
-		held[i] = min(m.Told.Active, a.holders[m.ID].share.Concurrency)
+		held[i] = min(m.Reported.Active, a.holders[m.ID].share.Concurrency)
 		missing -= held[i]
 	}
-	may := max(1, int(t.StartRate)) - missing // where there are too many, so many more
+	allowed := max(1, int(t.StartRate)) - missing // larger by the surplus if missing is negative
 	for i := range members {
 		ends := max(0, held[i]-wanted[i])
-		wanted[i] += max(0, ends-max(0, may))
-		may -= ends
+		wanted[i] += max(0, ends-max(0, allowed))
+		allowed -= ends
 	}
 }
 
-// A member whose conversations are all there has one usualPart of the rate of starts that one has
-// which has yet to begin all. So many of its conversations are always about to begin: where no
-// more than that are missing, none is.
+// A member with all its conversations gets 1/usualPart of the start rate of a member that has yet
+// to begin all. A member that misses no more than the share aboutToBegin counts as complete, since
+// conversations always end and begin.
 const (
 	usualPart    = 100
 	aboutToBegin = 1. / 32
 )
 
-// startParts divides the rate of starts: as members hold conversations, and above all to those
-// that miss some, or one that has just come would fill its share at the rate of a small one
-// while nobody uses the rest. What is missing counts in eighths of a share, rounded up, so that
-// conversations that end and begin change nothing.
+// startParts divides the start rate by the sizes of the shares, with preference for members that
+// miss conversations. Otherwise a new member would fill its share at the rate of a small one while
+// the rest of the rate is unused. The missing part counts in eighths of a share, rounded up, so
+// that conversations that end and begin change nothing.
 func startParts(members []candidate, quotas []int) []float64 {
 	parts, sum := make([]float64, len(members)), 0.0
 	for i, m := range members {
@@ -178,7 +180,7 @@ func startParts(members []candidate, quotas []int) []float64 {
 			continue
 		}
 		eighths := 0.
-		if missing := fraction(quotas[i]-m.Told.Active, quotas[i]); missing > aboutToBegin {
+		if missing := fraction(quotas[i]-m.Reported.Active, quotas[i]); missing > aboutToBegin {
 			eighths = math.Ceil(8 * missing)
 		}
 		parts[i] = float64(quotas[i]) * (8 + usualPart*eighths)
@@ -192,8 +194,9 @@ func startParts(members []candidate, quotas []int) []float64 {
 	return parts
 }
 
-// number gives numbers: to those that begin exactly as many as they hold, so that the first
-// of a run are the lowest, and then to each that has fewer in hand than it holds.
+// number gives numbers. With first, members without numbers get exactly as many as they hold, so
+// that the first conversations of a run have the lowest numbers. Then each member with a small
+// reserve gets more.
 func (a *allotment) number(members []candidate, quotas []int, first bool) {
 	for i, m := range members {
 		h := a.holders[m.ID]
@@ -213,26 +216,26 @@ func (a *allotment) number(members []candidate, quotas []int, first bool) {
 	}
 }
 
-// left are the blocks of which not every number is known to have begun.
+// left returns the blocks with numbers that are not reported as begun.
 func (h *holder) left() []Block {
-	over := h.begun - h.given
+	passed := h.begun - h.given
 	for _, b := range h.blocks {
-		over += b.To - b.From
+		passed += b.To - b.From
 	}
-	for len(h.blocks) > 0 && over >= h.blocks[0].To-h.blocks[0].From {
-		over -= h.blocks[0].To - h.blocks[0].From
+	for len(h.blocks) > 0 && passed >= h.blocks[0].To-h.blocks[0].From {
+		passed -= h.blocks[0].To - h.blocks[0].From
 		h.blocks = h.blocks[1:]
 	}
 	return h.blocks
 }
 
-// equal says whether a member that is at one share has nothing to learn from the other:
-// blocks that only have gone are no news.
+// equal reports whether a member with one share need not receive the other. Blocks that were only
+// removed do not count.
 func (s Share) equal(o Share) bool {
 	return s.Concurrency == o.Concurrency && s.StartRate == o.StartRate && s.TargetRPS == o.TargetRPS && s.end() == o.end()
 }
 
-// end is the number behind the last one.
+// end returns the number after the last one.
 func (s Share) end() int64 {
 	if len(s.Blocks) == 0 {
 		return 0
@@ -247,9 +250,9 @@ func fraction(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// apportion divides a number by weights, to whole numbers whose sum it is, by the method of
-// largest remainders; the first of equals come first. What some cannot hold goes to the others,
-// as far as they can.
+// apportion divides n by weights into whole numbers with that sum, by the method of largest
+// remainders; among equal remainders, the first get more. What exceeds a member's limit goes to the
+// others, as far as their limits allow.
 func apportion(n int, members []candidate) []int {
 	parts := make([]int, len(members))
 	var open []int // of the members, those with room
@@ -280,7 +283,7 @@ func apportion(n int, members []candidate) []int {
 	return parts
 }
 
-// largestRemainders divides a number among some of the members by their weights.
+// largestRemainders divides n among some of the members by their weights.
 func largestRemainders(n int, members []candidate, among []int) []int {
 	sum := 0.0
 	for _, i := range among {

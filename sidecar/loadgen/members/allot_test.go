@@ -9,37 +9,37 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crew plays members that do at once what their shares say, and report it.
-type crew struct {
+// testMembers simulates members that apply their shares at once, and report that.
+type testMembers struct {
 	t       *testing.T
 	a       *allotment
 	begun   map[int64]string // number → member
-	members map[string]*fake
+	members map[string]*testMember
 }
 
-type fake struct {
-	share  Share
-	blocks []Block // not begun
-	told   told
-	alive  bool
+type testMember struct {
+	share    Share
+	blocks   []Block // not begun
+	reported progress
+	present  bool
 }
 
-func newCrew(t *testing.T) *crew {
-	return &crew{t: t, a: newAllotment("run"), begun: map[int64]string{}, members: map[string]*fake{}}
+func newTestMembers(t *testing.T) *testMembers {
+	return &testMembers{t: t, a: newAllotment("run"), begun: map[int64]string{}, members: map[string]*testMember{}}
 }
 
-func (c *crew) join(ids ...string) {
+func (c *testMembers) join(ids ...string) {
 	for _, id := range ids {
-		c.members[id] = &fake{alive: true}
+		c.members[id] = &testMember{present: true}
 	}
 }
 
-// divide has the members hear of their shares.
-func (c *crew) divide(t total) map[string]Share {
+// divide divides the total and passes the shares to the members.
+func (c *testMembers) divide(t total) map[string]Share {
 	var candidates []candidate
 	for id, m := range c.members {
-		if m.alive {
-			candidates = append(candidates, candidate{ID: id, Weight: 1, Told: m.told})
+		if m.present {
+			candidates = append(candidates, candidate{ID: id, Weight: 1, Reported: m.reported})
 		}
 	}
 	shares, changed := c.a.divide(t, candidates)
@@ -55,31 +55,31 @@ func (c *crew) divide(t total) map[string]Share {
 	return shares
 }
 
-// work has each member fill its places, after some of its conversations have ended.
-func (c *crew) work(ended func(id string, active int) int) {
+// work makes each member begin conversations up to its share, after some have ended.
+func (c *testMembers) work(ended func(id string, active int) int) {
 	for id, m := range c.members {
-		if !m.alive {
+		if !m.present {
 			continue
 		}
-		m.told.Active -= ended(id, m.told.Active)
-		for m.told.Active < m.share.Concurrency && len(m.blocks) > 0 {
+		m.reported.Active -= ended(id, m.reported.Active)
+		for m.reported.Active < m.share.Concurrency && len(m.blocks) > 0 {
 			k := m.blocks[0].From
 			require.Emptyf(c.t, c.begun[k], "number %d is begun twice", k)
 			c.begun[k] = id
 			if m.blocks[0].From++; m.blocks[0].From == m.blocks[0].To {
 				m.blocks = m.blocks[1:]
 			}
-			m.told.Active++
-			m.told.Begun++
+			m.reported.Active++
+			m.reported.Begun++
 		}
-		m.told.Grant = m.share.Grant
+		m.reported.Grant = m.share.Grant
 	}
 }
 
-func (c *crew) active() (sum int) {
+func (c *testMembers) active() (sum int) {
 	for _, m := range c.members {
-		if m.alive {
-			sum += m.told.Active
+		if m.present {
+			sum += m.reported.Active
 		}
 	}
 	return sum
@@ -87,10 +87,10 @@ func (c *crew) active() (sum int) {
 
 func none(string, int) int { return 0 }
 
-// The first conversations of a run are those of the lowest numbers, whoever holds them.
+// The first conversations of a run have the lowest numbers, on any number of members.
 func TestFirstNumbersAreLowest(t *testing.T) {
 	for _, members := range []int{1, 3, 8} {
-		c := newCrew(t)
+		c := newTestMembers(t)
 		for i := range members {
 			c.join(fmt.Sprint(i))
 		}
@@ -109,12 +109,12 @@ func TestFirstNumbersAreLowest(t *testing.T) {
 	}
 }
 
-// Whoever comes and goes: no number is begun twice, what is in progress never grows beyond what
-// is asked for, and it is what is asked for soon.
-func TestAllotmentHolds(t *testing.T) {
+// While members join and leave at random, no number is begun twice, the conversations in progress never grow beyond the
+// total, and soon reach it.
+func TestAllotmentReachesTheTotal(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := newCrew(t)
+		c := newTestMembers(t)
 		c.join("0")
 		wanted := 1 + r.IntN(400)
 		for round := range 200 {
@@ -123,8 +123,8 @@ func TestAllotmentHolds(t *testing.T) {
 				c.join(fmt.Sprint(seed, round))
 			case 1:
 				for id, m := range c.members { // any
-					if m.alive && len(c.members) > 1 {
-						m.alive = false
+					if m.present && len(c.members) > 1 {
+						m.present = false
 						delete(c.members, id)
 						break
 					}
@@ -148,9 +148,9 @@ func TestAllotmentHolds(t *testing.T) {
 	}
 }
 
-// Whoever has begun its numbers gets more, long before there are none.
+// A member that begins its numbers gets more before none are left.
 func TestNumbersDoNotRunOut(t *testing.T) {
-	c := newCrew(t)
+	c := newTestMembers(t)
 	c.join("a", "b")
 	for range 100 {
 		c.divide(total{Concurrency: 100})
@@ -159,9 +159,9 @@ func TestNumbersDoNotRunOut(t *testing.T) {
 	}
 }
 
-// Nothing is written where nothing has changed.
-func TestQuietAllotment(t *testing.T) {
-	c := newCrew(t)
+// Without changes, no share changes.
+func TestSharesSettle(t *testing.T) {
+	c := newTestMembers(t)
 	c.join("a", "b")
 	c.divide(total{Concurrency: 10})
 	c.work(none)
@@ -173,12 +173,12 @@ func TestQuietAllotment(t *testing.T) {
 		}
 		c.work(none)
 	}
-	t.Error("shares go on changing")
+	t.Error("shares still change after three rounds without a change of members or total")
 }
 
-// A coordinator that takes over gives none of the numbers that the one before gave.
-func TestResumedAllotment(t *testing.T) {
-	c := newCrew(t)
+// A coordinator that takes over gives none of the numbers that the former one gave.
+func TestResumedAllotmentGivesNewNumbers(t *testing.T) {
+	c := newTestMembers(t)
 	c.join("a", "b", "c")
 	c.divide(total{Concurrency: 30})
 	c.work(none)
@@ -188,7 +188,7 @@ func TestResumedAllotment(t *testing.T) {
 	}
 	assert.Equal(t, c.a.next, next.next)
 	c.a = next
-	c.members["b"].alive = false
+	c.members["b"].present = false
 	delete(c.members, "b")
 	c.join("d")
 	for range 3 {
@@ -198,9 +198,9 @@ func TestResumedAllotment(t *testing.T) {
 	assert.Equal(t, 60, c.active())
 }
 
-// Conversations begin where they are missing, at the rate of all together.
+// The start rate goes to members that miss conversations.
 func TestStartsGoWhereTheyAreMissing(t *testing.T) {
-	held := []candidate{{ID: "a", Told: told{Active: 50}}, {ID: "b", Told: told{Active: 49}}}
+	held := []candidate{{ID: "a", Reported: progress{Active: 50}}, {ID: "b", Reported: progress{Active: 49}}}
 	assert.Equal(t, []float64{.5, .5}, startParts(held, []int{50, 50}), "one that ended is not missing")
 	parts := startParts(append(held, candidate{ID: "c"}, candidate{ID: "d"}), []int{50, 50, 50, 0})
 	assert.Greater(t, parts[2], .9)
@@ -211,9 +211,9 @@ func TestStartsGoWhereTheyAreMissing(t *testing.T) {
 	assert.Equal(t, []float64{0}, startParts(held[:1], []int{0}))
 }
 
-// Whoever comes gets its share without a gap in what is in progress that takes long to fill.
+// Shares move to new members only as fast as conversations can begin, so that few are missing meanwhile.
 func TestSharesMoveAsFastAsConversationsBegin(t *testing.T) {
-	c := newCrew(t)
+	c := newTestMembers(t)
 	c.join("a", "b")
 	at := total{Concurrency: 400, StartRate: 20}
 	settle := func() {
@@ -231,38 +231,40 @@ func TestSharesMoveAsFastAsConversationsBegin(t *testing.T) {
 		require.GreaterOrEqual(t, c.active(), 380)
 	}
 	for id, m := range c.members {
-		assert.Equal(t, 100, m.told.Active, id)
+		assert.Equal(t, 100, m.reported.Active, id)
 	}
 	at.Concurrency = 100 // at once
 	settle()
 	for id, m := range c.members {
-		assert.Equal(t, 25, m.told.Active, id)
+		assert.Equal(t, 25, m.reported.Active, id)
 	}
 }
 
-// Members that begin a run together deal its first turns out as one process would: no two
-// instances get numbers of turns that differ by more than one.
-func TestFirstTurnsAreDealtEvenly(t *testing.T) {
-	for _, of := range []struct{ members, concurrency, instances int }{{2, 30, 4}, {3, 30, 4}, {3, 100, 7}, {8, 1000, 3}, {5, 7, 3}} {
+// Members that begin a run together pin its first turns as one process would: the numbers of turns of any two instances
+// differ by at most one.
+func TestFirstTurnsArePinnedEvenly(t *testing.T) {
+	for _, tt := range []struct{ members, concurrency, instances int }{
+		{2, 30, 4}, {3, 30, 4}, {3, 100, 7}, {8, 1000, 3}, {5, 7, 3},
+	} {
 		all, instances := []candidate{}, []string{}
-		for i := range of.members {
+		for i := range tt.members {
 			all = append(all, candidate{ID: fmt.Sprint("m", i), Weight: 1})
 		}
-		for i := range of.instances {
+		for i := range tt.instances {
 			instances = append(instances, fmt.Sprint(i))
 		}
-		shares, _ := newAllotment("r").divide(total{Concurrency: of.concurrency}, all)
-		dealt := map[string]int{}
+		shares, _ := newAllotment("r").divide(total{Concurrency: tt.concurrency}, all)
+		pinned := map[string]int{}
 		for _, s := range shares {
 			p := newPart(&order{Run: "r", Instances: instances}, s, nil, nil, nil, nil)
 			for range s.Concurrency {
-				dealt[p.pin()]++
+				pinned[p.pin()]++
 			}
 		}
-		least, most := of.concurrency, 0
+		least, most := tt.concurrency, 0
 		for _, id := range instances {
-			least, most = min(least, dealt[id]), max(most, dealt[id])
+			least, most = min(least, pinned[id]), max(most, pinned[id])
 		}
-		assert.LessOrEqual(t, most-least, 1, "%+v: %v", of, dealt)
+		assert.LessOrEqual(t, most-least, 1, "%+v: %v", tt, pinned)
 	}
 }

@@ -22,19 +22,19 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Access is the way to a NATS server with JetStream.
+// Access is the configuration of the connection to a NATS server with JetStream.
 type Access struct {
 	URL   string // nats:// or tls://, with a host and a port
 	Token string // empty: none
-	// NKeyFile holds the seed of an NKey: the server is shown a signature, never the seed.
+	// NKeyFile is a file with the seed of an NKey. The server receives a signature, never the seed.
 	NKeyFile string
 	CA       []byte // PEM; empty: the system's
-	// Fleet tells apart several load generators with members of their own on one server.
+	// Fleet separates several load generators with their own members on one server.
 	Fleet string
 }
 
-// Check says whether the access is one. Beyond loopback it must have a credential, and a token
-// goes through TLS only, since whoever reads it has it. The error is an [api.FieldError].
+// Check checks the configuration. A server beyond loopback needs a credential, and a token needs
+// TLS, since it is sent to the server. The error is an [api.FieldError].
 func (a Access) Check() error {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
@@ -72,11 +72,11 @@ func (a Access) Check() error {
 	return nil
 }
 
-// bus is a connection with what the fleet has on the server.
+// bus is a connection, with the streams and buckets of the fleet.
 type bus struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	subject string             // begins the fleet's subjects
+	subject string             // prefix of the fleet's subjects
 	leases  jetstream.KeyValue // member → presence
 	orders  jetstream.KeyValue // order.LANE, share.LANE.MEMBER, coordinator
 	texts   jetstream.ObjectStore
@@ -84,32 +84,33 @@ type bus struct {
 	turns   jetstream.Stream
 
 	mu   sync.Mutex
-	back chan struct{} // closed when the connection was lost and is there again
+	back chan struct{} // closed after the next reconnect
 }
 
-// again is closed when the connection was lost and is there again: whoever follows something
-// begins anew then, since the server may have forgotten him, and he would notice late.
-func (b *bus) again() <-chan struct{} {
+// reconnected returns a channel that is closed after the next reconnect. Consumers and watchers are
+// created anew then, since the server may have lost them, which would be detected late.
+func (b *bus) reconnected() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.back
 }
 
-func (b *bus) isBack() {
+// signalReconnect closes the channel of [bus.reconnected].
+func (b *bus) signalReconnect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.back)
 	b.back = make(chan struct{})
 }
 
-// connected gives a context that ends when the connection was lost and is there again, too: what was
-// asked of the server before that is never answered.
-func (b *bus) connected(ctx context.Context) (context.Context, context.CancelFunc) {
-	again := b.again()
+// untilReconnect returns a context that also ends after a reconnect, since earlier requests to the
+// server are never answered.
+func (b *bus) untilReconnect(ctx context.Context) (context.Context, context.CancelFunc) {
+	reconnected := b.reconnected()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-again:
+		case <-reconnected:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -117,10 +118,10 @@ func (b *bus) connected(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// within limits what the server is asked. What is under way when the server goes ends when the
-// connection is back, so that it is asked again at once.
-func (b *bus) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, end := b.connected(ctx)
+// withTimeout limits a request to the server. A request that is under way when the connection is
+// lost ends after the reconnect, so that it can be repeated at once.
+func (b *bus) withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, end := b.untilReconnect(ctx)
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return ctx, func() {
 		cancel()
@@ -129,13 +130,13 @@ func (b *bus) within(ctx context.Context, d time.Duration) (context.Context, con
 }
 
 const (
-	reportsKept = 10 * time.Minute // so much of a run is there for a coordinator that takes over
-	turnsTwice  = 5 * time.Minute  // a turn that is handed over again in this time is not kept again
-	turnsMost   = 1 << 30          // bytes, which the server sets aside
-	askFor      = 5 * time.Second  // an answer of the server
+	reportsKept     = 10 * time.Minute // time for which a coordinator that takes over finds reports
+	duplicateWindow = 5 * time.Minute  // a turn that is published again within it is stored once
+	turnsMaxBytes   = 1 << 30          // reserved by the server
+	requestTimeout  = 5 * time.Second  // for an answer of the server
 )
 
-// key reads the NKey; nil without one.
+// key reads the NKey. It returns nil without one.
 func (a Access) key() (nats.Option, error) {
 	if a.NKeyFile == "" {
 		return nil, nil
@@ -151,20 +152,20 @@ func (a Access) key() (nats.Option, error) {
 	return key, nil
 }
 
-// CheckKey reads the NKey's file. The error is an [api.FieldError].
+// CheckKey checks the NKey's file. The error is an [api.FieldError].
 func (a Access) CheckKey() error {
 	_, err := a.key()
 	return err
 }
 
-// dial connects, and makes what the fleet needs. It waits for a server that cannot be reached
-// until ctx ends; a credential that is refused ends it at once.
-func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, error) {
+// dial connects, and creates the fleet's streams and buckets. It retries until ctx ends while the
+// server cannot be reached. A credential that is rejected is an error at once.
+func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
 	b := &bus{subject: "kvbooth." + a.Fleet, back: make(chan struct{})}
-	options := b.options(who, log)
+	options := b.options(name, log)
 	if a.Token != "" {
 		options = append(options, nats.Token(a.Token))
 	}
@@ -185,22 +186,18 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 		}
 		options = append(options, nats.Secure(conf))
 	}
-	for said := false; ; {
+	for logged := false; ; {
 		var err error
 		if b.conn, err = nats.Connect(a.URL, options...); err == nil {
 			break
 		}
 		if errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "x509") || ctx.Err() != nil {
-			return nil, fmt.Errorf(
-				"the NATS server at %s rejects the connection: %w; %s",
-				a.URL,
-				err,
-				"check members.nats.token or members.nats.nkey_file",
-			)
+			return nil, fmt.Errorf("the NATS server at %s rejects the connection: %w; "+
+				"check members.nats.token or members.nats.nkey_file", a.URL, err)
 		}
-		if !said {
+		if !logged {
 			log.Warn("the NATS server does not answer yet", "url", a.URL, "problem", err)
-			said = true
+			logged = true
 		}
 		if !pause(ctx, 200*time.Millisecond) {
 			return nil, fmt.Errorf("the NATS server at %s does not answer: %w", a.URL, err)
@@ -213,27 +210,25 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 	return b, nil
 }
 
-// options are how the connection is kept: for ever, and whatever was said while it was lost is not
-// said by it.
-func (b *bus) options(who string, log *slog.Logger) []nats.Option {
+// options returns the options of the connection. It reconnects for ever, and does not buffer
+// messages meanwhile: their senders repeat them.
+func (b *bus) options(name string, log *slog.Logger) []nats.Option {
 	var rejected atomic.Bool // since the connection was lost
 	return []nats.Option{
-		nats.Name(
-			who,
-		),
+		nats.Name(name),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.Timeout(2 * time.Second),
 		nats.PingInterval(2 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.IgnoreAuthErrorAbort(), // a server that was configured anew may take the credential again
+		nats.IgnoreAuthErrorAbort(), // the server may accept the credential again after a change of its configuration
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
 				log.Error("the NATS server rejects the credential; retrying", "problem", err)
 			}
 		}),
-		nats.ReconnectBufSize(-1), // what is said while there is no server is said again by whoever said it
+		nats.ReconnectBufSize(-1), // senders repeat their messages
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("lost the connection to the NATS server", "problem", err)
@@ -242,54 +237,53 @@ func (b *bus) options(who string, log *slog.Logger) []nats.Option {
 		nats.ReconnectHandler(func(*nats.Conn) {
 			log.Info("the connection to the NATS server is back")
 			rejected.Store(false)
-			b.isBack()
+			b.signalReconnect()
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Debug("NATS", "problem", err) }),
 	}
 }
 
-// open makes streams and buckets where they are not there yet.
+// open creates streams and buckets that do not exist yet.
 func (b *bus) open(ctx context.Context, fleet string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*askFor)
+	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 	var err error
-	if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(askFor)); err != nil {
+	if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
 		return err
 	}
-	if b.leases, err = b.js.CreateOrUpdateKeyValue(
-		ctx,
-		jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_leases", TTL: leaseSpan, Storage: jetstream.FileStorage},
-	); err != nil {
+	b.leases, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "kvbooth_" + fleet + "_leases", TTL: leaseSpan, Storage: jetstream.FileStorage,
+	})
+	if err != nil {
 		return b.explain(err)
 	}
-	if b.orders, err = b.js.CreateOrUpdateKeyValue(
-		ctx,
-		jetstream.KeyValueConfig{Bucket: "kvbooth_" + fleet + "_orders", Storage: jetstream.FileStorage},
-	); err != nil {
+	b.orders, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "kvbooth_" + fleet + "_orders", Storage: jetstream.FileStorage,
+	})
+	if err != nil {
 		return b.explain(err)
 	}
-	if b.texts, err = b.js.CreateOrUpdateObjectStore(
-		ctx,
-		jetstream.ObjectStoreConfig{Bucket: "kvbooth_" + fleet + "_texts", Storage: jetstream.FileStorage},
-	); err != nil {
+	b.texts, err = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		Bucket: "kvbooth_" + fleet + "_texts", Storage: jetstream.FileStorage,
+	})
+	if err != nil {
 		return b.explain(err)
 	}
-	if b.reports, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name:     "kvbooth_" + fleet + "_reports",
-		Subjects: []string{b.subject + ".report.>"},
-		MaxAge:   reportsKept,
-		Storage:  jetstream.FileStorage,
-	}); err != nil {
+	b.reports, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: "kvbooth_" + fleet + "_reports", Subjects: []string{b.subject + ".report.>"}, MaxAge: reportsKept,
+		Storage: jetstream.FileStorage,
+	})
+	if err != nil {
 		return b.explain(err)
 	}
 	b.turns, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: "kvbooth_" + fleet + "_turns", Subjects: []string{b.subject + ".turn.>"}, Retention: jetstream.WorkQueuePolicy,
-		Discard: jetstream.DiscardNew, MaxBytes: turnsMost, Duplicates: turnsTwice, Storage: jetstream.FileStorage,
+		Discard: jetstream.DiscardNew, MaxBytes: turnsMaxBytes, Duplicates: duplicateWindow, Storage: jetstream.FileStorage,
 	})
 	return b.explain(err)
 }
 
-// explain says what to do where the server has no JetStream.
+// explain replaces the error of a server without JetStream by one that says what to do.
 func (b *bus) explain(err error) error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
 		return errors.New("it has no JetStream; start it with --jetstream (-js)")
@@ -309,9 +303,11 @@ func put(ctx context.Context, kv jetstream.KeyValue, key string, v any) error {
 	return err
 }
 
-// each calls take with each value of the keys that is there now. Where one cannot be read, or ctx
-// ends, it gives an error.
-func (b *bus) each(ctx context.Context, kv jetstream.KeyValue, keys string, take func(key string, value []byte)) error {
+// forEach calls take with each current value of the keys. It returns an error if one cannot be
+// read, or ctx ends.
+func (b *bus) forEach(
+	ctx context.Context, kv jetstream.KeyValue, keys string, take func(key string, value []byte),
+) error {
 	list, err := kv.ListKeysFiltered(ctx, keys)
 	if err != nil {
 		return err
@@ -326,35 +322,36 @@ func (b *bus) each(ctx context.Context, kv jetstream.KeyValue, keys string, take
 		}
 		take(key, e.Value())
 	}
-	return ctx.Err() // with which the list ends, too
+	return ctx.Err() // the list also ends with ctx
 }
 
-// follow calls heard with each value of the keys, those that are there first, until ctx ends;
-// a value that was deleted comes as nil. After the server was lost all come again. Each time
-// when all that were there have come, it calls ready, with what is closed when that is no longer so.
+// follow calls take with each value of the keys, the current ones first, until ctx ends. A deleted
+// value is nil. After a reconnect all values are sent again. Each time when all current values have
+// been sent, it calls ready with a channel that is closed when they are about to be sent again, or
+// ctx has ended.
 func (b *bus) follow(
 	ctx context.Context,
 	kv jetstream.KeyValue,
 	keys string,
-	heard func(key string, value []byte),
+	take func(key string, value []byte),
 	ready func(until <-chan struct{}),
 ) {
 	for ctx.Err() == nil {
-		if b.followOnce(ctx, kv, keys, heard, ready) != nil {
+		if b.followOnce(ctx, kv, keys, take, ready) != nil {
 			pause(ctx, 100*time.Millisecond)
 		}
 	}
 }
 
-// followOnce is follow until the connection was lost and is there again.
+// followOnce is follow until the next reconnect.
 func (b *bus) followOnce(
 	ctx context.Context,
 	kv jetstream.KeyValue,
 	keys string,
-	heard func(key string, value []byte),
+	take func(key string, value []byte),
 	ready func(until <-chan struct{}),
 ) error {
-	ctx, cancel := b.connected(ctx)
+	ctx, cancel := b.untilReconnect(ctx)
 	defer cancel()
 	w, err := kv.Watch(ctx, keys)
 	if err != nil {
@@ -369,21 +366,21 @@ func (b *bus) followOnce(
 			switch {
 			case !ok:
 				return jetstream.ErrConsumerDeleted
-			case e == nil: // all that was there has come
+			case e == nil: // all current values have been sent
 				ready(ctx.Done())
 			case e.Operation() == jetstream.KeyValuePut:
-				heard(e.Key(), e.Value())
+				take(e.Key(), e.Value())
 			default:
-				heard(e.Key(), nil)
+				take(e.Key(), nil)
 			}
 		}
 	}
 }
 
-// unheeded is for those to whom it does not matter that all has come.
-func unheeded(<-chan struct{}) {}
+// ignoreReady is a ready callback that does nothing.
+func ignoreReady(<-chan struct{}) {}
 
-// pause says whether ctx went on for so long.
+// pause waits for d. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -395,7 +392,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hostname is that of this machine, for names.
+// hostname returns the name of this machine, or "host".
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -13,29 +13,29 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// ErrCoordinated says that another load generator has the members of this fleet.
+// ErrCoordinated means that another load generator coordinates the members of this fleet.
 var ErrCoordinated = errors.New("another load generator coordinates these members")
 
 const coordinatorKey = "coordinator"
 
-// claim is a coordinator's lease of its fleet: two of them would give numbers twice. A coordinator
-// that cannot renew it writes nothing from then on, by its own monotonic clock. Whoever takes it
-// writes an epoch of his own: one that was deaf meanwhile, and finds the claim nobody's again, sees
-// by that whether there was another one, who gave numbers that he does not know.
+// claim is a coordinator's lease of its fleet: two coordinators would give numbers twice. A
+// coordinator that cannot renew it writes nothing from then on, by its own monotonic clock. Each
+// coordinator that takes the claim writes an epoch of its own. By that, one that was disconnected
+// detects that another one held the claim meanwhile, and gave numbers that it does not know.
 type claim struct {
 	bus          *bus
 	owner, value string
-	epoch        string // of this process, with its name: who took the claim after it wrote another one
+	epoch        string // of this process, with its name; another value means that another one took the claim
 
-	mu       sync.Mutex // held while it is renewed
-	revision uint64     // of the key, as it was written last
+	mu       sync.Mutex // held during a renewal
+	revision uint64     // of the key at the last write
 	taken    bool       // the epoch is written
 
-	base  time.Time    // with the monotonic clock
-	until atomic.Int64 // since base
+	base  time.Time    // has a monotonic reading
+	until atomic.Int64 // end of the claim in ns since base
 }
 
-// newClaim makes one that holds nothing.
+// newClaim returns a claim that is not held yet.
 func newClaim(b *bus, o Options) *claim {
 	owner := o.Owner
 	if owner == "" {
@@ -44,12 +44,12 @@ func newClaim(b *bus, o Options) *claim {
 	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, epoch: nuid.Next() + " " + o.Name, base: time.Now()}
 }
 
-// holds says whether the coordinator may write anything. Unlike a member's lease it can hold again:
-// who was deaf, and finds the claim his own or nobody's, goes on.
+// holds reports whether the coordinator may write. Unlike a member's lease, a claim can be held
+// again after it has ended: if no other coordinator took it meanwhile, the coordinator continues.
 func (c *claim) holds() bool { return int64(time.Since(c.base)) < c.until.Load() }
 
-// take waits for the lease of a coordinator that was killed to end, and no longer. One of the same
-// owner is known to be gone.
+// take takes the claim. It waits until the claim of a coordinator that was killed has ended. A
+// claim of the same owner is taken at once.
 func (c *claim) take(ctx context.Context) error {
 	for deadline := time.Now().Add(leaseSpan + time.Second); ; {
 		holder, err := c.renew(ctx)
@@ -67,12 +67,12 @@ func (c *claim) take(ctx context.Context) error {
 	}
 }
 
-// epochKey is among the orders, since those stay when a claim runs out.
+// epochKey is in the bucket of orders, since keys there do not expire with the claim.
 const epochKey = "epoch"
 
 // begin writes the epoch.
 func (c *claim) begin(ctx context.Context) error {
-	ctx, cancel := c.bus.within(ctx, leaseSpan/2)
+	ctx, cancel := c.bus.withTimeout(ctx, leaseSpan/2)
 	defer cancel()
 	if _, err := c.bus.orders.PutString(ctx, epochKey, c.epoch); err != nil {
 		return err
@@ -83,8 +83,9 @@ func (c *claim) begin(ctx context.Context) error {
 	return nil
 }
 
-// another says who holds it by now where another one took it since this one did.
-func (c *claim) another(ctx context.Context) (holder string, err error) {
+// otherHolder returns the coordinator that took the claim after this one did; empty if there is
+// none.
+func (c *claim) otherHolder(ctx context.Context) (holder string, err error) {
 	if !c.taken {
 		return "", nil
 	}
@@ -95,12 +96,13 @@ func (c *claim) another(ctx context.Context) (holder string, err error) {
 	return holder, err
 }
 
+// refusal returns the error of a claim that holder holds.
 func (c *claim) refusal(holder string) error {
 	_, name, _ := strings.Cut(holder, " ")
 	return fmt.Errorf("%w: %s; stop it, or give this one its own members.fleet", ErrCoordinated, name)
 }
 
-// keep renews it until ctx ends. The error is [ErrCoordinated].
+// keep renews the claim until ctx ends. The error is [ErrCoordinated].
 func (c *claim) keep(ctx context.Context) error {
 	for pause(ctx, renewEvery) {
 		if holder, err := c.renew(ctx); err == nil && holder != "" {
@@ -110,16 +112,17 @@ func (c *claim) keep(ctx context.Context) error {
 	return nil
 }
 
-// renew renews the claim, or takes it where nobody has it. Where another one has it, it says who.
+// renew renews the claim, or takes it if it is free. If another coordinator holds it, renew returns
+// that one as holder.
 func (c *claim) renew(ctx context.Context) (holder string, err error) {
-	ctx, cancel := c.bus.within(ctx, leaseSpan/2)
+	ctx, cancel := c.bus.withTimeout(ctx, leaseSpan/2)
 	defer cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sent := time.Now()
 	revision, err := c.bus.leases.Update(ctx, coordinatorKey, []byte(c.value), c.revision) // 0: there is none
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		if holder, err := c.another(ctx); err != nil || holder != "" {
+		if holder, err := c.otherHolder(ctx); err != nil || holder != "" {
 			return holder, err
 		}
 		e, gone := c.bus.leases.Get(ctx, coordinatorKey)
@@ -142,13 +145,13 @@ func (c *claim) renew(ctx context.Context) (holder string, err error) {
 	return "", nil
 }
 
-// release gives it up.
+// release gives up the claim.
 func (c *claim) release() {
 	if !c.holds() {
 		return
 	}
 	c.until.Store(0)
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	_ = c.bus.leases.Delete(ctx, coordinatorKey)
 }

@@ -7,51 +7,54 @@ import (
 	"time"
 )
 
-// clock is how far a member's clock is ahead of the coordinator's, from the quickest of its
-// last answers: half of the time there and back is how wrong it may be.
+// clock estimates how far a member's clock is ahead of the coordinator's, from the fastest of its
+// last answers. Half of the round trip is the uncertainty.
 type clock struct {
-	answers [8]answer
-	n       int
+	samples [8]clockSample
+	n       int // number of samples so far
 }
 
-type answer struct{ ahead, took time.Duration }
+// clockSample is the result of one request.
+type clockSample struct{ ahead, roundTrip time.Duration }
 
-func (c *clock) note(a answer) {
-	c.answers[c.n%len(c.answers)] = a
+func (c *clock) add(a clockSample) {
+	c.samples[c.n%len(c.samples)] = a
 	c.n++
 }
 
-// ahead is the estimate, 0 where it is not known to be anything else, with how wrong it may be.
-func (c *clock) ahead() (ahead, within time.Duration) {
-	best := answer{}
-	for i := range min(c.n, len(c.answers)) {
-		if a := c.answers[i]; best.took == 0 || a.took < best.took {
+// ahead returns the estimate and its uncertainty. The estimate is 0 if it is within the
+// uncertainty.
+func (c *clock) ahead() (ahead, uncertainty time.Duration) {
+	best := clockSample{}
+	for i := range min(c.n, len(c.samples)) {
+		if a := c.samples[i]; best.roundTrip == 0 || a.roundTrip < best.roundTrip {
 			best = a
 		}
 	}
-	within = best.took / 2
-	if best.ahead.Abs() <= within {
-		return 0, within
+	uncertainty = best.roundTrip / 2
+	if best.ahead.Abs() <= uncertainty {
+		return 0, uncertainty
 	}
-	return best.ahead, within
+	return best.ahead, uncertainty
 }
 
-// A member is asked for its time so often, and one that has not answered yet at every look.
+// Each member is asked for its time every clockInterval, one without an answer so far every
+// clockPoll.
 const (
-	clocksEvery    = 2 * time.Second
-	clocksAreAsked = 100 * time.Millisecond
+	clockInterval = 2 * time.Second
+	clockPoll     = 100 * time.Millisecond
 )
 
 // readClocks asks members for their time until ctx ends.
 func (c *Coordinator) readClocks(ctx context.Context) {
 	asked := time.Time{}
-	for pause(ctx, clocksAreAsked) {
-		all := time.Since(asked) >= clocksEvery
+	for pause(ctx, clockPoll) {
+		all := time.Since(asked) >= clockInterval
 		if all {
 			asked = time.Now()
 		}
 		var wg sync.WaitGroup
-		for _, id := range c.present(!all) {
+		for _, id := range c.memberIDs(!all) {
 			wg.Go(func() {
 				one, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
@@ -60,12 +63,12 @@ func (c *Coordinator) readClocks(ctx context.Context) {
 				if err != nil || len(reply.Data) != 8 {
 					return
 				}
-				took := time.Since(sent)
+				roundTrip := time.Since(sent)
 				theirs := time.Unix(0, int64(binary.BigEndian.Uint64(reply.Data)))
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				if m := c.members[id]; m != nil {
-					m.clock.note(answer{ahead: theirs.Sub(sent.Add(took / 2)), took: took})
+					m.clock.add(clockSample{ahead: theirs.Sub(sent.Add(roundTrip / 2)), roundTrip: roundTrip})
 				}
 			})
 		}
@@ -73,12 +76,13 @@ func (c *Coordinator) readClocks(ctx context.Context) {
 	}
 }
 
-// present are the ids of the members whose lease holds, or of those whose clock is not known.
-func (c *Coordinator) present(unknown bool) (ids []string) {
-	all, _ := c.alive(time.Now())
+// memberIDs returns the ids of the members whose lease holds, or only of those whose clock is not
+// known.
+func (c *Coordinator) memberIDs(unknown bool) (ids []string) {
+	present, _ := c.present(time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range all {
+	for _, m := range present {
 		if !unknown || m.clock.n == 0 {
 			ids = append(ids, m.ID)
 		}
@@ -86,18 +90,18 @@ func (c *Coordinator) present(unknown bool) (ids []string) {
 	return ids
 }
 
-// ids are those of members, which say of themselves what they are at any time.
-func (c *Coordinator) ids(of []*member) (ids []string) {
+// ids returns the ids of members. It takes the lock, since a report may change a member at any time.
+func (c *Coordinator) ids(members []*member) (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range of {
+	for _, m := range members {
 		ids = append(ids, m.ID)
 	}
 	return ids
 }
 
-// ahead is how far a member's clock is ahead, and how wrong that may be.
-func (c *Coordinator) ahead(id string) (ahead, within time.Duration) {
+// ahead returns how far a member's clock is ahead, and the uncertainty.
+func (c *Coordinator) ahead(id string) (ahead, uncertainty time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.members[id]; m != nil {

@@ -21,7 +21,7 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// Store takes what members hand over; [kvbooth/sidecar/loadgen/store.Store] is one.
+// Store keeps the data that members deliver; [kvbooth/sidecar/loadgen/store.Store] is one.
 type Store interface {
 	SaveConversation(api.Conversation)
 	SaveNewConversation(api.Conversation)
@@ -33,19 +33,20 @@ type Store interface {
 	TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error
 }
 
-// Options are what a coordinator is made of.
+// Options configure a coordinator.
 type Options struct {
 	Access  Access
-	Name    string // of this load generator, for those that are refused beside it
-	Version string // of the program: a member of another one is refused
-	// Owner names who alone can be this coordinator, such as the data directory that it has
-	// locked: after a crash the next one of that owner waits for no lease to end.
+	Name    string // of this load generator, shown by coordinators that are refused because of it
+	Version string // of the program; members of other versions are refused
+	// Owner identifies a coordinator over restarts, such as by the data directory that it has
+	// locked. After a crash, the next coordinator of the same owner takes the claim at once. Empty:
+	// it waits until the claim has ended.
 	Owner string
-	// FilesEach is how many open files a conversation needs, at least 1: on each lane its
+	// FilesEach is the number of open files that a conversation needs, at least 1: on each lane its
 	// connection to the target, and the one to the model that asks its questions.
 	FilesEach int
-	// Noticeable says whether a lag is so in what the lanes measure; nil: it never is.
-	// It is called with the coordinator's lock held.
+	// Noticeable reports whether a lag is noticeable in the lanes' figures; nil: no lag is. It is
+	// called with the coordinator's lock held.
 	Noticeable func(*stats.Lag) bool
 	Store      Store
 	Log        *slog.Logger
@@ -58,68 +59,71 @@ type Coordinator struct {
 	claim *claim
 	log   *slog.Logger
 
-	wg sync.WaitGroup // of what is told to members, and of events
+	wg sync.WaitGroup // goroutines that write refusals and events
 
-	takesOver bool // there was an order in force
+	resumed bool // there was an order in force at the start
 
-	ordering sync.Mutex // held while an order is written: before mu
+	ordering sync.Mutex // held while an order is written; locked before mu
 
 	mu      sync.Mutex
-	closed  bool // nothing more is told
+	closed  bool // spawn does nothing
 	members map[string]*member
 	runs    map[string]*remote // by lane
-	found   map[string]order   // orders of a process before this one, by lane
-	hears   time.Time          // since when it hears of members; zero: it has not yet
-	until   <-chan struct{}    // closed when it no longer does
-	knows   time.Time          // since when it hears of them and holds its claim; zero: it does not at the moment
-	left    map[string]bool    // lanes of which members may hold a run that has ended here
-	lags    stats.LagHistory   // of members that held conversations
+	found   map[string]order   // orders of an earlier process, by lane
+
+	followedSince time.Time       // since when all leases are followed; zero: not yet
+	followEnded   <-chan struct{} // closed when they are no longer followed
+	knownSince    time.Time       // since when they are followed and the claim is held; zero: not now
+
+	endedRuns map[string]bool  // lanes on which members may still hold a run that has ended here
+	lags      stats.LagHistory // of members that held conversations
 }
 
-// member is one as the coordinator knows it.
+// member is the coordinator's state of a member.
 type member struct {
 	presence
-	came    time.Time
-	heard   time.Time // of it last; zero: its lease has ended
-	refused string    // why it is not taken
-	expired time.Time // when its lease ended for the coordinator, which is final; zero: it holds
-	late    lateness
-	lags    stats.LagHistory
-	clock   clock
+	joined     time.Time
+	lastReport time.Time // zero: its lease has ended
+	refusal    string    // why it is refused; empty: it is not
+	expired    time.Time // when its lease ended for the coordinator, which is final; zero: it holds
+	lateness   lateness
+	lags       stats.LagHistory
+	clock      clock
 }
 
-// lateness says whether a member has been late for so long that others take its share.
+// lateness decides whether a member has been late for so long that others get its share.
 type lateness struct {
-	since, fine time.Time // zero: it is not
-	is          bool
+	lateSince   time.Time // since when the lag is noticeable; zero: it is not
+	onTimeSince time.Time // since when it is not noticeable; zero: it is
+	late        bool
 }
 
-// A member is late when its lag has been noticeable for lateAfter, which is longer than what its
-// lag is of: a stutter passes. It is in time again when it has not been so for fineAfter.
+// A member is late when its lag has been noticeable for lateAfter, which is longer than lagSpan, so
+// that a single delay passes. It is on time again when the lag has not been noticeable for fineAfter.
 const (
 	lateAfter = 15 * time.Second
 	fineAfter = 30 * time.Second
 )
 
-// note takes in whether the lag is noticeable, and says whether the member is late.
+// note takes whether the lag is noticeable now, and returns whether the member is late.
 func (l *lateness) note(now time.Time, noticeable bool) bool {
 	if noticeable {
-		l.fine = time.Time{}
-		if l.since.IsZero() {
-			l.since = now
+		l.onTimeSince = time.Time{}
+		if l.lateSince.IsZero() {
+			l.lateSince = now
 		}
-		l.is = l.is || now.Sub(l.since) >= lateAfter
-		return l.is
+		l.late = l.late || now.Sub(l.lateSince) >= lateAfter
+		return l.late
 	}
-	l.since = time.Time{}
-	if l.fine.IsZero() {
-		l.fine = now
+	l.lateSince = time.Time{}
+	if l.onTimeSince.IsZero() {
+		l.onTimeSince = now
 	}
-	l.is = l.is && now.Sub(l.fine) < fineAfter
-	return l.is
+	l.late = l.late && now.Sub(l.onTimeSince) < fineAfter
+	return l.late
 }
 
-// Open connects to the server and becomes the one coordinator of the fleet. The error is an
+// Open connects to the server and becomes the coordinator of the fleet. The error is an
 // [api.FieldError] of the access, [ErrCoordinated], or the server's.
 func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	b, err := dial(ctx, o.Access, "kvbooth coordinator", o.Log)
@@ -127,21 +131,21 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{
-		opts:    o,
-		bus:     b,
-		claim:   newClaim(b, o),
-		log:     o.Log,
-		members: map[string]*member{},
-		runs:    map[string]*remote{},
-		found:   map[string]order{},
-		left:    map[string]bool{},
+		opts:      o,
+		bus:       b,
+		claim:     newClaim(b, o),
+		log:       o.Log,
+		members:   map[string]*member{},
+		runs:      map[string]*remote{},
+		found:     map[string]order{},
+		endedRuns: map[string]bool{},
 	}
 	if err := c.claim.take(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	for deadline := time.Now().Add(askFor); ; {
-		err := c.find(ctx)
+	for deadline := time.Now().Add(requestTimeout); ; {
+		err := c.readOrders(ctx)
 		if err == nil {
 			return c, nil
 		}
@@ -152,20 +156,20 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	}
 }
 
-// find reads the orders that are in force. What cannot be read is an error: whoever does not know
-// of a run ends it.
-func (c *Coordinator) find(ctx context.Context) error {
-	ctx, cancel := c.bus.within(ctx, askFor)
+// readOrders reads the orders in force. An order that cannot be read is an error, because its run
+// would be ended as unknown.
+func (c *Coordinator) readOrders(ctx context.Context) error {
+	ctx, cancel := c.bus.withTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.bus.each(ctx, c.bus.orders, "order.*", func(_ string, value []byte) {
+	return c.bus.forEach(ctx, c.bus.orders, "order.*", func(_ string, value []byte) {
 		var o order
 		if json.Unmarshal(value, &o) == nil && o.Run != "" {
-			c.found[o.Lane], c.takesOver = o, true
+			c.found[o.Lane], c.resumed = o, true
 		}
 	})
 }
 
-// Close gives up the claim and ends the connection. [Coordinator.Run] ends with it; a second call
+// Close gives up the claim and closes the connection, which ends [Coordinator.Run]. A second call
 // does nothing.
 func (c *Coordinator) Close() {
 	c.mu.Lock()
@@ -176,8 +180,9 @@ func (c *Coordinator) Close() {
 	c.bus.close()
 }
 
-// Run listens to members until ctx ends, and closes the coordinator. It is called once, before any
-// run is begun. The error is [ErrCoordinated]: another one has the members by now.
+// Run communicates with members until ctx ends, and closes the coordinator. It is called once,
+// before any run is begun. The error is [ErrCoordinated] if another coordinator has taken the
+// members.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -187,10 +192,10 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, "*", c.hear, c.listens) })
-	wg.Go(func() { c.takeTurns(ctx) })
+	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, "*", c.receivePresence, c.leasesRead) })
+	wg.Go(func() { c.storeTurns(ctx) })
 	wg.Go(func() { c.readClocks(ctx) })
-	wg.Go(func() { c.endLeft(ctx) })
+	wg.Go(func() { c.endRemaining(ctx) })
 	wg.Wait()
 	c.Close()
 	if err := context.Cause(ctx); errors.Is(err, ErrCoordinated) {
@@ -199,28 +204,28 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-// listens notes that every member whose lease holds has been heard.
-func (c *Coordinator) listens(until <-chan struct{}) {
+// leasesRead records that the presence of every member whose lease holds has been received.
+func (c *Coordinator) leasesRead(until <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hears, c.until = time.Now(), until
+	c.followedSince, c.followEnded = time.Now(), until
 	c.wake()
 }
 
-// lostMember is what a member is told whose share others have already: that it has no lease.
-const lostMember = "lost"
+// leaseLost is the refusal of a member whose share others already have. The member rejoins.
+const leaseLost = "lost"
 
-// writeRefusal writes to a member that it is not taken, and why.
+// writeRefusal writes the reason why a member is refused, which the member reads.
 func (c *Coordinator) writeRefusal(id, why string) {
-	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	if _, err := c.bus.orders.Put(ctx, "refusal."+id, []byte(why)); err != nil {
 		c.log.Debug("a member could not be instructed", "lease", id, "problem", err)
 	}
 }
 
-// hear takes in what a member says of itself.
-func (c *Coordinator) hear(key string, value []byte) {
+// receivePresence processes a member's presence, or the end of its lease (nil).
+func (c *Coordinator) receivePresence(key string, value []byte) {
 	if key == coordinatorKey {
 		return
 	}
@@ -230,7 +235,7 @@ func (c *Coordinator) hear(key string, value []byte) {
 	m := c.members[key]
 	if value == nil { // its lease ran out
 		if m != nil {
-			m.heard = time.Time{}
+			m.lastReport = time.Time{}
 		}
 		c.wake()
 		return
@@ -240,25 +245,25 @@ func (c *Coordinator) hear(key string, value []byte) {
 		return
 	}
 	if m == nil {
-		m = c.meet(key, &p)
+		m = c.addMember(key, &p)
 	}
-	if m.isExpired() { // it reports too late: others have its share
-		c.goes(func() { c.writeRefusal(key, lostMember) })
+	if m.isExpired() { // the report is too late: others have its share
+		c.spawn(func() { c.writeRefusal(key, leaseLost) })
 		return
 	}
-	if m.refused != "" {
-		c.goes(func() { c.writeRefusal(key, m.refused) })
+	if m.refusal != "" {
+		c.spawn(func() { c.writeRefusal(key, m.refusal) })
 	}
-	m.presence, m.heard = p, now
+	m.presence, m.lastReport = p, now
 	if p.Gone {
-		m.heard = time.Time{}
+		m.lastReport = time.Time{}
 	}
 	m.lags.Add(now, &p.Lag)
-	switch was := m.late.is; {
-	case m.refused != "":
-	case m.late.note(now, c.noticeable(m, now)) && !was:
+	switch was := m.lateness.late; {
+	case m.refusal != "":
+	case m.lateness.note(now, c.noticeable(m, now)) && !was:
 		c.event("%s is late: %s", p.Name, p.Health.Reason)
-	case was && !m.late.is:
+	case was && !m.lateness.late:
 		c.event("%s is on time again", p.Name)
 	}
 	if p.active() > 0 {
@@ -267,38 +272,35 @@ func (c *Coordinator) hear(key string, value []byte) {
 	c.wake()
 }
 
-// meet notes a member that is new. The lock is held.
-func (c *Coordinator) meet(id string, p *presence) *member {
-	m := &member{came: time.Now(), lags: stats.LagHistory{Kept: int(lagOf/time.Second) + 2}}
+// addMember adds a new member. The lock is held.
+func (c *Coordinator) addMember(id string, p *presence) *member {
+	m := &member{joined: time.Now(), lags: stats.LagHistory{Kept: int(lagSpan/time.Second) + 2}}
 	c.members[id] = m
 	if p.Version == c.opts.Version {
-		if !c.takesOver || !c.hears.IsZero() { // else it was there already
+		if !c.resumed || !c.followedSince.IsZero() { // else it joined an earlier coordinator
 			c.event("%s has joined", p.Name)
 		}
 		return m
 	}
-	m.refused = fmt.Sprintf(
-		"it is version %s, and the coordinator is %s: start the same version",
-		p.Version,
-		c.opts.Version,
-	)
-	c.event("%s is rejected: %s", p.Name, m.refused)
+	m.refusal = fmt.Sprintf("it is version %s, and the coordinator is %s: start the same version",
+		p.Version, c.opts.Version)
+	c.event("%s is rejected: %s", p.Name, m.refusal)
 	return m
 }
 
-// goes does what has to wait for somebody. The lock is held.
-func (c *Coordinator) goes(job func()) {
+// spawn runs a job that may block, unless the coordinator is closed. The lock is held.
+func (c *Coordinator) spawn(job func()) {
 	if !c.closed {
 		c.wg.Go(job)
 	}
 }
 
-// event keeps what has happened to a member. The lock is held.
+// event stores an event of a member. The lock is held.
 func (c *Coordinator) event(format string, args ...any) {
 	e := api.Event{Time: time.Now(), Kind: api.EventMember, By: "load generator", Text: fmt.Sprintf(format, args...)}
 	c.log.Info(e.Text, "event", e.Kind)
-	c.goes(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	c.spawn(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
 		if _, err := c.opts.Store.SaveEvent(ctx, e); err != nil {
 			c.log.Warn("an event was dropped", "error", err, "text", e.Text)
@@ -306,44 +308,41 @@ func (c *Coordinator) event(format string, args ...any) {
 	})
 }
 
-// wake has every run look at what members said. The lock is held.
+// wake makes every run evaluate the members' reports. The lock is held.
 func (c *Coordinator) wake() {
 	for _, r := range c.runs {
 		r.wake()
 	}
 }
 
-// alive are the members whose lease holds, by their ids; false where it is not known, because
-// the server was lost or nobody has been heard yet.
-func (c *Coordinator) alive(now time.Time) ([]*member, bool) {
+// present returns the members whose lease holds, sorted by id; false if that is not known, because
+// the server is disconnected or the leases have not been read yet.
+func (c *Coordinator) present(now time.Time) ([]*member, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hears.IsZero() || isClosed(c.until) || !c.bus.conn.IsConnected() || !c.claim.holds() {
-		c.knows = time.Time{}
+	if c.followedSince.IsZero() || isClosed(c.followEnded) || !c.bus.conn.IsConnected() || !c.claim.holds() {
+		c.knownSince = time.Time{}
 		return nil, false
 	}
-	if c.knows.IsZero() {
-		c.knows = now
+	if c.knownSince.IsZero() {
+		c.knownSince = now
 	}
 	return c.unexpired(now), true
 }
 
-// unexpired returns the members whose lease holds, by their ids. The lock is held.
+// unexpired returns the members whose lease holds, sorted by id. It expires the others. The lock is
+// held.
 func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 	for id, m := range c.members {
-		// A member is not lost because the coordinator was deaf.
-		if silent := min(
-			now.Sub(m.heard),
-			now.Sub(c.hears),
-			now.Sub(c.knows),
-		); !m.isExpired() &&
-			(silent >= leaseSpan || m.heard.IsZero()) {
+		// The time in which the coordinator was disconnected does not count against a member.
+		silent := min(now.Sub(m.lastReport), now.Sub(c.followedSince), now.Sub(c.knownSince))
+		if !m.isExpired() && (silent >= leaseSpan || m.lastReport.IsZero()) {
 			c.expire(m, now)
 		}
 		switch {
-		case !m.isExpired() && m.refused == "":
+		case !m.isExpired() && m.refusal == "":
 			all = append(all, m)
-		case m.isExpired() && now.Sub(m.expired) > time.Hour: // no message of it is under way any more
+		case m.isExpired() && now.Sub(m.expired) > time.Hour: // none of its messages can arrive any more
 			delete(c.members, id)
 		}
 	}
@@ -353,11 +352,11 @@ func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 
 func (m *member) isExpired() bool { return !m.expired.IsZero() }
 
-// expire notes that a member's lease has ended. The lock is held.
+// expire records that a member's lease has ended. The lock is held.
 func (c *Coordinator) expire(m *member, now time.Time) {
 	m.expired = now
 	switch {
-	case m.refused != "":
+	case m.refusal != "":
 	case m.Leaves:
 		c.event("%s has left", m.Name)
 	default:
@@ -365,14 +364,14 @@ func (c *Coordinator) expire(m *member, now time.Time) {
 	}
 }
 
-// expireHolder notes the same of a holder of a share that may never have reported to this
-// process: a late report must not make it a new member, since others have its share.
+// expireHolder expires a holder of a share that may never have reported to this process. A late
+// report must not make it a new member, since others have its share.
 func (c *Coordinator) expireHolder(id string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[id]
 	if m == nil {
-		m = &member{presence: presence{ID: id}, came: now}
+		m = &member{presence: presence{ID: id}, joined: now}
 		c.members[id] = m
 	}
 	if !m.isExpired() {
@@ -380,11 +379,11 @@ func (c *Coordinator) expireHolder(id string, now time.Time) {
 	}
 }
 
-// takeTurns stores the turns that members hand over, until ctx ends. A turn is acknowledged
-// when it is committed; one that comes again is the same row.
-func (c *Coordinator) takeTurns(ctx context.Context) {
+// storeTurns stores the turns that members deliver, until ctx ends. A turn is acknowledged when it
+// is committed. One that is delivered again is the same row.
+func (c *Coordinator) storeTurns(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := c.takeSome(ctx); err != nil && ctx.Err() == nil {
+		if err := c.storeBatch(ctx); err != nil && ctx.Err() == nil {
 			c.log.Debug("turns are not accepted at the moment", "problem", err)
 			pause(ctx, 100*time.Millisecond)
 		}
@@ -393,36 +392,38 @@ func (c *Coordinator) takeTurns(ctx context.Context) {
 
 const (
 	turnsConsumer = "store"
-	turnsAgain    = 5 * time.Second // a turn comes again that was not stored by then, such as by a coordinator that was killed
+	// redeliverAfter is the time after which a turn that was not acknowledged is delivered again.
+	redeliverAfter = 5 * time.Second
 
-	turnsAtOnce = 500
-	takeWithin  = 200 * time.Millisecond
+	turnsBatch = 500
+	fetchWait  = 200 * time.Millisecond
 )
 
-func (c *Coordinator) takeSome(ctx context.Context) error {
-	again := c.bus.again()
-	asked, cancel := c.bus.within(ctx, askFor)
+// storeBatch stores turns batch by batch until the next reconnect.
+func (c *Coordinator) storeBatch(ctx context.Context) error {
+	again := c.bus.reconnected()
+	asked, cancel := c.bus.withTimeout(ctx, requestTimeout)
 	consumer, err := c.bus.turns.CreateOrUpdateConsumer(asked, jetstream.ConsumerConfig{
-		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: turnsAgain, MaxAckPending: 20_000,
+		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: redeliverAfter, MaxAckPending: 20_000,
 	})
 	cancel()
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil && !isClosed(again) {
-		batch, err := consumer.Fetch(turnsAtOnce, jetstream.FetchMaxWait(takeWithin))
+		batch, err := consumer.Fetch(turnsBatch, jetstream.FetchMaxWait(fetchWait))
 		if err != nil {
 			return err
 		}
 		var got []jetstream.Msg
 		lost := c.opts.Store.LostTurns()
 		for m := range batch.Messages() {
-			var h handed
+			var h handedTurn
 			if json.Unmarshal(m.Data(), &h) != nil {
 				_ = m.Term()
 				continue
 			}
-			c.take(m.Headers().Get(memberHeader), &h)
+			c.storeTurn(m.Headers().Get(memberHeader), &h)
 			got = append(got, m)
 		}
 		if len(got) == 0 {
@@ -432,7 +433,7 @@ func (c *Coordinator) takeSome(ctx context.Context) error {
 			return err
 		}
 		if c.opts.Store.LostTurns() != lost {
-			continue // they come again
+			continue // they are delivered again
 		}
 		for _, m := range got {
 			_ = m.Ack()
@@ -441,9 +442,9 @@ func (c *Coordinator) takeSome(ctx context.Context) error {
 	return nil
 }
 
-// take has a turn stored, and its conversation where no report has told of that yet. Times are
-// brought to the coordinator's clock.
-func (c *Coordinator) take(id string, h *handed) {
+// storeTurn stores a turn, and its conversation if no report contained it yet. Times are converted
+// to the coordinator's clock.
+func (c *Coordinator) storeTurn(id string, h *handedTurn) {
 	ahead, _ := c.ahead(id)
 	h.Turn.Started, h.Turn.Ended = h.Turn.Started.Add(-ahead), h.Turn.Ended.Add(-ahead)
 	h.Conversation.Started = h.Conversation.Started.Add(-ahead)
@@ -457,41 +458,34 @@ func (c *Coordinator) take(id string, h *handed) {
 	c.opts.Store.SaveTurn(h.Turn)
 }
 
-// Found is the run that members hold of a lane, where a process before this one left one for the
-// same target and the same follow-ups. Whoever does not take it over ends it by
-// [Coordinator.Discard].
+// Found returns the run of a lane that members hold, if an earlier process left one for the same
+// target and the same follow-ups. A run that is not resumed must be ended by [Coordinator.Discard].
 func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOptions) (lane.ResumedRun, bool) {
 	o, ok := c.found[name]
 	if !ok || o.End != goesOn || o.Taken {
 		return lane.ResumedRun{}, false
 	}
-	if target.Endpoint != nil { // it goes to the URL of its mode
+	if target.Endpoint != nil { // the run is sent to the URL of its mode
 		target.URL = o.Target.URL
 	}
 	if !sameJSON(target, o.Target) || !sameJSON(asker, o.Followup) {
 		return lane.ResumedRun{}, false
 	}
 	return lane.ResumedRun{Began: o.Began, Task: lane.Task{
-		Lane:     o.Lane,
-		Run:      o.Run,
-		Seed:     o.Seed,
-		Opened:   o.Opened,
-		Midway:   o.Midway,
-		Nonce:    o.Nonce,
-		Settings: o.Settings,
-		Step:     o.Step,
+		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce,
+		Settings: o.Settings, Step: o.Step,
 	}}, true
 }
 
-// sameJSON says whether two values are the same to whoever reads them.
+// sameJSON reports whether two values have the same JSON.
 func sameJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Discard ends what members hold of a lane, and waits until none of them does: whatever comes next
-// may be another mode.
+// Discard ends the run that members hold of a lane, and waits until none of them does, since the
+// next run may be in another mode.
 func (c *Coordinator) Discard(ctx context.Context, name string) error {
 	run := c.found[name].Run
 	delete(c.found, name)
@@ -509,34 +503,34 @@ func (c *Coordinator) Discard(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-// idle says whether no member whose lease holds is in a run.
+// idle reports whether no member whose lease holds is in a run.
 func (c *Coordinator) idle(ctx context.Context, name, run string) bool {
-	ctx, cancel := c.bus.within(ctx, time.Second)
+	ctx, cancel := c.bus.withTimeout(ctx, time.Second)
 	defer cancel()
 	idle := true
-	err := c.bus.each(ctx, c.bus.leases, "*", func(key string, value []byte) {
+	err := c.bus.forEach(ctx, c.bus.leases, "*", func(key string, value []byte) {
 		var p presence
 		idle = idle && (key == coordinatorKey || json.Unmarshal(value, &p) == nil && p.Lanes[name].Run != run)
 	})
 	return idle && err == nil
 }
 
-// endLeft ends what members may still hold of runs that ended here while they could not be told,
-// until ctx ends.
-func (c *Coordinator) endLeft(ctx context.Context) {
+// endRemaining ends runs that ended here while members could not be reached, until ctx ends.
+func (c *Coordinator) endRemaining(ctx context.Context) {
 	for pause(ctx, renewEvery) {
 		c.mu.Lock()
-		left := slices.Collect(maps.Keys(c.left))
+		left := slices.Collect(maps.Keys(c.endedRuns))
 		c.mu.Unlock()
 		for _, name := range left {
-			one, cancel := c.bus.within(ctx, tellWithin)
+			one, cancel := c.bus.withTimeout(ctx, writeTimeout)
 			c.endOne(one, name)
 			cancel()
 		}
 	}
 }
 
-// endOne ends a lane on members, unless it has a run again: that one's order ends the one before.
+// endOne ends a lane's run on members, unless the lane has a new run, whose order ends the former
+// one.
 func (c *Coordinator) endOne(ctx context.Context, name string) {
 	c.ordering.Lock()
 	defer c.ordering.Unlock()
@@ -548,15 +542,16 @@ func (c *Coordinator) endOne(ctx context.Context, name string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.left, name)
+	delete(c.endedRuns, name)
 }
 
-// Engine begins the runs of a lane on members. The texts of instances say what turns are pinned
-// to at the moment; nil: they never are.
+// Engine returns the engine that begins the runs of a lane on members. instances returns the worker
+// instances that turns are pinned to now; nil: turns are never pinned.
 func (c *Coordinator) Engine(target TargetOptions, asker FollowupOptions, instances func() []string) lane.Engine {
 	return &engine{coordinator: c, target: target, asker: asker, instances: instances}
 }
 
+// engine begins the runs of a lane.
 type engine struct {
 	coordinator *Coordinator
 	target      TargetOptions
@@ -566,7 +561,7 @@ type engine struct {
 
 var _ lane.Engine = (*engine)(nil)
 
-// Begin is that of [lane.Engine].
+// Begin implements [lane.Engine].
 func (e *engine) Begin(t lane.Task) lane.Runner {
 	return e.coordinator.begin(e, t)
 }

@@ -27,11 +27,11 @@ import (
 func TestFleetHoldsTheConcurrency(t *testing.T) {
 	f := newFleet(t, 2)
 	_, leave := f.member("leaves", func(*MemberOptions) {})
-	heard, r, stop := f.run(30)
+	receiver, r, stop := f.run(30)
 	wait.Eventually(t, "the probes of each member are counted once", func() (any, bool) {
-		heard.mu.Lock()
-		defer heard.mu.Unlock()
-		return heard.probes, heard.probes == 3*3
+		receiver.mu.Lock()
+		defer receiver.mu.Unlock()
+		return receiver.probes, receiver.probes == 3*3
 	})
 	leave()
 	wait.Eventually(t, "two members hold 30 conversations", func() (any, bool) {
@@ -43,44 +43,44 @@ func TestFleetHoldsTheConcurrency(t *testing.T) {
 		return all, len(all) == 2 && n == 30
 	})
 	r.Set(settingsFor(12))
-	heard.reaches(t, 12)
+	receiver.waitActive(t, 12)
 	stop()
-	assert.Zero(t, heard.now())
-	f.allOnce(heard)
-	_, events := f.store.has()
-	// Where the machine keeps it from renewing for the span of a lease, it is lost before it has left.
+	assert.Zero(t, receiver.now())
+	f.checkEachOnce(receiver)
+	_, events := f.store.contents()
+	// On a busy machine, the member may miss its renewals, so that its lease ends before it has left.
 	ended := []string{"leaves has left", "leaves is lost: its conversations are cancelled and replaced on other members"}
 	assert.True(t, slices.Contains(events, ended[0]) || slices.Contains(events, ended[1]), "events: %q", events)
-	for number, status := range heard.conversations {
+	for number, status := range receiver.conversations {
 		assert.NotEqual(t, api.ConversationActive, status, number)
 		assert.Greater(t, r.Pace().Next, number)
 	}
 	assert.Zero(t, r.Underway(time.Now()).Turns)
 }
 
-// Members go on while the server is down. Nothing that they measure is lost or counted twice.
-func TestServerKilled(t *testing.T) {
+// Members continue while the server is down. No turn is lost or counted twice.
+func TestMembersContinueWithoutServer(t *testing.T) {
 	f := newFleet(t, 3)
-	heard, r, stop := f.run(30)
+	receiver, r, stop := f.run(30)
 	f.nats.Kill()
 	sent, _ := f.out.requests()
 	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+10 })
 	f.nats.Restart()
-	f.begins(r, 30)
-	heard.reaches(t, 30)
+	f.waitBegun(r, 30)
+	receiver.waitActive(t, 30)
 	r.Set(settingsFor(12))
-	heard.reaches(t, 12)
+	receiver.waitActive(t, 12)
 	stop()
-	f.allOnce(heard)
+	f.checkEachOnce(receiver)
 }
 
 // A member that leaves while the server is down keeps its turns until the server is back, also those that are being
 // published.
-func TestMemberLeavesWithoutServer(t *testing.T) {
+func TestMemberKeepsItsTurnsUntilTheServerIsBack(t *testing.T) {
 	f := newFleet(t, 0)
-	f.out.takes = time.Hour // what is in flight is canceled
+	f.out.latency = time.Hour // requests in flight are cancelled
 	_, end := f.member("m0", func(*MemberOptions) {})
-	heard, _, stop := f.run(3) // fewer than publishers
+	receiver, _, stop := f.run(3) // fewer than publishers
 	wait.Eventually(t, "three turns are in flight", func() (any, bool) { _, n := f.out.requests(); return n, n == 3 })
 	f.nats.Kill()
 	left := make(chan struct{})
@@ -92,30 +92,30 @@ func TestMemberLeavesWithoutServer(t *testing.T) {
 	f.nats.Restart()
 	wait.Receive(t, "the end of the member", left)
 	stop()
-	f.allOnce(heard)
+	f.checkEachOnce(receiver)
 }
 
-// The lane counts every turn that is stored once: those of members that are lost or have left, before a takeover and
-// after it, those that no report has, and those whose reports the server no longer has.
+// The lane counts every stored turn once, before and after a takeover: also those of members that are lost or have
+// left, those without a report, and those whose reports the server has deleted.
 func TestTotalsCountEveryMember(t *testing.T) {
 	f := newFleet(t, 1)
 	_, leave := f.member("leaves", func(*MemberOptions) {})
 	killed := natstest.NewLink(t)
 	killed.Lead(f.nats.Address)
 	f.member("killed", func(o *MemberOptions) { o.Access = accessOf(killed) })
-	heard, _, stop := f.run(30)
-	turns := func() int { all, _ := f.store.has(); return len(all) }
+	receiver, _, stop := f.run(30)
+	turns := func() int { all, _ := f.store.contents(); return len(all) }
 	before := turns()
 	wait.Eventually(t, "turns are stored", func() (any, bool) { return turns(), turns() > before+60 })
 	killed.Lead("")
 	leave()
 	wait.Eventually(t, "one member is left", func() (any, bool) {
-		all, known := f.coord.alive(time.Now())
+		all, known := f.coord.present(time.Now())
 		return len(all), known && len(all) == 1
 	})
 	unreported := func(number int64) {
 		id := fmt.Sprintf("main-r1-%d", number)
-		f.coord.take("killed", &handed{
+		f.coord.storeTurn("killed", &handedTurn{
 			Run:          "r1",
 			Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
 			Turn: api.Turn{
@@ -128,9 +128,9 @@ func TestTotalsCountEveryMember(t *testing.T) {
 			},
 		})
 	}
-	counts := func(e *ears) {
+	counts := func(e *runRecorder) {
 		t.Helper()
-		stored, _ := f.store.has()
+		stored, _ := f.store.contents()
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		assert.Empty(t, e.twice)
@@ -140,17 +140,17 @@ func TestTotalsCountEveryMember(t *testing.T) {
 		assert.Len(t, e.turns, len(stored))
 	}
 	unreported(10_000)
-	f.coord.bus.conn.Close() // it writes nothing more
+	f.coord.bus.conn.Close() // the coordinator writes nothing more
 	stop()
-	counts(heard)
+	counts(receiver)
 	f.store.SaveTurn(api.Turn{Lane: "main", Conversation: "main-r0-1", Number: 1, RequestID: "of another run"})
-	f.lead(accessOf(f.nats.Link))
+	f.runCoordinator(accessOf(f.nats.Link))
 	found, ok := f.coord.Found("main", loopback, FollowupOptions{})
 	require.True(t, ok)
-	again := newEars()
+	again := newRunRecorder()
 	found.Receiver, found.Corpus, found.Task.Resumed = again, task(t, "r1", 30).Corpus, true
-	stop = f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task).Run)
-	again.reaches(t, 30)
+	stop = f.spawn(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(found.Task).Run)
+	again.waitActive(t, 30)
 	unreported(10_001)
 	stop()
 	f.store.mu.Lock()
@@ -161,45 +161,45 @@ func TestTotalsCountEveryMember(t *testing.T) {
 	assert.Empty(t, again.turns["main-r1-10001-1"].Row.UserMessage)
 }
 
-// disconnected is a fleet whose coordinator alone has a link of its own to the server.
-func disconnected(t *testing.T, members int) (*fleet, *natstest.Link) {
+// newFleetBehindLink returns a fleet whose coordinator connects through a link of its own.
+func newFleetBehindLink(t *testing.T, members int) (*fleet, *natstest.Link) {
 	t.Helper()
 	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), out: newAnswers(200 * time.Millisecond), store: newKept()}
+	f := &fleet{t: t, nats: natstest.Start(t), out: newFakeTarget(200 * time.Millisecond), store: newMemoryStore()}
 	k := natstest.NewLink(t)
 	k.Lead(f.nats.Address)
-	f.lead(accessOf(k))
+	f.runCoordinator(accessOf(k))
 	f.join(members, func(*MemberOptions) {})
 	return f, k
 }
 
-// A coordinator that was disconnected for longer than leases last finds its members again and reports none as lost.
+// A coordinator that was disconnected for longer than a lease lasts finds its members again and reports none as lost.
 func TestCoordinatorDisconnected(t *testing.T) {
-	f, k := disconnected(t, 2)
-	heard, r, stop := f.run(10)
+	f, k := newFleetBehindLink(t, 2)
+	receiver, r, stop := f.run(10)
 	k.Lead("")
 	wait.Eventually(t, "its claim has run out", func() (any, bool) {
-		_, known := f.coord.alive(time.Now())
+		_, known := f.coord.present(time.Now())
 		return known, !known && !f.coord.claim.holds()
 	})
 	k.Lead(f.nats.Address)
-	f.begins(r, 10)
-	heard.reaches(t, 10)
+	f.waitBegun(r, 10)
+	receiver.waitActive(t, 10)
 	stop()
-	f.allOnce(heard)
-	_, events := f.store.has()
+	f.checkEachOnce(receiver)
+	_, events := f.store.contents()
 	for _, e := range events {
 		assert.NotContains(t, e, "lost")
 	}
 }
 
-// A run that ends while its members cannot be told ends on them once the connection is back.
+// A run that ends while the coordinator is disconnected ends on its members after the reconnect.
 func TestRunEndsWhileDisconnected(t *testing.T) {
-	f, k := disconnected(t, 1)
-	heard, _, stop := f.run(10)
+	f, k := newFleetBehindLink(t, 1)
+	receiver, _, stop := f.run(10)
 	k.Lead("")
 	stop()
-	assert.Zero(t, heard.now())
+	assert.Zero(t, receiver.now())
 	sent, _ := f.out.requests()
 	wait.Eventually(t, "the member sends turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+20 })
 	k.Lead(f.nats.Address)
@@ -207,15 +207,15 @@ func TestRunEndsWhileDisconnected(t *testing.T) {
 		_, inside := f.out.requests()
 		return inside, inside == 0 && f.coord.idle(t.Context(), "main", "r1")
 	})
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
-	for number, status := range heard.conversations {
+	receiver.mu.Lock()
+	defer receiver.mu.Unlock()
+	for number, status := range receiver.conversations {
 		assert.NotEqual(t, api.ConversationActive, status, number)
 	}
 }
 
-// A run is taken over for the same target and follow-ups alone. Any other run is ended, and no member holds it when
-// Discard returns.
+// A run is only resumed for the same target and follow-ups. Any other run is ended, and no member holds it when Discard
+// returns.
 func TestRunOfAnotherTargetIsEnded(t *testing.T) {
 	f := newFleet(t, 1)
 	_, _, stop := f.run(5)
@@ -244,11 +244,11 @@ func TestRunOfAnotherTargetIsEnded(t *testing.T) {
 	assert.True(t, next.idle(t.Context(), api.DefaultLane, "r1"))
 }
 
-// Members pin turns to the instances that the driver names, evenly, and follow where these change. A run goes to the
-// endpoint that is in use when it begins.
-func TestTargetOfMembers(t *testing.T) {
+// Members pin turns evenly to the driver's instances, also when these change. A run is sent to the endpoint that is in
+// use when it begins.
+func TestMembersPinTurnsToInstances(t *testing.T) {
 	f := newFleet(t, 0)
-	f.out.takes = 50 * time.Millisecond
+	f.out.latency = 50 * time.Millisecond
 	var mu sync.Mutex
 	var asked []string
 	f.join(3, func(o *MemberOptions) {
@@ -267,10 +267,10 @@ func TestTargetOfMembers(t *testing.T) {
 		TargetOptions{URL: "http://whole", Endpoint: func() string { return *inUse.Load() }}, FollowupOptions{},
 		func() []string { return *instances.Load() },
 	)
-	stop := f.goes(e.Begin(task(t, "r1", 30)).Run)
+	stop := f.spawn(e.Begin(task(t, "r1", 30)).Run)
 	seen := map[string]int{}
 	wait.Eventually(t, "1000 turns are sent", func() (any, bool) {
-		for id, n := range f.out.since() {
+		for id, n := range f.out.takeByInstance() {
 			seen[id] += n
 		}
 		return seen, seen["11"]+seen["22"] > 1000
@@ -279,9 +279,9 @@ func TestTargetOfMembers(t *testing.T) {
 	assert.Len(t, seen, 2)
 	for _, now := range [][]string{{"22", "33"}, nil} {
 		instances.Store(&now)
-		f.out.since()
+		f.out.takeByInstance()
 		wait.Eventually(t, fmt.Sprintf("turns are pinned to %v alone", now), func() (any, bool) {
-			by := f.out.since()
+			by := f.out.takeByInstance()
 			for id, n := range by {
 				if n > 0 && !slices.Contains(append(now, ""), id) {
 					return by, false
@@ -292,7 +292,7 @@ func TestTargetOfMembers(t *testing.T) {
 	}
 	stop()
 	inUse.Store(new("http://round-robin"))
-	f.goes(e.Begin(task(t, "r2", 30)).Run)
+	f.spawn(e.Begin(task(t, "r2", 30)).Run)
 	wait.Eventually(t, "members ask the first endpoint, and then the second alone", func() (any, bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -301,8 +301,8 @@ func TestTargetOfMembers(t *testing.T) {
 	})
 }
 
-// A member that no coordinator has reached for too long ends what it holds.
-func TestMemberWithoutCoordinator(t *testing.T) {
+// A member that had no contact with a coordinator for too long ends its conversations.
+func TestMemberWithoutCoordinatorEndsItsConversations(t *testing.T) {
 	f := newFleet(t, 0)
 	registry := prometheus.NewRegistry()
 	f.member("m", func(o *MemberOptions) { o.Alone, o.Registry = time.Second, registry })
@@ -323,13 +323,13 @@ func TestMemberWithoutCoordinator(t *testing.T) {
 	wait.Eventually(t, "the member holds nothing", func() (any, bool) { n := active(); return n, n == 0 })
 }
 
-// A member of another version and one without the credential are refused with what to do.
+// A member of another version and one without the credential are refused with a message that says what to do.
 func TestMemberIsRefused(t *testing.T) {
 	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t, "--auth", "a-token-of-the-run"), store: newKept()}
+	f := &fleet{t: t, nats: natstest.Start(t, "--auth", "a-token-of-the-run"), store: newMemoryStore()}
 	access := accessOf(f.nats.Link)
 	access.Token = "a-token-of-the-run"
-	f.lead(access)
+	f.runCoordinator(access)
 	old, _ := f.member("old", func(o *MemberOptions) { o.Access, o.Version = access, "0" })
 	stranger, _ := f.member("stranger", func(*MemberOptions) {})
 	wait.Eventually(t, "both are refused", func() (any, bool) { return nil, old() != nil && stranger() != nil })
@@ -339,31 +339,31 @@ func TestMemberIsRefused(t *testing.T) {
 	require.ErrorContains(t, stranger(), "check members.nats.token or members.nats.nkey_file")
 }
 
-// measuring stores the turns and conversations of a workload of this process as a lane does.
-type measuring struct{ *kept }
+// storingObserver stores the turns and conversations of a workload of this process as a lane does.
+type storingObserver struct{ *memoryStore }
 
-func (m measuring) ConversationStarted(*workload.Conversation) {}
-func (m measuring) TurnStarted(*workload.Turn)                 {}
-func (m measuring) Chunk(int)                                  {}
-func (m measuring) Active(int, int)                            {}
-func (m measuring) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
+func (m storingObserver) ConversationStarted(*workload.Conversation) {}
+func (m storingObserver) TurnStarted(*workload.Turn)                 {}
+func (m storingObserver) Chunk(int)                                  {}
+func (m storingObserver) Active(int, int)                            {}
+func (m storingObserver) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
 	m.SaveConversation(lane.ConversationOf("main", c, status, done, new(time.Now())))
 }
 
-func (m measuring) TurnEnded(t *workload.Turn, r *chat.Result) {
+func (m storingObserver) TurnEnded(t *workload.Turn, r *chat.Result) {
 	_, row := lane.Measure("main", t, r, api.StepRecord{}, false)
 	m.SaveTurn(row)
 }
 
-// storing stores the conversations that a lane is told of.
-type storing struct {
-	*ears
-	store *kept
+// storingReceiver stores the conversations that members report.
+type storingReceiver struct {
+	*runRecorder
+	store *memoryStore
 }
 
-func (s storing) Conversation(c api.Conversation) { s.store.SaveConversation(c) }
+func (s storingReceiver) Conversation(c api.Conversation) { s.store.SaveConversation(c) }
 
-// conversation is what the seed decides of one, with the questions.
+// conversation has the properties of a conversation that depend on the seed, with its questions.
 type conversation struct {
 	Topic, Starter string
 	Planned, Done  int
@@ -371,11 +371,11 @@ type conversation struct {
 }
 
 // first returns the first n conversations once they have ended.
-func (k *kept) first(t *testing.T, n int) []conversation {
+func (k *memoryStore) first(t *testing.T, n int) []conversation {
 	t.Helper()
 	var all []conversation
 	wait.Eventually(t, "the first conversations end", func() (any, bool) {
-		turns, _ := k.has()
+		turns, _ := k.contents()
 		asked := map[string]map[int]string{}
 		for _, turn := range turns {
 			if asked[turn.Conversation] == nil {
@@ -398,16 +398,16 @@ func (k *kept) first(t *testing.T, n int) []conversation {
 	return all
 }
 
-// The same seed gives the same conversations, whether one process holds them or eight members do.
+// The same seed gives the same conversations in one process and on eight members.
 func TestMembersHoldTheSameConversations(t *testing.T) {
 	const n, together = 120, 40
 	begun := task(t, "r1", together)
 	begun.Seed, begun.Opened, begun.Midway, begun.Nonce = 11, 5, together, "again"
-	alone := newKept()
+	alone := newMemoryStore()
 	w := workload.New(workload.Options{
 		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened, Midway: begun.Midway, Nonce: begun.Nonce,
-		Sender: newAnswers(200 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
-		Observer: measuring{alone},
+		Sender: newFakeTarget(200 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
+		Observer: storingObserver{alone},
 	}, begun.Settings)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -427,7 +427,7 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 	require.Greater(t, len(topics), 3, "conversations differ")
 
 	f := newFleet(t, 8)
-	begun.Receiver = storing{newEars(), f.store}
-	f.goes(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
+	begun.Receiver = storingReceiver{newRunRecorder(), f.store}
+	f.spawn(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
 	assert.Equal(t, want, f.store.first(t, n))
 }

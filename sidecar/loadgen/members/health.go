@@ -12,16 +12,16 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// lagOf is what a member is judged by.
-const lagOf = 10 * time.Second
+// lagSpan is the time over which a member's lag is measured.
+const lagSpan = 10 * time.Second
 
-// noticeable says whether a member's lag is so. The lock is held.
+// noticeable reports whether a member's lag is noticeable in the figures. The lock is held.
 func (c *Coordinator) noticeable(m *member, now time.Time) bool {
-	lag := m.lags.Between(now.Add(-lagOf), now)
+	lag := m.lags.Between(now.Add(-lagSpan), now)
 	return c.opts.Noticeable != nil && lag.Known() && c.opts.Noticeable(&lag)
 }
 
-// active are the conversations in progress, in all lanes.
+// active returns the number of conversations in progress on all lanes.
 func (p *presence) active() (n int) {
 	for _, s := range p.Lanes {
 		n += s.Active
@@ -29,7 +29,8 @@ func (p *presence) active() (n int) {
 	return n
 }
 
-// most is how many conversations the member's open files allow, at least one; 0: it has no bound.
+// most returns the number of conversations that the member's open-file limit allows, at least one;
+// 0: there is no limit.
 func (p *presence) most(filesEach int) int {
 	if p.Files == 0 {
 		return 0
@@ -37,8 +38,8 @@ func (p *presence) most(filesEach int) int {
 	return max(1, p.Files/filesEach)
 }
 
-// Lag is how late the members that held conversations were between two times, of which nothing
-// older than five minutes is remembered. It is false where they told too little.
+// Lag returns how late the members that held conversations were between two times. Data older than
+// five minutes is gone. It returns false if there are too few samples.
 func (c *Coordinator) Lag(from, to time.Time) (lag stats.Lag, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,16 +47,15 @@ func (c *Coordinator) Lag(from, to time.Time) (lag stats.Lag, known bool) {
 	return lag, lag.Known()
 }
 
-// Total is how late they were since the coordinator began.
+// Total returns how late they were since the coordinator began.
 func (c *Coordinator) Total() stats.Lag {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lags.Total()
 }
 
-// Health is that of the latest of the members that hold conversations, or of all while none
-// does. Of this process, which measures nothing, it has only
-// how much of the machine it uses.
+// Health returns the worst health among the members that hold conversations, or among all while
+// none does. This process measures nothing, so that only its CPU use is reported.
 func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,22 +64,24 @@ func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 		Reason:   "there is no member: start one with loadgen member --join",
 		CPURatio: own.CPURatio,
 	}
-	some, busy := false, false
+	found, foundBusy := false, false
 	for _, m := range c.members {
-		if m.isExpired() || m.refused != "" || busy && m.active() == 0 {
+		busy := m.active() > 0
+		if m.isExpired() || m.refusal != "" || foundBusy && !busy {
 			continue
 		}
-		h := m.Health
-		if first := !some || !busy && m.active() > 0; first || worse(h, worst) {
-			worst = h
-			worst.Reason = m.Name + ": " + h.Reason
+		first := !found || busy && !foundBusy
+		if first || worse(m.Health, worst) {
+			worst = m.Health
+			worst.Reason = m.Name + ": " + m.Health.Reason
 		}
-		some, busy = true, busy || m.active() > 0
+		found = true
+		foundBusy = foundBusy || busy
 	}
 	return worst
 }
 
-// worse orders by how late they are; one of which that is not known is not in time for certain.
+// worse reports whether a is later than b. A member whose lag is not known counts as the latest.
 func worse(a, b api.ClientHealth) bool {
 	known := func(h api.ClientHealth) int {
 		if h.Verdict == api.VerdictUnknown {
@@ -90,13 +92,13 @@ func worse(a, b api.ClientHealth) bool {
 	return cmp.Or(known(a)-known(b), cmp.Compare(a.LagSeconds, b.LagSeconds)) > 0
 }
 
-// Members tells of those whose lease holds, and of those that are refused, by name.
+// Members returns the members whose lease holds, and those that are refused, sorted by name.
 func (c *Coordinator) Members(now time.Time) []api.Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := []api.Member{}
 	for _, m := range c.members {
-		if m.isExpired() || now.Sub(m.heard) > leaseSpan {
+		if m.isExpired() || now.Sub(m.lastReport) > leaseSpan {
 			continue
 		}
 		one := api.Member{
@@ -108,18 +110,15 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 			one.ClockAheadSeconds, one.ClockWithinSeconds = new(ahead.Seconds()), new(within.Seconds())
 		}
 		switch {
-		case m.refused != "":
-			one.State, one.Reason = api.MemberRefused, m.refused
+		case m.refusal != "":
+			one.State, one.Reason = api.MemberRefused, m.refusal
 		case m.Leaves:
 			one.State = api.MemberLeaving
-		case m.late.is:
+		case m.lateness.late:
 			one.State, one.Reason = api.MemberLate, m.Health.Reason
-			if !m.late.fine.IsZero() {
-				one.Reason = fmt.Sprintf(
-					"it was late and has been on time for %.0f s; after %.0f s it gets its share back",
-					now.Sub(m.late.fine).Seconds(),
-					fineAfter.Seconds(),
-				)
+			if onTime := m.lateness.onTimeSince; !onTime.IsZero() {
+				one.Reason = fmt.Sprintf("it was late and has been on time for %.0f s; after %.0f s it gets its share back",
+					now.Sub(onTime).Seconds(), fineAfter.Seconds())
 			}
 		}
 		all = append(all, one)
@@ -128,33 +127,27 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 	return all
 }
 
-// Check refuses more conversations than the members that are there can hold; where none is yet, it
+// Check refuses more conversations than the members that are present can hold. Without members, it
 // allows all. The error is an [api.FieldError] of the field.
 func (c *Coordinator) Check(field string, n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most, there := 0, 0
+	most, present := 0, 0
 	for _, m := range c.members {
 		switch {
-		case m.isExpired() || m.refused != "" || m.Leaves:
-		case m.Files == 0: // it has no bound
+		case m.isExpired() || m.refusal != "" || m.Leaves:
+		case m.Files == 0: // no limit
 			return nil
 		default:
-			most, there = most+m.most(c.opts.FilesEach), there+1
+			most += m.most(c.opts.FilesEach)
+			present++
 		}
 	}
-	if there == 0 || n <= most {
+	if present == 0 || n <= most {
 		return nil
 	}
-	return api.Refuse(
-		field,
-		n,
-		fmt.Sprintf(
-			"at most %d, which the open-file limit of the %d members present allows (ulimit -n); start more members, or raise that limit",
-			most,
-			there,
-		),
-	)
+	return api.Refuse(field, n, fmt.Sprintf("at most %d, which the open-file limit of the %d members present allows "+
+		"(ulimit -n); start more members, or raise that limit", most, present))
 }
 
 var (
@@ -197,7 +190,7 @@ func (c *Coordinator) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. Of a member that is lost it has nothing.
+// Collect implements [prometheus.Collector]. Members whose lease has ended have no metrics.
 func (c *Coordinator) Collect(ch chan<- prometheus.Metric) {
 	states := map[api.MemberState]int{api.MemberPresent: 0, api.MemberLate: 0, api.MemberLeaving: 0, api.MemberRefused: 0}
 	seen := map[string]bool{}
@@ -207,7 +200,7 @@ func (c *Coordinator) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range c.Members(time.Now()) {
 		states[m.State]++
 		name := m.Name
-		if seen[name] { // two of one name
+		if seen[name] { // two members of one name
 			name += " " + m.ID
 		}
 		seen[name] = true

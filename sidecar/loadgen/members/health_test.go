@@ -17,12 +17,12 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// reports has a coordinator without a server receive what a member reports.
-func (c *Coordinator) reports(t *testing.T, p presence) {
+// receives makes a coordinator without a server process a member's presence.
+func (c *Coordinator) receives(t *testing.T, p presence) {
 	t.Helper()
 	data, err := json.Marshal(p)
 	require.NoError(t, err)
-	c.hear(p.ID, data)
+	c.receivePresence(p.ID, data)
 }
 
 func coordinatorAlone(t *testing.T, store Store) *Coordinator {
@@ -32,7 +32,7 @@ func coordinatorAlone(t *testing.T, store Store) *Coordinator {
 	}
 }
 
-// A member that leaves says so with its last report; one whose lease ends without it is lost.
+// A member that leaves announces it with its last presence. One whose lease ends without that is lost.
 func TestMemberThatLeavesIsNotLost(t *testing.T) {
 	for name, row := range map[string]struct {
 		last presence
@@ -43,56 +43,59 @@ func TestMemberThatLeavesIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newKept()
+				store := newMemoryStore()
 				c := coordinatorAlone(t, store)
-				c.reports(t, presence{ID: "m", Name: "m", Version: "1"})
+				c.receives(t, presence{ID: "m", Name: "m", Version: "1"})
 				row.last.ID, row.last.Name, row.last.Version = "m", "m", "1"
-				c.reports(t, row.last)
+				c.receives(t, row.last)
 				m := c.members["m"]
-				assert.Equal(t, row.last.Gone, m.heard.IsZero(), "its lease is over at once")
+				assert.Equal(t, row.last.Gone, m.lastReport.IsZero(), "its lease is over at once")
 				c.mu.Lock()
 				c.expire(m, time.Now())
 				c.mu.Unlock()
 				synctest.Wait()
-				_, events := store.has()
+				_, events := store.contents()
 				assert.Contains(t, events, row.want)
 			})
 		})
 	}
 }
 
-// A member whose lease has ended stays expired for an hour, so that a late report does not make it a new member: one that
-// left, one whose lease ran out, and one that held a share and has not reported to this coordinator.
+// A member whose lease has ended stays expired for an hour, so that a late report does not make it a new member. That
+// applies to one that left, one whose lease expired, and one that held a share and has not reported to this process.
 func TestExpiredMemberStaysExpired(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *Coordinator){
 		"left": func(t *testing.T, c *Coordinator) {
-			c.reports(t, presence{ID: "m", Version: "1", Leaves: true, Gone: true})
+			c.receives(t, presence{ID: "m", Version: "1", Leaves: true, Gone: true})
 		},
-		"ran out": func(_ *testing.T, c *Coordinator) { c.hear("m", nil) },
+		"ran out": func(_ *testing.T, c *Coordinator) { c.receivePresence("m", nil) },
 		"silent":  func(*testing.T, *Coordinator) { wait.Advance(leaseSpan) },
 		"holder": func(t *testing.T, c *Coordinator) {
 			delete(c.members, "m")
-			w := &writer{remote: &remote{Coordinator: c, heard: newEars(), tally: newTally(nil, false), holders: map[string]*heldBy{"m": {name: "m"}}}}
-			w.note(time.Now(), nil)
-			assert.True(t, w.holders["m"].dead)
+			w := &writer{remote: &remote{
+				Coordinator: c, receiver: newRunRecorder(), tally: newTally(nil, false),
+				holders: map[string]*holding{"m": {name: "m"}},
+			}}
+			w.noteMembers(time.Now(), nil)
+			assert.True(t, w.holders["m"].expired)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := coordinatorAlone(t, newKept())
-				c.closed, c.hears, c.knows = true, time.Now(), time.Now()
+				c := coordinatorAlone(t, newMemoryStore())
+				c.closed, c.followedSince, c.knownSince = true, time.Now(), time.Now()
 				present := func() int {
 					c.mu.Lock()
 					defer c.mu.Unlock()
 					return len(c.unexpired(time.Now()))
 				}
-				c.reports(t, presence{ID: "m", Version: "1"})
+				c.receives(t, presence{ID: "m", Version: "1"})
 				assert.Equal(t, 1, present())
 				ends(t, c)
 				for range 2 {
 					assert.Zero(t, present())
 					wait.Advance(time.Minute)
-					c.reports(t, presence{ID: "m", Version: "1"})
+					c.receives(t, presence{ID: "m", Version: "1"})
 				}
 				assert.Zero(t, present())
 				wait.Advance(time.Hour)
@@ -103,10 +106,10 @@ func TestExpiredMemberStaysExpired(t *testing.T) {
 	}
 }
 
-// A member that has been late for a while is named, and others get its share.
-func TestLateMember(t *testing.T) {
+// A member that has been late for lateAfter is reported, and others get its share.
+func TestLateMemberLosesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newKept()
+		store := newMemoryStore()
 		c := coordinatorAlone(t, store)
 		r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}
 		w := &writer{remote: r, shares: map[string]Share{}}
@@ -122,11 +125,11 @@ func TestLateMember(t *testing.T) {
 				lag.Timer.Add(time.Duration(health.LagSeconds * float64(time.Second)))
 				lag.Stream.Add(0)
 			}
-			c.reports(t, presence{
+			c.receives(t, presence{
 				ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine},
 				Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}},
 			})
-			c.reports(t, presence{
+			c.receives(t, presence{
 				ID: "slow", Name: "slow", Version: "1", Health: health, Lag: lag,
 				Lanes: map[string]standing{"main": {Run: "r", Active: active}},
 			})
@@ -157,12 +160,12 @@ func TestLateMember(t *testing.T) {
 		assert.Equal(t, 4, testutil.CollectAndCount(c, "loadgen_members"), "each state")
 		assert.Equal(t, 2, testutil.CollectAndCount(c, "loadgen_member_conversations"))
 		c.wg.Wait()
-		_, events := store.has()
+		_, events := store.contents()
 		assert.Contains(t, events, "slow is late: it is 7.0 ms late")
 	})
 }
 
-func TestLateness(t *testing.T) {
+func TestLatenessBeginsAndEndsWithDelay(t *testing.T) {
 	var l lateness
 	at := time.Unix(1000, 0)
 	late := func(after time.Duration, noticeable bool) bool { return l.note(at.Add(after), noticeable) }
@@ -176,16 +179,16 @@ func TestLateness(t *testing.T) {
 	assert.False(t, late(61*time.Second, false))
 }
 
-// No member gets more conversations than its open files allow, and more than all of them allow are refused.
-func TestOpenFilesOfMembers(t *testing.T) {
-	c := coordinatorAlone(t, newKept())
+// No member gets more conversations than its open-file limit allows. More than all limits allow are refused.
+func TestOpenFilesLimitConversations(t *testing.T) {
+	c := coordinatorAlone(t, newMemoryStore())
 	require.NoError(t, c.Check("concurrency", 1_000_000), "there is no member yet")
-	c.reports(t, presence{ID: "small", Name: "small", Version: "1", Files: 4})
+	c.receives(t, presence{ID: "small", Name: "small", Version: "1", Files: 4})
 	err := c.Check("concurrency", 5)
 	require.ErrorAs(t, err, new(*api.FieldError))
 	require.ErrorContains(t, err, "at most 4, which the open-file limit of the 1 members present allows")
 	require.NoError(t, c.Check("concurrency", 4))
-	c.reports(t, presence{ID: "large", Name: "large", Version: "1"})
+	c.receives(t, presence{ID: "large", Name: "large", Version: "1"})
 	require.NoError(t, c.Check("concurrency", 30))
 	c.wg.Wait()
 
@@ -196,10 +199,10 @@ func TestOpenFilesOfMembers(t *testing.T) {
 	assert.Equal(t, []int{26, 4}, []int{shares["large"].Concurrency, shares["small"].Concurrency})
 }
 
-// One coordinator at a time has the members. The next of the same data directory takes a claim that is left at once.
-func TestClaim(t *testing.T) {
+// Only one coordinator has the members at a time. The next one of the same owner takes a claim at once.
+func TestOneCoordinatorHoldsTheClaim(t *testing.T) {
 	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), store: newKept()}
+	f := &fleet{t: t, nats: natstest.Start(t), store: newMemoryStore()}
 	options := func(owner string) Options {
 		o := f.options(accessOf(f.nats.Link))
 		o.Owner, o.Name = owner, "at "+owner
@@ -207,7 +210,7 @@ func TestClaim(t *testing.T) {
 	}
 	run := func(c *Coordinator) (ended chan error, end func()) {
 		ended = make(chan error, 1)
-		return ended, f.goes(func(ctx context.Context) { ended <- c.Run(ctx) })
+		return ended, f.spawn(func(ctx context.Context) { ended <- c.Run(ctx) })
 	}
 	first, err := Open(t.Context(), options("a"))
 	require.NoError(t, err)
@@ -218,12 +221,12 @@ func TestClaim(t *testing.T) {
 	end()
 	require.NoError(t, wait.Receive(t, "the end of the first", ended))
 
-	killed, err := Open(t.Context(), options("c")) // and renews nothing
+	killed, err := Open(t.Context(), options("c")) // does not renew its claim
 	require.NoError(t, err)
 	t.Cleanup(killed.bus.close)
 	holder, err := newClaim(killed.bus, options("c")).renew(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, holder, "the owner is the same: it waits for no lease")
+	assert.Empty(t, holder, "a coordinator of the same owner does not wait")
 	next, err := Open(t.Context(), options("c"))
 	require.NoError(t, err)
 	ended, _ = run(next)
@@ -232,10 +235,10 @@ func TestClaim(t *testing.T) {
 	assert.ErrorIs(t, wait.Receive(t, "the end of the next", ended), ErrCoordinated)
 }
 
-// A coordinator whose claim another one held meanwhile does not go on with what it has.
-func TestClaimOfAnotherEpoch(t *testing.T) {
+// A coordinator loses its claim if another one held it meanwhile.
+func TestClaimIsLostToAnotherEpoch(t *testing.T) {
 	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), store: newKept()}
+	f := &fleet{t: t, nats: natstest.Start(t), store: newMemoryStore()}
 	open := func(owner string) *Coordinator {
 		o := f.options(accessOf(f.nats.Link))
 		o.Owner, o.Name = owner, "at "+owner
@@ -244,8 +247,8 @@ func TestClaimOfAnotherEpoch(t *testing.T) {
 		t.Cleanup(c.bus.close)
 		return c
 	}
-	first := open("a") // and renews nothing
-	open("b")          // takes the claim that has run out, and renews nothing either
+	first := open("a") // does not renew its claim
+	open("b")          // takes the expired claim, and does not renew it either
 	wait.Eventually(t, "the second claim runs out", func() (any, bool) {
 		_, err := first.bus.leases.Get(t.Context(), coordinatorKey)
 		return err, err != nil
@@ -260,7 +263,7 @@ func TestClaimOfAnotherEpoch(t *testing.T) {
 	assert.Empty(t, holder)
 }
 
-func TestAccess(t *testing.T) {
+func TestAccessNeedsACredentialBeyondLoopback(t *testing.T) {
 	for _, row := range []struct {
 		access Access
 		want   string // of the error; empty: none

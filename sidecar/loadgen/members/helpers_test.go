@@ -24,23 +24,23 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// answers is a server under load in memory.
-type answers struct {
-	takes time.Duration
-	mu    sync.Mutex
-	sent  map[string]int // request id → how often
-	ended int
-	by    map[string]int // instance → turns in progress or ended since the map was replaced
+// fakeTarget is a server under load in memory.
+type fakeTarget struct {
+	latency    time.Duration
+	mu         sync.Mutex
+	sent       map[string]int // number of requests by id
+	ended      int
+	byInstance map[string]int // turns by instance, since the last call of takeByInstance
 }
 
-func newAnswers(takes time.Duration) *answers {
-	return &answers{takes: takes, sent: map[string]int{}, by: map[string]int{}}
+func newFakeTarget(latency time.Duration) *fakeTarget {
+	return &fakeTarget{latency: latency, sent: map[string]int{}, byInstance: map[string]int{}}
 }
 
-func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
+func (a *fakeTarget) Do(ctx context.Context, r chat.Request) chat.Result {
 	a.mu.Lock()
 	a.sent[r.ID]++
-	a.by[r.Instance]++
+	a.byInstance[r.Instance]++
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
@@ -48,12 +48,12 @@ func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
 		a.mu.Unlock()
 	}()
 	res := chat.Result{Sent: time.Now()}
-	if !pause(ctx, a.takes) {
+	if !pause(ctx, a.latency) {
 		res.Ended, res.Cancelled = time.Now(), true
 		return res
 	}
 	for i := range 4 {
-		res.Chunks = append(res.Chunks, chat.Chunk{At: a.takes/2 + time.Duration(i)*a.takes/8, Tokens: 1})
+		res.Chunks = append(res.Chunks, chat.Chunk{At: a.latency/2 + time.Duration(i)*a.latency/8, Tokens: 1})
 		r.OnChunk(1)
 	}
 	res.Content, res.Ended = "Answer to "+r.ID, time.Now()
@@ -61,72 +61,72 @@ func (a *answers) Do(ctx context.Context, r chat.Request) chat.Result {
 	return res
 }
 
-func (a *answers) Close() {}
+func (a *fakeTarget) Close() {}
 
-// Probes is the same from the first turn on.
-func (a *answers) Probes() int64 {
+// Probes returns a number that soon stays at 3.
+func (a *fakeTarget) Probes() int64 {
 	sent, _ := a.requests()
 	return int64(min(sent, 3))
 }
 
-// requests are how many were sent, and how many are in progress.
-func (a *answers) requests() (sent, inside int) {
+// requests returns how many requests were sent, and how many are in progress.
+func (a *fakeTarget) requests() (sent, inside int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.sent), len(a.sent) - a.ended
 }
 
-// since returns the turns by instance since it was called last.
-func (a *answers) since() map[string]int {
+// takeByInstance returns the number of turns by instance since its last call.
+func (a *fakeTarget) takeByInstance() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	by := a.by
-	a.by = map[string]int{}
-	return by
+	taken := a.byInstance
+	a.byInstance = map[string]int{}
+	return taken
 }
 
-// ears note what a lane is told of a run.
-type ears struct {
+// runRecorder is a receiver that records the reports of a run.
+type runRecorder struct {
 	mu     sync.Mutex
 	active int
 	turns  map[string]lane.RemoteTurn
-	twice  []string
-	// conversations are the statuses by number
-	conversations map[int64]api.ConversationStatus
+	twice  []string // ids of turns that were reported again
+
+	conversations map[int64]api.ConversationStatus // by number
 	tokens        int
 	probes        int64
 	shadow        *live.Live
 }
 
-func newEars() *ears {
-	return &ears{turns: map[string]lane.RemoteTurn{}, conversations: map[int64]api.ConversationStatus{}}
+func newRunRecorder() *runRecorder {
+	return &runRecorder{turns: map[string]lane.RemoteTurn{}, conversations: map[int64]api.ConversationStatus{}}
 }
 
-func (e *ears) Active(actual, _ int) {
+func (e *runRecorder) Active(actual, _ int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.active = actual
 }
 
-func (e *ears) Tokens(_ time.Time, n int) {
+func (e *runRecorder) Tokens(_ time.Time, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tokens += n
 }
 
-func (e *ears) Probes(n int64) {
+func (e *runRecorder) Probes(n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.probes += n
 }
 
-func (e *ears) Conversation(c api.Conversation) {
+func (e *runRecorder) Conversation(c api.Conversation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.conversations[c.Number] = c.Status
 }
 
-func (e *ears) Turn(t lane.RemoteTurn) {
+func (e *runRecorder) Turn(t lane.RemoteTurn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, ok := e.turns[t.Row.RequestID]; ok {
@@ -135,17 +135,17 @@ func (e *ears) Turn(t lane.RemoteTurn) {
 	e.turns[t.Row.RequestID] = t
 }
 
-func (e *ears) Shadow() *live.Live { return e.shadow }
+func (e *runRecorder) Shadow() *live.Live { return e.shadow }
 
-func (e *ears) now() int {
+func (e *runRecorder) now() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.active
 }
 
-// reaches waits until so many conversations are in progress. Leases report them, and with conversations this short
-// seldom all of them.
-func (e *ears) reaches(t *testing.T, n int) {
+// waitActive waits until n conversations are reported in progress. With conversations this short, the reported number
+// is seldom complete.
+func (e *runRecorder) waitActive(t *testing.T, n int) {
 	t.Helper()
 	wait.Eventually(t, fmt.Sprintf("%d conversations are in progress", n), func() (any, bool) {
 		active := e.now()
@@ -153,54 +153,54 @@ func (e *ears) reaches(t *testing.T, n int) {
 	})
 }
 
-// kept is a store in memory.
-type kept struct {
+// memoryStore is a store in memory.
+type memoryStore struct {
 	mu     sync.Mutex
 	turns  map[string]api.Turn
 	events []string
-	fresh  []api.Conversation // that came with a turn
-	latest map[int64]api.Conversation
+	fresh  []api.Conversation         // stored with a turn
+	latest map[int64]api.Conversation // by number
 }
 
-func newKept() *kept {
-	return &kept{turns: map[string]api.Turn{}, latest: map[int64]api.Conversation{}}
+func newMemoryStore() *memoryStore {
+	return &memoryStore{turns: map[string]api.Turn{}, latest: map[int64]api.Conversation{}}
 }
 
-func (k *kept) SaveConversation(c api.Conversation) {
+func (k *memoryStore) SaveConversation(c api.Conversation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.latest[c.Number] = c
 }
 
-func (k *kept) SaveNewConversation(c api.Conversation) {
+func (k *memoryStore) SaveNewConversation(c api.Conversation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fresh = append(k.fresh, c)
 }
 
-func (k *kept) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
+func (k *memoryStore) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.events = append(k.events, e.Text)
 	return e, nil
 }
 
-func (k *kept) SaveTurn(t api.Turn) {
+func (k *memoryStore) SaveTurn(t api.Turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.turns[t.RequestID] = t
 }
 
-// Steps has one step, which began before every run.
-func (k *kept) Steps(_ context.Context, lane string) ([]api.StepRecord, error) {
+// Steps returns one step that began before every run, and one that begins now.
+func (k *memoryStore) Steps(_ context.Context, lane string) ([]api.StepRecord, error) {
 	return []api.StepRecord{
 		{Lane: lane, ID: 1, Started: time.Now().Add(-time.Minute)},
 		{Lane: lane, ID: 2, Started: time.Now()},
 	}, nil
 }
 
-func (k *kept) TurnsFrom(_ context.Context, _ string, _ int64, add func(*api.Turn) error) error {
-	all, _ := k.has()
+func (k *memoryStore) TurnsFrom(_ context.Context, _ string, _ int64, add func(*api.Turn) error) error {
+	all, _ := k.contents()
 	for _, t := range all {
 		if err := add(&t); err != nil {
 			return err
@@ -209,10 +209,10 @@ func (k *kept) TurnsFrom(_ context.Context, _ string, _ int64, add func(*api.Tur
 	return nil
 }
 
-func (k *kept) LostTurns() int64            { return 0 }
-func (k *kept) Flush(context.Context) error { return nil }
+func (k *memoryStore) LostTurns() int64            { return 0 }
+func (k *memoryStore) Flush(context.Context) error { return nil }
 
-func (k *kept) has() (turns map[string]api.Turn, events []string) {
+func (k *memoryStore) contents() (turns map[string]api.Turn, events []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.turns), slices.Clone(k.events)
@@ -224,8 +224,8 @@ func accessOf(l *natstest.Link) Access { return Access{URL: l.URL(), Fleet: "tes
 type fleet struct {
 	t     *testing.T
 	nats  *natstest.Server
-	out   *answers
-	store *kept
+	out   *fakeTarget
+	store *memoryStore
 	coord *Coordinator
 }
 
@@ -233,24 +233,24 @@ func log(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// newFleet returns a fleet with so many members.
+// newFleet returns a fleet with a number of members.
 func newFleet(t *testing.T, members int) *fleet {
 	t.Helper()
 	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), out: newAnswers(200 * time.Millisecond), store: newKept()}
-	f.lead(accessOf(f.nats.Link))
+	f := &fleet{t: t, nats: natstest.Start(t), out: newFakeTarget(200 * time.Millisecond), store: newMemoryStore()}
+	f.runCoordinator(accessOf(f.nats.Link))
 	f.join(members, func(*MemberOptions) {})
 	return f
 }
 
-// join runs so many members, m0 and so on, and waits until the coordinator has them.
+// join runs n members, m0 and so on, and waits until the coordinator has them.
 func (f *fleet) join(n int, change func(*MemberOptions)) {
 	f.t.Helper()
 	for i := range n {
 		f.member(fmt.Sprint("m", i), change)
 	}
 	wait.Eventually(f.t, "all members are there", func() (any, bool) {
-		all, known := f.coord.alive(time.Now())
+		all, known := f.coord.present(time.Now())
 		return len(all), known && len(all) == n
 	})
 }
@@ -259,17 +259,17 @@ func (f *fleet) options(access Access) Options {
 	return Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(f.t)}
 }
 
-// lead opens a coordinator and runs it.
-func (f *fleet) lead(access Access) {
+// runCoordinator opens a coordinator and runs it.
+func (f *fleet) runCoordinator(access Access) {
 	f.t.Helper()
 	c, err := Open(f.t.Context(), f.options(access))
 	require.NoError(f.t, err)
 	f.coord = c
-	f.goes(func(ctx context.Context) { assert.NoError(f.t, c.Run(ctx)) })
+	f.spawn(func(ctx context.Context) { assert.NoError(f.t, c.Run(ctx)) })
 }
 
-// goes runs something until the end of the test, or of what it returns.
-func (f *fleet) goes(run func(context.Context)) (end func()) {
+// spawn runs a function until the end of the test, or until end is called.
+func (f *fleet) spawn(run func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -284,10 +284,10 @@ func (f *fleet) goes(run func(context.Context)) (end func()) {
 	return end
 }
 
-// member runs a member; err is what it ended with.
+// member runs a member. err returns the error that it ended with.
 func (f *fleet) member(name string, change func(*MemberOptions)) (err func() error, end func()) {
 	var failed atomic.Pointer[error]
-	end = f.goes(func(ctx context.Context) {
+	end = f.spawn(func(ctx context.Context) {
 		o := MemberOptions{
 			Access: accessOf(f.nats.Link), Name: name, Version: "1", Log: log(f.t),
 			Target: func(TargetOptions) (Target, error) { return f.out, nil },
@@ -320,40 +320,40 @@ func task(t *testing.T, run string, concurrency int) lane.Task {
 	require.NoError(t, err)
 	settled := time.Now()
 	return lane.Task{
-		Lane: "main", Run: run, Seed: 7, Corpus: texts, Receiver: newEars(),
+		Lane: "main", Run: run, Seed: 7, Corpus: texts, Receiver: newRunRecorder(),
 		Step:     api.StepRecord{Lane: "main", ID: 1, Concurrency: concurrency, Settled: &settled},
 		Settings: settingsFor(concurrency),
 	}
 }
 
 // run begins a run and waits until all conversations are in progress.
-func (f *fleet) run(concurrency int) (heard *ears, r lane.Runner, stop func()) {
+func (f *fleet) run(concurrency int) (receiver *runRecorder, r lane.Runner, stop func()) {
 	f.t.Helper()
 	begun := task(f.t, "r1", concurrency)
-	heard = begun.Receiver.(*ears)
+	receiver = begun.Receiver.(*runRecorder)
 	r = f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun)
-	stop = f.goes(r.Run)
-	heard.reaches(f.t, concurrency)
-	return heard, r, stop
+	stop = f.spawn(r.Run)
+	receiver.waitActive(f.t, concurrency)
+	return receiver, r, stop
 }
 
-// allOnce waits until every turn that was sent is stored, and asserts that it was sent and reported once.
-func (f *fleet) allOnce(heard *ears) {
+// checkEachOnce waits until every turn that was sent is stored, and checks that it was sent and reported once.
+func (f *fleet) checkEachOnce(receiver *runRecorder) {
 	f.t.Helper()
 	wait.Eventually(f.t, "every turn is stored", func() (any, bool) {
-		turns, _ := f.store.has()
+		turns, _ := f.store.contents()
 		sent, inside := f.out.requests()
 		return fmt.Sprintf("%d of %d", len(turns), sent), len(turns) == sent && inside == 0
 	})
-	assert.Empty(f.t, heard.twice)
-	assert.Len(f.t, heard.turns, len(f.out.sent), "every turn is measured")
+	assert.Empty(f.t, receiver.twice)
+	assert.Len(f.t, receiver.turns, len(f.out.sent), "every turn is measured")
 	for id, n := range f.out.sent {
 		assert.Equal(f.t, 1, n, id)
 	}
 }
 
-// begins waits until a run has begun so many more conversations.
-func (f *fleet) begins(r lane.Runner, more int64) {
+// waitBegun waits until a run has begun more conversations than the given number.
+func (f *fleet) waitBegun(r lane.Runner, more int64) {
 	f.t.Helper()
 	n := r.Pace().Begun
 	wait.Eventually(f.t, "conversations begin", func() (any, bool) { return r.Pace().Begun, r.Pace().Begun > n+more })

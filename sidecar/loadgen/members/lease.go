@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// A lease holds for leaseSpan from its last renewal. The member counts from the moment when it
-// sent the renewal, the coordinator from the moment when it heard of it, which is later: so a
+// A lease holds for leaseSpan from its last renewal. The member counts from the time at which it
+// sent the renewal, the coordinator from the time at which it received it, which is later. So a
 // member has stopped before its share is given to others.
 const (
 	leaseSpan   = 3 * time.Second
 	renewEvery  = 500 * time.Millisecond
-	leaseMargin = 500 * time.Millisecond // in which a member that lost its lease stops
+	leaseMargin = 500 * time.Millisecond // time for a member without a lease to stop
 )
 
-// lease is a member's right to do anything. It is safe for concurrent use.
+// lease is a member's permission to send requests and messages. It is safe for concurrent use.
 type lease struct {
-	base  time.Time    // with the monotonic clock
-	until atomic.Int64 // since base; it only grows, or becomes over
+	base  time.Time    // has a monotonic reading
+	until atomic.Int64 // end of the lease in ns since base; only grows, or becomes leaseEnded
 }
 
-const over = -1
+const leaseEnded = -1
 
+// newLease returns a lease that does not hold before its first renewal.
 func newLease() *lease { return &lease{base: time.Now()} }
 
-// renewed notes a renewal that was sent at a moment and has been acknowledged. A lease that
-// has run out stays so.
+// renewed records a renewal that was sent at the given time and has been acknowledged. A lease that
+// has ended is not renewed.
 func (l *lease) renewed(sent time.Time) {
 	next := int64(sent.Sub(l.base) + leaseSpan - leaseMargin)
 	for {
 		now := l.until.Load()
-		if now == over || next <= now || now != 0 && int64(time.Since(l.base)) >= now {
+		if now == leaseEnded || next <= now || now != 0 && int64(time.Since(l.base)) >= now {
 			return
 		}
 		if l.until.CompareAndSwap(now, next) {
@@ -40,21 +41,20 @@ func (l *lease) renewed(sent time.Time) {
 	}
 }
 
-// holds says whether the member may do anything at this moment. It costs a look at the clock:
-// it is asked before every request and every message, since a process that was stopped goes
-// on wherever it was.
+// holds reports whether the lease holds now. It is checked before every request and every message,
+// since a process that was stopped by a signal continues wherever it was. It only reads the clock.
 func (l *lease) holds() bool {
 	until := l.until.Load()
-	return until != over && int64(time.Since(l.base)) < until
+	return until != leaseEnded && int64(time.Since(l.base)) < until
 }
 
-// lost says whether there was a lease that holds no more.
+// lost reports whether the lease was held and has ended.
 func (l *lease) lost() bool { return l.until.Load() != 0 && !l.holds() }
 
-// end gives the lease up.
-func (l *lease) end() { l.until.Store(over) }
+// end gives up the lease.
+func (l *lease) end() { l.until.Store(leaseEnded) }
 
-// watch returns when the lease has run out, or ctx has ended.
+// watch returns when the lease has ended, or ctx has ended.
 func (l *lease) watch(ctx context.Context) {
 	for l.holds() {
 		wait := time.NewTimer(time.Duration(l.until.Load()) - time.Since(l.base))

@@ -10,10 +10,10 @@ import (
 	"kvbooth/internal/wait"
 )
 
-func TestLease(t *testing.T) {
+func TestLeaseCountsFromTheSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease()
-		assert.False(t, l.holds(), "nobody has renewed it")
+		assert.False(t, l.holds(), "not renewed yet")
 		sent := time.Now()
 		wait.Advance(time.Second) // until it is acknowledged
 		l.renewed(sent)
@@ -23,11 +23,11 @@ func TestLease(t *testing.T) {
 		assert.Equal(t, leaseSpan-leaseMargin, time.Since(sent), "it counts from the sending, not from %v", began)
 		assert.False(t, l.holds())
 		l.renewed(time.Now())
-		assert.False(t, l.holds(), "one that has run out stays so")
+		assert.False(t, l.holds(), "an expired lease is not renewed")
 	})
 }
 
-func TestLeaseIsGivenUp(t *testing.T) {
+func TestEndedLeaseIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease()
 		l.renewed(time.Now())

@@ -27,21 +27,22 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// MemberOptions are what a member has of its own. All else the coordinator tells it.
+// MemberOptions configure a member. Everything else comes from the coordinator.
 type MemberOptions struct {
 	Access  Access
-	Name    string // empty: the host's
-	Version string // of the program: the coordinator's must be the same
-	// Target makes the way to the server under load, which the member closes.
+	Name    string // empty: the name of the host
+	Version string // of the program; must equal the coordinator's
+	// Target returns a client of the server under load, which the member closes.
 	Target func(TargetOptions) (Target, error)
-	// Questioner makes who asks the follow-up questions; close may be nil.
+	// Questioner returns the source of the follow-up questions. closes is called at the end of the
+	// part; it may be nil.
 	Questioner func(FollowupOptions) (q corpus.Questioner, closes func(), err error)
 	Health     func(time.Time) api.ClientHealth
-	Lag        func() stats.Lag // since the last call; nil: it is not known
-	Files      int              // that conversations may open; 0: there is no bound
-	// Alone is how long it goes on without a coordinator; 0: ten minutes.
+	Lag        func() stats.Lag // returns the lag since the last call; nil: it is not known
+	Files      int              // number of files that conversations may open; 0: no limit
+	// Alone is the time for which the member continues without a coordinator; 0: ten minutes.
 	Alone time.Duration
-	// Registry takes metrics of what is held; nil: nobody wants them.
+	// Registry receives the member's metrics; nil disables them.
 	Registry prometheus.Registerer
 	Log      *slog.Logger
 }
@@ -49,16 +50,17 @@ type MemberOptions struct {
 // Target is the server under load; [chat.Client] is one.
 type Target interface {
 	workload.Sender
-	// Probes is how many requests it has sent that belong to no turn.
+	// Probes is the number of requests sent so far that belong to no turn.
 	Probes() int64
 	Close()
 }
 
-// ErrRefused is the error of a member that the coordinator does not take.
+// ErrRefused is the error of a member that the coordinator refuses.
 var ErrRefused = errors.New("the coordinator rejects this member")
 
-// RunMember holds parts of runs until ctx ends, which cancels what is in flight. The error is an
-// [api.FieldError] of the access, one that says why the server refuses it, or [ErrRefused].
+// RunMember holds parts of runs until ctx ends, which cancels requests in flight. The error is an
+// [api.FieldError] of the access, one with the reason why the server rejects the connection, or
+// [ErrRefused].
 func RunMember(ctx context.Context, o MemberOptions) error {
 	if o.Name == "" {
 		o.Name = hostname()
@@ -68,94 +70,89 @@ func RunMember(ctx context.Context, o MemberOptions) error {
 		return err
 	}
 	defer b.close()
-	started, shown := time.Now(), newShown()
+	started := time.Now()
+	metrics := newMemberCollector()
 	if o.Registry != nil {
-		o.Registry.MustRegister(shown)
+		o.Registry.MustRegister(metrics)
 	}
 	for ctx.Err() == nil {
-		t := &tenant{
-			MemberOptions: o,
-			bus:           b,
-			id:            nuid.Next(),
-			started:       started,
-			lease:         newLease(),
-			lanes:         map[string]*laneOf{},
+		s := &memberSession{
+			MemberOptions: o, bus: b, id: nuid.Next(), started: started, lease: newLease(),
+			lanes: map[string]*memberLane{},
 		}
-		shown.tenant.Store(t)
-		if err := t.serve(ctx); err != nil {
+		metrics.session.Store(s)
+		if err := s.serve(ctx); err != nil {
 			return err
 		}
 		if ctx.Err() == nil {
-			o.Log.Warn(
-				"the lease was lost: requests in flight are cancelled, and the member rejoins as a new one",
-				"lease",
-				t.id,
-			)
+			o.Log.Warn("the lease was lost: requests in flight are cancelled, and the member rejoins as a new one",
+				"lease", s.id)
 		}
 	}
 	return nil
 }
 
-// tenant is a member for as long as it has one lease.
-type tenant struct {
+// memberSession is a member for the time of one lease.
+type memberSession struct {
 	MemberOptions
 	bus     *bus
 	id      string
 	started time.Time
 	lease   *lease
-	refused atomic.Pointer[string]
+	refused atomic.Pointer[string] // the reason; nil: the member is not refused
 	leaves  atomic.Bool
-	lost    atomic.Int64 // turns that were not handed over
+	lost    atomic.Int64 // turns that could not be delivered
 	outbox  chan outgoing
-	unsent  atomic.Int64  // turns in the outbox and in the hands that publish them
-	renews  chan struct{} // asks for a renewal at once
+	unsent  atomic.Int64  // turns in the outbox and with the publishers
+	renews  chan struct{} // requests a renewal at once
 
 	mu    sync.Mutex
-	lanes map[string]*laneOf
+	lanes map[string]*memberLane
 }
 
-// laneOf is a lane as a member has heard of it.
-type laneOf struct {
-	changed chan struct{} // holds one word
+// memberLane is a lane's order and share, and the part of its run that the member holds.
+type memberLane struct {
+	changed chan struct{} // buffered for one
 	order   *order
 	share   Share
-	part    *part  // nil: no run is held
-	over    string // the run that was held last
+	part    *part  // nil: the member holds no run
+	lastRun string // the run that the member held last
 }
 
 const (
-	outboxMost = 50_000 // turns that wait for the server
-	hands      = 16     // that hand turns over, each of which waits for the server's answer
+	outboxMost = 50_000 // limit of the turns that wait for the server
+	publishers = 16     // goroutines that publish turns, each of which waits for the server's answer
 )
 
-// outgoing is a turn on its way to the server, counted by its part until it is there or given up.
+// outgoing is a turn to be published. unsent counts its part's turns that are not delivered or
+// given up yet.
 type outgoing struct {
 	message *nats.Msg
 	unsent  *atomic.Int64
 }
 
 // serve holds parts until the lease is lost or ctx ends.
-func (t *tenant) serve(ctx context.Context) error {
+func (t *memberSession) serve(ctx context.Context) error {
 	t.outbox, t.renews = make(chan outgoing, outboxMost), make(chan struct{}, 1)
 	leased, cancel := context.WithCancel(ctx) // ends with the lease
 	defer cancel()
-	// What is left to tell is told while the lease lasts, also when ctx has ended.
-	telling, told := context.WithCancel(context.WithoutCancel(ctx))
-	defer told()
-	var all, mouths sync.WaitGroup
-	mouths.Go(func() { t.renew(telling) })
-	for range hands {
-		mouths.Go(func() { t.handOver(telling) })
+	// Publishing continues after the end of ctx, as long as the lease holds.
+	publishCtx, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopPublishing()
+	var workers, publishing sync.WaitGroup
+	publishing.Go(func() { t.renew(publishCtx) })
+	for range publishers {
+		publishing.Go(func() { t.publishTurns(publishCtx) })
 	}
 	if !t.admitted(leased) {
-		told()
-		mouths.Wait()
+		stopPublishing()
+		publishing.Wait()
 		if why := t.refused.Load(); why != nil {
 			return fmt.Errorf("%w: %s", ErrRefused, *why)
 		}
 		return nil
 	}
-	t.listen(leased, cancel, &all)
+	t.followOrders(leased, cancel, &workers)
 	answers, err := t.answer()
 	if err != nil {
 		t.Log.Warn("cannot answer the coordinator's requests: it shows no text of turns in progress", "problem", err)
@@ -164,18 +161,18 @@ func (t *tenant) serve(ctx context.Context) error {
 	for _, s := range answers {
 		_ = s.Unsubscribe()
 	}
-	all.Wait() // every conversation has ended
+	workers.Wait() // every conversation has ended
 	t.leaves.Store(true)
-	t.flush(telling, &t.unsent)
-	told()
-	mouths.Wait()
+	t.flush(publishCtx, &t.unsent)
+	stopPublishing()
+	publishing.Wait()
 	if t.lease.holds() {
 		t.lease.end()
-		telling, stop := context.WithTimeout(context.WithoutCancel(ctx), askFor)
+		lastCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer stop()
 		p := t.presence(time.Now())
-		p.Gone = true // to delete the key would say the same as a lease that ran out
-		_ = put(telling, t.bus.leases, t.id, p)
+		p.Gone = true // deleting the key would look like a lease that has expired
+		_ = put(lastCtx, t.bus.leases, t.id, p)
 	}
 	t.lease.end()
 	if why := t.refused.Load(); why != nil {
@@ -184,48 +181,50 @@ func (t *tenant) serve(ctx context.Context) error {
 	return nil
 }
 
-// listen does what the coordinator says until ctx ends, and calls cancel where the lease is lost.
-func (t *tenant) listen(ctx context.Context, cancel context.CancelFunc, all *sync.WaitGroup) {
-	all.Go(func() {
+// followOrders follows the coordinator's orders until ctx ends, and calls cancel when the lease is
+// lost. Its goroutines, and those of the lanes, are added to workers.
+func (t *memberSession) followOrders(ctx context.Context, cancel context.CancelFunc, workers *sync.WaitGroup) {
+	workers.Go(func() {
 		t.lease.watch(ctx)
 		cancel()
 	})
-	all.Go(func() { t.awaitCoordinator(ctx, cancel) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.hearOrder(ctx, all), unheeded) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.hearShare(ctx, all), unheeded) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.hearRefusal(cancel), unheeded) })
+	workers.Go(func() { t.awaitCoordinator(ctx, cancel) })
+	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.receiveOrder(ctx, workers), ignoreReady) })
+	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.receiveShare(ctx, workers), ignoreReady) })
+	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.receiveRefusal(cancel), ignoreReady) })
 }
 
-// alone is how long a member goes on without a coordinator: load that nobody steers must end
-// some time.
-const alone = 10 * time.Minute
+// defaultAlone is the time for which a member continues without a coordinator. After that it ends
+// its load, which no operator could stop.
+const defaultAlone = 10 * time.Minute
 
-// awaitCoordinator ends the lease of a member that holds something when no coordinator has been
-// heard for too long.
-func (t *tenant) awaitCoordinator(ctx context.Context, cancel context.CancelFunc) {
-	var heard atomic.Int64 // since t.lease.base
+// awaitCoordinator ends the session of a member that holds conversations when no coordinator has
+// renewed its claim for too long.
+func (t *memberSession) awaitCoordinator(ctx context.Context, cancel context.CancelFunc) {
+	var lastContact atomic.Int64 // since t.lease.base
 	now := func() int64 { return int64(time.Since(t.lease.base)) }
-	heard.Store(now())
+	lastContact.Store(now())
 	following := make(chan struct{})
 	go func() {
 		defer close(following)
 		t.bus.follow(ctx, t.bus.leases, coordinatorKey, func(_ string, value []byte) {
 			if value != nil {
-				heard.Store(now())
+				lastContact.Store(now())
 			}
-		}, unheeded)
+		}, ignoreReady)
 	}()
 	defer func() { <-following }()
 	for pause(ctx, time.Second) {
-		if now()-heard.Load() > int64(cmp.Or(t.Alone, alone)) && t.holdsAny() {
-			t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", cmp.Or(t.Alone, alone))
+		if now()-lastContact.Load() > int64(cmp.Or(t.Alone, defaultAlone)) && t.holdsAny() {
+			t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", cmp.Or(t.Alone, defaultAlone))
 			cancel()
 			return
 		}
 	}
 }
 
-func (t *tenant) holdsAny() bool {
+// holdsAny reports whether the member holds a part of any run.
+func (t *memberSession) holdsAny() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lanes {
@@ -236,8 +235,8 @@ func (t *tenant) holdsAny() bool {
 	return false
 }
 
-// admitted waits for the first renewal.
-func (t *tenant) admitted(ctx context.Context) bool {
+// admitted waits for the first renewal. It returns false if ctx ended first.
+func (t *memberSession) admitted(ctx context.Context) bool {
 	for !t.lease.holds() {
 		if !pause(ctx, 20*time.Millisecond) {
 			return false
@@ -246,8 +245,8 @@ func (t *tenant) admitted(ctx context.Context) bool {
 	return true
 }
 
-// flush waits until no turn is left to hand over, ctx ends, or the lease is lost.
-func (t *tenant) flush(ctx context.Context, unsent *atomic.Int64) {
+// flush waits until no turn is left to be delivered, ctx ends, or the lease is lost.
+func (t *memberSession) flush(ctx context.Context, unsent *atomic.Int64) {
 	for unsent.Load() > 0 && t.lease.holds() {
 		if !pause(ctx, 5*time.Millisecond) {
 			return
@@ -255,7 +254,8 @@ func (t *tenant) flush(ctx context.Context, unsent *atomic.Int64) {
 	}
 }
 
-func (t *tenant) renewNow() {
+// renewNow requests a renewal of the lease, which reports a change at once.
+func (t *memberSession) renewNow() {
 	select {
 	case t.renews <- struct{}{}:
 	default:
@@ -263,13 +263,13 @@ func (t *tenant) renewNow() {
 }
 
 // renew renews the lease until ctx ends.
-func (t *tenant) renew(ctx context.Context) {
+func (t *memberSession) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
-	for !t.lease.lost() { // who had none would seem to be there again
+	for !t.lease.lost() { // after that, a renewal would make the member appear to be present
 		sent := time.Now()
-		again := t.bus.again()
-		one, cancel := t.bus.within(ctx, leaseSpan/2) // late is better than not
+		again := t.bus.reconnected()
+		one, cancel := t.bus.withTimeout(ctx, leaseSpan/2)
 		err := put(one, t.bus.leases, t.id, t.presence(sent))
 		cancel()
 		if err == nil {
@@ -285,7 +285,8 @@ func (t *tenant) renew(ctx context.Context) {
 	}
 }
 
-func (t *tenant) presence(now time.Time) presence {
+// presence returns the state that is written at a renewal.
+func (t *memberSession) presence(now time.Time) presence {
 	p := presence{
 		ID:      t.id,
 		Name:    t.Name,
@@ -305,7 +306,7 @@ func (t *tenant) presence(now time.Time) presence {
 	t.mu.Unlock()
 	for name, l := range lanes {
 		t.mu.Lock()
-		part, over := l.part, l.over
+		part, over := l.part, l.lastRun
 		t.mu.Unlock()
 		s := standing{}
 		if part != nil {
@@ -317,18 +318,19 @@ func (t *tenant) presence(now time.Time) presence {
 	return p
 }
 
-// laneNamed is the lane of a name, whose run is looked after from now on.
-func (t *tenant) laneNamed(ctx context.Context, all *sync.WaitGroup, name string) *laneOf {
+// laneNamed returns the lane of a name. For a new one it starts runLane. The lock is held.
+func (t *memberSession) laneNamed(ctx context.Context, workers *sync.WaitGroup, name string) *memberLane {
 	l := t.lanes[name]
 	if l == nil {
-		l = &laneOf{changed: make(chan struct{}, 1)}
+		l = &memberLane{changed: make(chan struct{}, 1)}
 		t.lanes[name] = l
-		all.Go(func() { t.look(ctx, l) })
+		workers.Go(func() { t.runLane(ctx, l) })
 	}
 	return l
 }
 
-func (t *tenant) hearOrder(ctx context.Context, all *sync.WaitGroup) func(string, []byte) {
+// receiveOrder returns a callback that passes orders to their lanes.
+func (t *memberSession) receiveOrder(ctx context.Context, workers *sync.WaitGroup) func(string, []byte) {
 	return func(key string, value []byte) {
 		var o order
 		if value == nil || json.Unmarshal(value, &o) != nil {
@@ -336,13 +338,14 @@ func (t *tenant) hearOrder(ctx context.Context, all *sync.WaitGroup) func(string
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		l := t.laneNamed(ctx, all, strings.TrimPrefix(key, "order."))
+		l := t.laneNamed(ctx, workers, strings.TrimPrefix(key, "order."))
 		l.order = &o
 		l.wake()
 	}
 }
 
-func (t *tenant) hearShare(ctx context.Context, all *sync.WaitGroup) func(string, []byte) {
+// receiveShare returns a callback that passes shares to their lanes.
+func (t *memberSession) receiveShare(ctx context.Context, workers *sync.WaitGroup) func(string, []byte) {
 	return func(key string, value []byte) {
 		var s Share
 		if value != nil && json.Unmarshal(value, &s) != nil {
@@ -351,18 +354,19 @@ func (t *tenant) hearShare(ctx context.Context, all *sync.WaitGroup) func(string
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, "share."), ".")
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		l := t.laneNamed(ctx, all, name)
+		l := t.laneNamed(ctx, workers, name)
 		l.share = s
 		l.wake()
 	}
 }
 
-func (t *tenant) hearRefusal(cancel context.CancelFunc) func(string, []byte) {
+// receiveRefusal returns a callback that ends the lease at a refusal.
+func (t *memberSession) receiveRefusal(cancel context.CancelFunc) func(string, []byte) {
 	return func(_ string, value []byte) {
 		if value == nil {
 			return
 		}
-		if why := string(value); why != lostMember {
+		if why := string(value); why != leaseLost {
 			t.refused.Store(&why)
 		}
 		t.lease.end()
@@ -370,18 +374,18 @@ func (t *tenant) hearRefusal(cancel context.CancelFunc) func(string, []byte) {
 	}
 }
 
-// wake never waits.
-func (l *laneOf) wake() {
+// wake does not block.
+func (l *memberLane) wake() {
 	select {
 	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// look does what order and share of a lane say, until ctx ends and the part with it.
-func (t *tenant) look(ctx context.Context, l *laneOf) {
+// runLane applies a lane's orders and shares until ctx ends and its part has ended.
+func (t *memberSession) runLane(ctx context.Context, l *memberLane) {
 	for {
-		if err := t.act(ctx, l); err != nil && ctx.Err() == nil {
+		if err := t.applyOrder(ctx, l); err != nil && ctx.Err() == nil {
 			t.Log.Error("an instruction failed; retrying", "problem", err)
 			time.AfterFunc(time.Second, l.wake)
 		}
@@ -394,8 +398,9 @@ func (t *tenant) look(ctx context.Context, l *laneOf) {
 	}
 }
 
-// answer answers what the coordinator asks: the time, and the turn under way of a conversation.
-func (t *tenant) answer() ([]*nats.Subscription, error) {
+// answer subscribes to the coordinator's requests: for the time, and for the turn under way of a
+// conversation.
+func (t *memberSession) answer() ([]*nats.Subscription, error) {
 	clock, err := t.bus.conn.Subscribe(t.bus.subject+".clock."+t.id, func(m *nats.Msg) {
 		_ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())))
 	})
@@ -412,7 +417,8 @@ func (t *tenant) answer() ([]*nats.Subscription, error) {
 	return []*nats.Subscription{clock, live}, err
 }
 
-func (t *tenant) liveTurn(conversation string) *api.LiveTurn {
+// liveTurn returns the turn under way of a conversation; nil if there is none.
+func (t *memberSession) liveTurn(conversation string) *api.LiveTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lanes {
@@ -426,24 +432,24 @@ func (t *tenant) liveTurn(conversation string) *api.LiveTurn {
 	return nil
 }
 
-// finish waits for the end of the part.
-func (t *tenant) finish(l *laneOf) {
+// finish cancels the part and waits for its end.
+func (t *memberSession) finish(l *memberLane) {
 	if l.part != nil {
 		l.part.cancel()
-		<-l.part.told
+		<-l.part.reported
 	}
 }
 
-// act brings the part to what order and share say.
-func (t *tenant) act(ctx context.Context, l *laneOf) error {
+// applyOrder begins, changes or ends the part as order and share require.
+func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 	t.mu.Lock()
 	o, s, p := l.order, l.share, l.part
 	t.mu.Unlock()
-	if p != nil && (o.Run != p.run || o.End == endsNow || isClosed(p.told)) {
+	if p != nil && (o.Run != p.run || o.End == endsNow || isClosed(p.reported)) {
 		p.cancel()
-		<-p.told
+		<-p.reported
 		t.mu.Lock()
-		l.part, l.over = nil, p.run
+		l.part, l.lastRun = nil, p.run
 		t.mu.Unlock()
 		t.renewNow()
 		p = nil
@@ -459,18 +465,19 @@ func (t *tenant) act(ctx context.Context, l *laneOf) error {
 		t.renewNow()
 		return err
 	}
-	if o.End != goesOn && o.Run != l.over { // it has ended before it began here
+	if o.End != goesOn && o.Run != l.lastRun { // the run ended before it began here
 		t.mu.Lock()
-		l.over = o.Run
+		l.lastRun = o.Run
 		t.mu.Unlock()
 		t.renewNow()
 	}
-	if o.Run == l.over {
+	if o.Run == l.lastRun {
 		return nil
 	}
 	return t.begin(ctx, l, o, s)
 }
 
+// isClosed reports whether a channel that is never sent on is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -480,8 +487,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// textsOf are those of an order, nil where the part has them.
-func (t *tenant) textsOf(ctx context.Context, p *part, o *order) (*corpus.Corpus, error) {
+// textsOf returns the texts of an order, nil if the part has them.
+func (t *memberSession) textsOf(ctx context.Context, p *part, o *order) (*corpus.Corpus, error) {
 	if o.Corpus == p.texts {
 		return nil, nil
 	}
@@ -489,7 +496,7 @@ func (t *tenant) textsOf(ctx context.Context, p *part, o *order) (*corpus.Corpus
 }
 
 // begin begins a part.
-func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error {
+func (t *memberSession) begin(ctx context.Context, l *memberLane, o *order, s Share) error {
 	texts, err := t.bus.readTexts(ctx, o.Corpus)
 	if err != nil {
 		return err
@@ -503,14 +510,14 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		target.Close()
 		return err
 	}
-	p := newPart(o, s, texts, fencedQuestioner{asker, t.lease}, &fenced{t.lease, target}, t.store)
+	p := newPart(o, s, texts, leasedQuestioner{asker, t.lease}, &leasedSender{t.lease, target}, t.store)
 	p.probes = target.Probes
 	held, cancel := context.WithCancel(ctx)
 	p.cancel = cancel
 	t.mu.Lock()
 	l.part = p
 	t.mu.Unlock()
-	go func() { // its end is waited for by [tenant.finish] or [tenant.act]
+	go func() { // [memberSession.finish] or [memberSession.applyOrder] waits for its end
 		defer cancel()
 		defer target.Close()
 		if closes != nil {
@@ -523,27 +530,25 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		}()
 		p.hold(held)
 		<-done
-		flushing, end := context.WithTimeout(
-			context.WithoutCancel(ctx),
-			askFor,
-		) // a store that is full keeps no run from ending
+		// The limit lets a run end although the store is full.
+		flushing, end := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		t.flush(flushing, &p.unsent)
 		end()
-		close(p.told)
+		close(p.reported)
 		l.wake()
 	}()
 	t.renewNow()
 	return nil
 }
 
-// fenced sends nothing without a lease.
-type fenced struct {
+// leasedSender sends turns only while the lease holds.
+type leasedSender struct {
 	lease  *lease
 	target workload.Sender
 }
 
-// Do is that of the target while the lease holds; without one the turn is cancelled.
-func (f *fenced) Do(ctx context.Context, r chat.Request) chat.Result {
+// Do sends the turn while the lease holds. Without a lease, the turn is cancelled.
+func (f *leasedSender) Do(ctx context.Context, r chat.Request) chat.Result {
 	if !f.lease.holds() {
 		now := time.Now()
 		return chat.Result{Sent: now, Ended: now, Cancelled: true}
@@ -551,15 +556,15 @@ func (f *fenced) Do(ctx context.Context, r chat.Request) chat.Result {
 	return f.target.Do(ctx, r)
 }
 
-// fencedQuestioner asks no model without a lease.
-type fencedQuestioner struct {
+// leasedQuestioner asks a model only while the lease holds.
+type leasedQuestioner struct {
 	corpus.Questioner
 	lease *lease
 }
 
-// Follow is that of the questioner while the lease holds, and else the built-in one's, whose question
-// nobody will hear.
-func (f fencedQuestioner) Follow(
+// Follow calls the questioner while the lease holds. Without a lease, it returns a built-in
+// question, which is not sent.
+func (f leasedQuestioner) Follow(
 	ctx context.Context,
 	r *rand.Rand,
 	topic string,
@@ -572,11 +577,11 @@ func (f fencedQuestioner) Follow(
 	return f.Questioner.Follow(ctx, r, topic, asked, answer)
 }
 
-// memberHeader of a turn names its member.
+// memberHeader is the header of a turn with the id of its member.
 const memberHeader = "Member"
 
-// store hands a turn over as soon as it can be, without waiting.
-func (t *tenant) store(h handed, unsent *atomic.Int64) {
+// store queues a turn to be published. It does not block; a full queue drops the turn.
+func (t *memberSession) store(h handedTurn, unsent *atomic.Int64) {
 	data, err := json.Marshal(&h)
 	if row := &h.Turn; err == nil {
 		m := nats.NewMsg(t.bus.subject + ".turn." + row.Lane)
@@ -596,8 +601,8 @@ func (t *tenant) store(h handed, unsent *atomic.Int64) {
 	t.lost.Add(1)
 }
 
-// handOver publishes turns until ctx ends: each until it is acknowledged, or the lease is lost.
-func (t *tenant) handOver(ctx context.Context) {
+// publishTurns publishes turns until ctx ends: each until it is acknowledged, or the lease is lost.
+func (t *memberSession) publishTurns(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -612,28 +617,24 @@ func (t *tenant) handOver(ctx context.Context) {
 	}
 }
 
-// publish says whether the server has the message.
-func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
-	said := false
+// publish sends a message until the server has acknowledged it. It returns false if the lease is
+// lost or ctx ends first, or if the message is too large.
+func (t *memberSession) publish(ctx context.Context, m *nats.Msg) bool {
+	logged := false
 	for t.lease.holds() && ctx.Err() == nil {
-		one, cancel := t.bus.within(ctx, 2*time.Second)
+		one, cancel := t.bus.withTimeout(ctx, 2*time.Second)
 		_, err := t.bus.js.PublishMsg(one, m)
 		cancel()
 		switch {
 		case err == nil:
 			return true
-		case errors.Is(err, nats.ErrMaxPayload): // it always will be
-			t.Log.Error(
-				"the message exceeds the NATS server's max_payload; raise it",
-				"bytes",
-				len(m.Data),
-				"max_payload",
-				t.bus.conn.MaxPayload(),
-			)
+		case errors.Is(err, nats.ErrMaxPayload): // a repeat would fail as well
+			t.Log.Error("the message exceeds the NATS server's max_payload; raise it",
+				"bytes", len(m.Data), "max_payload", t.bus.conn.MaxPayload())
 			return false
-		case errors.As(err, new(*jetstream.APIError)) && !said: // not that it is away
+		case errors.As(err, new(*jetstream.APIError)) && !logged: // a lost connection is logged elsewhere
 			t.Log.Warn("the NATS server does not take a turn or a report; retrying", "problem", err)
-			said = true
+			logged = true
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
@@ -642,15 +643,15 @@ func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
 
 const reportEvery = time.Second
 
-// report tells once a second what has happened, and once more when the part is over.
-func (t *tenant) report(ctx context.Context, p *part) {
+// report publishes a report once a second, and a last one when the part has ended.
+func (t *memberSession) report(ctx context.Context, p *part) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	seq := int64(0)
 	for {
 		last := false
 		select {
-		case <-p.over:
+		case <-p.ended:
 			last = true
 		case <-tick.C:
 		}
@@ -663,9 +664,9 @@ func (t *tenant) report(ctx context.Context, p *part) {
 	}
 }
 
-// publishReport sends a report, in pieces where it is more than the server takes at once: such as
-// that of all that has happened while there was no server.
-func (t *tenant) publishReport(ctx context.Context, r report, seq *int64) {
+// publishReport publishes a report. One that exceeds the server's limit, such as after a time
+// without a server, is divided.
+func (t *memberSession) publishReport(ctx context.Context, r report, seq *int64) {
 	r.Member, r.Seq, r.Sent = t.id, *seq+1, time.Now()
 	data, err := json.Marshal(&r)
 	if err != nil {

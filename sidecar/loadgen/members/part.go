@@ -15,49 +15,45 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// part is what a member holds of a lane's run. It is the observer of its workload, and keeps
-// what there is to report.
+// part is what a member holds of a lane's run. It observes its workload, and collects the data of
+// the next report.
 type part struct {
 	lane, run string
 	work      *workload.Workload
 	cancel    context.CancelFunc
-	over      chan struct{} // closed when the last conversation has ended
-	told      chan struct{} // closed when that has been reported and its turns are handed over, or never will be
-	store     func(handed, *atomic.Int64)
-	unsent    atomic.Int64 // turns that are on their way to the server
-	granted   int64        // numbers below this one have been handed to the workload
+	ended     chan struct{} // closed when the last conversation has ended
+	reported  chan struct{} // closed when the end is reported and all turns are delivered or given up
+	store     func(handedTurn, *atomic.Int64)
+	unsent    atomic.Int64 // turns on their way to the server
+	granted   int64        // numbers below this one have been passed to the workload
 	settings  workload.Settings
-	texts     string // digest
+	texts     string // digest of the corpus
 	grant     atomic.Int64
 	order     atomic.Pointer[order]
-	instance  atomic.Int64 // counts the turns that were pinned, from the first number on
+	instance  atomic.Int64 // index of the next turn's instance, from the first conversation number on
 
 	marks    lane.Marks
 	notes    live.Recorder
 	followed lane.Followed
 
-	probes func() int64 // that the sender has sent so far
-	probed int64        // those that were reported
+	probes func() int64 // the sender's count of probes; nil: none
+	probed int64        // count of probes that were reported
 
 	mu   sync.Mutex
 	next report
 }
 
-// newPart makes one that does nothing before its run.
+// newPart returns a part that does nothing before hold.
 func newPart(
 	o *order,
 	s Share,
 	texts *corpus.Corpus,
 	asker corpus.Questioner,
 	sender workload.Sender,
-	store func(handed, *atomic.Int64),
+	store func(handedTurn, *atomic.Int64),
 ) *part {
 	p := &part{
-		lane:  o.Lane,
-		run:   o.Run,
-		over:  make(chan struct{}),
-		told:  make(chan struct{}),
-		store: store,
+		lane: o.Lane, run: o.Run, ended: make(chan struct{}), reported: make(chan struct{}), store: store,
 		texts: o.Corpus,
 	}
 	p.order.Store(o)
@@ -74,11 +70,11 @@ func newPart(
 
 // hold holds the conversations until ctx ends or a drain is complete.
 func (p *part) hold(ctx context.Context) {
-	defer close(p.over)
+	defer close(p.ended)
 	p.work.Run(ctx)
 }
 
-// settingsOf are those of a member's part.
+// settingsOf returns the settings of a member's part.
 func settingsOf(o *order, s Share) workload.Settings {
 	settings := o.Settings
 	settings.Concurrency, settings.StartRate = s.Concurrency, s.StartRate
@@ -88,7 +84,8 @@ func settingsOf(o *order, s Share) workload.Settings {
 	return settings
 }
 
-// set takes what has changed; texts are those of the order.
+// set applies a changed order and share. texts are the texts of the order; nil if they have not
+// changed.
 func (p *part) set(o *order, s Share, texts *corpus.Corpus) {
 	p.order.Store(o)
 	p.notes.Use(o.Shadow)
@@ -106,8 +103,9 @@ func (p *part) set(o *order, s Share, texts *corpus.Corpus) {
 	}
 }
 
-// take hands over the numbers of a share that are new. By the first of them its turns are dealt
-// out as one process would deal those of its conversations, so that no two members begin alike.
+// take passes the new numbers of a share to the workload. The first number also selects the first
+// turn's instance, as if one process picked instances for all conversations, so that members do not
+// all begin with the same instance.
 func (p *part) take(s Share) {
 	for _, b := range s.Blocks {
 		if p.granted == 0 {
@@ -121,7 +119,7 @@ func (p *part) take(s Share) {
 	p.grant.Store(s.Grant)
 }
 
-// pin names the worker instance of the next turn.
+// pin returns the worker instance of the next turn.
 func (p *part) pin() string {
 	instances := p.order.Load().Instances
 	if len(instances) == 0 {
@@ -130,7 +128,7 @@ func (p *part) pin() string {
 	return instances[(p.instance.Add(1)-1)%int64(len(instances))]
 }
 
-// standing is where the part is.
+// standing returns the state of the part.
 func (p *part) standing() standing {
 	pace := p.work.Pace()
 	return standing{
@@ -139,7 +137,7 @@ func (p *part) standing() standing {
 	}
 }
 
-// collect gives what has happened since the last time.
+// collect returns a report of what has happened since the last call.
 func (p *part) collect() report {
 	p.mu.Lock()
 	r := p.next
@@ -150,7 +148,9 @@ func (p *part) collect() report {
 		sent := p.probes()
 		r.Probes, p.probed = sent-p.probed, sent
 	}
-	r.Lane, r.Run, r.Underway, r.Waited = p.lane, p.run, p.work.Underway(time.Now()), p.work.Pace().Waited
+	r.Lane, r.Run = p.lane, p.run
+	r.Underway = p.work.Underway(time.Now())
+	r.Waited = p.work.Pace().Waited
 	return r
 }
 
@@ -159,32 +159,33 @@ var (
 	_ workload.RoutingObserver = (*part)(nil)
 )
 
-// Sent notes a turn for the shadow.
+// Sent records a turn for the shadow.
 func (p *part) Sent(t *workload.Turn) func(ids []uint32) {
 	return p.followed.Sent(t, p.marks.Step(t).Concurrency, p.notes.Follow)
 }
 
-// FirstToken notes where a turn went.
+// FirstToken records the worker of a turn.
 func (p *part) FirstToken(t *workload.Turn) { p.followed.FirstToken(t) }
 
-// ConversationStarted notes the conversation.
+// ConversationStarted records the conversation.
 func (p *part) ConversationStarted(c *workload.Conversation) {
 	p.note(c, api.ConversationActive, 0, nil)
 }
 
-// ConversationEnded notes how it ended.
+// ConversationEnded records how the conversation ended.
 func (p *part) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
 	p.note(c, status, done, new(time.Now()))
 	p.notes.EndConversation(c.ID)
 }
 
+// note adds the state of a conversation to the next report.
 func (p *part) note(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next.Conversations = append(p.next.Conversations, lane.ConversationOf(p.lane, c, status, done, ended))
 }
 
-// TurnStarted marks the turn with the step in which it begins, by the latest order.
+// TurnStarted marks the turn with the step of the latest order.
 func (p *part) TurnStarted(t *workload.Turn) { p.marks.Begin(t, p.order.Load().Step) }
 
 // Chunk counts tokens as they arrive.
@@ -194,14 +195,14 @@ func (p *part) Chunk(tokens int) {
 	p.next.Tokens += tokens
 }
 
-// TurnEnded notes what the turn was like, and hands it to the store.
+// TurnEnded adds the turn to the next report, and sends it to the store.
 func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 	p.followed.Ended(t, r)
 	began, counts := p.marks.End(t, p.order.Load().Step)
 	sample, row := lane.Measure(p.lane, t, r, began, counts && r.OK())
 	m := measured{Row: row, Number: t.Conversation.Number, Shape: t.Conversation.Shape, Chunks: len(r.Chunks)}
 	m.Row.UserMessage, m.Row.AssistantMessage = "", ""
-	if r.OK() { // of others the window takes no gaps
+	if r.OK() { // the window ignores the gaps of other turns
 		m.ITL = stats.Compact(sample.ITL)
 	}
 	done := t.Number
@@ -209,7 +210,7 @@ func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 		done--
 	}
 	conversation := lane.ConversationOf(p.lane, t.Conversation, api.ConversationActive, done, nil)
-	p.store(handed{p.run, row, conversation, t.Conversation.Shape}, &p.unsent)
+	p.store(handedTurn{p.run, row, conversation, t.Conversation.Shape}, &p.unsent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next.Turns = append(p.next.Turns, m)
@@ -219,5 +220,5 @@ func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 	}
 }
 
-// Active is told with the lease.
+// Active does nothing: each presence has the number of conversations.
 func (p *part) Active(int, int) {}

@@ -19,72 +19,64 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// remote is a run whose conversations members hold. What the lane asks for it notes, and
-// writes in Run, since whoever asks has locks.
+// remote is a run whose conversations members hold. Its methods other than Run only record what the
+// lane requests, since they are called with locks held. Run writes it.
 type remote struct {
 	*Coordinator
-	heard     lane.RunReceiver
+	receiver  lane.RunReceiver
 	instances func() []string
-	changed   chan struct{} // holds one word
-	found     *order        // that it goes on with; nil: it is new
+	changed   chan struct{} // buffered for one
+	found     *order        // of the run that is resumed; nil: the run is new
 
-	telling sync.Mutex
-	// listing keeps what is told of a conversation in order: before mu.
-	listing sync.Mutex
-	untold  map[string]api.Conversation // the latest state of each while there is more to read; under listing
-	tally   *tally
+	reporting sync.Mutex // keeps the reports of reportActive in order
+	// listing guards unlisted, and keeps the states of a conversation in order; locked before mu.
+	listing  sync.Mutex
+	unlisted map[string]api.Conversation // latest states that are not passed to the lane yet, by id
+	tally    *tally
 
 	mu      sync.Mutex
 	wanted  order
 	corpus  *corpus.Corpus
-	holders map[string]*heldBy
+	holders map[string]*holding
 	active  int
 }
 
-// heldBy is what a member was given and has reported.
-type heldBy struct {
+// holding is a member's part of the run, as reported.
+type holding struct {
 	name     string
 	standing standing
 	seq      int64 // of its last report
 	begun    int64 // the highest number of a conversation in its reports
 	underway workload.Underway
-	at       time.Time // of that report
+	at       time.Time // of its last report
 	waited   map[api.Limiter]time.Duration
-	progress map[int64]api.Conversation // its conversations in progress
-	over     bool                       // nothing of it is in progress any more
-	dead     bool                       // its lease ended before
+	progress map[int64]api.Conversation // its conversations in progress, by number
+	ended    bool                       // none of its conversations is in progress any more
+	expired  bool                       // its lease ended before its conversations
 }
 
 var _ lane.Runner = (*remote)(nil)
 
-// begin makes a run that does nothing before Run.
+// begin returns a run that does nothing before Run.
 func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 	r := &remote{
 		Coordinator: c,
-		heard:       t.Receiver,
+		receiver:    t.Receiver,
 		instances:   e.instances,
 		changed:     make(chan struct{}, 1),
 		corpus:      t.Corpus,
-		holders:     map[string]*heldBy{},
-		untold:      map[string]api.Conversation{},
+		holders:     map[string]*holding{},
+		unlisted:    map[string]api.Conversation{},
 		tally:       newTally(t.Receiver.Turn, t.Resumed),
 		wanted: order{
-			Lane:     t.Lane,
-			Run:      t.Run,
-			Seed:     t.Seed,
-			Opened:   t.Opened,
-			Midway:   t.Midway,
-			Nonce:    t.Nonce,
-			Began:    t.Step.Started,
-			Taken:    t.Taken,
-			Settings: t.Settings,
-			Step:     t.Step,
-			Target:   e.target,
-			Followup: e.asker,
+			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
+			Began: t.Step.Started, Taken: t.Taken, Settings: t.Settings, Step: t.Step,
+			Target: e.target, Followup: e.asker,
 		},
 	}
-	if at := e.target.Endpoint; at != nil {
-		r.wanted.Target.URL, r.wanted.Target.Endpoint = at(), nil
+	if endpoint := e.target.Endpoint; endpoint != nil {
+		r.wanted.Target.URL = endpoint()
+		r.wanted.Target.Endpoint = nil
 	}
 	if t.Resumed {
 		r.found = new(c.found[t.Lane])
@@ -96,7 +88,7 @@ func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 	return r
 }
 
-// wake never waits.
+// wake does not block.
 func (r *remote) wake() {
 	select {
 	case r.changed <- struct{}{}:
@@ -104,36 +96,36 @@ func (r *remote) wake() {
 	}
 }
 
-// want changes what is wanted of the members.
-func (r *remote) want(change func(o *order)) {
+// changeOrder changes the order that Run writes.
+func (r *remote) changeOrder(change func(o *order)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.wanted)
 	r.wake()
 }
 
-// Set is that of [lane.Runner].
+// Set implements [lane.Runner].
 func (r *remote) Set(s workload.Settings) {
-	r.want(func(o *order) { o.Settings = s })
-	r.tellActive()
+	r.changeOrder(func(o *order) { o.Settings = s })
+	r.reportActive()
 }
 
-// SetCorpus is that of [lane.Runner].
-func (r *remote) SetCorpus(c *corpus.Corpus) { r.want(func(*order) { r.corpus = c }) }
+// SetCorpus implements [lane.Runner].
+func (r *remote) SetCorpus(c *corpus.Corpus) { r.changeOrder(func(*order) { r.corpus = c }) }
 
-// Step is that of [lane.Runner].
-func (r *remote) Step(s api.StepRecord) { r.want(func(o *order) { o.Step = s }) }
+// Step implements [lane.Runner].
+func (r *remote) Step(s api.StepRecord) { r.changeOrder(func(o *order) { o.Step = s }) }
 
-// Drain is that of [lane.Runner].
+// Drain implements [lane.Runner].
 func (r *remote) Drain() {
-	r.want(func(o *order) {
+	r.changeOrder(func(o *order) {
 		if o.End == goesOn {
 			o.End = drains
 		}
 	})
 }
 
-// Pace adds up what members say.
+// Pace adds up the members' reports.
 func (r *remote) Pace() workload.Pace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,20 +133,20 @@ func (r *remote) Pace() workload.Pace {
 	n := time.Duration(0)
 	for _, h := range r.holders {
 		p.Begun += h.standing.Begun
-		if !h.over {
+		if !h.ended {
 			n++
 		}
-		for by, d := range h.waited {
-			p.Waited[by] += d
+		for limiter, d := range h.waited {
+			p.Waited[limiter] += d
 		}
 	}
-	for by := range p.Waited { // members wait beside each other
-		p.Waited[by] /= max(n, 1)
+	for limiter := range p.Waited { // members wait concurrently
+		p.Waited[limiter] /= max(n, 1)
 	}
 	return p
 }
 
-// Underway adds up what members say.
+// Underway adds up the members' reports.
 func (r *remote) Underway(now time.Time) (u workload.Underway) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,20 +160,20 @@ func (r *remote) Underway(now time.Time) (u workload.Underway) {
 	return u
 }
 
-// Uniform says whether every member has heard of the step in force, and holds nothing that was
-// drawn otherwise.
+// Uniform reports whether every member has the step in force, and holds only conversations that
+// were drawn from its settings.
 func (r *remote) Uniform() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.holders {
-		if !h.over && (!h.standing.Uniform || h.standing.Step != r.wanted.Step.ID) {
+		if !h.ended && (!h.standing.Uniform || h.standing.Step != r.wanted.Step.ID) {
 			return false
 		}
 	}
 	return true
 }
 
-// LiveTurn asks the member that holds the conversation.
+// LiveTurn requests the turn from the member that holds the conversation.
 func (r *remote) LiveTurn(ctx context.Context, conversation string) *api.LiveTurn {
 	holder := ""
 	r.mu.Lock()
@@ -196,7 +188,7 @@ func (r *remote) LiveTurn(ctx context.Context, conversation string) *api.LiveTur
 	if holder == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveWithin)
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	reply, err := r.bus.conn.RequestWithContext(ctx, r.bus.subject+".live."+holder, []byte(conversation))
 	var t api.LiveTurn
@@ -206,13 +198,13 @@ func (r *remote) LiveTurn(ctx context.Context, conversation string) *api.LiveTur
 	return &t
 }
 
-const liveWithin = time.Second
+const liveTimeout = time.Second
 
-// lookEvery is how often shares are looked at where nothing is heard.
-const lookEvery = 100 * time.Millisecond
+// updateInterval is the interval at which shares are updated without an event.
+const updateInterval = 100 * time.Millisecond
 
-// Run is that of [lane.Runner]. Where the server cannot be reached, it tries again; members go
-// on meanwhile.
+// Run implements [lane.Runner]. It retries while the server cannot be reached; members continue
+// meanwhile.
 func (r *remote) Run(ctx context.Context) {
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -221,8 +213,8 @@ func (r *remote) Run(ctx context.Context) {
 	defer cancel()
 	w := &writer{remote: r, reports: reports, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
 	for r.found != nil && !w.resume(context.WithoutCancel(ctx)) {
-		if !pause(ctx, 100*time.Millisecond) { // it tries again until the server is there
-			r.want(func(o *order) { o.End = endsNow }) // and gives nothing
+		if !pause(ctx, 100*time.Millisecond) {
+			r.changeOrder(func(o *order) { o.End = endsNow })
 			break
 		}
 	}
@@ -232,16 +224,16 @@ func (r *remote) Run(ctx context.Context) {
 	if r.found != nil {
 		recount.Go(func() { reports.recount(recounting) })
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(updateInterval)
 	defer tick.Stop()
 	done := ctx.Done()
 	for {
-		if ended := w.look(context.WithoutCancel(ctx)); ended {
+		if ended := w.update(context.WithoutCancel(ctx)); ended {
 			break
 		}
 		select {
 		case <-done:
-			r.want(func(o *order) { o.End = endsNow })
+			r.changeOrder(func(o *order) { o.End = endsNow })
 			done = nil
 		case <-r.changed:
 		case <-tick.C:
@@ -258,13 +250,13 @@ func (r *remote) Run(ctx context.Context) {
 	r.close(context.WithoutCancel(ctx), w)
 }
 
-// awaitTurns waits until the turns that members have handed over are stored, but not for ever: who
-// has ended a run reads its turns next.
+// awaitTurns waits until the turns that members have delivered are stored, since they are read
+// after the end of a run. The time is limited.
 func (r *remote) awaitTurns(ctx context.Context) {
-	if _, known := r.alive(time.Now()); !known {
+	if _, known := r.present(time.Now()); !known {
 		return
 	}
-	ctx, cancel := r.bus.within(ctx, 2*turnsAgain)
+	ctx, cancel := r.bus.withTimeout(ctx, 2*redeliverAfter)
 	defer cancel()
 	stream, err := r.bus.turns.Info(ctx)
 	for err == nil {
@@ -276,12 +268,12 @@ func (r *remote) awaitTurns(ctx context.Context) {
 	}
 }
 
-// close ends the run on members that are in it still, and forgets it.
+// close ends the run on members that still hold it, and removes it.
 func (r *remote) close(ctx context.Context, w *writer) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r.Coordinator.mu.Lock()
-	r.left[r.wanted.Lane] = true
+	r.endedRuns[r.wanted.Lane] = true
 	if r.runs[r.wanted.Lane] == r {
 		delete(r.runs, r.wanted.Lane)
 	}
@@ -292,18 +284,18 @@ func (r *remote) close(ctx context.Context, w *writer) {
 	}
 }
 
-// tellActive tells the lane how many conversations are in progress. The lane may ask for
-// something meanwhile.
-func (r *remote) tellActive() {
-	r.telling.Lock() // so that it hears of the numbers in order
-	defer r.telling.Unlock()
+// reportActive reports the number of conversations in progress to the lane. It holds no lock that a
+// call by the lane takes.
+func (r *remote) reportActive() {
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
 	r.mu.Lock()
 	actual, target := r.active, r.wanted.Settings.Concurrency
 	r.mu.Unlock()
-	r.heard.Active(actual, target)
+	r.receiver.Active(actual, target)
 }
 
-// writer writes order and shares. Run uses it alone.
+// writer writes order and shares. Only Run uses it.
 type writer struct {
 	*remote
 	reports   *reader
@@ -311,16 +303,18 @@ type writer struct {
 	written   order
 	texts     *corpus.Corpus // of the order
 	digest    string
-	shares    map[string]Share // as written
-	deaf      time.Time        // since when nothing is heard; zero: something is
+	shares    map[string]Share // as written, by member
+
+	unknownSince time.Time // since when it is not known which members are present; zero: it is known
 }
 
-// resume takes over what a process before this one wrote; false: it cannot be read.
+// resume takes over the shares that an earlier process wrote. It returns false if they cannot be
+// read.
 func (w *writer) resume(ctx context.Context) bool {
-	ctx, cancel := w.bus.within(ctx, askFor)
+	ctx, cancel := w.bus.withTimeout(ctx, requestTimeout)
 	defer cancel()
 	w.allotment.next = max(w.allotment.next, w.found.Next)
-	err := w.bus.each(ctx, w.bus.orders, "share."+w.wanted.Lane+".*", func(key string, value []byte) {
+	err := w.bus.forEach(ctx, w.bus.orders, "share."+w.wanted.Lane+".*", func(key string, value []byte) {
 		var s Share
 		if json.Unmarshal(value, &s) != nil || s.Run != w.wanted.Run {
 			return
@@ -328,42 +322,42 @@ func (w *writer) resume(ctx context.Context) bool {
 		id := key[strings.LastIndexByte(key, '.')+1:]
 		w.allotment.resume(id, s)
 		w.shares[id] = s
-		w.gives(id)
+		w.addHolder(id)
 	})
 	return err == nil
 }
 
-// look brings order and shares to what is wanted and who is there, and says whether the run has
-// ended.
-func (w *writer) look(ctx context.Context) (ended bool) {
+// update writes order and shares according to the wanted order and the members that are present. It
+// reports whether the run has ended.
+func (w *writer) update(ctx context.Context) (ended bool) {
 	now := time.Now()
-	present, known := w.alive(now)
+	present, known := w.present(now)
 	if !known {
-		if w.deaf.IsZero() {
-			w.deaf = now
+		if w.unknownSince.IsZero() {
+			w.unknownSince = now
 		}
-		// Members that the server does not hear either have stopped by themselves by now. To others it
-		// is said as soon as they can be told.
+		// Members that are disconnected as well have stopped without a lease by then. The order to the
+		// others is written after the reconnect.
 		w.mu.Lock()
-		ended = w.wanted.End == endsNow && now.Sub(w.deaf) > leaseSpan+time.Second
+		ended = w.wanted.End == endsNow && now.Sub(w.unknownSince) > leaseSpan+time.Second
 		w.mu.Unlock()
 		if ended {
-			w.note(now, nil)
+			w.noteMembers(now, nil)
 		}
 		return ended
 	}
-	w.deaf = time.Time{}
-	if w.misses(present) && !w.reports.catchUp(ctx) { // what they reported while their leases held counts
+	w.unknownSince = time.Time{}
+	if w.missesHolder(present) && !w.reports.catchUp(ctx) { // reports from the time of the lease count
 		return false
 	}
-	w.note(now, present)
+	w.noteMembers(now, present)
 	w.mu.Lock()
 	o, texts := w.wanted, w.corpus
 	w.mu.Unlock()
 	if w.instances != nil {
 		o.Instances = w.instances()
 	}
-	o.Shadow = w.heard.Shadow().BlockSpec()
+	o.Shadow = w.receiver.Shadow().BlockSpec()
 	if o.End != goesOn && w.allOver() {
 		return true
 	}
@@ -378,84 +372,88 @@ func (w *writer) look(ctx context.Context) (ended bool) {
 	return false
 }
 
+// total returns the load of all members for an order.
 func (w *writer) total(o *order) total {
 	return total{Concurrency: o.Settings.Concurrency, StartRate: o.Settings.StartRate, TargetRPS: o.Settings.TargetRPS}
 }
 
-// candidates are the members that can hold a share.
+// candidates returns the members that can hold a share.
 func (w *writer) candidates(present []*member) []candidate {
 	w.Coordinator.mu.Lock()
 	defer w.Coordinator.mu.Unlock()
-	inTime := 0
+	onTime := 0
 	for _, m := range present {
-		if !m.late.is && !m.Leaves {
-			inTime++
+		if !m.lateness.late && !m.Leaves {
+			onTime++
 		}
 	}
+	// If most members are late, the cause is likely shared, and moving conversations does not help.
+	moveFromLate := 2*onTime >= len(present)
 	wait := w.newcomersWait(present)
 	var all []candidate
 	for _, m := range present {
 		c := candidate{ID: m.ID, Weight: 1, Most: m.most(w.opts.FilesEach)}
-		if m.Leaves || m.late.is && 2*inTime >= len(present) || wait(m) { // where most are late, what they share is slow
+		if m.Leaves || m.lateness.late && moveFromLate || wait(m) {
 			c.Weight = 0
 		}
 		if s := m.Lanes[w.wanted.Lane]; s.Run == w.wanted.Run {
-			c.Told = told{Grant: s.Grant, Active: s.Active, Begun: s.Begun}
+			c.Reported = progress{Grant: s.Grant, Active: s.Active, Begun: s.Begun}
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
-// A member that comes while others hold the run waits for comesAfter, and until nobody who
-// holds something has been silent for silentAfter: it may be there in place of one that was
-// killed, whose share is its own as soon as that one's lease is over. Others would end
-// conversations for it until then.
+// A member that joins while others hold the run gets its share after newcomerDelay, and not while a
+// holder has been silent for silenceLimit. The new member may replace one that was killed, whose
+// share it gets when that one's lease has ended. Before that, others would end conversations for it.
 const (
-	comesAfter  = 2 * time.Second
-	silentAfter = 3 * renewEvery
+	newcomerDelay = 2 * time.Second
+	silenceLimit  = 3 * renewEvery
 )
 
-// newcomersWait says which members wait for a share. The coordinator's lock is held.
+// newcomersWait returns a function that reports whether a member must wait for its share. The
+// coordinator's lock is held.
 func (w *writer) newcomersWait(present []*member) func(*member) bool {
 	now := time.Now()
 	holds, silent := false, false
 	for _, m := range present {
 		if _, given := w.shares[m.ID]; given && !m.Leaves {
 			holds = true
-			silent = silent || now.Sub(m.heard) > silentAfter
+			silent = silent || now.Sub(m.lastReport) > silenceLimit
 		}
 	}
 	return func(m *member) bool {
 		_, given := w.shares[m.ID]
-		return holds && !given && (silent || now.Sub(m.came) < comesAfter)
+		return holds && !given && (silent || now.Sub(m.joined) < newcomerDelay)
 	}
 }
 
-// misses says whether a member that holds something is no longer present.
-func (w *writer) misses(present []*member) bool {
-	here := w.ids(present)
+// missesHolder reports whether a member that holds conversations is no longer present.
+func (w *writer) missesHolder(present []*member) bool {
+	presentIDs := w.ids(present)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, h := range w.holders {
-		if !h.over && !slices.Contains(here, id) {
+		if !h.ended && !slices.Contains(presentIDs, id) {
 			return true
 		}
 	}
 	return false
 }
 
-// note takes in where members are, and ends what the dead ones held.
-func (w *writer) note(now time.Time, present []*member) {
-	here := map[string]bool{}
+// noteMembers records the state of the members that are present, and ends the conversations of
+// those that are not.
+func (w *writer) noteMembers(now time.Time, present []*member) {
+	presentIDs := map[string]bool{}
 	w.Coordinator.mu.Lock()
 	stands := map[string]standing{}
 	for _, m := range present {
-		here[m.ID] = true
+		presentIDs[m.ID] = true
 		stands[m.ID] = m.Lanes[w.wanted.Lane]
 	}
 	w.Coordinator.mu.Unlock()
-	w.tally.settle(now, func(id string) bool { return here[id] })
+	w.tally.settle(now, func(id string) bool { return presentIDs[id] })
 	w.listing.Lock()
 	w.mu.Lock()
 	active := 0
@@ -465,24 +463,17 @@ func (w *writer) note(now time.Time, present []*member) {
 		if s := stands[id]; s.Run == w.wanted.Run {
 			h.standing = s
 			active += s.Active
-		} else if here[id] && s.Over == w.wanted.Run {
-			h.over, h.standing.Active, h.underway = true, 0, workload.Underway{}
+		} else if presentIDs[id] && s.Over == w.wanted.Run {
+			h.ended, h.standing.Active, h.underway = true, 0, workload.Underway{}
 		}
-		if !here[id] && !h.over {
-			h.over, h.dead, h.standing.Active, h.underway = true, true, 0, workload.Underway{}
+		if !presentIDs[id] && !h.ended {
+			h.ended, h.expired, h.standing.Active, h.underway = true, true, 0, workload.Underway{}
 			if len(h.progress) > 0 {
-				w.log.Info(
-					"a member's conversations are cancelled",
-					"lane",
-					w.wanted.Lane,
-					"member",
-					h.name,
-					"conversations",
-					len(h.progress),
-				)
+				w.log.Info("a member's conversations are cancelled",
+					"lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))
 			}
 			for _, c := range h.progress {
-				c.Status, c.Ended = api.ConversationCancelled, new(h.lostAt(now))
+				c.Status, c.Ended = api.ConversationCancelled, new(h.leaseEnd(now))
 				cancelled = append(cancelled, c)
 			}
 			h.progress = nil
@@ -493,44 +484,45 @@ func (w *writer) note(now time.Time, present []*member) {
 	w.active = active
 	w.mu.Unlock()
 	for _, c := range cancelled {
-		delete(w.untold, c.ID)
-		w.heard.Conversation(c)
+		delete(w.unlisted, c.ID)
+		w.receiver.Conversation(c)
 	}
 	w.listing.Unlock()
 	for _, id := range lost {
 		w.expireHolder(id, now)
-		w.heard.Shadow().Disconnect(id)
+		w.receiver.Shadow().Disconnect(id)
 	}
 	if changed {
-		w.tellActive()
+		w.reportActive()
 	}
 }
 
-// lostAt is when the lease of a member that is gone ended. For a coordinator before this one that may be long ago.
-func (h *heldBy) lostAt(now time.Time) time.Time {
+// leaseEnd returns when the lease of an absent member ended. For a coordinator that takes over,
+// that may be long before now.
+func (h *holding) leaseEnd(now time.Time) time.Time {
 	if at := h.at.Add(leaseSpan); !h.at.IsZero() && at.Before(now) {
 		return at
 	}
 	return now
 }
 
-// allOver says whether nobody holds anything of the run.
+// allOver reports whether no conversation of the run is in progress.
 func (w *writer) allOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.holders {
-		if !h.over {
+		if !h.ended {
 			return false
 		}
 	}
 	return true
 }
 
-// tellWithin is what order and shares may take to be written: nothing else is looked at meanwhile.
-const tellWithin = time.Second
+// writeTimeout limits the writing of order and shares, since the run is not updated meanwhile.
+const writeTimeout = time.Second
 
-// write writes what has changed: the order first, whose Next keeps a coordinator that takes
-// over from giving a number again.
+// write writes what has changed: the order first, whose Next prevents that a coordinator that takes
+// over gives a number again.
 func (w *writer) write(
 	ctx context.Context,
 	o *order,
@@ -538,7 +530,7 @@ func (w *writer) write(
 	shares map[string]Share,
 	changed []string,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if texts != w.texts {
 		digest, err := w.bus.writeTexts(ctx, texts)
@@ -547,7 +539,7 @@ func (w *writer) write(
 		}
 		w.texts, w.digest = texts, digest
 	}
-	ctx, end := w.bus.within(ctx, tellWithin)
+	ctx, end := w.bus.withTimeout(ctx, writeTimeout)
 	defer end()
 	o.Corpus = w.digest
 	if err := w.writeOrder(ctx, o); err != nil {
@@ -564,13 +556,13 @@ func (w *writer) write(
 		if !w.claim.holds() {
 			return errNoClaim
 		}
-		w.gives(id)
+		w.addHolder(id)
 		if err := put(ctx, w.bus.orders, "share."+o.Lane+"."+id, s); err != nil {
 			return err
 		}
 		w.shares[id] = s
 	}
-	for id := range w.shares { // of those that are gone
+	for id := range w.shares { // remove the shares of members that are no longer present
 		if _, ok := shares[id]; ok {
 			continue
 		}
@@ -582,10 +574,10 @@ func (w *writer) write(
 	return nil
 }
 
-// errNoClaim says that somebody else may have the members by now.
+// errNoClaim means that another coordinator may have the members by now.
 var errNoClaim = errors.New("the coordinator's lease could not be renewed")
 
-// writeOrder writes the order, where it has changed.
+// writeOrder writes the order if it has changed.
 func (w *writer) writeOrder(ctx context.Context, o *order) error {
 	if reflect.DeepEqual(*o, w.written) {
 		return nil
@@ -602,15 +594,15 @@ func (w *writer) writeOrder(ctx context.Context, o *order) error {
 	return nil
 }
 
-// mayHold says whether a member was given something, or may have been.
+// mayHold reports whether a member was given a share, or may have been.
 func (w *writer) mayHold(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.holders[id] != nil
 }
 
-// gives notes that a member may hold something from now on.
-func (w *writer) gives(id string) {
+// addHolder records that a member may hold conversations from now on.
+func (w *writer) addHolder(id string) {
 	w.Coordinator.mu.Lock()
 	name := id
 	if m := w.members[id]; m != nil {
@@ -620,16 +612,17 @@ func (w *writer) gives(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holders[id] == nil {
-		w.holders[id] = &heldBy{name: name, progress: map[int64]api.Conversation{}}
+		w.holders[id] = &holding{name: name, progress: map[int64]api.Conversation{}}
 	}
 }
 
-// stored counts a turn that a member has handed over. It says whether the member holds the conversation
-// of the turn, and notes it where no report has: a member begins conversations in the order of their numbers.
-func (r *remote) stored(id string, t *handed) (held bool) {
+// stored counts a turn that a member has delivered. It reports whether the member holds the turn's
+// conversation, and records the conversation if no report has contained it. A member begins
+// conversations in the order of their numbers.
+func (r *remote) stored(id string, t *handedTurn) (held bool) {
 	r.mu.Lock()
 	ours, h := t.Run == r.wanted.Run, r.holders[id]
-	held = ours && h != nil && !h.dead
+	held = ours && h != nil && !h.expired
 	if held {
 		c := t.Conversation
 		if known, ok := h.progress[c.Number]; c.Number > h.begun || ok && known.TurnsDone < c.TurnsDone {
@@ -637,7 +630,7 @@ func (r *remote) stored(id string, t *handed) (held bool) {
 		}
 	}
 	r.mu.Unlock()
-	if ours { // without the lock: the lane may hold its own, and ask for this one
+	if ours { // without the lock, which the lane may take while it holds its own
 		r.tally.stored(id, t)
 	}
 	return held
@@ -648,24 +641,25 @@ type reader struct {
 	*remote
 
 	mu   sync.Mutex
-	last uint64 // place in the stream of the last that was read
+	last uint64 // sequence number in the stream of the last report that was read
 }
 
-// run reads until ctx ends. After the server was lost it goes on behind the last report.
+// run reads reports until ctx ends. After a reconnect it continues after the last report.
 func (r *reader) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := r.some(ctx); err != nil && ctx.Err() == nil {
+		if err := r.readOnce(ctx); err != nil && ctx.Err() == nil {
 			r.log.Debug("reports are not read at the moment", "problem", err)
 			pause(ctx, 50*time.Millisecond)
 		}
 	}
 }
 
-// listAtOnce is how many conversations the store is given before it is waited for.
-const listAtOnce = 5_000
+// listBatch is the number of conversations that are stored before the store is flushed.
+const listBatch = 5_000
 
-func (r *reader) some(ctx context.Context) error {
-	again := r.bus.again()
+// readOnce reads reports until the next reconnect.
+func (r *reader) readOnce(ctx context.Context) error {
+	again := r.bus.reconnected()
 	conf := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
 		InactiveThreshold: time.Minute,
@@ -673,7 +667,7 @@ func (r *reader) some(ctx context.Context) error {
 	r.mu.Lock()
 	if r.last > 0 {
 		conf.DeliverPolicy, conf.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.last+1
-	} else { // by the server's clock, which may go otherwise
+	} else { // a minute earlier, since the server's clock may differ
 		conf.DeliverPolicy, conf.OptStartTime = jetstream.DeliverByStartTimePolicy, new(r.wanted.Began.Add(-time.Minute))
 	}
 	r.mu.Unlock()
@@ -698,18 +692,18 @@ func (r *reader) some(ctx context.Context) error {
 		messages.Stop()
 	})
 	for {
-		// To stop it is not enough: it may be about to go on with another consumer, and then misses that.
+		// Stop alone is not enough: while Messages replaces its consumer, it ignores Stop.
 		m, err := messages.Next(jetstream.NextContext(reading))
 		if err != nil {
 			return err
 		}
 		var got report
 		if json.Unmarshal(m.Data(), &got) == nil && got.Run == r.wanted.Run {
-			r.take(&got)
+			r.takeReport(&got)
 		}
 		if meta, err := m.Metadata(); err == nil {
 			if meta.NumPending == 0 {
-				r.list(ctx)
+				r.passConversations(ctx)
 			}
 			r.mu.Lock()
 			r.last = max(r.last, meta.Sequence.Stream)
@@ -718,21 +712,21 @@ func (r *reader) some(ctx context.Context) error {
 	}
 }
 
-// list tells the lane of the conversations of which reports have told. Whoever takes over hears ten
-// minutes of reports at once: the latest state of each is enough, and still more than the store's
-// queue holds.
-func (r *reader) list(ctx context.Context) {
+// passConversations passes the latest states of conversations to the lane. A coordinator that takes
+// over reads the reports of ten minutes at once. Passing only the latest state of each conversation
+// reduces them, but they are still more than the store's queue holds.
+func (r *reader) passConversations(ctx context.Context) {
 	for left := true; left; {
 		r.listing.Lock()
 		n := 0
-		for id, c := range r.untold {
-			if n++; n > listAtOnce {
+		for id, c := range r.unlisted {
+			if n++; n > listBatch {
 				break
 			}
-			delete(r.untold, id)
-			r.heard.Conversation(c)
+			delete(r.unlisted, id)
+			r.receiver.Conversation(c)
 		}
-		left = len(r.untold) > 0
+		left = len(r.unlisted) > 0
 		r.listing.Unlock()
 		if left {
 			_ = r.opts.Store.Flush(ctx)
@@ -740,10 +734,10 @@ func (r *reader) list(ctx context.Context) {
 	}
 }
 
-// catchUp waits until everything that has been reported is read, but not for ever, and says whether
-// it is.
+// catchUp waits until everything that has been reported is read, and reports whether it is. The
+// time is limited.
 func (r *reader) catchUp(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	newest, err := r.bus.reports.GetLastMsgForSubject(ctx, r.bus.subject+".report."+r.wanted.Lane)
 	if err != nil {
@@ -762,18 +756,18 @@ func (r *reader) catchUp(ctx context.Context) bool {
 	}
 }
 
-// take takes in a report, once.
-func (r *reader) take(got *report) {
-	ahead, within := r.ahead(got.Member)
-	if early := time.Until(got.Sent.Add(-ahead)); early > within { // nobody sends a report before it is heard
+// takeReport processes a report, unless it was processed before.
+func (r *reader) takeReport(got *report) {
+	ahead, uncertainty := r.ahead(got.Member)
+	if early := time.Until(got.Sent.Add(-ahead)); early > uncertainty { // a report cannot be sent after it is received
 		ahead += early
 	}
-	fresh, holds := r.note(got, ahead)
+	fresh, holds := r.noteReport(got, ahead)
 	if !fresh {
 		return
 	}
-	r.heard.Tokens(got.Sent.Add(-ahead), got.Tokens)
-	r.heard.Probes(got.Probes)
+	r.receiver.Tokens(got.Sent.Add(-ahead), got.Tokens)
+	r.receiver.Probes(got.Probes)
 	for i := range got.Turns {
 		m := &got.Turns[i]
 		m.Row.Started, m.Row.Ended = m.Row.Started.Add(-ahead), m.Row.Ended.Add(-ahead)
@@ -782,29 +776,30 @@ func (r *reader) take(got *report) {
 	if !holds {
 		return
 	}
-	r.heard.Shadow().Receive(got.Member, got.Shadow, ahead, within)
+	r.receiver.Shadow().Receive(got.Member, got.Shadow, ahead, uncertainty)
 	if got.Last {
-		r.heard.Shadow().Disconnect(got.Member)
+		r.receiver.Shadow().Disconnect(got.Member)
 	}
 }
 
-// note takes in what a report says of the member's conversations. A report that is not fresh has come before.
-// Of a member that holds nothing since its lease ended, the turns count alone.
-func (r *reader) note(got *report, ahead time.Duration) (fresh, holds bool) {
+// noteReport records a report's data on the member's conversations. fresh is false for a report
+// that was processed before. holds is false for a member whose lease has ended, of which only turns
+// count.
+func (r *reader) noteReport(got *report, ahead time.Duration) (fresh, holds bool) {
 	r.listing.Lock()
 	defer r.listing.Unlock()
 	r.remote.mu.Lock()
 	defer r.remote.mu.Unlock()
 	h := r.holders[got.Member]
 	if h == nil { // its share ended before this coordinator took over
-		h = &heldBy{name: got.Member, progress: map[int64]api.Conversation{}}
+		h = &holding{name: got.Member, progress: map[int64]api.Conversation{}}
 		r.holders[got.Member] = h
 	}
 	if got.Seq <= h.seq {
 		return false, false
 	}
 	h.seq = got.Seq
-	if h.dead {
+	if h.expired {
 		return true, false
 	}
 	h.underway, h.waited, h.at = got.Underway, got.Waited, got.Sent.Add(-ahead)
@@ -820,13 +815,13 @@ func (r *reader) note(got *report, ahead time.Duration) (fresh, holds bool) {
 		delete(h.progress, c.Number)
 	}
 	for _, c := range got.Conversations {
-		r.untold[c.ID] = c
+		r.unlisted[c.ID] = c
 	}
 	return true, true
 }
 
-// recount counts the turns of the run that are stored and whose reports are no longer there: the server keeps
-// these for reportsKept, and a member that was killed has not sent its last.
+// recount counts the run's stored turns whose reports are gone: the server keeps reports for
+// reportsKept, and a member that was killed has not sent its last one.
 func (r *reader) recount(ctx context.Context) {
 	defer r.tally.recounted()
 	for !r.catchUp(ctx) {
@@ -839,6 +834,7 @@ func (r *reader) recount(ctx context.Context) {
 	}
 }
 
+// recountStored counts the stored turns of the run.
 func (r *reader) recountStored(ctx context.Context) error {
 	r.remote.mu.Lock()
 	began, prefix := r.wanted.Began.Add(-time.Second), r.wanted.Lane+"-"+r.wanted.Run+"-"

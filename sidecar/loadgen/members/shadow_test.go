@@ -16,8 +16,8 @@ import (
 	"kvbooth/sidecar/loadgen/shadow/live"
 )
 
-// What a member had in flight that is lost is not in flight any more.
-func TestShadowOfALostMember(t *testing.T) {
+// The turns that a lost member had in flight are removed from the shadow.
+func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := api.Cluster{
 			Available:   true,
@@ -38,7 +38,7 @@ func TestShadowOfALostMember(t *testing.T) {
 		defer cancel()
 		wg.Go(func() { l.Run(ctx) })
 		synctest.Wait()
-		tell := func(member string) {
+		report := func(member string) {
 			var n live.Recorder
 			n.Use(l.BlockSpec())
 			turn := n.Follow(live.Sent{ID: member, Conversation: member, Concurrency: 2})
@@ -47,13 +47,14 @@ func TestShadowOfALostMember(t *testing.T) {
 			wait.Advance(time.Second)
 			l.Receive(member, n.Take(), 0, 0)
 		}
-		tell("lost")
+		report("lost")
 		w := &writer{remote: &remote{
 			tally:       newTally(nil, false),
-			Coordinator: coordinatorAlone(t, nil), heard: &ears{shadow: l}, holders: map[string]*heldBy{"lost": {name: "m"}},
+			Coordinator: coordinatorAlone(t, nil), receiver: &runRecorder{shadow: l},
+			holders: map[string]*holding{"lost": {name: "m"}},
 		}}
-		w.note(time.Now(), nil)
-		tell("other")
+		w.noteMembers(time.Now(), nil)
+		report("other")
 		wait.Advance(5 * time.Second)
 		list := l.Decisions(1)
 		require.Len(t, list.Decisions, 1)
@@ -64,9 +65,8 @@ func TestShadowOfALostMember(t *testing.T) {
 	})
 }
 
-// What there is to tell for the shadow is divided with its report, in order, and the last piece
-// says that it is.
-func TestHalvesOfTheShadow(t *testing.T) {
+// The shadow's events are divided with their report, in order. Only the last piece is marked as the last report.
+func TestShadowIsDividedWithItsReport(t *testing.T) {
 	var n live.Recorder
 	n.Use(&live.BlockSpec{Serial: 1, Tokens: 32, IDs: true})
 	for k := range 50 {

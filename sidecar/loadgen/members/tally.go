@@ -10,18 +10,18 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 )
 
-// tally reports each turn of a run to the lane once, so that the lane counts what the store has. A turn
-// comes with a report, which alone has its inter-token latencies, and on its way to the store. Where the
-// report never comes, because its member was killed or the server has deleted it, the row counts. It is safe
-// for concurrent use.
+// tally passes each turn of a run to the lane once, so that the lane counts the turns that the
+// store has. A turn arrives with a report, which alone has its inter-token latencies, and on its
+// way to the store. If the report never arrives, because its member was killed or the server has
+// deleted it, the stored row counts. It is safe for concurrent use.
 type tally struct {
 	turn func(lane.RemoteTurn)
 
 	mu sync.Mutex
-	// recounts says that reports to a coordinator before this one are still being read.
+	// recounts is true while reports to an earlier coordinator are being read.
 	recounts bool
-	// counted and before are the turns that were reported to the lane lately: each is emptied after
-	// countedKept, by turns, since a turn is on its way twice for seconds.
+	// counted and before are the turns that were passed to the lane recently. A set is dropped after
+	// one to two countedKept. The two copies of a turn arrive within seconds.
 	counted, before map[turnKey]struct{}
 	swapped         time.Time
 	waiting         map[turnKey]unreported
@@ -33,9 +33,10 @@ type turnKey struct {
 	number       int
 }
 
+// keyOf returns the key of a turn.
 func keyOf(t *api.Turn) turnKey { return turnKey{t.Conversation, t.Number} }
 
-// unreported is a turn that no report has brought yet.
+// unreported is a turn that no report has contained yet.
 type unreported struct {
 	member string
 	turn   lane.RemoteTurn
@@ -43,7 +44,8 @@ type unreported struct {
 
 const countedKept = time.Minute
 
-// newTally returns one whose counts go to turn. With recounts it waits for [tally.recounted].
+// newTally returns a tally that passes turns to turn. With recounts, settle does nothing before
+// [tally.recounted].
 func newTally(turn func(lane.RemoteTurn), recounts bool) *tally {
 	return &tally{
 		turn: turn, recounts: recounts, swapped: time.Now(),
@@ -51,7 +53,7 @@ func newTally(turn func(lane.RemoteTurn), recounts bool) *tally {
 	}
 }
 
-// count counts a turn unless it is counted.
+// count counts a turn unless it is counted already.
 func (t *tally) count(turn lane.RemoteTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +75,8 @@ func (t *tally) has(key turnKey) bool {
 	return now || before
 }
 
-// stored notes a turn that a member has handed over for the store.
-func (t *tally) stored(member string, h *handed) {
+// stored records a turn that a member has delivered to the store.
+func (t *tally) stored(member string, h *handedTurn) {
 	turn := rowOnly(&h.Turn, h.Conversation.Number, h.Shape)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +85,7 @@ func (t *tally) stored(member string, h *handed) {
 	}
 }
 
-// settle counts the turns of members that report no more.
+// settle counts the unreported turns of members that send no more reports.
 func (t *tally) settle(now time.Time, reports func(member string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,21 +102,21 @@ func (t *tally) settle(now time.Time, reports func(member string) bool) {
 	}
 }
 
-// recounted ends the time in which reports to a coordinator before this one are read.
+// recounted ends the time in which reports to an earlier coordinator are read.
 func (t *tally) recounted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recounts, t.swapped = false, time.Now()
 }
 
-// rowOnly is a turn of which only the row is known.
+// rowOnly returns a turn of which only the stored row is known.
 func rowOnly(t *api.Turn, number int64, shape int) lane.RemoteTurn {
 	one := measured{Row: *t, Number: number, Shape: shape}
 	one.Row.UserMessage, one.Row.AssistantMessage = "", ""
 	return one.turn()
 }
 
-// numberOf is the number of a conversation, which ends its id.
+// numberOf returns the number of a conversation, which is the end of its id.
 func numberOf(conversation string) int64 {
 	number, _ := strconv.ParseInt(conversation[strings.LastIndexByte(conversation, '-')+1:], 10, 64)
 	return number

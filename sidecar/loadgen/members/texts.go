@@ -10,14 +10,15 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// texts is a corpus on its way.
+// texts is a corpus as it is stored on the server.
 type texts struct {
 	Name     string           `json:"name"`
 	Starters []corpus.Starter `json:"starters"`
 	Length   int              `json:"length"`
 }
 
-// writeTexts makes a corpus readable for members, by its digest.
+// writeTexts stores a corpus under its digest, which it returns. A corpus that is stored is not
+// written again.
 func (b *bus) writeTexts(ctx context.Context, c *corpus.Corpus) (digest string, err error) {
 	whole := c.Uncut()
 	data, err := json.Marshal(texts{Name: whole.Name, Starters: whole.Starters, Length: c.Length})
@@ -33,7 +34,7 @@ func (b *bus) writeTexts(ctx context.Context, c *corpus.Corpus) (digest string, 
 	return digest, err
 }
 
-// readTexts gives the corpus of a digest.
+// readTexts returns the corpus of a digest.
 func (b *bus) readTexts(ctx context.Context, digest string) (*corpus.Corpus, error) {
 	data, err := b.texts.GetBytes(ctx, digest)
 	if err != nil {

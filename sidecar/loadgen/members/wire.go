@@ -10,34 +10,34 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// presence is what a member says of itself whenever it renews its lease.
+// presence is what a member writes whenever it renews its lease.
 type presence struct {
-	ID      string              `json:"id"` // of the lease: a member that lost one comes back as another
+	ID      string              `json:"id"` // of the lease; a member that lost its lease rejoins with another id
 	Name    string              `json:"name"`
 	Version string              `json:"version"`
 	Started time.Time           `json:"started"`
-	Leaves  bool                `json:"leaves,omitempty"` // it wants no more than it has, and then to go
-	Gone    bool                `json:"gone,omitempty"`   // it has gone: its lease is over
+	Leaves  bool                `json:"leaves,omitempty"` // it gets no more numbers and ends with its conversations
+	Gone    bool                `json:"gone,omitempty"`   // it has left; its lease has ended
 	Health  api.ClientHealth    `json:"health"`
-	Lag     stats.Lag           `json:"lag"`             // since the last of these
-	Files   int                 `json:"files,omitempty"` // that its conversations may open; 0: it has no bound
-	Lost    int64               `json:"lost,omitempty"`  // turns that were not handed over, ever
+	Lag     stats.Lag           `json:"lag"`             // since the last presence
+	Files   int                 `json:"files,omitempty"` // open files available to its conversations; 0: no limit
+	Lost    int64               `json:"lost,omitempty"`  // count of turns that could not be delivered
 	Lanes   map[string]standing `json:"lanes,omitempty"`
 }
 
-// standing is where a member is in a lane.
+// standing is the state of a member on a lane.
 type standing struct {
-	Run    string `json:"run,omitempty"`  // that it is in; empty: in none
-	Over   string `json:"over,omitempty"` // the run that has ended here last
+	Run    string `json:"run,omitempty"`  // the run that it holds; empty: none
+	Over   string `json:"over,omitempty"` // the last run that has ended on the member
 	Grant  int64  `json:"grant,omitempty"`
 	Active int    `json:"active,omitempty"`
 	Begun  int64  `json:"begun,omitempty"`
-	// Uniform says that every conversation in progress was drawn from what the order says.
+	// Uniform is true if every conversation in progress was drawn from the order's settings and texts.
 	Uniform bool  `json:"uniform,omitempty"`
-	Step    int64 `json:"step,omitempty"` // the latest that it has heard of
+	Step    int64 `json:"step,omitempty"` // the step of the order that it has
 }
 
-// end says how a run is to end.
+// end is how a run is to end.
 type end string
 
 const (
@@ -46,51 +46,52 @@ const (
 	endsNow end = "now"
 )
 
-// order is what the members of a lane are to do.
+// order defines the run of a lane for all members.
 type order struct {
 	Lane   string    `json:"lane"`
-	Run    string    `json:"run"` // empty: nothing
+	Run    string    `json:"run"` // empty: no run
 	End    end       `json:"end,omitempty"`
-	Next   int64     `json:"next"` // no number from here on was given to anybody
+	Next   int64     `json:"next"` // the first number that has not been given
 	Seed   uint64    `json:"seed"`
 	Opened int64     `json:"opened,omitempty"`
 	Midway int64     `json:"midway,omitempty"`
 	Nonce  string    `json:"nonce,omitempty"`
 	Began  time.Time `json:"began"`
-	Taken  bool      `json:"taken,omitempty"` // nobody takes it over
-	// Settings are those of all members together.
+	Taken  bool      `json:"taken,omitempty"` // of a sweep; the run is not resumed after a crash
+	// Settings are the totals for all members.
 	Settings workload.Settings `json:"settings"`
 	Corpus   string            `json:"corpus"` // digest of the texts
 	Step     api.StepRecord    `json:"step"`
 	Target   TargetOptions     `json:"target"`
 	Followup FollowupOptions   `json:"followup"`
-	// Instances are what turns are pinned to, one after the other; empty: nothing.
+	// Instances are the worker instances that turns are pinned to in turn; empty: turns are not pinned.
 	Instances []string `json:"instances,omitempty"`
-	// Shadow is how prompts are cut for the lane's shadow; nil: it follows nothing.
+	// Shadow defines how prompts are divided into blocks for the lane's shadow; nil: no turn is
+	// followed.
 	Shadow *live.BlockSpec `json:"shadow,omitempty"`
 }
 
-// TargetOptions are the server under load. Its key, headers and client certificate are not in it:
-// a member has them from its own configuration.
+// TargetOptions describe the server under load. Its key, headers and client certificate are not
+// included: a member reads them from its own configuration.
 type TargetOptions struct {
-	Twin     bool          `json:"twin,omitempty"` // its key is the one for the lane twin
+	Twin     bool          `json:"twin,omitempty"` // the target of lane twin, which has its own key
 	URL      string        `json:"url"`
-	Endpoint func() string `json:"-"` // where a run is to go that begins now; nil: to the URL
+	Endpoint func() string `json:"-"` // returns the address of a run that begins now; nil: URL
 	Model    string        `json:"model,omitempty"`
 	CA       []byte        `json:"ca,omitempty"`
 	TokenIDs bool          `json:"token_ids,omitempty"`
-	// Fields and MinTokens are those of [chat.Options].
+	// Fields and MinTokens are the fields of the same names in [chat.Options].
 	Fields            map[string]any `json:"fields,omitempty"`
 	MinTokens         int            `json:"min_tokens,omitempty"`
 	ConnectTimeout    time.Duration  `json:"connect_timeout"`
 	FirstTokenTimeout time.Duration  `json:"first_token_timeout"`
 	StallTimeout      time.Duration  `json:"stall_timeout"`
 	TurnTimeout       time.Duration  `json:"turn_timeout"`
-	AnswerMemory      int64          `json:"answer_memory,omitempty"` // that of [workload.Options], of each member
+	AnswerMemory      int64          `json:"answer_memory,omitempty"` // of each member; see [workload.Options]
 }
 
-// FollowupOptions are who asks the questions from turn 2 on: a fixed text, a model, or with neither
-// the built-in questioner. The model's key comes from the member's own environment.
+// FollowupOptions select the source of the questions from turn 2 on: a fixed text, a model, or with
+// neither the built-in questioner. The model's key comes from the member's own environment.
 type FollowupOptions struct {
 	Text    string        `json:"text,omitempty"`
 	URL     string        `json:"url,omitempty"`
@@ -99,20 +100,20 @@ type FollowupOptions struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// handed is a turn with its texts, on its way to the store. Its conversation comes with it: what a
-// member that was killed had not reported yet is otherwise not known.
-type handed struct {
+// handedTurn is a turn with its texts, on its way to the store. It includes the conversation, which
+// a member that was killed may not have reported.
+type handedTurn struct {
 	Run          string           `json:"run"`
 	Turn         api.Turn         `json:"turn"`
 	Conversation api.Conversation `json:"conversation"`
 	Shape        int              `json:"shape,omitempty"` // of the conversation
 }
 
-// report is what a member has to tell of a lane's run, about once a second.
+// report is a member's report on a lane's run, about once a second.
 type report struct {
 	Lane string `json:"lane"`
 	Run  string `json:"run"`
-	// Member and Seq name the report: one that comes twice counts once.
+	// Member and Seq identify the report, so that one that is delivered twice counts once.
 	Member string    `json:"member"`
 	Seq    int64     `json:"seq"`
 	Sent   time.Time `json:"sent"` // by the member's clock
@@ -120,19 +121,19 @@ type report struct {
 	Tokens        int                           `json:"tokens,omitempty"`        // that arrived
 	Probes        int64                         `json:"probes,omitempty"`        // requests of no turn that were sent
 	Turns         []measured                    `json:"turns,omitempty"`         // that ended
-	Conversations []api.Conversation            `json:"conversations,omitempty"` // that began, got on or ended
+	Conversations []api.Conversation            `json:"conversations,omitempty"` // that began, progressed or ended
 	Underway      workload.Underway             `json:"underway"`
 	Waited        map[api.Limiter]time.Duration `json:"waited,omitempty"` // since the run began
 	Shadow        *live.Report                  `json:"shadow,omitempty"`
-	Last          bool                          `json:"last,omitempty"` // the part is over
+	Last          bool                          `json:"last,omitempty"` // the part has ended
 }
 
-// divides says whether each of its halves is smaller.
+// divides reports whether each of the report's halves is smaller.
 func (r *report) divides() bool {
 	return len(r.Turns) > 1 || len(r.Conversations) > 1 || r.Shadow != nil && len(r.Shadow.Events) > 1
 }
 
-// halves are two reports that tell the same, in this order.
+// halves returns two reports with the same content, in this order.
 func (r report) halves() (first, second report) {
 	turns, conversations := len(r.Turns)/2, len(r.Conversations)/2
 	first, second = r, r
@@ -143,8 +144,8 @@ func (r report) halves() (first, second report) {
 	return first, second
 }
 
-// measured is a turn as the window takes it. Its own figures are exact; of its inter-token
-// latencies, which are many, it has how many tokens had which, to 0.4 %.
+// measured is a turn as the window takes it. Its figures are exact, except for inter-token
+// latencies: those are a histogram with a resolution of 0.4 %.
 type measured struct {
 	Row    api.Turn    `json:"row"`              // without texts
 	Number int64       `json:"number"`           // of the conversation
@@ -153,7 +154,7 @@ type measured struct {
 	ITL    []stats.Gap `json:"itl,omitempty"`
 }
 
-// turn is the turn as the lane takes it.
+// turn returns the turn as the lane takes it.
 func (m *measured) turn() lane.RemoteTurn {
 	s := stats.SampleOf(&m.Row)
 	s.ITL, s.ITLEstimated, s.Chunks = m.ITL, m.Row.ITLEstimated, m.Chunks

@@ -19,11 +19,11 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// bucket is how wide a bucket of inter-token latencies is, at most.
+// bucket is the largest relative width of a bucket of inter-token latencies.
 const bucket = 1. / 128
 
-// However turns are split among members, what these report gives the percentiles that one
-// process has of all of them: of inter-token latencies within a bucket, of all else the same.
+// If turns are split among members, their reports give the percentiles that one process computes from all turns: within
+// a bucket for inter-token latencies, and the same for all other figures.
 func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	texts, err := corpus.Builtin()
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 		now := began.Add(58 * time.Second)
 		parts := make([]*part, 1+rng.IntN(8))
 		for i := range parts {
-			parts[i] = newPart(o, Share{Run: "r"}, texts, corpus.BuiltinQuestioner{}, nil, func(handed, *atomic.Int64) {})
+			parts[i] = newPart(o, Share{Run: "r"}, texts, corpus.BuiltinQuestioner{}, nil, func(handedTurn, *atomic.Int64) {})
 		}
 		one, merged := stats.NewRecorder(began, slo), stats.NewRecorder(began, slo)
 		for n := range 1 + rng.IntN(400) {
@@ -72,8 +72,7 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	}
 }
 
-// drawnResult is an answer as it may come: whole, without usage, of one chunk, failed, or
-// cancelled.
+// drawnResult returns a random answer: complete, without usage, of one chunk, failed, or cancelled.
 func drawnResult(rng *rand.Rand, began time.Time) *chat.Result {
 	at := time.Duration((.05 + rng.ExpFloat64()) * float64(time.Second))
 	r := &chat.Result{Ended: began.Add(time.Duration(rng.Int64N(int64(57 * time.Second)))), Content: "text"}
@@ -104,7 +103,7 @@ func drawnResult(rng *rand.Rand, began time.Time) *chat.Result {
 	return r
 }
 
-// same holds two reports against each other.
+// same compares two reports.
 func same(t *testing.T, seed uint64, one, merged stats.Report) {
 	t.Helper()
 	a, b := one.Window.Metrics.ITL, merged.Window.Metrics.ITL
@@ -120,33 +119,26 @@ func same(t *testing.T, seed uint64, one, merged stats.Report) {
 	assert.Equal(t, one, merged, "seed %d", seed)
 }
 
-// A turn brings the conversation that no report of its member has told of yet, which then counts
-// among those that end with the member.
-func TestTurnBeforeItsReport(t *testing.T) {
+// A turn includes its conversation, which is recorded if no report has contained it, and so ends with its member.
+func TestTurnBeforeItsReportHasItsConversation(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	bring := func(c *Coordinator, member, run string, number int64, done int) {
-		c.take(member, &handed{Run: run, Turn: api.Turn{Ended: began.Add(time.Second)}, Conversation: api.Conversation{
-			ID: fmt.Sprint(
-				run,
-				"-",
-				number,
-			),
-			Lane:      "main",
-			Number:    number,
-			Status:    api.ConversationActive,
-			TurnsDone: done,
-			Started:   began,
-		}})
+		conversation := api.Conversation{
+			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive,
+			TurnsDone: done, Started: began,
+		}
+		turn := api.Turn{Ended: began.Add(time.Second)}
+		c.storeTurn(member, &handedTurn{Run: run, Turn: turn, Conversation: conversation})
 	}
-	store := newKept()
+	store := newMemoryStore()
 	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
 	r := &remote{
 		Coordinator: c,
 		tally:       newTally(nil, true),
 		wanted:      order{Lane: "main", Run: "now"},
-		holders: map[string]*heldBy{
+		holders: map[string]*holding{
 			"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
-			"gone": {dead: true},
+			"gone": {expired: true},
 		},
 	}
 	c.runs = map[string]*remote{"main": r}
@@ -160,9 +152,9 @@ func TestTurnBeforeItsReport(t *testing.T) {
 	bring(c, "here", "now", 6, 1)
 	assert.Equal(t, []int{2, 2}, []int{held[8].TurnsDone, held[6].TurnsDone}, "the latest is known")
 	bring(c, "here", "now", 5, 4)
-	assert.NotContains(t, held, int64(5), "a report has told of its end")
+	assert.NotContains(t, held, int64(5), "a report contained its end")
 
-	for member, run := range map[string]string{"gone": "now", "here": "before", "nobody": "now"} {
+	for member, run := range map[string]string{"gone": "now", "here": "before", "unknown": "now"} {
 		bring(c, member, run, 9, 1)
 		assert.Equal(t, api.ConversationCancelled, status(), "%s, %s", member, run)
 		assert.Equal(t, began.Add(time.Second), *store.fresh[len(store.fresh)-1].Ended)
@@ -171,24 +163,18 @@ func TestTurnBeforeItsReport(t *testing.T) {
 	assert.Len(t, store.turns, 1) // they have no id
 }
 
-// A report of more than the server takes at once comes in pieces, which tell all of it once.
-func TestLongReport(t *testing.T) {
+// A report that exceeds the server's limit is divided into pieces, which contain everything once.
+func TestLongReportIsDivided(t *testing.T) {
 	f := newFleet(t, 0)
 	texts, err := corpus.Builtin()
 	require.NoError(t, err)
 	b, err := dial(t.Context(), accessOf(f.nats.Link), "member", log(t))
 	require.NoError(t, err)
 	t.Cleanup(b.close)
-	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
+	m := &memberSession{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
 	m.lease.renewed(time.Now().Add(time.Hour))
-	p := newPart(
-		&order{Lane: "main", Run: "r1"},
-		Share{},
-		texts,
-		corpus.BuiltinQuestioner{},
-		nil,
-		func(handed, *atomic.Int64) {},
-	)
+	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil,
+		func(handedTurn, *atomic.Int64) {})
 	const turns = 1_500
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range turns {
@@ -201,14 +187,14 @@ func TestLongReport(t *testing.T) {
 	tokens, conversations, seq := r.Tokens, r.Conversations, int64(0)
 	m.publishReport(t.Context(), r, &seq)
 	require.Greater(t, seq, int64(1))
-	heard := newEars()
+	receiver := newRunRecorder()
 	one := &reader{
 		remote: &remote{
 			Coordinator: f.coord,
-			heard:       heard,
-			tally:       newTally(heard.Turn, false),
-			holders:     map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}},
-			untold:      map[string]api.Conversation{},
+			receiver:    receiver,
+			tally:       newTally(receiver.Turn, false),
+			holders:     map[string]*holding{"long": {progress: map[int64]api.Conversation{}}},
+			unlisted:    map[string]api.Conversation{},
 		},
 	}
 	for s := range seq {
@@ -217,10 +203,10 @@ func TestLongReport(t *testing.T) {
 		var piece report
 		require.NoError(t, json.Unmarshal(got.Data, &piece))
 		assert.Equal(t, s+1, piece.Seq)
-		one.take(&piece)
+		one.takeReport(&piece)
 		conversations = conversations[len(piece.Conversations):]
 	}
 	assert.Empty(t, conversations)
-	assert.Equal(t, tokens, heard.tokens)
+	assert.Equal(t, tokens, receiver.tokens)
 	assert.Len(t, one.holders["long"].progress, len(r.Conversations))
 }

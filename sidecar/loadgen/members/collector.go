@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// shown gives the metrics of a member.
-type shown struct{ tenant atomic.Pointer[tenant] }
+// memberCollector collects the metrics of a member's current session.
+type memberCollector struct{ session atomic.Pointer[memberSession] }
 
 var (
 	descLease = prometheus.NewDesc(
@@ -43,18 +43,19 @@ var (
 	)
 )
 
-func newShown() *shown { return &shown{} }
+// newMemberCollector returns a collector without a session.
+func newMemberCollector() *memberCollector { return &memberCollector{} }
 
 // Describe implements [prometheus.Collector].
-func (s *shown) Describe(ch chan<- *prometheus.Desc) {
+func (s *memberCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descLease, descInHand, descBegan, descWaiting, descDropped} {
 		ch <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (s *shown) Collect(ch chan<- prometheus.Metric) {
-	t := s.tenant.Load()
+func (s *memberCollector) Collect(ch chan<- prometheus.Metric) {
+	t := s.session.Load()
 	if t == nil {
 		return
 	}
@@ -69,8 +70,8 @@ func (s *shown) Collect(ch chan<- prometheus.Metric) {
 	gauge(descLease, held)
 	gauge(descWaiting, float64(len(t.outbox)))
 	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(p.Lost))
-	for lane, at := range p.Lanes {
-		gauge(descInHand, float64(at.Active), lane)
-		ch <- prometheus.MustNewConstMetric(descBegan, prometheus.CounterValue, float64(at.Begun), lane)
+	for lane, standing := range p.Lanes {
+		gauge(descInHand, float64(standing.Active), lane)
+		ch <- prometheus.MustNewConstMetric(descBegan, prometheus.CounterValue, float64(standing.Begun), lane)
 	}
 }
