@@ -1,5 +1,5 @@
-// Package corpus holds what conversations are about: the starters, ten original
-// articles embedded in the program, and the questioner that asks about them.
+// Package corpus holds the texts of conversations: the starters, ten original articles
+// embedded in the program, and the questioner that asks about them.
 package corpus
 
 import (
@@ -14,30 +14,30 @@ import (
 //go:embed starters/*.md
 var embedded embed.FS
 
-// Starter is a text that opens conversations. Its Text stands byte-identical at
-// the beginning of every conversation on it, which is what makes it a shared prefix.
+// Starter is a text that opens conversations. Its Text is byte-identical at the beginning
+// of every conversation about it, which makes it a shared prefix.
 type Starter struct {
-	ID    string // stable, fit for a URL
+	ID    string // stable, valid in a URL
 	Topic string
 	Text  string
-	// Script is the user's turns of a question set's conversation, in their order; then there is no Text.
+	// Script holds the user's turns of a question set's conversation, in order. Text is then empty.
 	Script []string `json:",omitempty"`
 }
 
-// Corpus is a set of starters, at least one, and of as many openings made of them as
-// are asked for. It does not change and is safe for concurrent use.
+// Corpus is a set of at least one starter, and of any number of openings made from them. It
+// does not change and is safe for concurrent use.
 type Corpus struct {
 	Name     string
 	Starters []Starter
-	Length   int // tokens of every opening; 0: as many as its text has, see [Corpus.Sized]
+	Length   int // tokens of every opening; 0: the length of its text, see [Corpus.Sized]
 
-	whole *Corpus // what it was cut from; nil: nothing
+	whole *Corpus // the corpus that this one was sized from; may be nil
 
 	mu      sync.Mutex
-	recipes map[int]*recipe // by the starter's place; made at the first need
+	recipes map[int]*recipe // by the starter's index; made when first needed
 }
 
-// Builtin gives the ten articles of the program, in the order of their ids.
+// Builtin returns the ten embedded articles, in the order of their ids.
 func Builtin() (*Corpus, error) {
 	files, err := fs.Glob(embedded, "starters/*.md")
 	if err != nil {
@@ -58,7 +58,7 @@ func Builtin() (*Corpus, error) {
 	return c, nil
 }
 
-// parse takes the topic from the article's heading.
+// parse reads the topic from the article's heading.
 func parse(id, text string) (Starter, error) {
 	text = strings.TrimSpace(text)
 	heading, _, _ := strings.Cut(text, "\n")

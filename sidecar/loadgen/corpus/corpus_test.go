@@ -34,7 +34,7 @@ var (
 	notWords    = regexp.MustCompile(`[^\pL\pN]+`)
 )
 
-// Articles are clean text in whole paragraphs, and no sentence is used twice, within an article or across them.
+// Articles are clean text in whole paragraphs, and no sentence occurs twice within or across articles.
 func TestArticlesAreProse(t *testing.T) {
 	where := map[string]string{}
 	for _, s := range builtin(t).Starters {
@@ -61,7 +61,7 @@ func TestArticlesAreProse(t *testing.T) {
 	assert.Greater(t, len(where), 1000, "sentences found")
 }
 
-func TestParseWantsHeading(t *testing.T) {
+func TestParseRequiresHeading(t *testing.T) {
 	s, err := parse("x", "\n# The heading\n\nText.\n")
 	require.NoError(t, err)
 	assert.Equal(t, Starter{ID: "x", Topic: "The heading", Text: "# The heading\n\nText."}, s)

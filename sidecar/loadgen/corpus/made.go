@@ -12,27 +12,26 @@ import (
 	"kvbooth/sidecar/draw"
 )
 
-// Opening gives the text that opens a conversation, by its number from 0 on: the
-// corpus's own texts first, and beyond them as many as are asked for, each made of
-// one of them in turn. A made text depends on seed and number alone. It has its
-// number in front, so that no two share their first tokens; then come heading,
-// sections and paragraphs of its article in an order of its own. It is as long as
-// its article to the token (see [Tokenizer]), where sentences of a fitting length can
-// be left out for the number; of a text of few sentences it may be longer by up to that.
-// In a corpus that is [Corpus.Sized], each is exactly as long as that says. A scripted text is used
-// again as it is.
+// Opening returns the text that opens a conversation, by its number from 0: first the
+// corpus's own texts, then any number of made ones, each from one of the texts in rotation.
+// A made text depends only on seed and number. It begins with its number, so that no two
+// share their first tokens; heading, sections and paragraphs of its article follow in its
+// own order. It has the same number of tokens as its article (see [Tokenizer]), if
+// sentences of suitable length can be left out for the number; from a text of few sentences
+// it may be longer by up to that. In a sized corpus every text has the corpus's length. A
+// scripted text is reused unchanged.
 //
-// Texts are made when they are asked for, in some 100 µs, and not kept.
+// Texts are made on request, in about 100 µs, and not kept.
 func (c *Corpus) Opening(seed uint64, number int64) Starter {
 	if number < int64(len(c.Starters)) {
 		return c.Starters[number]
 	}
-	of := int(number % int64(len(c.Starters)))
-	s := c.Starters[of]
-	if len(s.Script) > 0 { // there is no other way to ask it
+	article := int(number % int64(len(c.Starters)))
+	s := c.Starters[article]
+	if len(s.Script) > 0 { // the questions of a script have one order
 		return s
 	}
-	r := c.recipe(of)
+	r := c.recipe(article)
 	mixed := r.mix(seed, number)
 	made := Starter{ID: madeID(s.ID, number), Topic: s.Topic}
 	if c.Length > 0 {
@@ -43,7 +42,7 @@ func (c *Corpus) Opening(seed uint64, number int64) Starter {
 	return made
 }
 
-// Find gives an opening by its id; false says that no opening has it.
+// Find returns an opening by its id; false means that no opening has it.
 func (c *Corpus) Find(seed uint64, id string) (Starter, bool) {
 	if i := slices.IndexFunc(c.Starters, func(s Starter) bool { return s.ID == id }); i >= 0 {
 		return c.Starters[i], true
@@ -56,7 +55,7 @@ func (c *Corpus) Find(seed uint64, id string) (Starter, bool) {
 	if err != nil || number < int64(len(c.Starters)) {
 		return Starter{}, false
 	}
-	if of := c.Starters[number%int64(len(c.Starters))]; madeID(of.ID, number) != id {
+	if article := c.Starters[number%int64(len(c.Starters))]; madeID(article.ID, number) != id {
 		return Starter{}, false
 	}
 	return c.Opening(seed, number), true
@@ -66,23 +65,23 @@ var madeForm = regexp.MustCompile(`^(.+)-(\d{3,}-\d{3}-\d{3})$`)
 
 func madeID(article string, number int64) string { return article + "-" + grouped(number) }
 
-// grouped writes a number in groups of three digits, each of which is one token.
-// Below 10⁹ there are three groups.
+// grouped writes a number in groups of three digits, each of which is one token. Numbers
+// below 10⁹ have three groups.
 func grouped(n int64) string {
 	return fmt.Sprintf("%03d-%03d-%03d", n/1_000_000, n/1000%1000, n%1000)
 }
 
-// ordering tells the generators of made texts from others of the same seed.
+// ordering separates the generators of made texts from others of the same seed.
 const ordering = 2
 
-// recipe is a text taken apart. Whatever make puts together of it has the same length:
-// each part begins where the tokenizer begins a token wherever the part stands, since
-// what is in front of it is a line's end, or since it begins with the blank itself.
+// recipe is a text divided into parts. Every arrangement of the parts has the same length:
+// each part starts with a new token at any position, since it follows a line's end or
+// begins with a blank.
 type recipe struct {
-	front     string // of the number
+	front     string // precedes the number
 	sections  []section
-	sentences bool           // there are few paragraphs: the sentences within them change places, too
-	tokens    map[string]int // of a sized recipe's parts, by how they begin
+	sentences bool           // there are few paragraphs, so that sentences within them are shuffled as well
+	tokens    map[string]int // of a sized recipe's parts, by their beginning
 }
 
 // section is a heading, or none, with its paragraphs.
@@ -91,11 +90,11 @@ type section struct {
 	paragraphs []paragraph
 }
 
-// paragraph is a list of sentences; each but the first begins with a blank. Its first
-// and its last sentence keep their places.
+// paragraph is a list of sentences; each but the first begins with a blank. The first and the
+// last sentence keep their positions.
 type paragraph []string
 
-// fewParagraphs is up to where a text has too few for an order of its own.
+// fewParagraphs is the number of paragraphs up to which sentences are shuffled as well.
 const fewParagraphs = 7
 
 var (
@@ -103,35 +102,38 @@ var (
 	betweenSentences  = regexp.MustCompile(`[.!?…]["'”’)\]]* `)
 )
 
-// recipe gives that of a starter, which it keeps: it refers to the starter's own text.
-func (c *Corpus) recipe(of int) *recipe {
+// recipe returns the recipe of a starter, which it keeps.
+func (c *Corpus) recipe(article int) *recipe {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.recipes == nil {
 		c.recipes = map[int]*recipe{}
 	}
-	if c.recipes[of] == nil && c.Length > 0 {
-		c.recipes[of] = newSizedRecipe(c.whole.from(of, c.Length))
+	if c.recipes[article] == nil && c.Length > 0 {
+		c.recipes[article] = newSizedRecipe(c.whole.from(article, c.Length))
 	}
-	if c.recipes[of] == nil {
-		c.recipes[of] = newRecipe(c.Starters[of].Text)
+	if c.recipes[article] == nil {
+		c.recipes[article] = newRecipe(c.Starters[article].Text)
 	}
-	return c.recipes[of]
+	return c.recipes[article]
 }
 
-// fronts are words before the number, of one to five tokens. There is more than one for
-// the articles that have no sentences to leave out for the shortest.
-var fronts = []string{"Document", "Document number", "This is document", "This is document number", "Here is document number"}
+// fronts are words that precede the number, of one to five tokens. The longer ones serve
+// articles without sentences that could be left out for the shortest.
+var fronts = []string{
+	"Document", "Document number", "This is document", "This is document number", "Here is document number",
+}
 
-// newRecipe takes a text apart with the first of the fronts that makes texts of its
-// very length, else with that which comes closest.
+// newRecipe divides a text, with the first of the fronts that gives texts of exactly its
+// length, else with the one that comes closest.
 func newRecipe(text string) (best *recipe) {
 	tokens, least := Tokens(text), math.MaxInt
 	for _, front := range fronts {
-		r := takeApart(text)
+		r := divide(text)
 		r.front = front
 		if more := r.leaveOut(Tokens(r.write(0)) - tokens); more < least {
-			best, least = r, more
+			best = r
+			least = more
 		}
 		if least == 0 {
 			break
@@ -140,7 +142,7 @@ func newRecipe(text string) (best *recipe) {
 	return best
 }
 
-func takeApart(text string) *recipe {
+func divide(text string) *recipe {
 	r := &recipe{sections: []section{{}}}
 	count := 0
 	for i, p := range betweenParagraphs.Split(strings.TrimSpace(text), -1) {
@@ -159,12 +161,13 @@ func takeApart(text string) *recipe {
 	return r
 }
 
-// sentencesOf takes a paragraph apart, unless its sentences are not a blank apart.
+// sentencesOf divides a paragraph, unless its sentences are separated by more than one blank.
 func sentencesOf(text string) paragraph {
 	var p paragraph
 	begin := 0
 	for _, at := range betweenSentences.FindAllStringIndex(text, -1) {
-		p, begin = append(p, text[begin:at[1]-1]), at[1]-1
+		p = append(p, text[begin:at[1]-1])
+		begin = at[1] - 1
 	}
 	p = append(p, text[begin:])
 	if strings.ContainsAny(text, "\n\t") || strings.Contains(text, "  ") {
@@ -173,19 +176,20 @@ func sentencesOf(text string) paragraph {
 	return p
 }
 
-// leaveOut takes sentences out that have so many tokens together, as few as can be,
-// or else as many tokens as can be up to that, and gives how many are still too many.
-// First and last ones of paragraphs stay.
+// leaveOut removes the smallest number of sentences that have so many tokens together, or
+// else as many tokens as possible up to that. It returns the tokens that remain in excess.
+// The first and the last sentence of a paragraph stay.
 func (r *recipe) leaveOut(tokens int) (over int) {
 	type place struct{ section, paragraph, sentence int }
-	chosen := make([][]place, max(tokens, 0)+1) // by the tokens that they have together
+	chosen := make([][]place, max(tokens, 0)+1) // sentences by the sum of their tokens
 	chosen[0] = []place{}
 	for s, section := range r.sections {
 		for p, paragraph := range section.paragraphs {
 			for i := 1; i < len(paragraph)-1; i++ {
 				n := Tokens(paragraph[i])
 				for sum := tokens; sum >= n && n > 0; sum-- {
-					if before := chosen[sum-n]; before != nil && (chosen[sum] == nil || len(before)+1 < len(chosen[sum])) {
+					before := chosen[sum-n]
+					if before != nil && (chosen[sum] == nil || len(before)+1 < len(chosen[sum])) {
 						chosen[sum] = append(slices.Clone(before), place{s, p, i})
 					}
 				}
@@ -196,16 +200,16 @@ func (r *recipe) leaveOut(tokens int) (over int) {
 		chosen = chosen[:len(chosen)-1]
 		over++
 	}
-	for _, at := range slices.Backward(chosen[len(chosen)-1]) { // from the end on, so that places stay true
+	for _, at := range slices.Backward(chosen[len(chosen)-1]) { // from the end, so that indices stay valid
 		p := &r.sections[at.section].paragraphs[at.paragraph]
 		*p = slices.Delete(*p, at.sentence, at.sentence+1)
 	}
 	return over
 }
 
-// mix puts the parts into an order that depends on seed and number. The first
-// section stays first, since it has no heading but the title; the last paragraph stays
-// last, since a text is shorter by the line that would follow it.
+// mix shuffles the parts by seed and number. The first section stays first, since its only
+// heading is the title. The last paragraph stays last, since no line follows it, which makes
+// the text shorter.
 func (r *recipe) mix(seed uint64, number int64) *recipe {
 	random := draw.Random(seed, uint64(number), ordering)
 	mixed := &recipe{front: r.front, sections: slices.Clone(r.sections), tokens: r.tokens}
@@ -235,10 +239,10 @@ func shuffle[T any](r *rand.Rand, all []T) {
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
-// title is the line in front of a made text.
+// title returns the first line of a made text.
 func (r *recipe) title(number int64) string { return r.front + " " + grouped(number) }
 
-// write is the whole text, with its number in front.
+// write returns the whole text, which begins with its number.
 func (r *recipe) write(number int64) string {
 	var b strings.Builder
 	b.WriteString(r.title(number))

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// far is the number of an opening that no pool of texts reaches.
+// far is the number of an opening beyond the texts of any corpus.
 const far = 1_000_000
 
-// The own texts come first, as they are. Beyond them texts are made of each in turn, as long as it to the token,
-// and no two begin with the same twelve tokens.
-func TestOpeningsAfterTheOwnTexts(t *testing.T) {
+// The own texts come first, unchanged. Further texts are made of each in rotation, with the same number of tokens, and
+// no
+// two begin with the same twelve tokens.
+func TestMadeOpeningsFollowOwnTexts(t *testing.T) {
 	c, begins := builtin(t), map[string]bool{}
 	for i, s := range c.Starters {
 		n := int64(i)
@@ -35,8 +36,8 @@ func TestOpeningsAfterTheOwnTexts(t *testing.T) {
 	assert.Len(t, begins, 6*len(c.Starters))
 }
 
-// All that is in a made text is in its article, each sentence once, and less than one in twenty is missing.
-func TestMadeOfTheArticle(t *testing.T) {
+// Every sentence of a made text is in its article, once, and less than one in twenty is missing.
+func TestMadeTextHasSentencesOfArticle(t *testing.T) {
 	c := builtin(t)
 	for i, s := range c.Starters {
 		made := c.Opening(7, far+int64(i))
@@ -64,8 +65,7 @@ func TestMadeOfTheArticle(t *testing.T) {
 	}
 }
 
-// A text depends on its number and the seed, and on what was made before it in no way. It is found again by its id,
-// and nothing is by any other.
+// A text depends only on its number and the seed. Find returns it by its id, and no text by an unknown id.
 func TestFind(t *testing.T) {
 	c, other := builtin(t), builtin(t)
 	for n := range int64(30) {
@@ -80,7 +80,7 @@ func TestFind(t *testing.T) {
 	}
 	first := c.Starters[0].ID
 	for _, id := range []string{
-		"", "unheard-of", "000-000-010", first + "-000-000-011", first + "-000-000-000",
+		"", "unknown", "000-000-010", first + "-000-000-011", first + "-000-000-000",
 		first + "-10", first + "-0000-000-010", first + "-99999999999999999999-000-010",
 	} {
 		_, ok := c.Find(5, id)
@@ -88,8 +88,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Texts from outside come in every form. What is made of them loses nothing but sentences, and what is sized has
-// the length that was asked for, to the token.
+// External texts have any form. A made text loses only sentences, and a sized one has exactly the requested number of
+// tokens.
 func TestOpeningsOfOtherTexts(t *testing.T) {
 	sentences := func(n int) string {
 		var b strings.Builder
@@ -136,9 +136,8 @@ func TestOpeningsOfOtherTexts(t *testing.T) {
 	}
 }
 
-// Every opening has the length that was asked for, to the token: shorter than an article, as long, or longer than
-// two of them.
-func TestSized(t *testing.T) {
+// Every opening has exactly the requested number of tokens: fewer than an article, as many, or more than two articles.
+func TestSizedOpeningsHaveExactLength(t *testing.T) {
 	c := builtin(t)
 	assert.Same(t, c, c.Sized(0))
 	for _, tokens := range []int{200, 333, 3750, 8000} {

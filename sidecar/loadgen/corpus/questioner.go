@@ -12,35 +12,34 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Questioner asks a conversation's questions. An implementation is safe for
-// concurrent use; what it must remember is in the arguments.
+// Questioner asks the questions of conversations. It must be safe for concurrent use and
+// keep no state of a conversation besides the arguments.
 type Questioner interface {
-	// Name says who asks, for the status and for baselines.
+	// Name identifies the questioner in the status and in baselines.
 	Name() string
-	// Kind is the same as a value.
+	// Kind returns the kind of questioner.
 	Kind() api.QuestionerKind
-	// Open asks to explain the starter.
+	// Open returns the request to explain the starter.
 	Open(r *rand.Rand, topic string) string
-	// Follow asks about the last answer. asked are the questions of the
-	// conversation so far; none of them is asked again. It may take as long as a
-	// model takes, and always gives a question: where ctx ends it soon gives some
-	// question or other. It is called while no turn waits for it.
+	// Follow returns a question about the last answer. asked are the questions of the
+	// conversation so far, which it does not repeat. It may take as long as a model takes, but
+	// always returns a question, soon after ctx ends. It is called while no turn waits for it.
 	Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string
 }
 
-// Reporter is a Questioner that counts who asked.
+// Reporter is a Questioner that counts its questions by their source.
 type Reporter interface {
-	// Report gives the counts since the process began.
+	// Report returns the counts since the process began.
 	Report() api.FollowupStatus
 }
 
-// BuiltinQuestioner asks from templates about phrases of the last answer.
+// BuiltinQuestioner makes questions from templates about phrases of the last answer.
 type BuiltinQuestioner struct{}
 
-// Name gives "built-in questioner".
+// Name returns "built-in questioner".
 func (BuiltinQuestioner) Name() string { return "built-in questioner" }
 
-// Kind is built-in.
+// Kind returns built-in.
 func (BuiltinQuestioner) Kind() api.QuestionerKind { return api.QuestionerBuiltIn }
 
 var openings = []string{
@@ -54,7 +53,7 @@ var openings = []string{
 	"Explain the text above as you would to an engineer from another field, leaving out nothing essential.",
 }
 
-// Open asks to explain the starter.
+// Open returns the request to explain the starter.
 func (BuiltinQuestioner) Open(r *rand.Rand, topic string) string {
 	q := openings[r.IntN(len(openings))]
 	if strings.Contains(q, "%s") {
@@ -89,14 +88,13 @@ var plainFollowUps = []string{
 	"Which of these ideas will still matter in ten years?",
 }
 
-// Follow asks about a phrase of the answer with a template that the
-// conversation has not heard, or, where the answer has no phrase to ask about
-// or every template was used, more plainly. When all is used up it numbers its
-// question, so that it never repeats itself.
+// Follow asks about a phrase of the answer with a template that the conversation has not
+// used. Where the answer has no phrase, or every template was used, it asks a plain question.
+// When those are used up it numbers its question, so that no question is repeated.
 func (BuiltinQuestioner) Follow(_ context.Context, r *rand.Rand, _ string, asked []string, answer string) string {
 	phrases := phrases(answer)
 	for _, i := range r.Perm(len(followUps)) {
-		if len(phrases) == 0 || heard(asked, followUps[i]) {
+		if len(phrases) == 0 || wasUsed(asked, followUps[i]) {
 			continue
 		}
 		return fmt.Sprintf(followUps[i], phrases[r.IntN(len(phrases))])
@@ -109,8 +107,8 @@ func (BuiltinQuestioner) Follow(_ context.Context, r *rand.Rand, _ string, asked
 	return fmt.Sprintf("Please go on; this is my question number %d.", len(asked)+1)
 }
 
-// heard says whether a template was used, with whatever phrase.
-func heard(asked []string, template string) bool {
+// wasUsed reports whether a template was used, with any phrase.
+func wasUsed(asked []string, template string) bool {
 	before, after, _ := strings.Cut(template, "%q")
 	return slices.ContainsFunc(asked, func(q string) bool {
 		return strings.HasPrefix(q, before) && strings.HasSuffix(q, after)
@@ -118,16 +116,15 @@ func heard(asked []string, template string) bool {
 }
 
 const (
-	phraseWords = 3  // a phrase that a question can quote has at most so many words
-	maxWord     = 32 // bytes of a word; what is longer is no word of a language with spaces
-	maxPhrases  = 64 // of the answer's end, where the newest thoughts stand
+	phraseWords = 3  // maximum words of a phrase that a question can quote
+	maxWord     = 32 // maximum bytes of a word in a language with spaces
+	maxPhrases  = 64 // considered, at the end of the answer, which has the newest thoughts
 )
 
-// phrases finds what a reader would ask about: runs of two or three words, none
-// of them a little word, that do not cross punctuation or a line's end and do not
-// end in a verb. Those that come more than once are the answer's subjects; those
-// that look like a thing by what is around them will do, too; others only where
-// there is neither.
+// phrases finds phrases to ask about: runs of two or three content words that do not cross
+// punctuation or a line's end and do not end in a verb. Repeated phrases are the subjects of
+// the answer. Those that their context shows to be things are used as well. Other phrases are
+// used only where there is neither.
 func phrases(answer string) []string {
 	var all []phrase
 	count := map[string]int{}
@@ -144,13 +141,12 @@ func phrases(answer string) []string {
 	return texts(all, func(phrase) bool { return true })
 }
 
-// phrase is a run of words with the little word in front of it, "" where
-// punctuation is there.
+// phrase is a run of content words, and the stop word before it, "" after punctuation.
 type phrase struct{ text, before string }
 
-// isThing says whether an article or a preposition precedes the phrase, and no
-// word but the last is a plural: that would be what somebody does. A plural at
-// the end may be a verb behind an article, as in "the guest believes".
+// isThing reports whether an article or a preposition precedes the phrase and no word but the
+// last is a plural, which could be a verb. A plural at the end may be a verb after an
+// article, as in "the guest believes".
 func (p phrase) isThing() bool {
 	words := strings.Fields(p.text)
 	last := len(words) - 1
@@ -164,7 +160,7 @@ func isPlural(word string) bool {
 	return strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss")
 }
 
-// texts gives the newest of the wanted phrases.
+// texts returns the last maxPhrases of the wanted phrases.
 func texts(all []phrase, wanted func(phrase) bool) (out []string) {
 	for _, p := range all {
 		if wanted(p) {
@@ -174,8 +170,8 @@ func texts(all []phrase, wanted func(phrase) bool) (out []string) {
 	return out[max(0, len(out)-maxPhrases):]
 }
 
-// runs finds the phrases of one line. A longer run is none: its words belong
-// together in ways that only a reader sees.
+// runs finds the phrases of one line. A longer run is not used, since the relation of its
+// words is ambiguous.
 func runs(fields []string) (out []phrase) {
 	var run []string
 	before := ""
@@ -186,14 +182,15 @@ func runs(fields []string) (out []phrase) {
 		if len(run) >= 2 && len(run) <= phraseWords {
 			out = append(out, phrase{strings.Join(run, " "), before})
 		}
-		run, before = run[:0], next
+		run = run[:0]
+		before = next
 	}
 	for _, field := range fields {
 		word := strings.TrimFunc(field, notLetter)
 		if !strings.HasPrefix(field, word) {
 			flush("")
 		}
-		if telling(word) {
+		if isContentWord(word) {
 			run = append(run, word)
 		} else {
 			flush(strings.ToLower(word))
@@ -206,16 +203,15 @@ func runs(fields []string) (out []phrase) {
 	return out
 }
 
-// isVerb says whether the last word of a phrase looks like none of a thing: it
-// has the ending of a participle or an adverb, or that of a verb in front of
-// what the verb is done to.
+// isVerb reports whether the last word of a phrase is probably a verb: it has the ending of a
+// participle or an adverb, or that of a verb and an object follows.
 func isVerb(word, next string) bool {
 	word = strings.ToLower(word)
 	return strings.HasSuffix(word, "ed") || strings.HasSuffix(word, "ly") || isPlural(word) && objects[next]
 }
 
 var (
-	// objects begin what a verb is done to, and seldom follow a noun.
+	// objects are words that begin an object, and seldom follow a noun.
 	objects = setOf(`a an the its his her their our your this these those each every no some any all both
 		more less itself them it him us you one two three how what whether when why into onto from out up off`)
 
@@ -223,16 +219,16 @@ var (
 	prepositions = setOf("of in with by for between without against through across these those no any some")
 )
 
-// telling says whether a word may stand in a phrase: letters and hyphens.
-func telling(word string) bool {
-	return len(word) >= 4 && len(word) <= maxWord && !little[strings.ToLower(word)] &&
+// isContentWord reports whether a word may be part of a phrase: letters and hyphens.
+func isContentWord(word string) bool {
+	return len(word) >= 4 && len(word) <= maxWord && !stopWords[strings.ToLower(word)] &&
 		!strings.ContainsFunc(word, func(r rune) bool { return notLetter(r) && r != '-' })
 }
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) }
 
-// little are the words that make no phrase worth asking about.
-var little = setOf(`about above after again also although always another because been before
+// stopWords are words that are not part of a phrase.
+var stopWords = setOf(`about above after again also although always another because been before
 		being below between both could does down during each either even ever every from further have here
 		however into itself just like made make makes many might more most much must need needs never next
 		only other over rather same should since some such than that their them then there these they
@@ -248,8 +244,8 @@ func setOf(words string) map[string]bool {
 	return m
 }
 
-// lowerFirst makes a topic fit for the middle of a sentence, unless it begins
-// with an abbreviation.
+// lowerFirst converts a topic for the middle of a sentence, unless it begins with an
+// abbreviation.
 func lowerFirst(s string) string {
 	r := []rune(s)
 	if len(r) > 1 && unicode.IsUpper(r[1]) {
@@ -261,39 +257,41 @@ func lowerFirst(s string) string {
 	return string(r)
 }
 
-// FixedQuestioner asks the same at every follow-up, as the generator of the
-// recorded runs did.
+// FixedQuestioner asks the same question at every follow-up, like the generator of the
+// recorded runs.
 type FixedQuestioner struct{ Text string }
 
-// recorded is the sentence of the recorded runs, and recordedName what their baselines call it.
+// recorded is the sentence of the recorded runs, and recordedName its name in their baselines.
 const (
 	recorded     = "elaborate further"
 	recordedName = "the same short sentence"
 	maxQuoted    = 100 // characters
 )
 
-// Name tells questions apart, since a longer one is more load: it is the question, or its
-// beginning, length and checksum.
+// Name returns a name that identifies the question, since a longer one is more load: the
+// question, or its beginning, length and checksum.
 func (q FixedQuestioner) Name() string {
 	if q.Text == recorded {
 		return recordedName
 	}
-	text := strings.Join(strings.FieldsFunc(q.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	separator := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	text := strings.Join(strings.FieldsFunc(q.Text, separator), " ")
 	if r := []rune(text); len(r) > maxQuoted {
-		text = fmt.Sprintf("%s… (%d characters, %08x)", string(r[:maxQuoted]), len(r), crc32.ChecksumIEEE([]byte(q.Text)))
+		checksum := crc32.ChecksumIEEE([]byte(q.Text))
+		text = fmt.Sprintf("%s… (%d characters, %08x)", string(r[:maxQuoted]), len(r), checksum)
 	}
 	return "always: " + text
 }
 
-// Kind is fixed.
+// Kind returns fixed.
 func (FixedQuestioner) Kind() api.QuestionerKind { return api.QuestionerFixed }
 
-// Open asks like the built-in questioner.
+// Open is that of the built-in questioner.
 func (FixedQuestioner) Open(r *rand.Rand, topic string) string {
 	return BuiltinQuestioner{}.Open(r, topic)
 }
 
-// Follow gives the fixed question.
+// Follow returns the fixed question.
 func (q FixedQuestioner) Follow(context.Context, *rand.Rand, string, []string, string) string {
 	return q.Text
 }

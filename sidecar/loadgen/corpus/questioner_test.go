@@ -16,7 +16,7 @@ const prose = `The block manager keeps physical blocks in a free list. When memo
 scheduler evicts unreferenced blocks; prefix caching therefore degrades gracefully (under heavy load).
 Routers compare overlapping prefixes against every worker's published events.`
 
-// What a model may answer, well behaved or not.
+// Possible answers of a model, well formed or not.
 var answers = []struct{ name, answer string }{
 	{"prose", prose},
 	{"empty", ""},
@@ -27,15 +27,17 @@ var answers = []struct{ name, answer string }{
 	{"not UTF-8", "block\xff manager \xc3\x28 physical\xfe blocks"},
 	{"endless word", strings.Repeat("a", 100_000) + " " + strings.Repeat("b", 100_000)},
 	{"Chinese, without spaces", strings.Repeat("键值缓存使模型不必重新计算以前的词元。", 50)},
-	{"German", "Der Zwischenspeicher enthält Schlüssel und Werte früherer Wörter, weshalb größere Speicher günstiger würden."},
+	{"German", "Der Zwischenspeicher enthält Schlüssel und Werte früherer Wörter, weshalb größere Speicher günstiger " +
+		"würden."},
 	{"Arabic", "تخزن الذاكرة المؤقتة المفاتيح والقيم السابقة لتجنب إعادة الحساب"},
 	{"code", "```go\nfor i := range n { fmt.Println(a[i]) }\n```"},
 	{"format verbs", "%q %s %!d(MISSING) literal percent %d signs everywhere"},
 	{"huge", strings.Repeat(prose+"\n\n", 300)},
 }
 
-// Fifty turns are more than there are templates: no question may come twice, none may be empty, and none may grow
-// with the answer. The same draws give the same questions.
+// There are fewer templates than fifty turns: no question may be repeated, empty, or grow with the answer. The same
+// draws
+// give the same questions.
 func TestFollowNeverRepeats(t *testing.T) {
 	for _, tt := range answers {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,8 +59,7 @@ func TestFollowNeverRepeats(t *testing.T) {
 
 var quoted = regexp.MustCompile(`"(.+)"`)
 
-// As long as a template is left, a question quotes the answer, up to the
-// spaces between two words.
+// While a template is left, a question quotes the answer, up to the spaces between two words.
 func TestFollowQuotesTheAnswer(t *testing.T) {
 	for seed := range uint64(50) {
 		r, asked := generator(seed), []string{}
@@ -78,17 +79,23 @@ func TestPhrases(t *testing.T) {
 		name, answer string
 		want         []string
 	}{
-		{"little words and punctuation divide", "Prefix caching is useful; paged attention, too.", []string{"Prefix caching", "paged attention"}},
+		{"little words and punctuation divide", "Prefix caching is useful; paged attention, too.",
+			[]string{"Prefix caching", "paged attention"}},
 		{"a long run is no phrase", "tensor parallel decode worker pool sizes vary", nil},
 		{"a participle ends no phrase", "requests are key-value pairs stored", []string{"key-value pairs"}},
 		{"nor does an adverb", "block managers evidently", []string{"block managers"}},
 		{"nor a verb with its object", "what the paying customer draws from this", []string{"paying customer"}},
-		{"what comes twice is a subject", "Prefix caching is old. Queues grow slowly. Where prefix caching is on they shrink.", []string{"Prefix caching", "prefix caching"}},
-		{"a thing has an article", "Slow queues grow, the block manager waits, and the block table is full.", []string{"block table"}},
+		{"what comes twice is a subject",
+			"Prefix caching is old. Queues grow slowly. Where prefix caching is on they shrink.",
+			[]string{"Prefix caching", "prefix caching"}},
+		{"a thing has an article", "Slow queues grow, the block manager waits, and the block table is full.",
+			[]string{"block table"}},
 		{"a plural does something", "In most places values happen, in the end with free blocks.", []string{"free blocks"}},
 		{"an opening bracket divides", "shared memory (bank conflicts) hurt", []string{"shared memory", "bank conflicts"}},
-		{"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ", []string{"Memory bandwidth", "Modern accelerators differ"}},
-		{"emphasis is left out", "**Speculative decoding** drafts several tokens", []string{"Speculative decoding", "drafts several tokens"}},
+		{"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ",
+			[]string{"Memory bandwidth", "Modern accelerators differ"}},
+		{"emphasis is left out", "**Speculative decoding** drafts several tokens",
+			[]string{"Speculative decoding", "drafts several tokens"}},
 		{"a hyphen joins", "key-value caches", []string{"key-value caches"}},
 		{"a dash is no word", "blocks ---- cached blocks", []string{"cached blocks"}},
 		{"numbers and contractions are no words", "32 blocks don't move", nil},
@@ -101,7 +108,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// The newest thoughts stand at the end of an answer, and so must the phrases.
+// Phrases come from the end of an answer, which has the newest thoughts.
 func TestPhrasesOfTheEnd(t *testing.T) {
 	var b strings.Builder
 	for i := range 200 {

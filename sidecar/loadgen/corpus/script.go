@@ -7,7 +7,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Scripted says whether any of the texts is a question set's conversation.
+// Scripted reports whether any of the texts is a question set's conversation.
 func (c *Corpus) Scripted() bool {
 	for _, s := range c.Starters {
 		if len(s.Script) > 0 {
@@ -17,7 +17,7 @@ func (c *Corpus) Scripted() bool {
 	return false
 }
 
-// Turns is the range of a conversation's turns, of which settings give that of texts without a
+// Turns returns the range of a conversation's turns. settings is the range for texts without a
 // script.
 func (c *Corpus) Turns(settings api.Range) api.Range {
 	if !c.Scripted() {
@@ -34,7 +34,7 @@ func (c *Corpus) Turns(settings api.Range) api.Range {
 	return all
 }
 
-// Asker is who asks in the conversations of the corpus, for the status and for baselines.
+// Asker returns the name of the questioner in the corpus's conversations, for the status and for baselines.
 func (c *Corpus) Asker(q Questioner) string {
 	if c.Scripted() {
 		return "the question set"
@@ -42,7 +42,7 @@ func (c *Corpus) Asker(q Questioner) string {
 	return q.Name()
 }
 
-// Asker is who asks in a conversation on the text: its script, or else the questioner.
+// Asker returns the questioner of a conversation about the text: its script, or else q.
 func (s Starter) Asker(q Questioner) Questioner {
 	if len(s.Script) == 0 {
 		return q
@@ -50,16 +50,16 @@ func (s Starter) Asker(q Questioner) Questioner {
 	return script{q, s.Script}
 }
 
-// script asks the questions of a script in their order, and behind its end those of a questioner.
+// script asks the questions of a script in order, and then those of a questioner.
 type script struct {
 	Questioner
 	questions []string
 }
 
-// Open is the script's first question.
+// Open returns the script's first question.
 func (s script) Open(*rand.Rand, string) string { return s.questions[0] }
 
-// Follow is the script's next question.
+// Follow returns the script's next question.
 func (s script) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
 	if len(asked) < len(s.questions) {
 		return s.questions[len(asked)]

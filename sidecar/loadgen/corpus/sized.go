@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Sized is the corpus with openings of exactly so many tokens (see [Tokenizer]), the own
-// ones and those made of them; 0, or a corpus with scripts, is the corpus itself. A text that is longer is cut, in
-// the middle of a sentence where that is the place; one that is shorter goes on with the
-// next of the corpus, and from the last one on with the first.
+// Sized returns the corpus with openings of exactly so many tokens (see [Tokenizer]). With 0, or
+// for a corpus with scripts, it returns the corpus itself. A longer text is cut, possibly in the
+// middle of a sentence. A shorter text continues with the next one of the corpus; the first one
+// follows the last.
 func (c *Corpus) Sized(tokens int) *Corpus {
 	if tokens == 0 || c.Scripted() {
 		return c
@@ -21,7 +21,7 @@ func (c *Corpus) Sized(tokens int) *Corpus {
 	return sized
 }
 
-// Uncut is the corpus that this one was sized from, itself where it was not.
+// Uncut returns the corpus that this one was sized from, or the corpus itself.
 func (c *Corpus) Uncut() *Corpus {
 	if c.whole != nil {
 		return c.whole
@@ -29,27 +29,29 @@ func (c *Corpus) Uncut() *Corpus {
 	return c
 }
 
-// from is the text at a place, with as many of those behind it as make up so many tokens.
+// from returns the text at an index, with as many of the following ones as make up so many tokens.
 func (c *Corpus) from(place, tokens int) string {
 	var all []string
 	for n := 0; n < tokens && len(all) < tokens; place++ {
 		text := c.Starters[place%len(c.Starters)].Text
-		all, n = append(all, text), n+max(1, Tokens(text))
+		all = append(all, text)
+		n += max(1, Tokens(text))
 	}
 	return strings.Join(all, "\n\n")
 }
 
 const paragraphEnd = "\n\n"
 
-// newSizedRecipe takes a text apart and counts its parts: each with the line that follows
-// it, so that they add up in any order.
+// newSizedRecipe divides a text and counts the tokens of each part with the line's end that
+// follows it, so that the counts add up in any order.
 func newSizedRecipe(text string) *recipe {
-	r := takeApart(text)
-	r.front, r.tokens = fronts[0], map[string]int{}
+	r := divide(text)
+	r.front = fronts[0]
+	r.tokens = map[string]int{}
 	count := func(begin, part string) {
 		n := Tokens(part + paragraphEnd)
 		if known, twice := r.tokens[begin]; twice && known != n {
-			n = unclear
+			n = ambiguous
 		}
 		r.tokens[begin] = n
 	}
@@ -62,14 +64,17 @@ func newSizedRecipe(text string) *recipe {
 	return r
 }
 
-// unclear is the count of parts that begin alike.
-const unclear = -1
+// ambiguous is the count of parts that have the same beginning.
+const ambiguous = -1
 
-// exactly is the parts in their order, behind a title where it has one, cut to so many
-// tokens, of which the recipe must have enough.
+// exactly joins the parts in order, after a title if there is one, and cuts the text to so many
+// tokens. The recipe must have enough.
 func (r *recipe) exactly(tokens int, title string) string {
 	var parts, begins []string
-	add := func(begin, part string) { parts, begins = append(parts, part), append(begins, begin) }
+	add := func(begin, part string) {
+		parts = append(parts, part)
+		begins = append(begins, begin)
+	}
 	if title != "" {
 		add(title, title)
 	}
@@ -84,7 +89,7 @@ func (r *recipe) exactly(tokens int, title string) string {
 	var b strings.Builder
 	for i, part := range parts {
 		n, known := r.tokens[begins[i]]
-		if !known || n == unclear {
+		if !known || n == ambiguous {
 			n = Tokens(part + paragraphEnd)
 		}
 		if n < tokens && i < len(parts)-1 {
@@ -92,7 +97,7 @@ func (r *recipe) exactly(tokens int, title string) string {
 			tokens -= n
 			continue
 		}
-		if i < len(parts)-1 { // it may be a token short, which the next part has
+		if i < len(parts)-1 { // this part may be a token short, which the next part has
 			part += " " + parts[i+1]
 		}
 		b.WriteString(cut(part, tokens))
@@ -101,13 +106,13 @@ func (r *recipe) exactly(tokens int, title string) string {
 	return b.String()
 }
 
-// cutReach is how many bytes from where tokens end a text may be cut instead.
+// cutReach is the distance in bytes from the end of the tokens within which a text may be cut.
 const cutReach = 64
 
-// cut ends a text behind so many tokens. The tokens of a whole text need not be those of
-// its beginning: a text that is cut in the middle of a word may have one more or less,
-// and is then cut at the nearest place where it has as many. Where no place has, as
-// between characters of several tokens each, words of one token fill it up.
+// cut ends a text after so many tokens. The beginning of a text need not have the same tokens as
+// the whole: a text that is cut in the middle of a word may have one more or less. It is then cut
+// at the nearest place with the right number. Where there is none, as between characters of
+// several tokens each, words of one token fill the text up.
 func cut(text string, tokens int) string {
 	_, parts, err := Encoder().Encode(text)
 	if err != nil || len(parts) <= tokens {

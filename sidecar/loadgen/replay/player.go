@@ -18,10 +18,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// maxLine is what a line may have in bytes.
+// maxLine is the largest size of a line in bytes.
 const maxLine = 16 << 20
 
-// Player plays a recording over and over. It is safe for concurrent use.
+// Player plays a recording in a loop. It is safe for concurrent use.
 type Player struct {
 	recordedAt time.Time     // of the first snapshot
 	length     time.Duration // of one round
@@ -37,8 +37,8 @@ type snapshot struct {
 	text json.RawMessage
 }
 
-// Open reads a recording, which then plays from its beginning. The error is an [api.FieldError] of
-// the field file for what is no recording.
+// Open reads a recording and starts to play it. An invalid recording gives an [api.FieldError] of
+// the field file.
 func Open(r io.Reader, name string) (*Player, error) {
 	return open(r, name, time.Now)
 }
@@ -61,12 +61,13 @@ func (p *Player) read(r io.Reader) error {
 	for n := 1; lines.Scan(); n++ {
 		var l line
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), err)) // the last line of a file that is cut short is no whole one
+			// the last line of a truncated file is incomplete
+			return fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), err))
 		}
 		if n == 1 && (l.Header == nil || l.Header.Format != format) {
 			return fmt.Errorf("line 1 names no format that this version reads (%d)", format)
 		}
-		if err := p.take(l); err != nil {
+		if err := p.add(l); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
@@ -80,7 +81,7 @@ func (p *Player) read(r io.Reader) error {
 	return nil
 }
 
-func (p *Player) take(l line) error {
+func (p *Player) add(l line) error {
 	switch {
 	case l.Snapshot != nil:
 		var s api.Snapshot
@@ -104,13 +105,14 @@ func (p *Player) take(l line) error {
 	return nil
 }
 
-// RecordedAt is when the recording begins, Length how long it is.
+// RecordedAt returns the time of the recording's first snapshot.
 func (p *Player) RecordedAt() time.Time { return p.recordedAt }
 
-// Length is the time of one round.
+// Length returns the duration of one round.
 func (p *Player) Length() time.Duration { return p.length }
 
-// current is the snapshot on show, and by how much its times are moved, so that ages on screens are those of the run.
+// current returns the present snapshot, and the shift of its times, which keeps ages on screens as they were in the
+// run.
 func (p *Player) current() (now snapshot, shift time.Duration) {
 	played := p.now().Sub(p.started)
 	position := played % p.length
@@ -123,12 +125,13 @@ func (p *Player) current() (now snapshot, shift time.Duration) {
 	return now, p.started.Add(played - position).Sub(p.recordedAt)
 }
 
-// instant is a time as JSON has it.
+// instant matches a time in JSON.
 var instant = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"`)
 
-// before is how long before the recording a run's own times begin. Older ones, such as a baseline's, stay.
+// before is the time before the recording that belongs to the run. Older times, such as a baseline's, are not shifted.
 const before = 24 * time.Hour
 
+// moved shifts the times of a text that belong to the run.
 func (p *Player) moved(text []byte, shift time.Duration) []byte {
 	return instant.ReplaceAllFunc(text, func(quoted []byte) []byte {
 		at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(quoted))
@@ -139,7 +142,7 @@ func (p *Player) moved(text []byte, shift time.Duration) []byte {
 	})
 }
 
-// SnapshotJSON is the snapshot on show, with [api.Replay].
+// SnapshotJSON returns the present snapshot, with [api.Replay].
 func (p *Player) SnapshotJSON() ([]byte, error) {
 	now, shift := p.current()
 	var s api.Snapshot
@@ -150,10 +153,10 @@ func (p *Player) SnapshotJSON() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// StatusJSON is the status of the load generator that was recorded.
+// StatusJSON returns the status of the recorded load generator.
 func (p *Player) StatusJSON() ([]byte, error) { return p.Answer("/status", nil) }
 
-// Subscribe delivers a snapshot at once and then one a second.
+// Subscribe sends a snapshot at once and then one a second.
 func (p *Player) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 	out, done := make(chan []byte, 1), make(chan struct{})
 	go func() {
@@ -162,7 +165,7 @@ func (p *Player) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 		defer tick.Stop()
 		for {
 			text, err := p.SnapshotJSON()
-			if err != nil { // Open has read each of them
+			if err != nil { // cannot happen: Open has read each snapshot
 				return
 			}
 			select {
@@ -179,8 +182,8 @@ func (p *Player) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 	return out, sync.OnceFunc(func() { close(done) })
 }
 
-// Answer is what the recorded load generator answered to GET at a path. An [api.ErrNotFound] says
-// that it is not part of the recording.
+// Answer returns the recorded answer to GET at a path. An [api.ErrNotFound] means that it is not part
+// of the recording.
 func (p *Player) Answer(path string, query url.Values) ([]byte, error) {
 	name := key(path, query)
 	answer, ok := p.answers[name]
@@ -202,7 +205,7 @@ func (p *Player) Answer(path string, query url.Values) ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// Conversation is one of the newest when the recording ended.
+// Conversation returns one of the newest conversations at the end of the recording.
 func (p *Player) Conversation(_ context.Context, id string) (c api.Conversation, err error) {
 	text, err := p.Answer("/conversations/"+url.PathEscape(id), nil)
 	if err == nil {
@@ -211,5 +214,5 @@ func (p *Player) Conversation(_ context.Context, id string) (c api.Conversation,
 	return c, err
 }
 
-// Ready is nil.
+// Ready returns nil.
 func (*Player) Ready() error { return nil }

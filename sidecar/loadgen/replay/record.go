@@ -1,7 +1,7 @@
-// Package replay keeps what a load generator showed in a file, and plays it back.
+// Package replay records what a load generator shows in a file, and plays it back.
 //
-// A recording is gzipped JSON, one [line] per line: first the header, then a
-// snapshot each second, at the end what else the pages read.
+// A recording is gzipped JSON, one [line] per line: the header, then a snapshot each second,
+// and finally the other answers that the pages read.
 package replay
 
 import (
@@ -21,14 +21,14 @@ import (
 // format is the version of the file's format.
 const format = 1
 
-// Bounds of a recording, so that it fits in memory: [MaxDuration] are 7200 snapshots.
+// Limits of a recording, so that it fits in memory: [MaxDuration] is 7200 snapshots.
 const (
 	MaxDuration      = 2 * time.Hour
-	maxConversations = 50 // the newest, with their transcripts, of each lane
-	maxSweeps        = 10 // the newest
+	maxConversations = 50 // newest ones, with their transcripts, of each lane
+	maxSweeps        = 10 // newest ones
 )
 
-// line is one line of a recording; one of its three parts is set.
+// line is one line of a recording. One of its three parts is set.
 type line struct {
 	Header   *header         `json:"header,omitempty"`
 	Seconds  float64         `json:"seconds,omitempty"` // since the first snapshot
@@ -42,9 +42,9 @@ type header struct {
 	Version string `json:"version"` // of the program that recorded
 }
 
-// Record writes the snapshots of d, or those until ctx ends, and then the answers to the calls that
-// the pages make. progress is called with each snapshot. The error of a stream that
-// breaks off is returned after what there is has been written.
+// Record writes the snapshots over d, or until ctx ends, and then the answers to the calls that the
+// pages make. progress is called with each snapshot. If the stream breaks off, its error is
+// returned after the recording so far has been completed.
 func Record(ctx context.Context, w io.Writer, c *api.Client, d time.Duration, progress func(time.Duration)) error {
 	z := gzip.NewWriter(w)
 	out := json.NewEncoder(z)
@@ -59,7 +59,9 @@ func Record(ctx context.Context, w io.Writer, c *api.Client, d time.Duration, pr
 }
 
 // recordSnapshots returns the names of the lanes; none before the first snapshot.
-func recordSnapshots(ctx context.Context, out *json.Encoder, c *api.Client, d time.Duration, progress func(time.Duration)) (lanes []string, err error) {
+func recordSnapshots(
+	ctx context.Context, out *json.Encoder, c *api.Client, d time.Duration, progress func(time.Duration),
+) (lanes []string, err error) {
 	var first, last time.Time
 	for text, err := range c.StreamText(ctx) {
 		if err != nil && ctx.Err() != nil {
@@ -77,7 +79,7 @@ func recordSnapshots(ctx context.Context, out *json.Encoder, c *api.Client, d ti
 			for _, l := range s.Lanes {
 				lanes = append(lanes, l.Name)
 			}
-		} else if s.Time.Sub(last) < time.Second/2 { // one of those that follow a change at once
+		} else if s.Time.Sub(last) < time.Second/2 { // an extra snapshot after a change
 			continue
 		}
 		last = s.Time
@@ -92,7 +94,7 @@ func recordSnapshots(ctx context.Context, out *json.Encoder, c *api.Client, d ti
 	return lanes, nil
 }
 
-// recordAnswers leaves out what the load generator does not have: the answer [api.ErrNotFound].
+// recordAnswers records the answers. It skips those that give [api.ErrNotFound] or [api.ErrUnavailable].
 func recordAnswers(ctx context.Context, out *json.Encoder, c *api.Client, lanes []string) error {
 	r := &recorder{out: out}
 	r.answer("/status", nil)(c.Status(ctx))
@@ -108,14 +110,14 @@ func recordAnswers(ctx context.Context, out *json.Encoder, c *api.Client, lanes 
 		r.answer("/sweeps/"+s.ID, nil)(c.Sweep(ctx, s.ID))
 	}
 	for _, lane := range lanes {
-		of := url.Values{"lane": {lane}}
-		r.answer("/history", of)(c.History(ctx, lane))
-		r.answer("/cluster", of)(c.Cluster(ctx, lane))
-		r.answer("/decisions", of)(c.Decisions(ctx, lane, 0))
-		r.answer("/shadow", of)(c.Shadow(ctx, lane))
+		query := url.Values{"lane": {lane}}
+		r.answer("/history", query)(c.History(ctx, lane))
+		r.answer("/cluster", query)(c.Cluster(ctx, lane))
+		r.answer("/decisions", query)(c.Decisions(ctx, lane, 0))
+		r.answer("/shadow", query)(c.Shadow(ctx, lane))
 		list, err := c.Conversations(ctx, api.ConversationQuery{Lane: lane, Limit: maxConversations})
 		list.NextCursor = "" // older ones are not in the recording
-		r.answer("/conversations", of)(list, err)
+		r.answer("/conversations", query)(list, err)
 		for _, one := range list.Conversations {
 			r.answer("/conversations/"+url.PathEscape(one.ID), nil)(c.Conversation(ctx, one.ID))
 		}
@@ -123,7 +125,7 @@ func recordAnswers(ctx context.Context, out *json.Encoder, c *api.Client, lanes 
 	return r.err
 }
 
-// recorder keeps the first error.
+// recorder writes answers and keeps the first error.
 type recorder struct {
 	out *json.Encoder
 	err error
@@ -146,7 +148,7 @@ func (r *recorder) answer(path string, query url.Values) func(any, error) {
 	}
 }
 
-// key names an answer. Of a query, the lane alone decides; the main lane needs no name.
+// key names an answer by its path and lane. Without a lane it is that of the main lane.
 func key(path string, query url.Values) string {
 	return path + "?" + cmp.Or(query.Get("lane"), api.DefaultLane)
 }

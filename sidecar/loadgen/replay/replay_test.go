@@ -14,10 +14,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// began is when the recording of the tests begins.
+// began is the start of the tests' recording.
 var began = time.Date(2026, 3, 16, 10, 0, 0, 0, time.UTC)
 
-// recording has a snapshot in each of n seconds, whose concurrency counts them, and a history of them.
+// recording returns a recording of n snapshots, one a second, whose concurrency counts them, with their history.
 func recording(t *testing.T, n int) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -27,7 +27,8 @@ func recording(t *testing.T, n int) []byte {
 	var h api.History
 	for i := range n {
 		at := began.Add(time.Duration(i) * time.Second)
-		lane := api.LaneSnapshot{Name: api.DefaultLane, State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: i}}}
+		lane := api.LaneSnapshot{Name: api.DefaultLane,
+			State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: i}}}
 		text, err := json.Marshal(api.Snapshot{Time: at, Lanes: []api.LaneSnapshot{lane}})
 		require.NoError(t, err)
 		require.NoError(t, out.Encode(line{Seconds: float64(i), Snapshot: text}))
@@ -41,7 +42,7 @@ func recording(t *testing.T, n int) []byte {
 	return file.Bytes()
 }
 
-func TestPlayer(t *testing.T) {
+func TestPlayerLoops(t *testing.T) {
 	opened := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	now := opened
 	p, err := open(bytes.NewReader(recording(t, 3)), "run", func() time.Time { return now })
@@ -54,7 +55,7 @@ func TestPlayer(t *testing.T) {
 		{0, 0, opened},
 		{1500 * time.Millisecond, 1, opened},
 		{2 * time.Second, 2, opened},
-		{3 * time.Second, 0, opened.Add(3 * time.Second)}, // it begins anew
+		{3 * time.Second, 0, opened.Add(3 * time.Second)}, // the next round
 		{7 * time.Second, 1, opened.Add(6 * time.Second)},
 	} {
 		now = opened.Add(tc.played)
@@ -75,13 +76,14 @@ func TestPlayer(t *testing.T) {
 		require.Len(t, h.Points, tc.shown+1, "the history has nothing that is still to come")
 		require.Equal(t, s.Time, h.Points[tc.shown].Time)
 	}
-	for path, query := range map[string]url.Values{"/twin": nil, "/history": {"lane": {"twin"}}, "/comparison": {"baseline": {"x"}}} {
+	for path, query := range map[string]url.Values{"/twin": nil, "/history": {"lane": {"twin"}},
+		"/comparison": {"baseline": {"x"}}} {
 		_, err := p.Answer(path, query)
 		require.ErrorIs(t, err, api.ErrNotFound, path)
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRefusesInvalidRecordings(t *testing.T) {
 	whole := recording(t, 3)
 	for name, tc := range map[string]struct{ file, says string }{
 		"no recording": {`{"not": "a recording"}`, "gzip"},

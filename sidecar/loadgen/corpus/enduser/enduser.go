@@ -1,7 +1,7 @@
-// Package enduser plays the user of a conversation with a model of its own: it
-// has an OpenAI-compatible server ask the follow-up questions. Where that server
-// fails, the built-in questioner asks, and the failure is counted by its cause,
-// so that no turn ever fails for want of a question.
+// Package enduser plays the user of a conversation with a separate model: an
+// OpenAI-compatible server writes the follow-up questions. If that server fails, the built-in
+// questioner asks and the failure is counted by its cause, so that no turn fails for lack of
+// a question.
 package enduser
 
 import (
@@ -31,29 +31,29 @@ const (
 	firstPause     = 200 * time.Millisecond // between two of them, doubled each time
 	maxBody        = 1 << 20                // bytes of an answer
 	maxQuestion    = 300                    // characters
-	maxTokens      = 120                    // of an answer: a question and what may stand around it
-	maxThought     = 2000                   // tokens of an answer with the thoughts of a model that has some
+	maxTokens      = 120                    // of an answer: a question and text around it
+	maxThought     = 2000                   // tokens of an answer from a reasoning model
 )
 
-// A server that fails so often in a row is left alone for a while, so that a dead
-// one does not delay every conversation by the time limit.
+// Limits of the breaker. A server that fails repeatedly is not called for a while, so that it
+// does not delay every conversation by the time limit.
 const (
 	tolerated  = 3
 	leastBreak = time.Second // doubled with each failure after it
 	mostBreak  = 30 * time.Second
 )
 
-// Options say which server asks.
+// Options configure the server of the model.
 type Options struct {
-	URL    string // as [api.ParseTarget] takes it
-	Model  string // empty: the first that the server lists
-	APIKey string // empty: none is sent
+	URL    string // in the form of [api.ParseTarget]
+	Model  string // empty: the first model that the server lists
+	APIKey string // may be empty
 	access.Access
 	Timeout time.Duration // of one question with all its attempts; 0 means 10 s
-	Log     *slog.Logger  // nil discards
+	Log     *slog.Logger  // nil disables the log
 }
 
-// Questioner asks through a model. It is safe for concurrent use.
+// Questioner asks questions that a model writes. It is safe for concurrent use.
 type Questioner struct {
 	opts      Options
 	root      string // the server, without /v1
@@ -63,7 +63,7 @@ type Questioner struct {
 	breaker   breaker.Breaker
 
 	mu        sync.Mutex
-	model     string // in use; empty: not known yet
+	model     string // in use; empty until it is known
 	byModel   int64
 	fallbacks map[api.FollowupCause]int64
 	asking    int
@@ -75,7 +75,7 @@ var (
 	_ corpus.Reporter   = (*Questioner)(nil)
 )
 
-// New makes a questioner; nothing is asked yet. The error is an [api.FieldError].
+// New makes a questioner without calling the server. The error is an [api.FieldError].
 func New(opts Options) (*Questioner, error) {
 	base, err := api.ParseTarget(opts.URL)
 	if bad := new(api.FieldError); errors.As(err, &bad) {
@@ -91,7 +91,8 @@ func New(opts Options) (*Questioner, error) {
 	if bad := new(api.FieldError); errors.As(err, &bad) {
 		return nil, api.Refuse("followup."+bad.Field, bad.Value, bad.Allowed)
 	}
-	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = 32, 4*time.Second
+	transport.MaxIdleConnsPerHost = 32
+	transport.IdleConnTimeout = 4 * time.Second
 	q := &Questioner{
 		opts: opts, root: api.TargetRoot(base).String(), model: opts.Model,
 		transport: transport, fallbacks: map[api.FollowupCause]int64{},
@@ -113,7 +114,7 @@ func (q *Questioner) newClient(base string, transport http.RoundTripper) *openai
 	return openai.NewClientWithConfig(config)
 }
 
-// bounded ends the body of an answer that is too long for one.
+// bounded is a transport that cuts the body of an answer at maxBody.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -128,10 +129,10 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// Close closes the idle connections. Questions under way end by their contexts.
+// Close closes the idle connections. Questions in progress end with their contexts.
 func (q *Questioner) Close() { q.transport.CloseIdleConnections() }
 
-// Name says which model asks. It does not change, whatever the server tells later.
+// Name identifies the model. It does not change when the server lists another model later.
 func (q *Questioner) Name() string {
 	if q.opts.Model != "" {
 		return "model " + q.opts.Model
@@ -139,10 +140,10 @@ func (q *Questioner) Name() string {
 	return "model at " + q.root
 }
 
-// Kind is that of a model.
+// Kind returns model.
 func (q *Questioner) Kind() api.QuestionerKind { return api.QuestionerModel }
 
-// Report gives the counts, and what keeps the model from asking now.
+// Report returns the counts, and the problem that keeps the model from asking.
 func (q *Questioner) Report() api.FollowupStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,13 +153,13 @@ func (q *Questioner) Report() api.FollowupStatus {
 	}
 }
 
-// Open asks like the built-in questioner: the first request comes with the
-// article, before any answer that a model could ask about.
+// Open is that of the built-in questioner: the first request is sent with the article,
+// before there is an answer that a model could ask about.
 func (q *Questioner) Open(r *rand.Rand, topic string) string { return q.builtin.Open(r, topic) }
 
-// Follow has the model ask about the last answer, within the time limit, and asks
-// like the built-in questioner where that fails. Where ctx ends it gives a
-// question at once, and counts nothing.
+// Follow returns the model's question about the last answer, within the time limit, or that
+// of the built-in questioner if the model fails. After the end of ctx it returns a question
+// at once, without a count.
 func (q *Questioner) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
 	question, cause := q.ask(ctx, topic, asked, answer)
 	switch {
@@ -172,19 +173,19 @@ func (q *Questioner) Follow(ctx context.Context, r *rand.Rand, topic string, ask
 	return q.builtin.Follow(ctx, r, topic, asked, answer)
 }
 
-// ask gives the model's question, or why there is none.
+// ask returns the model's question, or the cause of its absence.
 func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answer string) (string, api.FollowupCause) {
 	began := time.Now()
 	if !q.breaker.Admit(began) {
 		return "", api.FollowupPaused
 	}
-	q.waits(+1)
-	defer q.waits(-1)
+	q.addAsking(+1)
+	defer q.addAsking(-1)
 	limited, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
 	question, err := q.attempts(limited, prompt(topic, asked, answer))
 	switch {
-	case ctx.Err() != nil: // nobody waits for it any more
+	case ctx.Err() != nil: // the question is not needed any more
 		q.breaker.Release(time.Now())
 		return "", api.FollowupTimeout
 	case err != nil:
@@ -199,12 +200,13 @@ func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answ
 	return question, ""
 }
 
-// attempts tries until there is a question, with growing pauses between.
-func (q *Questioner) attempts(ctx context.Context, messages []openai.ChatCompletionMessage) (question string, err error) {
+// attempts retries until there is a question, with growing pauses.
+func (q *Questioner) attempts(ctx context.Context, messages []openai.ChatCompletionMessage) (question string,
+	err error) {
 	pause := firstPause
 	for n := 1; ; n++ {
 		question, err = q.once(ctx, messages)
-		if err == nil || n == maxAttempts || !passes(err) || !sleep(ctx, pause) {
+		if err == nil || n == maxAttempts || !isTransient(err) || !sleep(ctx, pause) {
 			return question, err
 		}
 		pause *= 2
@@ -222,7 +224,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// once asks the server once.
+// once makes one request.
 func (q *Questioner) once(ctx context.Context, messages []openai.ChatCompletionMessage) (string, error) {
 	model, err := q.findModel(ctx)
 	if err != nil {
@@ -232,26 +234,28 @@ func (q *Questioner) once(ctx context.Context, messages []openai.ChatCompletionM
 		Model: model, Messages: messages,
 		MaxTokens: maxTokens, //nolint:staticcheck // its successor is unknown to Dynamo, vLLM and most other servers
 	})
-	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) { // found by its name, before it is sent
-		res, err = q.client.CreateChatCompletion(ctx, openai.ChatCompletionRequest{Model: model, Messages: messages, MaxCompletionTokens: maxThought})
+	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) { // the client recognizes such a model by its name
+		res, err = q.client.CreateChatCompletion(ctx, openai.ChatCompletionRequest{
+			Model: model, Messages: messages, MaxCompletionTokens: maxThought,
+		})
 	}
 	if err != nil {
 		if causeOf(err) == api.FollowupHTTP4xx {
-			q.setModel(q.opts.Model) // another server may have come, with another model
+			q.setModel(q.opts.Model) // the server may have been replaced by one with another model
 		}
 		return "", err
 	}
 	if len(res.Choices) == 0 || strings.TrimSpace(res.Choices[0].Message.Content) == "" {
 		return "", &unfit{api.FollowupEmpty, "the answer has no text"}
 	}
-	said := res.Choices[0].Message.Content
-	if question, ok := clean(said); ok {
+	content := res.Choices[0].Message.Content
+	if question, ok := clean(content); ok {
 		return question, nil
 	}
-	return "", &unfit{api.FollowupMalformed, "the answer is not a question: " + said}
+	return "", &unfit{api.FollowupMalformed, "the answer is not a question: " + content}
 }
 
-// findModel gives the model in use, which the server tells where the options do not.
+// findModel returns the model in use. Where the options name none, it is the first that the server lists.
 func (q *Questioner) findModel(ctx context.Context) (string, error) {
 	q.mu.Lock()
 	model := q.model
@@ -276,7 +280,7 @@ func (q *Questioner) setModel(model string) {
 	q.model = model
 }
 
-func (q *Questioner) waits(n int) {
+func (q *Questioner) addAsking(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.asking += n
@@ -293,15 +297,16 @@ func (q *Questioner) succeeded() {
 	}
 }
 
-// failed notes an error and gives its cause. The log tells the first of a row only.
+// failed stores an error as the problem and returns its cause. It logs the first of consecutive errors.
 func (q *Questioner) failed(err error) api.FollowupCause {
-	words := q.words(err)
+	message := q.explain(err)
 	q.mu.Lock()
 	first := q.problem == ""
-	q.problem = words
+	q.problem = message
 	q.mu.Unlock()
 	if first {
-		q.opts.Log.Warn("the end-user model is unavailable; the built-in questioner asks instead", "url", q.root, "error", words)
+		q.opts.Log.Warn("the end-user model is unavailable; the built-in questioner asks instead",
+			"url", q.root, "error", message)
 	}
 	return causeOf(err)
 }

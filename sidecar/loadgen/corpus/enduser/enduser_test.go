@@ -35,19 +35,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const answer = "The block manager keeps physical blocks in a free list."
 
-// follow asks q for one question.
+// follow returns one question of q.
 func follow(ctx context.Context, q *Questioner, asked ...string) string {
 	return q.Follow(ctx, rand.New(rand.NewPCG(1, 2)), "Memory", asked, answer)
 }
 
-// builtin is what the built-in questioner asks instead.
+// builtin returns the question of the built-in questioner.
 func builtin(t *testing.T, asked ...string) string {
 	return corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 2)), "Memory", asked, answer)
 }
 
-// says writes an answer of a chat.
-func says(w http.ResponseWriter, text string) {
-	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": map[string]string{"role": "assistant", "content": text}}}})
+// writeAnswer writes the answer of a chat completion.
+func writeAnswer(w http.ResponseWriter, text string) {
+	message := map[string]string{"role": "assistant", "content": text}
+	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": message}}})
 }
 
 func start(t *testing.T, o Options, h http.HandlerFunc) *Questioner {
@@ -61,7 +62,7 @@ func start(t *testing.T, o Options, h http.HandlerFunc) *Questioner {
 	return q
 }
 
-// The model is the server's first, the key goes along, and what comes back is asked.
+// The model is the server's first, the key is sent, and the answer is the question.
 func TestModelAsks(t *testing.T) {
 	var got openai.ChatCompletionRequest
 	var lists atomic.Int64
@@ -73,7 +74,7 @@ func TestModelAsks(t *testing.T) {
 			fmt.Fprint(w, `{"data":[{"id":"llama-3.1-8b"},{"id":"other"}]}`)
 		case "POST /v1/chat/completions":
 			assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
-			says(w, `Question: "Who owns the free list?"`)
+			writeAnswer(w, `Question: "Who owns the free list?"`)
 		}
 	})
 	for range 2 {
@@ -82,32 +83,33 @@ func TestModelAsks(t *testing.T) {
 	assert.EqualValues(t, 1, lists.Load())
 	assert.Equal(t, "llama-3.1-8b", got.Model)
 	assert.False(t, got.Stream)
-	assert.Equal(t, maxTokens, got.MaxTokens) //nolint:staticcheck // the field that once sets
+	assert.Equal(t, maxTokens, got.MaxTokens) //nolint:staticcheck // the field that Questioner.once sets
 	assert.Equal(t, prompt("Memory", []string{"Explain it."}, answer), got.Messages)
 	assert.Equal(t, api.FollowupStatus{
 		Name: "model at " + q.root, URL: q.root, Model: "llama-3.1-8b", ByModel: 2, Fallbacks: map[api.FollowupCause]int64{},
 	}, q.Report())
-	assert.Equal(t, corpus.BuiltinQuestioner{}.Open(rand.New(rand.NewPCG(1, 2)), "X"), q.Open(rand.New(rand.NewPCG(1, 2)), "X"))
+	assert.Equal(t, corpus.BuiltinQuestioner{}.Open(rand.New(rand.NewPCG(1, 2)), "X"),
+		q.Open(rand.New(rand.NewPCG(1, 2)), "X"))
 }
 
-// The models that think before they answer take another field for the limit.
-func TestModelThatThinks(t *testing.T) {
+// Reasoning models have another field for the limit.
+func TestReasoningModelLimit(t *testing.T) {
 	q := start(t, Options{Model: "o3-mini"}, func(w http.ResponseWriter, r *http.Request) {
 		var got openai.ChatCompletionRequest
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
 		assert.Equal(t, maxThought, got.MaxCompletionTokens)
-		says(w, "Why?")
+		writeAnswer(w, "Why?")
 	})
 	assert.Equal(t, "Why?", follow(t.Context(), q))
 }
 
-// Whatever the server does, there is a question, and a count of why it is not the model's.
+// Each failure of the server gives a question of the built-in questioner, counted by its cause.
 func TestFallsBack(t *testing.T) {
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); fmt.Fprint(w, body) }
 	}
 	text := func(said string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { says(w, said) }
+		return func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, said) }
 	}
 	for _, tt := range []struct {
 		name     string
@@ -116,8 +118,10 @@ func TestFallsBack(t *testing.T) {
 		problem  string
 		attempts int64
 	}{
-		{"a wrong key", status(401, `{"error":{"message":"wrong key sk-secret"}}`), api.FollowupHTTP4xx, "followup.api_key_file", 1},
-		{"a wrong model", status(404, `{"message":"no such model","type":"x","code":404}`), api.FollowupHTTP4xx, "followup.model", 1},
+		{"a wrong key", status(401, `{"error":{"message":"wrong key sk-secret"}}`), api.FollowupHTTP4xx,
+			"followup.api_key_file", 1},
+		{"a wrong model", status(404, `{"message":"no such model","type":"x","code":404}`), api.FollowupHTTP4xx,
+			"followup.model", 1},
 		{"a rate limit", status(429, `{"error":{"message":"slow down"}}`), api.FollowupRateLimited, "slow down", 3},
 		{"a broken server", status(503, "<html>"), api.FollowupHTTP5xx, "503", 3},
 		{"a redirect", status(302, ""), api.FollowupMalformed, "", 3},
@@ -126,7 +130,8 @@ func TestFallsBack(t *testing.T) {
 		{"an empty answer", text(" \n"), api.FollowupEmpty, "no text", 3},
 		{"no question", text("I cannot ask."), api.FollowupMalformed, "not a question: I cannot ask.", 3},
 		{"a question that was asked", text("who OWNS the free list?"), api.FollowupRepeated, "", 1},
-		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect, "EOF", 3},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect,
+			"EOF", 3},
 		{"a little that unpacks to much", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -159,7 +164,7 @@ func TestFallsBack(t *testing.T) {
 	}
 }
 
-// Another server with another model may come back under the same address.
+// The address may be taken over by a server with another model.
 func TestModelChanges(t *testing.T) {
 	var served atomic.Value
 	served.Store("one")
@@ -174,7 +179,7 @@ func TestModelChanges(t *testing.T) {
 			http.Error(w, "unknown model", http.StatusNotFound)
 			return
 		}
-		says(w, "Who owns it?")
+		writeAnswer(w, "Who owns it?")
 	})
 	assert.Equal(t, "Who owns it?", follow(t.Context(), q))
 	served.Store("two")
@@ -185,8 +190,11 @@ func TestModelChanges(t *testing.T) {
 	assert.Empty(t, s.Problem, "it asks again")
 }
 
-func TestOwnAuthority(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { says(w, "Why?") }))
+func TestCustomCertificateAuthority(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		writeAnswer(w, "Why?")
+	}))
 	defer server.Close()
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -210,14 +218,14 @@ func TestOwnAuthority(t *testing.T) {
 	}
 }
 
-// door is a server in virtual time.
-type door struct {
+// fakeServer is a server in virtual time.
+type fakeServer struct {
 	takes time.Duration
 	err   error
 	asked []time.Time
 }
 
-func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d *fakeServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	d.asked = append(d.asked, time.Now())
 	select {
 	case <-time.After(d.takes):
@@ -225,12 +233,12 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, req.Context().Err()
 	}
 	rec := httptest.NewRecorder()
-	says(rec, "Who owns it?")
+	writeAnswer(rec, "Who owns it?")
 	return rec.Result(), d.err
 }
 
-// behind runs a test in virtual time with a questioner whose server is a door.
-func behind(t *testing.T, d *door, run func(t *testing.T, q *Questioner)) {
+// withServer runs a test in virtual time with a questioner on a fake server.
+func withServer(t *testing.T, d *fakeServer, run func(t *testing.T, q *Questioner)) {
 	synctest.Test(t, func(t *testing.T) {
 		q, err := New(Options{URL: "http://enduser", Model: "m"})
 		require.NoError(t, err)
@@ -239,10 +247,10 @@ func behind(t *testing.T, d *door, run func(t *testing.T, q *Questioner)) {
 	})
 }
 
-// Attempts come with growing pauses, within one time limit.
+// Retries have growing pauses, within one time limit.
 func TestRetries(t *testing.T) {
-	d := &door{err: syscall.ECONNREFUSED}
-	behind(t, d, func(t *testing.T, q *Questioner) {
+	d := &fakeServer{err: syscall.ECONNREFUSED}
+	withServer(t, d, func(t *testing.T, q *Questioner) {
 		begun := time.Now()
 		follow(t.Context(), q)
 		require.Len(t, d.asked, 3)
@@ -258,11 +266,12 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// A server that hangs delays the first few questions, and then one from time to time. When it is back, the model
-// asks again.
-func TestDeadServerIsLeftAlone(t *testing.T) {
-	d := &door{takes: time.Hour}
-	behind(t, d, func(t *testing.T, q *Questioner) {
+// A server that hangs delays the first few questions, and then only occasional trials. After it recovers, the model
+// asks
+// again.
+func TestBreakerPausesHangingServer(t *testing.T) {
+	d := &fakeServer{takes: time.Hour}
+	withServer(t, d, func(t *testing.T, q *Questioner) {
 		for range tolerated {
 			begun := time.Now()
 			follow(t.Context(), q)
@@ -286,7 +295,7 @@ func TestDeadServerIsLeftAlone(t *testing.T) {
 		wait.Advance(mostBreak)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		follow(ctx, q) // the one that tries is given up, so that another may
+		follow(ctx, q) // the trial request is abandoned, so that another one is admitted
 		d.takes = time.Millisecond
 		for range 10 {
 			assert.Equal(t, "Who owns it?", follow(t.Context(), q))
@@ -295,9 +304,9 @@ func TestDeadServerIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A question that is given up is there at once, and no failure is counted.
-func TestGivenUp(t *testing.T) {
-	behind(t, &door{takes: time.Hour}, func(t *testing.T, q *Questioner) {
+// An abandoned question returns at once, and counts as no failure.
+func TestAbandonedQuestion(t *testing.T) {
+	withServer(t, &fakeServer{takes: time.Hour}, func(t *testing.T, q *Questioner) {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -16,15 +16,15 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// unfit is an answer that holds no question.
+// unfit reports an answer without a question.
 type unfit struct {
-	cause api.FollowupCause
-	words string
+	cause   api.FollowupCause
+	message string
 }
 
-func (u *unfit) Error() string { return u.words }
+func (u *unfit) Error() string { return u.message }
 
-// statusOf is the HTTP status that an error tells, 0 where it tells none.
+// statusOf returns the HTTP status of an error, 0 for an error without one.
 func statusOf(err error) int {
 	var answered *openai.APIError
 	var refused *openai.RequestError
@@ -37,14 +37,14 @@ func statusOf(err error) int {
 	return 0
 }
 
-// causeOf sorts an error of an attempt.
+// causeOf classifies the error of an attempt.
 func causeOf(err error) api.FollowupCause {
-	var no *unfit
+	var answer *unfit
 	var network net.Error
 	status := statusOf(err)
 	switch {
-	case errors.As(err, &no):
-		return no.cause
+	case errors.As(err, &answer):
+		return answer.cause
 	case status == http.StatusTooManyRequests:
 		return api.FollowupRateLimited
 	case status >= 500:
@@ -59,9 +59,9 @@ func causeOf(err error) api.FollowupCause {
 	return api.FollowupMalformed
 }
 
-// passes says whether another attempt may do better. What the server refuses it
-// will refuse again, and a time limit leaves no time.
-func passes(err error) bool {
+// isTransient reports whether a retry may succeed. It cannot after a refusal of the request,
+// and there is no time for one after the time limit.
+func isTransient(err error) bool {
 	switch causeOf(err) {
 	case api.FollowupHTTP4xx, api.FollowupTimeout:
 		return false
@@ -69,9 +69,9 @@ func passes(err error) bool {
 	return true
 }
 
-// words say what went wrong and what to do: one line, without the key, which some
-// servers repeat.
-func (q *Questioner) words(err error) string {
+// explain describes an error and its remedy in one line. It hides the key, which some servers
+// repeat in their answers.
+func (q *Questioner) explain(err error) string {
 	text := err.Error()
 	var syntax *json.SyntaxError
 	switch status := statusOf(err); {

@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	maxAnswer = 6000 // bytes of the last answer that the model reads: its end, where the newest thoughts stand
-	maxAsked  = 6    // earlier questions that it is told
+	maxAnswer = 6000 // bytes of the last answer in the prompt: its end, which has the newest thoughts
+	maxAsked  = 6    // earlier questions in the prompt
 )
 
-// Who the model is. %s is the topic. The request itself comes last in the prompt,
-// where models heed it most.
+// The role of the model. %s is the topic. The request is at the end of the prompt, where models
+// follow it best.
 const (
-	role = "You are a visitor at a trade fair, curious and friendly, at home with computers and new to this subject: %s. " +
+	role = "You are a visitor at a trade fair, curious and friendly, at home with computers and new to this subject: " +
+		"%s. " +
 		"An expert is explaining it to you, and you read the end of the expert's last answer. " +
 		"You want to know more about something specific in it, and say so in one sentence of at most thirty words, " +
 		"in the language of the answer, without quotation marks and without anything in front of it."
-	heard   = " You have asked this already, so choose something else:"
-	request = "Ask your one follow-up question about this explanation. Reply with the question only."
+	alreadyAsked = " You have asked this already, so choose something else:"
+	request      = "Ask your one follow-up question about this explanation. Reply with the question only."
 )
 
-// prompt is what the model is asked.
+// prompt returns the messages to the model.
 func prompt(topic string, asked []string, answer string) []openai.ChatCompletionMessage {
 	system := fmt.Sprintf(role, topic)
 	if len(asked) > 0 {
-		system += heard
+		system += alreadyAsked
 		for _, q := range asked[max(0, len(asked)-maxAsked):] {
 			system += "\n- " + clip(q, maxQuestion)
 		}
@@ -41,7 +42,7 @@ func prompt(topic string, asked []string, answer string) []openai.ChatCompletion
 	}
 }
 
-// end is the end of an answer, from the beginning of a sentence on.
+// end returns the end of an answer, from the beginning of a sentence.
 func end(answer string) string {
 	answer = strings.TrimSpace(strings.ToValidUTF8(answer, ""))
 	if len(answer) <= maxAnswer {
@@ -51,7 +52,7 @@ func end(answer string) string {
 	if at := sentenceEnd.FindStringIndex(answer[:maxAnswer/2]); at != nil {
 		return answer[at[1]:]
 	}
-	return strings.ToValidUTF8(answer, "") // it may begin within a character
+	return strings.ToValidUTF8(answer, "") // the cut may be within a character
 }
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*\s+|\n+|[。！？]`)
@@ -59,21 +60,23 @@ var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*\s+|\n+|[。！？]`)
 var (
 	thought = regexp.MustCompile(`(?s)^.*</think(?:ing)?>`)
 	marks   = regexp.MustCompile(`^(?:[-*•>#_]+\s*|\d{1,2}[.)]\s+)+`)
-	label   = regexp.MustCompile(`(?i)^(?:(?:my|your|the|a|one)\s+)?(?:(?:follow[- ]?up|next|short|possible)\s+)*(?:question|follow[- ]?up|visitor|user|q)\s*\d{0,2}\s*:\s*`)
+	label   = regexp.MustCompile(`(?i)^(?:(?:my|your|the|a|one)\s+)?` +
+		`(?:(?:follow[- ]?up|next|short|possible)\s+)*` +
+		`(?:question|follow[- ]?up|visitor|user|q)\s*\d{0,2}\s*:\s*`)
 )
 
 const questionMarks = "?？؟"
 
-// clean makes one question of what a model said, without what models put around
-// it: thoughts, lists, labels, quotation marks, remarks. It gives false where
-// there is no question, or only one that is too long.
-func clean(said string) (string, bool) {
-	said = thought.ReplaceAllString(strings.ToValidUTF8(said, ""), "")
-	for line := range strings.Lines(said) {
+// clean extracts one question from a model's output, without thoughts, lists, labels, quotation
+// marks and remarks. It returns false where there is no question, or only one that is too long.
+func clean(output string) (string, bool) {
+	output = thought.ReplaceAllString(strings.ToValidUTF8(output, ""), "")
+	for line := range strings.Lines(output) {
 		if !strings.ContainsAny(line, questionMarks) {
 			continue
 		}
-		line = strings.Join(strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+		separator := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+		line = strings.Join(strings.FieldsFunc(line, separator), " ")
 		line = strings.ReplaceAll(line, "**", "")
 		line = label.ReplaceAllString(marks.ReplaceAllString(line, ""), "")
 		last := strings.LastIndexAny(line, questionMarks)
@@ -86,22 +89,26 @@ func clean(said string) (string, bool) {
 	return "", false
 }
 
-// pairs are quotation marks.
-var pairs = []struct{ open, shut string }{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"‘", "’"}, {"`", "`"}}
+// pairs are pairs of quotation marks.
+var pairs = []struct{ open, shut string }{
+	{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"‘", "’"}, {"`", "`"},
+}
 
-// unquoted takes off an opening mark whose closing one went with what followed
-// the question.
+// unquoted removes an opening mark whose closing one was cut off with the text after the
+// question.
 func unquoted(s string) string {
 	for _, p := range pairs {
 		rest, found := strings.CutPrefix(s, p.open)
-		if found && (p.open != p.shut && !strings.Contains(rest, p.shut) || p.open == p.shut && strings.Count(rest, p.shut)%2 == 0) {
+		unpaired := p.open != p.shut && !strings.Contains(rest, p.shut) ||
+			p.open == p.shut && strings.Count(rest, p.shut)%2 == 0
+		if found && unpaired {
 			return strings.TrimSpace(rest)
 		}
 	}
 	return s
 }
 
-// shortened leaves the last sentence of a text that is too long.
+// shortened returns the last sentence of a text that is too long.
 func shortened(s string) string {
 	if utf8.RuneCountInString(s) <= maxQuestion {
 		return s
@@ -115,7 +122,7 @@ func shortened(s string) string {
 	return s
 }
 
-// clip makes one line of at most so many characters.
+// clip shortens a text to one line of at most so many characters.
 func clip(s string, most int) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s[:min(len(s), 8*most)], "")), " ")
 	if r := []rune(s); len(r) > most {

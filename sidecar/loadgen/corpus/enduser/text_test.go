@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What models say when they are asked for one question.
+// The rows are outputs of models that were asked for one question.
 func TestClean(t *testing.T) {
 	long := strings.Repeat("word ", 70)
 	for _, tt := range []struct{ name, said, want string }{
@@ -58,8 +58,8 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// The prompt names the topic, the last questions and the end of the answer, and
-// does not grow with the conversation.
+// The prompt has the topic, the last questions and the end of the answer, and its size is
+// bounded.
 func TestPrompt(t *testing.T) {
 	answer := strings.Repeat("An early sentence stands here. ", 1000) + "The last one is about eviction."
 	asked := []string{"Zero?", "One?", "Two?", "Three?", "Four?", "Five?", "Six? " + strings.Repeat("long ", 200)}
@@ -73,7 +73,7 @@ func TestPrompt(t *testing.T) {
 	assert.True(t, strings.HasSuffix(user, "about eviction.\n\n"+request))
 	assert.Less(t, len(user), maxAnswer+200)
 
-	assert.NotContains(t, prompt("X", nil, "Short.")[0].Content, heard)
+	assert.NotContains(t, prompt("X", nil, "Short.")[0].Content, alreadyAsked)
 	assert.Equal(t, "Short.\n\n"+request, prompt("X", nil, " Short. ")[1].Content)
 	assert.True(t, utf8.ValidString(end(strings.Repeat("é", maxAnswer))), "cut within a character")
 }

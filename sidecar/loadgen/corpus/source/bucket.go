@@ -22,36 +22,37 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Bucket is one of an S3-compatible service.
+// Bucket is a bucket of an S3-compatible service.
 type Bucket struct {
 	Endpoint  string // http:// or https:// with a host, without a path
 	Name      string
-	Prefix    string // only what begins with it is read
-	Region    string // empty: the service is asked, or needs none
-	PathStyle bool   // the bucket stands in the path, not in front of the host
+	Prefix    string // only objects with this prefix are read
+	Region    string // empty: requested from the service, or not needed
+	PathStyle bool   // the bucket is in the path instead of the host name
 	AccessKey string // empty: anonymous
 	SecretKey string
-	CA        []byte // PEM; empty: the system's
+	CA        []byte // PEM; empty: the system's certificates
 }
 
-const fetches = 8 // documents that are fetched at once
+const fetches = 8 // documents fetched concurrently
 
-// bucket is a place in a bucket. It is used by one goroutine at a time.
+// bucket is a place in a bucket. It is not safe for concurrent use.
 type bucket struct {
 	opts      Bucket
 	client    *minio.Client
 	transport *http.Transport
-	seen      [sha256.Size]byte // of the listing at the last reading
+	seen      [sha256.Size]byte // hash of the listing at the last reading
 }
 
-// newBucket makes the client; nothing is asked yet. The error is an [api.FieldError].
+// newBucket makes the client without calling the service. The error is an [api.FieldError].
 func newBucket(o Bucket) (*bucket, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
 		return nil, bad("corpus.s3.endpoint", o.Endpoint, "http:// or https:// with a host and an optional port")
 	}
 	if (o.AccessKey == "") != (o.SecretKey == "") {
-		return nil, bad("corpus.s3.access_key", "one key", "both access_key and secret_key, or neither for an anonymous reader")
+		return nil, bad("corpus.s3.access_key", "one key",
+			"both access_key and secret_key, or neither for an anonymous reader")
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -85,8 +86,8 @@ func bad(field, value, allowed string) error {
 
 func (b *bucket) name() string { return "s3://" + b.opts.Name + "/" + b.opts.Prefix }
 
-// documents lists the bucket, and fetches what is there where the listing differs
-// from that of the last reading.
+// documents lists the bucket, and fetches the documents if the listing has changed since the
+// last reading.
 func (b *bucket) documents(ctx context.Context) ([]document, error) {
 	defer b.transport.CloseIdleConnections()
 	all, listing, err := b.list(ctx)
@@ -113,16 +114,16 @@ func (b *bucket) documents(ctx context.Context) ([]document, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if !refused.Load() { // else it is worth another try
+	if !refused.Load() { // after a refusal the next reading retries
 		b.seen = listing
 	}
 	return all, nil
 }
 
-// list gives the documents without their data, and a hash of the listing.
+// list returns the documents without their data, and a hash of the listing.
 func (b *bucket) list(ctx context.Context) (all []document, listing [sha256.Size]byte, err error) {
 	hash, limit := sha256.New(), &budget{}
-	ctx, cancel := context.WithCancel(ctx) // ends the listing where it is left early
+	ctx, cancel := context.WithCancel(ctx) // ends a listing that is abandoned
 	defer cancel()
 	options := minio.ListObjectsOptions{Prefix: b.opts.Prefix, Recursive: true}
 	for object := range b.client.ListObjectsIter(ctx, b.opts.Name, options) {
@@ -130,11 +131,11 @@ func (b *bucket) list(ctx context.Context) (all []document, listing [sha256.Size
 			return nil, listing, b.explain(object.Err)
 		}
 		name := object.Key[strings.LastIndex(b.opts.Prefix, "/")+1:]
-		if name == "" || strings.HasSuffix(name, "/") { // a folder, as consoles make them
+		if name == "" || strings.HasSuffix(name, "/") { // a folder made by a console
 			continue
 		}
 		if len(all) == 2*maxDocuments {
-			break // the rest is neither read nor named
+			break // further objects are neither read nor named
 		}
 		fmt.Fprintf(hash, "%q%q%d", object.Key, object.ETag, object.Size)
 		all = append(all, document{name: name, key: object.Key, problem: limit.refuse(object.Size)})
@@ -142,7 +143,7 @@ func (b *bucket) list(ctx context.Context) (all []document, listing [sha256.Size
 	return all, [sha256.Size]byte(hash.Sum(nil)), ctx.Err()
 }
 
-// fetch reads one document. What the service refuses spoils no other.
+// fetch reads one document. A refusal of the service is the document's problem.
 func (b *bucket) fetch(ctx context.Context, d *document) error {
 	object, err := b.client.GetObject(ctx, b.opts.Name, d.key, minio.GetObjectOptions{})
 	if err == nil {
@@ -152,24 +153,27 @@ func (b *bucket) fetch(ctx context.Context, d *document) error {
 	if err == nil {
 		return nil
 	}
-	if said := minio.ToErrorResponse(err); said.StatusCode >= 400 && said.StatusCode < 500 && said.StatusCode != http.StatusTooManyRequests {
-		d.problem = "reading it from the bucket failed: " + said.Code
+	answer := minio.ToErrorResponse(err)
+	clientError := answer.StatusCode >= 400 && answer.StatusCode < 500
+	if clientError && answer.StatusCode != http.StatusTooManyRequests {
+		d.problem = "reading it from the bucket failed: " + answer.Code
 		return nil
 	}
 	return b.explain(err)
 }
 
-// explain says what went wrong and what to do about it.
+// explain adds the remedy to an error.
 func (b *bucket) explain(err error) error {
-	said := minio.ToErrorResponse(err)
+	answer := minio.ToErrorResponse(err)
 	var transport *url.Error
 	switch {
-	case said.Code == "NoSuchBucket":
+	case answer.Code == "NoSuchBucket":
 		return fmt.Errorf("no such bucket: %q; check corpus.s3.bucket", b.opts.Name)
-	case said.Code == "AccessDenied" && b.opts.AccessKey == "":
-		return errors.New("the bucket is not public (AccessDenied); set LOADGEN_CORPUS_S3_ACCESS_KEY and LOADGEN_CORPUS_S3_SECRET_KEY")
-	case said.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the service rejects the keys (%s)", said.Code)
+	case answer.Code == "AccessDenied" && b.opts.AccessKey == "":
+		return errors.New("the bucket is not public (AccessDenied); set LOADGEN_CORPUS_S3_ACCESS_KEY and " +
+			"LOADGEN_CORPUS_S3_SECRET_KEY")
+	case answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("the service rejects the keys (%s)", answer.Code)
 	case errors.As(err, &transport):
 		return fmt.Errorf("%s does not answer: %w; check corpus.s3.endpoint", b.opts.Endpoint, transport.Err)
 	}

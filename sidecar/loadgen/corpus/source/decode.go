@@ -14,12 +14,12 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// document is what a place holds under one name.
+// document is one document of a place.
 type document struct {
 	name    string // path within the place, with slashes
-	key     string // in a bucket: its name there
+	key     string // key in a bucket
 	data    []byte
-	problem string // why it was not read; empty: it was
+	problem string // why it was not read; empty after a success
 }
 
 // item is one text of a document.
@@ -28,16 +28,16 @@ type item struct {
 	Topic string `json:"topic"`
 	Text  string `json:"text"`
 
-	name   string   // where it stands, for people
-	script []string // the user's turns, of a question set; then there is no text
+	name   string   // document and position, for messages
+	script []string // the user's turns of a question set; Text is then empty
 }
 
 const (
 	maxTopic = 200  // characters
-	maxRun   = 2000 // bytes of letters without anything between them; no language has such
+	maxRun   = 2000 // bytes of letters without a separator; longer than in any language
 )
 
-// extensions are the documents that can be read.
+// extensions maps the extensions of documents to their decoders.
 var extensions = map[string]func(document) ([]item, []api.SkippedItem){
 	".jsonl": decodeLines,
 	".json":  decodeJSON,
@@ -45,7 +45,7 @@ var extensions = map[string]func(document) ([]item, []api.SkippedItem){
 	".txt":   decodeText,
 }
 
-// decode gives the texts of a document, and those of them that cannot be used.
+// decode returns the texts of a document, and those that cannot be used with the reason.
 func decode(d document) (items []item, skipped []api.SkippedItem) {
 	read := extensions[strings.ToLower(path.Ext(d.name))]
 	switch {
@@ -71,7 +71,7 @@ var (
 	notID  = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 )
 
-// problem says why a text cannot be used, "" where it can.
+// problem returns the reason why a text cannot be used, "" where there is none.
 func (it item) problem() string {
 	switch {
 	case !idForm.MatchString(it.ID):
@@ -86,7 +86,7 @@ func (it item) problem() string {
 		return "it has no text"
 	case !utf8.ValidString(it.Text):
 		return "its text is not UTF-8"
-	case strings.ContainsFunc(it.Text, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
+	case strings.ContainsFunc(it.Text, isForbiddenControl):
 		return "its text has control characters"
 	case longestRun(it.Text) > maxRun:
 		return fmt.Sprintf("it has a word of more than %d bytes", maxRun)
@@ -94,12 +94,13 @@ func (it item) problem() string {
 	return ""
 }
 
-// longestRun is the length in bytes of the longest run of letters and digits.
+// longestRun returns the length in bytes of the longest run of letters and digits.
 func longestRun(s string) (longest int) {
 	begin := 0
 	for i, r := range s {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			longest, begin = max(longest, i-begin), i+utf8.RuneLen(r)
+			longest = max(longest, i-begin)
+			begin = i + utf8.RuneLen(r)
 		}
 	}
 	return max(longest, len(s)-begin)
@@ -112,7 +113,7 @@ func clip(s string) string {
 	return s
 }
 
-// decodeLines reads one object a line. A line that is none spoils no other.
+// decodeLines reads one object a line. An invalid line does not affect the others.
 func decodeLines(d document) (items []item, skipped []api.SkippedItem) {
 	number := 0
 	for line := range bytes.Lines(d.data) {
@@ -133,7 +134,7 @@ func decodeLines(d document) (items []item, skipped []api.SkippedItem) {
 
 // decodeObject reads a text, or a conversation of a question set.
 func decodeObject(d document, data []byte, number int) (item, error) {
-	if it, is, err := script(d, data, number); is {
+	if it, found, err := script(d, data, number); found {
 		if err == nil && len(it.script) == 0 {
 			err = errors.New("it has no turn of a user")
 		}
@@ -180,7 +181,7 @@ func decodeText(d document) ([]item, []api.SkippedItem) {
 	return []item{it}, nil
 }
 
-// topicOf makes a topic of a path: the folder's name, at the top the document's.
+// topicOf makes a topic from a path: the folder's name, or at the top the document's name.
 func topicOf(base string) string {
 	name := path.Base(base)
 	if dir := path.Dir(base); dir != "." {

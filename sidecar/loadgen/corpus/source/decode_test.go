@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// Each kind of document, good and bad.
+// The rows are valid and invalid documents of each kind.
 func TestDecode(t *testing.T) {
 	long := strings.Repeat("x", 201)
 	for _, tt := range []struct {
@@ -23,8 +23,10 @@ func TestDecode(t *testing.T) {
 		skipped              []string // name: beginning of the reason
 	}{
 		{
-			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" + `{"id":"two","topic":"T","text":"B."}`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 1"}, {ID: "two", Topic: "T", Text: "B.", name: "a.jsonl, line 3"}},
+			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" +
+				`{"id":"two","topic":"T","text":"B."}`,
+			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 1"},
+				{ID: "two", Topic: "T", Text: "B.", name: "a.jsonl, line 3"}},
 			nil,
 		},
 		{
@@ -36,28 +38,34 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		{
-			"members that are missing", "a.jsonl", `{"topic":"T","text":"A."}` + "\n" + `{"id":"a","text":"A."}` + "\n" + `{"id":"a","topic":"T"}`, nil,
+			"members that are missing", "a.jsonl",
+			`{"topic":"T","text":"A."}` + "\n" + `{"id":"a","text":"A."}` + "\n" + `{"id":"a","topic":"T"}`, nil,
 			[]string{`a.jsonl, line 1: its id is ""`, "a.jsonl, line 2: it has no topic", "a.jsonl, line 3: it has no text"},
 		},
 		{
 			"members out of form", "a.jsonl",
 			`{"id":"a/b","topic":"T","text":"A."}` + "\n" + `{"id":"a","topic":"` + long + `","text":"A."}` + "\n" +
-				`{"id":"a","topic":"T","text":"A\u0000."}` + "\n" + `{"id":"a","topic":"T","text":"` + strings.Repeat("é", 1001) + `"}`, nil,
+				`{"id":"a","topic":"T","text":"A\u0000."}` + "\n" + `{"id":"a","topic":"T","text":"` + strings.Repeat("é", 1001) +
+				`"}`, nil,
 			[]string{
 				`a.jsonl, line 1: its id is "a/b"`, "a.jsonl, line 2: its topic is not one line",
 				"a.jsonl, line 3: its text has control characters", "a.jsonl, line 4: it has a word of more than 2000 bytes",
 			},
 		},
-		{"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`, []item{{ID: "one", Topic: "T", Text: "A.", name: "a.json, item 1"}}, nil},
+		{"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`,
+			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.json, item 1"}}, nil},
 		{
 			"a list", "a.JSON", `[{"id":"one","topic":"T","text":"A."}, 7]`,
 			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.JSON, item 1"}},
 			[]string{"a.JSON, item 2: not a JSON object"},
 		},
 		{"a list without end", "a.json", `[{"id":"one"`, nil, []string{"a.json: not JSON"}},
-		{"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.", []item{{ID: "b-gpu", Topic: "GPUs", Text: "# GPUs\n\nText.", name: "b/gpu.md"}}, nil},
-		{"a folder is the topic", "cloud_news/ä 1.txt", "# Text.", []item{{ID: "cloud_news-1", Topic: "Cloud news", Text: "# Text.", name: "cloud_news/ä 1.txt"}}, nil},
-		{"or else the name", "object-storage.md", "Text.", []item{{ID: "object-storage", Topic: "Object storage", Text: "Text.", name: "object-storage.md"}}, nil},
+		{"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.",
+			[]item{{ID: "b-gpu", Topic: "GPUs", Text: "# GPUs\n\nText.", name: "b/gpu.md"}}, nil},
+		{"a folder is the topic", "cloud_news/ä 1.txt", "# Text.",
+			[]item{{ID: "cloud_news-1", Topic: "Cloud news", Text: "# Text.", name: "cloud_news/ä 1.txt"}}, nil},
+		{"or else the name", "object-storage.md", "Text.",
+			[]item{{ID: "object-storage", Topic: "Object storage", Text: "Text.", name: "object-storage.md"}}, nil},
 		{"not UTF-8", "a.txt", "a\xff", nil, []string{"a.txt: its text is not UTF-8"}},
 		{"empty", "a.md", " \n", nil, []string{"a.md: it has no text"}},
 		{"something else", "a.pdf", "%PDF", nil, []string{"a.pdf: not a .jsonl, .json, .md or .txt"}},
@@ -75,7 +83,7 @@ func TestDecode(t *testing.T) {
 	assert.Equal(t, []api.SkippedItem{{Name: "a.md", Reason: "permission denied"}}, skipped)
 }
 
-// Conversations of question sets are read as the user's turns, in their order.
+// A question set's conversation is read as its user's turns, in order.
 func TestQuestionSets(t *testing.T) {
 	read := func(name string) string {
 		data, err := os.ReadFile("testdata/" + name)
@@ -88,23 +96,30 @@ func TestQuestionSets(t *testing.T) {
 		skipped    string
 	}{
 		{"mtbench.jsonl", read("mtbench.jsonl"), []corpus.Starter{
-			{ID: "81", Topic: "writing", Script: []string{"Compose a travel post about an island.", "Rewrite it, each sentence with the letter A."}},
+			{ID: "81", Topic: "writing", Script: []string{"Compose a travel post about an island.",
+				"Rewrite it, each sentence with the letter A."}},
 			{ID: "82", Topic: "writing", Script: []string{"Draft a mail to a supervisor.", "Evaluate your own answer."}},
 		}, ""},
 		{"sharegpt.json", read("sharegpt.json"), []corpus.Starter{
 			{ID: "a_0", Topic: "Sharegpt", Script: []string{"Question one, please answer at length.", "And then?"}},
 			{ID: "b_0", Topic: "Sharegpt", Script: []string{"Question two."}},
 		}, ""},
-		{"m.jsonl", `{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, {"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`, []corpus.Starter{
-			{ID: "m-1", Topic: "M", Script: []string{"你好，?", "B"}},
-		}, ""},
-		{"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`, []corpus.Starter{{ID: "x-y", Topic: "L", Script: []string{"A"}}}, ""},
-		{"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`, []corpus.Starter{{ID: "s", Topic: "A", Script: []string{"A", "B"}}}, ""},
-		{"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`, []corpus.Starter{{ID: "p-1", Topic: "P", Script: []string{"A"}}, {ID: "p-2", Topic: "P", Script: []string{"B", "C"}}}, ""},
+		{"m.jsonl",
+			`{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, {"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`, []corpus.Starter{
+				{ID: "m-1", Topic: "M", Script: []string{"你好，?", "B"}},
+			}, ""},
+		{"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`,
+			[]corpus.Starter{{ID: "x-y", Topic: "L", Script: []string{"A"}}}, ""},
+		{"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`,
+			[]corpus.Starter{{ID: "s", Topic: "A", Script: []string{"A", "B"}}}, ""},
+		{"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`,
+			[]corpus.Starter{{ID: "p-1", Topic: "P", Script: []string{"A"}},
+				{ID: "p-2", Topic: "P", Script: []string{"B", "C"}}}, ""},
 		{"e.jsonl", `{"turns": ["A", " "]}`, nil, "turn 2 of the user is empty"},
 		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, nil, "it has no turn of a user"},
 		{"t.jsonl", `{"turns": 7}`, nil, "not a question set's conversation"},
-		{"x.jsonl", `{"turns": [` + strings.Repeat(`"A",`, 50) + `"A"]}`, nil, "it has 51 turns of the user; the limit is 50"},
+		{"x.jsonl", `{"turns": [` + strings.Repeat(`"A",`, 50) + `"A"]}`, nil,
+			"it has 51 turns of the user; the limit is 50"},
 	} {
 		f := fitAll([]document{{name: c.name, data: []byte(c.data)}})
 		assert.Equal(t, c.want, f.starters, c.name)
@@ -115,7 +130,7 @@ func TestQuestionSets(t *testing.T) {
 	}
 }
 
-// text has so many sentences of some ten tokens each, all different.
+// text returns a number of different sentences of about ten tokens each.
 func text(name string, sentences int) string {
 	var b strings.Builder
 	for i := range sentences {
@@ -128,16 +143,17 @@ func made(id, topic string, sentences int) item {
 	return item{ID: id, Topic: topic, Text: text(id, sentences), name: id}
 }
 
-// Texts of the right length stay, long ones are cut at a sentence, short ones are
-// joined with the next of their topic, and what is left over is named.
+// Texts of the right length stay unchanged, long ones are cut after a sentence, short ones are
+// joined with the next of their topic, and the others are reported.
 func TestFit(t *testing.T) {
 	per := corpus.Tokens(text("s1", 101)) - corpus.Tokens(text("s1", 100)) // tokens of a sentence
 	whole := 3750 / per
 	f := fit([]item{
 		made("r1", "A", whole),
 		made("long", "B", 2*whole),
-		made("s1", "C", whole/2), made("s2", "C", whole/2+1), // together right
-		made("t1", "D", whole/2), made("t2", "D", whole/4), made("t3", "D", whole), made("t4", "D", whole/4), // three are too long, one is left
+		made("s1", "C", whole/2), made("s2", "C", whole/2+1), // joined they have the right length
+		// three joined are too long, one is left over
+		made("t1", "D", whole/2), made("t2", "D", whole/4), made("t3", "D", whole), made("t4", "D", whole/4),
 		made("short", "E", whole/2),
 		{ID: "endless", Topic: "F", Text: strings.Repeat("no end in sight ", 3000), name: "endless"},
 		{ID: "huge", Topic: "G", Text: text("huge", 10*whole), name: "huge"},
@@ -154,7 +170,8 @@ func TestFit(t *testing.T) {
 	require.Len(t, f.starters, 5)
 	assert.True(t, f.starters[2].Text == text("r1", whole), "as it was")
 	assert.True(t, f.starters[3].Text == text("s1", whole/2)+"\n\n"+text("s2", whole/2+1), "both whole")
-	assert.True(t, strings.HasPrefix(f.starters[4].Text, text("t1", whole/2)+"\n\n"+text("t2", whole/4)+"\n\nSentence 0 of t3"))
+	assert.True(t, strings.HasPrefix(f.starters[4].Text,
+		text("t1", whole/2)+"\n\n"+text("t2", whole/4)+"\n\nSentence 0 of t3"))
 	assert.Equal(t, 3, f.cut, "long, huge, and the three")
 	assert.Equal(t, 2, f.joined)
 	reasons := map[string]string{}
@@ -168,7 +185,7 @@ func TestFit(t *testing.T) {
 	assert.Contains(t, reasons["endless"], "none of its sentences ends at 3500 to 4000 tokens")
 }
 
-// The order in which a place names its texts changes nothing.
+// The result does not depend on the order of the texts.
 func TestFitDoesNotDependOnOrder(t *testing.T) {
 	var items []item
 	for i := range 6 {
@@ -181,8 +198,8 @@ func TestFitDoesNotDependOnOrder(t *testing.T) {
 	assert.NotEqual(t, version(want), version(want[1:]))
 }
 
-// The built-in articles are starters as they are.
-func TestFitLeavesStartersAlone(t *testing.T) {
+// The built-in articles are unchanged.
+func TestFitKeepsStarters(t *testing.T) {
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	var items []item
@@ -204,7 +221,8 @@ func FuzzCut(f *testing.F) {
 		text := strings.Repeat(sentence, min(max(n, 1), 2000/len(sentence)+1))
 		if got, ok := few.cut(text); ok {
 			assert.True(t, strings.HasPrefix(strings.TrimSpace(text), got))
-			assert.True(t, corpus.Tokens(got) >= few.least && corpus.Tokens(got) <= few.most, "%d tokens: %q", corpus.Tokens(got), got)
+			assert.True(t, corpus.Tokens(got) >= few.least && corpus.Tokens(got) <= few.most, "%d tokens: %q",
+				corpus.Tokens(got), got)
 		}
 	})
 }

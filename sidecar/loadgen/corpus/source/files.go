@@ -18,25 +18,25 @@ const (
 	maxTotal     = 128 << 20 // bytes of all documents
 )
 
-// place is where documents are.
+// place is a place with documents.
 type place interface {
-	// name is the place as people know it.
+	// name returns the name of the place for messages.
 	name() string
 
-	// documents gives all of them. The error says that the place cannot be read;
-	// errUnchanged that it holds what it held at the last call that succeeded.
+	// documents returns all documents. The error means that the place cannot be read;
+	// errUnchanged means that it has not changed since the last successful call.
 	documents(ctx context.Context) ([]document, error)
 }
 
 var errUnchanged = errors.New("nothing has changed")
 
-// budget bounds what is read from a place.
+// budget bounds the documents read from a place.
 type budget struct {
 	documents int
 	bytes     int64
 }
 
-// refuse says why a document of that size is not read, "" where it is.
+// refuse returns the reason why a document of that size is not read, "" where it is read.
 func (b *budget) refuse(size int64) string {
 	switch {
 	case size > maxDocument:
@@ -51,17 +51,16 @@ func (b *budget) refuse(size int64) string {
 	return ""
 }
 
-// folder is a directory, or a single file, of this machine. It is used by one
-// goroutine at a time.
+// folder is a local directory, or a single file. It is not safe for concurrent use.
 type folder struct {
 	path string
-	seen [sha256.Size]byte // of what was there at the last reading
+	seen [sha256.Size]byte // hash of the documents at the last reading
 }
 
 func (f *folder) name() string { return f.path }
 
-// documents reads all files below the directory. What begins with a dot is left
-// out, as are other links than those to files: so a mounted ConfigMap is read once.
+// documents reads all files below the directory. It skips names that begin with a dot, and
+// links to anything but files, so that a mounted ConfigMap is read once.
 func (f *folder) documents(ctx context.Context) ([]document, error) {
 	all, err := f.walk(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (f *folder) walk(ctx context.Context) (all []document, err error) {
 			}
 			return nil
 		}
-		name, _ := filepath.Rel(root, path) // it lies below
+		name, _ := filepath.Rel(root, path) // cannot fail below root
 		name = filepath.ToSlash(name)
 		if err != nil {
 			all = append(all, document{name: name, problem: bare(err).Error()})
@@ -145,7 +144,7 @@ func (f *folder) read(path, name string, b *budget) document {
 	return d
 }
 
-// bare takes the path off an error: it stands beside it already.
+// bare removes the path from an error, since messages name it already.
 func bare(err error) error {
 	if inner := new(fs.PathError); errors.As(err, &inner) {
 		return inner.Err

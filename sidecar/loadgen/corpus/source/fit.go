@@ -14,11 +14,11 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// The length of a starter in tokens, and what bounds a corpus.
+// The length of a starter in tokens, and limits of a corpus.
 const (
 	leastTokens = 3500
 	mostTokens  = 4000
-	maxBytes    = 64 << 10 // of a text; what is behind them is cut off, since no starter needs so much
+	maxBytes    = 64 << 10 // of a text; the rest is cut off, since no starter needs more
 	maxStarters = 1000     // more would hardly share a prefix
 )
 
@@ -38,8 +38,8 @@ func (f *fitted) skip(reason string, items ...item) {
 	}
 }
 
-// fit makes starters of texts. Their order does not depend on that of the texts,
-// so that the same texts give the same conversations.
+// fit makes starters of texts. The result does not depend on the order of the texts, so that
+// the same texts give the same conversations.
 func fit(items []item) *fitted {
 	f := &fitted{}
 	slices.SortStableFunc(items, func(a, b item) int {
@@ -58,7 +58,7 @@ func fit(items []item) *fitted {
 	return f
 }
 
-// unique skips texts whose id another one has.
+// unique skips texts whose id is taken.
 func (f *fitted) unique(items []item) (kept []item) {
 	owner := map[string]string{}
 	for _, it := range items {
@@ -72,12 +72,12 @@ func (f *fitted) unique(items []item) (kept []item) {
 	return kept
 }
 
-// topic makes starters of the texts of one topic: each long enough one by itself,
-// short ones together with the next, scripts as they are.
+// topic makes starters of the texts of one topic: a text that is long enough by itself, short
+// ones joined with the next, and scripts unchanged.
 func (f *fitted) topic(items []item) {
 	var text string
 	var parts []item
-	n := 0 // tokens of the text, or enough
+	n := 0 // tokens of the text; mostTokens+1 stands for more
 	for _, it := range items {
 		if len(f.starters) == maxStarters {
 			f.skip(fmt.Sprintf("the limit of %d starters is reached", maxStarters), it)
@@ -87,11 +87,14 @@ func (f *fitted) topic(items []item) {
 			f.starters = append(f.starters, corpus.Starter{ID: it.ID, Topic: it.Topic, Script: it.script})
 			continue
 		}
-		if text = strings.TrimSpace(text + "\n\n" + it.Text); len(parts) == 0 {
+		if len(parts) == 0 {
 			text = it.Text
+		} else {
+			text = strings.TrimSpace(text + "\n\n" + it.Text)
 		}
 		parts = append(parts, it)
-		if n = mostTokens + 1; len(text) < maxBytes {
+		n = mostTokens + 1
+		if len(text) < maxBytes {
 			n = corpus.Tokens(text)
 		}
 		if n >= leastTokens {
@@ -100,17 +103,19 @@ func (f *fitted) topic(items []item) {
 		}
 	}
 	if len(parts) > 0 {
-		f.skip(fmt.Sprintf("it is too short: about %d tokens, even joined with the other texts; a starter has %d to %d", n, leastTokens, mostTokens), parts...)
+		f.skip(fmt.Sprintf("it is too short: about %d tokens, even joined with the other texts; a starter has %d to %d",
+			n, leastTokens, mostTokens), parts...)
 	}
 }
 
-// add makes a starter of a text of n tokens, which are enough, under the id of its
-// first part.
+// add makes a starter of a text of n tokens, which must be enough, with the id of its first
+// part.
 func (f *fitted) add(text string, n int, parts []item) {
 	if n > mostTokens {
 		var ok bool
 		if text, ok = (span{leastTokens, mostTokens}).cut(text); !ok {
-			f.skip(fmt.Sprintf("it is too long, and none of its sentences ends at %d to %d tokens", leastTokens, mostTokens), parts...)
+			f.skip(fmt.Sprintf("it is too long, and none of its sentences ends at %d to %d tokens", leastTokens,
+				mostTokens), parts...)
 			return
 		}
 		f.cut++
@@ -123,8 +128,8 @@ func (f *fitted) add(text string, n int, parts []item) {
 
 var sentenceEnd = regexp.MustCompile(`[.!?…]["'”’)\]]*(?:\s+|$)|\n+|[。！？]["」』）]*`)
 
-// cut ends a text at the last sentence that keeps it within the span; false says
-// that there is none.
+// cut ends a text after the last sentence that is within the span; false means that there is
+// none.
 func (s span) cut(text string) (string, bool) {
 	if len(text) > maxBytes {
 		at := maxBytes
@@ -144,14 +149,14 @@ func (s span) cut(text string) (string, bool) {
 	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
 	for i := len(ends) - 1; i >= 0; i-- {
 		short := strings.TrimSpace(text[:ends[i][1]])
-		if n := corpus.Tokens(short); n <= s.most { // it may end in other tokens than it did within the text
+		if n := corpus.Tokens(short); n <= s.most { // the end may have other tokens than within the text
 			return short, n >= s.least
 		}
 	}
 	return "", false
 }
 
-// version tells corpora apart by what is in them.
+// version identifies the contents of a corpus.
 func version(starters []corpus.Starter) string {
 	hash := sha256.New()
 	for _, s := range starters {

@@ -13,39 +13,37 @@ import (
 )
 
 const (
-	readWithin  = time.Minute      // one reading
-	openWithin  = 15 * time.Second // the first one, which the start waits for
-	againAfter  = 10 * time.Second // the next try after one that failed, unless the interval is shorter
-	shownItems  = 20               // of those that were skipped, in the status
-	loggedItems = 100              // and in the log, at each change
+	readWithin  = time.Minute      // time limit of one reading
+	openWithin  = 15 * time.Second // time limit of the first reading, which delays the start
+	retryAfter  = 10 * time.Second // after a failed reading, unless the interval is shorter
+	shownItems  = 20               // skipped items in the status
+	loggedItems = 100              // skipped items in the log, at each change
 	maxName     = 150              // characters of a place's name
 )
 
-// Options say what to read, and how often.
+// Options configure the source and the interval of readings.
 type Options struct {
 	Path    string        // a directory or a file
-	Bucket  *Bucket       // in its place
+	Bucket  *Bucket       // replaces Path
 	Refresh time.Duration // 0 reads once
-	Log     *slog.Logger  // nil discards
+	Log     *slog.Logger  // nil disables the log
 }
 
-// Reader keeps a corpus in step with the place that it comes from. It is safe for
-// concurrent use.
+// Reader keeps a corpus up to date with its source. It is safe for concurrent use.
 type Reader struct {
-	place   place // Open's first, then Run's
+	place   place // used by Open, then by Run
 	refresh time.Duration
 	log     *slog.Logger
 
 	mu       sync.Mutex
 	corpus   *corpus.Corpus
 	status   api.CorpusStatus
-	unusable error // why what the place holds is no corpus
+	unusable error // why the present contents of the place are no corpus
 }
 
-// Open reads the corpus. A path that cannot be read, or holds no usable text, gives
-// an error. A bucket may be away for a while: then the built-in articles stand in,
-// the status says so, and Run goes on trying. Options that are wrong give an
-// [api.FieldError].
+// Open reads the corpus. A path that cannot be read, or has no usable text, gives an error. A
+// bucket may be unavailable at first: the built-in articles then replace it, the status reports
+// the problem, and Run retries. Invalid options give an [api.FieldError].
 func Open(ctx context.Context, o Options) (*Reader, error) {
 	r := &Reader{refresh: o.Refresh, log: o.Log}
 	if r.log == nil {
@@ -64,7 +62,8 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.corpus, r.status.Source = standIn, r.place.name()
+	r.corpus = standIn
+	r.status.Source = r.place.name()
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("it took more than %s", openWithin))
 	defer cancel()
 	if _, err := r.read(ctx); err != nil && o.Bucket == nil {
@@ -73,23 +72,23 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Corpus is the one in use.
+// Corpus returns the corpus in use.
 func (r *Reader) Corpus() *corpus.Corpus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.corpus
 }
 
-// Status says what was read, and what is wrong. Name, number and questioner are
-// left to who uses the corpus.
+// Status reports what was read, and the present problem. The caller sets name, number and
+// questioner.
 func (r *Reader) Status() api.CorpusStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// Run reads again and again until ctx ends, and calls changed with each corpus that
-// is not the one before, from its own goroutine.
+// Run rereads the source until ctx ends, and calls changed with each new corpus, from its own
+// goroutine.
 func (r *Reader) Run(ctx context.Context, changed func(*corpus.Corpus)) {
 	for {
 		pause := r.pause()
@@ -107,16 +106,17 @@ func (r *Reader) Run(ctx context.Context, changed func(*corpus.Corpus)) {
 	}
 }
 
-// pause is the time to the next reading, 0 where there is none.
+// pause returns the time to the next reading, 0 where there is none.
 func (r *Reader) pause() time.Duration {
-	if r.Status().Problem != "" && (r.refresh == 0 && r.Status().ReadAt == nil || r.refresh > againAfter) {
-		return againAfter
+	neverRead := r.refresh == 0 && r.Status().ReadAt == nil
+	if r.Status().Problem != "" && (neverRead || r.refresh > retryAfter) {
+		return retryAfter
 	}
 	return r.refresh
 }
 
-// read reads once, and says whether the corpus is another one now. The error is
-// in the status, too.
+// read reads the source once. It returns whether the corpus has changed, and the error, which
+// is also in the status.
 func (r *Reader) read(ctx context.Context) (changed bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, readWithin, fmt.Errorf("it took more than %s", readWithin))
 	defer cancel()
@@ -124,7 +124,7 @@ func (r *Reader) read(ctx context.Context) (changed bool, err error) {
 	if limited.Err() != nil && err != nil {
 		err = context.Cause(limited)
 	}
-	if errors.Is(err, context.Canceled) { // the program ends
+	if errors.Is(err, context.Canceled) { // the program exits
 		return false, err
 	}
 	r.mu.Lock()
@@ -135,7 +135,7 @@ func (r *Reader) read(ctx context.Context) (changed bool, err error) {
 		r.failed(unusable)
 		return false, unusable
 	case errors.Is(err, errUnchanged):
-		r.readWell()
+		r.succeeded()
 		return false, nil
 	case err != nil:
 		r.failed(err)
@@ -146,11 +146,13 @@ func (r *Reader) read(ctx context.Context) (changed bool, err error) {
 		err = f.nothing()
 		r.failed(err)
 		r.mu.Lock()
-		r.unusable, r.status.Skipped, r.status.SkippedItems = err, len(f.skipped), first(f.skipped, shownItems)
+		r.unusable = err
+		r.status.Skipped = len(f.skipped)
+		r.status.SkippedItems = first(f.skipped, shownItems)
 		r.mu.Unlock()
 		return false, err
 	}
-	return r.take(f), nil
+	return r.replace(f), nil
 }
 
 // fitAll makes starters of documents.
@@ -159,36 +161,40 @@ func fitAll(documents []document) *fitted {
 	var skipped []api.SkippedItem
 	for _, d := range documents {
 		found, bad := decode(d)
-		items, skipped = append(items, found...), append(skipped, bad...)
+		items = append(items, found...)
+		skipped = append(skipped, bad...)
 	}
 	f := fit(items)
 	f.skipped = append(skipped, f.skipped...)
 	return f
 }
 
-// nothing says why there is no starter.
+// nothing returns the error for a source without a starter.
 func (f *fitted) nothing() error {
 	if len(f.skipped) == 0 {
 		return errors.New("it has no .jsonl, .json, .md or .txt file")
 	}
-	return fmt.Errorf("it has no usable text; first of %d skipped: %s: %s", len(f.skipped), f.skipped[0].Name, f.skipped[0].Reason)
+	return fmt.Errorf("it has no usable text; first of %d skipped: %s: %s", len(f.skipped), f.skipped[0].Name,
+		f.skipped[0].Reason)
 }
 
 func first(items []api.SkippedItem, n int) []api.SkippedItem { return items[:min(n, len(items))] }
 
-// readWell notes that the place was read.
-func (r *Reader) readWell() {
+// succeeded records a successful reading.
+func (r *Reader) succeeded() {
 	now := time.Now()
 	r.mu.Lock()
 	back := r.status.Problem != ""
-	r.status.ReadAt, r.status.Problem, r.unusable = &now, "", nil
+	r.status.ReadAt = &now
+	r.status.Problem = ""
+	r.unusable = nil
 	r.mu.Unlock()
 	if back {
 		r.log.Info("the corpus is readable again", "source", r.place.name())
 	}
 }
 
-// failed notes why it was not. The log tells each problem once.
+// failed records a failed reading. It logs each problem once.
 func (r *Reader) failed(err error) {
 	r.mu.Lock()
 	known := r.status.Problem == err.Error()
@@ -200,10 +206,10 @@ func (r *Reader) failed(err error) {
 	}
 }
 
-// take puts what was read in the place of what was there, and says whether it
-// differs. What is the same keeps its place, with the conversations on it.
-func (r *Reader) take(f *fitted) (changed bool) {
-	r.readWell()
+// replace replaces the corpus by what was read, and returns whether it has changed. An equal
+// corpus is kept, since conversations refer to it.
+func (r *Reader) replace(f *fitted) (changed bool) {
+	r.succeeded()
 	c := &corpus.Corpus{Name: fmt.Sprintf("%s (%s)", short(r.place.name()), version(f.starters)), Starters: f.starters}
 	r.mu.Lock()
 	changed = c.Name != r.corpus.Name
@@ -211,20 +217,24 @@ func (r *Reader) take(f *fitted) (changed bool) {
 		r.corpus = c
 	}
 	worthLogging := changed || r.status.Skipped != len(f.skipped)
-	r.status.Tokenizer, r.status.Cut, r.status.Joined = corpus.Tokenizer, f.cut, f.joined
-	r.status.Skipped, r.status.SkippedItems = len(f.skipped), first(f.skipped, shownItems)
+	r.status.Tokenizer = corpus.Tokenizer
+	r.status.Cut = f.cut
+	r.status.Joined = f.joined
+	r.status.Skipped = len(f.skipped)
+	r.status.SkippedItems = first(f.skipped, shownItems)
 	r.mu.Unlock()
 	if !worthLogging {
 		return false
 	}
-	r.log.Info("the corpus was read", "corpus", c.Name, "starters", len(f.starters), "cut", f.cut, "joined", f.joined, "skipped", len(f.skipped))
+	r.log.Info("the corpus was read", "corpus", c.Name, "starters", len(f.starters), "cut", f.cut, "joined", f.joined,
+		"skipped", len(f.skipped))
 	for _, it := range first(f.skipped, loggedItems) {
 		r.log.Warn("a text of the corpus was skipped", "name", it.Name, "reason", it.Reason)
 	}
 	return changed
 }
 
-// short is the end of a name, which tells more than its beginning.
+// short returns the end of a name, which is more specific than its beginning.
 func short(name string) string {
 	if r := []rune(name); len(r) > maxName {
 		return "…" + string(r[len(r)-maxName:])

@@ -34,10 +34,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// starter is a text of the right length.
+// starter returns a text of the right length.
 func starter(id string) string { return "# About " + id + "\n\n" + text(id, 345) }
 
-// line is a text as a line of JSON.
+// line returns a text as a line of JSON.
 func line(id, text string) string { return fmt.Sprintf(`{"id":%q,"topic":"T","text":%q}`, id, text) }
 
 func write(t *testing.T, path, content string) {
@@ -53,7 +53,7 @@ func ids(c *corpus.Corpus) (all []string) {
 	return all
 }
 
-// A directory has folders, hidden files, links and files that are no texts.
+// The directory has folders, hidden files, links and files that are no texts.
 func TestDirectory(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	write(t, outside+"/linked.md", starter("l1"))
@@ -73,7 +73,7 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "c1", "deep-er-b", "linked"}, ids(r.Corpus()))
 	assert.Regexp(t, `^.+ \([0-9a-f]{8}\)$`, r.Corpus().Name)
-	assert.LessOrEqual(t, len(r.Corpus().Name), 200, "as long as a baseline may tell it")
+	assert.LessOrEqual(t, len(r.Corpus().Name), 200, "within the limit of a baseline's name")
 	s := r.Status()
 	assert.Equal(t, 1, s.Cut)
 	assert.Equal(t, corpus.Tokenizer, s.Tokenizer)
@@ -92,8 +92,8 @@ func TestDirectory(t *testing.T) {
 	assert.Contains(t, reasons["notes.pdf"], "not a .jsonl")
 }
 
-// A single file is a corpus, and what holds no text is none. The status and the log name a bounded number of the
-// items that were skipped.
+// A single file is a corpus, and a file without a text is none. The status and the log name a bounded number of skipped
+// items.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/good/one.jsonl", line("c1", starter("c1"))+strings.Repeat("\nrubbish", 1000))
@@ -117,7 +117,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A directory changes while it is in use. It is read again after each interval, and sooner after a failure.
+// A directory that changes is read again after each interval, and sooner after a failure.
 func TestDirectoryIsRefreshed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a.md", starter("a1"))
@@ -147,7 +147,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 		assert.Equal(t, "no such file or directory", r.Status().Problem)
 		assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
 		require.NoError(t, os.Rename(dir+"-away", dir))
-		pass(againAfter)
+		pass(retryAfter)
 		assert.Empty(t, r.Status().Problem)
 
 		require.NoError(t, os.Remove(dir+"/b.md"))
@@ -164,12 +164,12 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 // service is a server of the two S3 calls that the reader makes, ListObjectsV2 and GetObject, for the bucket booth.
 type service struct {
 	*httptest.Server
-	mu        sync.Mutex        // of what requests change
+	mu        sync.Mutex        // guards the fields that requests change
 	objects   map[string]string // content by key
 	away      bool
-	refuses   string // end of the key that is not served; empty: all are
-	key       string // the access key that it wants; empty: none
-	gets      int    // of objects
+	refuses   string // suffix of keys that are refused; empty: none
+	key       string // the required access key; empty: none
+	gets      int    // number of fetched objects
 	signature string // of the last request
 }
 
@@ -189,7 +189,7 @@ func newService(t *testing.T) *service {
 			fmt.Fprint(w, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`)
 			return
 		case s.key == "" && s.signature != "":
-			t.Error("an anonymous reader signs nothing")
+			t.Error("the request of an anonymous reader is signed")
 		}
 		if strings.HasSuffix(req.URL.Path, "/a.md") {
 			s.gets++
@@ -202,7 +202,7 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// answer answers a call.
+// answer handles a call.
 func (s *service) answer(w http.ResponseWriter, req *http.Request) {
 	refuse := func(code string) {
 		w.WriteHeader(http.StatusNotFound)
@@ -232,7 +232,8 @@ func (s *service) list(w io.Writer, prefix string) {
 	fmt.Fprint(w, "<ListBucketResult><IsTruncated>false</IsTruncated>")
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 		if strings.HasPrefix(key, prefix) {
-			fmt.Fprintf(w, "<Contents><Key>%s</Key><ETag>%s</ETag><Size>%d</Size></Contents>", key, etag(s.objects[key]), len(s.objects[key]))
+			fmt.Fprintf(w, "<Contents><Key>%s</Key><ETag>%s</ETag><Size>%d</Size></Contents>", key, etag(s.objects[key]),
+				len(s.objects[key]))
 		}
 	}
 	fmt.Fprint(w, "</ListBucketResult>")
@@ -246,14 +247,15 @@ func (s *service) put(key, content string) {
 	s.objects[key] = content
 }
 
-// bucket is where the service has its texts.
+// bucket returns the options for the service's bucket.
 func (s *service) bucket() Bucket {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return Bucket{Endpoint: s.URL, Name: "booth", Prefix: "texts/", PathStyle: true, CA: ca}
 }
 
-// A bucket that is away at the start is replaced by the built-in articles. Then it is listed, read again, lost and
-// back, and what cannot be read leaves the texts that were read before.
+// A bucket that is unavailable at the start is replaced by the built-in articles. Then it is listed, read again, lost
+// and
+// recovered. After a failed reading the previous texts stay in use.
 func TestBucket(t *testing.T) {
 	s := newService(t)
 	s.put("texts/a.md", starter("a1"))
@@ -325,7 +327,7 @@ func TestBucket(t *testing.T) {
 	assert.Empty(t, r.Status().Problem, "what the end of the program cuts short is no problem of the corpus")
 }
 
-// Keys and authorities are used, and the problem names what is wrong with them.
+// Keys and certificate authorities are used, and the problem describes invalid ones.
 func TestBucketAccess(t *testing.T) {
 	s := newService(t)
 	s.key = "booth-key"
@@ -358,7 +360,7 @@ func TestBucketAccess(t *testing.T) {
 	}
 }
 
-// Without path style the bucket's name is in front of the host.
+// Without path style the bucket's name precedes the host.
 func TestBucketInTheHost(t *testing.T) {
 	var host atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -376,7 +378,7 @@ func TestBucketInTheHost(t *testing.T) {
 	assert.Equal(t, "booth.objects.example.org", host.Load())
 }
 
-func TestBadBuckets(t *testing.T) {
+func TestInvalidBucketsAreRefused(t *testing.T) {
 	for field, b := range map[string]Bucket{
 		"corpus.s3.endpoint":   {Endpoint: "http://x/path", Name: "b"},
 		"corpus.s3.access_key": {Endpoint: "http://x", Name: "b", AccessKey: "a"},

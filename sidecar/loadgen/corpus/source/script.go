@@ -11,10 +11,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// scripted is an object of a question set. Its fields are those of several sets: turns (MT-Bench, and
-// AIPerf's conversations), conversations (ShareGPT), conversation (LMSYS, WildChat) and messages (the
-// OpenAI API) are a list of texts, or of objects with a role and a text; prompt and question are
-// one text or a list.
+// scripted is an object of a question set. Its fields cover several sets: turns (MT-Bench, and AIPerf's
+// conversations), conversations (ShareGPT), conversation (LMSYS, WildChat) and messages (the OpenAI API) are
+// a list of texts, or of objects with a role and a text; prompt and question are one text or a list.
 type scripted struct {
 	Turns         []message `json:"turns"`
 	Conversations []message `json:"conversations"`
@@ -34,7 +33,7 @@ type scripted struct {
 // name is an id, which may be a number.
 type name string
 
-// UnmarshalJSON reads a text or a number.
+// UnmarshalJSON reads a string or a number.
 func (n *name) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -48,7 +47,7 @@ func (n *name) UnmarshalJSON(data []byte) error {
 // messages are one message or a list of them.
 type messages []message
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads one message or a list.
 func (m *messages) UnmarshalJSON(data []byte) error {
 	if strings.HasPrefix(strings.TrimSpace(string(data)), "[") {
 		return json.Unmarshal(data, (*[]message)(m))
@@ -59,13 +58,13 @@ func (m *messages) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// message is one of a conversation; its role is empty where nothing says it.
+// message is a message of a conversation. role is empty where it is not given.
 type message struct{ role, text string }
 
-// users are the names that sets have for the user.
+// users are the names of the user's role in question sets.
 var users = map[string]bool{"": true, "human": true, "user": true, "prompter": true}
 
-// UnmarshalJSON reads a text, or an object with a role and a text or parts of one.
+// UnmarshalJSON reads a string, or an object with a role and a text or the parts of one.
 func (m *message) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &m.text) == nil {
 		return nil
@@ -80,7 +79,8 @@ func (m *message) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &o); err != nil {
 		return err
 	}
-	m.role, m.text = strings.ToLower(o.From+o.Role), o.Value+o.Text
+	m.role = strings.ToLower(o.From + o.Role)
+	m.text = o.Value + o.Text
 	if len(o.Content) == 0 || json.Unmarshal(o.Content, &m.text) == nil {
 		return nil
 	}
@@ -96,17 +96,17 @@ func (m *message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// script makes an item of a question set's object, with the user's turns in their order; false: it is no
-// such object. number is its place in the document.
-func script(d document, data []byte, number int) (it item, is bool, err error) {
+// script makes an item of a question set's object, with the user's turns in order. found is false for
+// another object. number is the position in the document.
+func script(d document, data []byte, number int) (it item, found bool, err error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || fields["text"] != nil {
-		return it, false, nil //nolint:nilerr // the reader of texts says what is wrong
+		return it, false, nil //nolint:nilerr // the reader of texts reports the error
 	}
 	for _, field := range []string{"turns", "conversations", "conversation", "messages", "prompt", "question"} {
-		is = is || fields[field] != nil
+		found = found || fields[field] != nil
 	}
-	if !is {
+	if !found {
 		return it, false, nil
 	}
 	var s scripted
@@ -125,7 +125,8 @@ func script(d document, data []byte, number int) (it item, is bool, err error) {
 	}
 	base := strings.TrimSuffix(d.name, path.Ext(d.name))
 	it.Topic = firstOf(s.Topic, s.Category, topicOf(base))
-	id := firstOf(string(s.ID), string(s.QuestionID), string(s.ConversationID), string(s.Session), fmt.Sprintf("%s-%d", base, number))
+	id := firstOf(string(s.ID), string(s.QuestionID), string(s.ConversationID), string(s.Session),
+		fmt.Sprintf("%s-%d", base, number))
 	it.ID = strings.TrimLeft(notID.ReplaceAllString(id, "-"), "-._")
 	it.ID = it.ID[:min(len(it.ID), 100)]
 	return it, true, nil
@@ -140,7 +141,7 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// scriptProblem says why a script cannot be used, "" where it can.
+// scriptProblem returns the reason why a script cannot be used, "" where there is none.
 func scriptProblem(turns []string) string {
 	for i, turn := range turns {
 		switch {
@@ -150,7 +151,7 @@ func scriptProblem(turns []string) string {
 			return fmt.Sprintf("turn %d of the user has %d bytes; the limit is %d", i+1, len(turn), maxBytes)
 		case !utf8.ValidString(turn):
 			return "its text is not UTF-8"
-		case strings.ContainsFunc(turn, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
+		case strings.ContainsFunc(turn, isForbiddenControl):
 			return "its text has control characters"
 		}
 	}
@@ -158,4 +159,9 @@ func scriptProblem(turns []string) string {
 		return fmt.Sprintf("it has %d turns of the user; the limit is %d", len(turns), api.MaxTurns)
 	}
 	return ""
+}
+
+// isForbiddenControl reports whether a rune is a control character other than white space.
+func isForbiddenControl(r rune) bool {
+	return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)
 }
