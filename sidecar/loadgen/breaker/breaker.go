@@ -1,7 +1,7 @@
 // Package breaker keeps requests from a server that fails. It pauses after
-// failures, longer after each further one, and then lets one request try.
-// Libraries at hand wait equally long each time, or take a failure of a request
-// that began before the pause for news.
+// failures, longer after each further one, and then admits one request as a try.
+// Other libraries pause equally long each time, or count the failure of a request
+// that began before the pause as a new failure.
 package breaker
 
 import (
@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Breaker is a circuit breaker with growing pauses. Its fields do not change once
-// it is used. It is safe for concurrent use.
+// Breaker is a circuit breaker with growing pauses. Its exported fields do not change once it is
+// used. It is safe for concurrent use.
 type Breaker struct {
-	Failures    int           // in a row that begin a pause, at least 1
-	Least, Most time.Duration // the first pause, doubled with each further failure, and the longest
+	Failures    int           // number of successive failures that begin a pause, at least 1
+	Least, Most time.Duration // the first pause, which doubles with each further failure, and the longest
 
 	mu     sync.Mutex
-	failed int // in a row
+	failed int // number of successive failures
 	pause  time.Duration
-	next   time.Time // when the next try may be
-	fresh  time.Time // what began before tells nothing new
+	next   time.Time // earliest time of the next try
+	fresh  time.Time // failures of requests that began before are ignored
 }
 
-// Wait says how long no request may begin, 0 for not at all.
+// Wait returns the time for which no request may begin; 0: one may begin now.
 func (b *Breaker) Wait(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,12 +32,12 @@ func (b *Breaker) Wait(now time.Time) time.Duration {
 	return max(0, b.next.Sub(now))
 }
 
-// open says whether there are pauses. The lock is held.
+// open reports whether the breaker pauses between tries. The lock is held.
 func (b *Breaker) open() bool { return b.failed >= b.Failures }
 
-// Admit says whether a request may begin now, which is a try after a pause. A try
-// that says nothing keeps the next one back for the longest pause only, because its
-// connection may be one that the server has forgotten.
+// Admit reports whether a request may begin now. After a pause, that is a try. If a try has no
+// result, the next one is admitted after the longest pause, since the connection of the first may
+// be one that the server no longer has.
 func (b *Breaker) Admit(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,9 +51,9 @@ func (b *Breaker) Admit(now time.Time) bool {
 	return true
 }
 
-// Failure reports a request that failed and had begun at the given time, and the
-// pause that the server asked for, if it did. It says whether a pause begins. What
-// began before the pause was over, or before the last try, tells nothing new.
+// Failure records a request that failed. began is its start, and asked the pause that the server
+// asked for, 0 for none. It reports whether a pause begins. A request that began before the end of
+// the pause, or before the last try, is ignored.
 func (b *Breaker) Failure(now, began time.Time, asked time.Duration) (paused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *Breaker) Failure(now, began time.Time, asked time.Duration) (paused boo
 	return true
 }
 
-// Success reports that the server answers, and says whether that ended the pauses.
+// Success records that the server answers, and reports whether that ended the pauses.
 func (b *Breaker) Success() (ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +78,7 @@ func (b *Breaker) Success() (ended bool) {
 	return ended
 }
 
-// Release reports a try that was given up: another one may begin.
+// Release records a try that was not made: another one may begin.
 func (b *Breaker) Release(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

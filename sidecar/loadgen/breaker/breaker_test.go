@@ -7,23 +7,23 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Moments are seconds.
-func TestBreaker(t *testing.T) {
+// Each case has the wait at 10 s. Times are in seconds.
+func TestPausesGrowUntilSuccess(t *testing.T) {
 	epoch := time.Unix(0, 0)
 	at := func(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
 	for _, tt := range []struct {
 		name string
 		do   func(b *Breaker)
-		want float64 // the wait at 10
+		want float64 // end of the wait at 10
 	}{
 		{"nothing has failed", func(*Breaker) {}, 0},
 		{"a failure begins a pause", func(b *Breaker) { b.Failure(at(10), at(9), 0) }, .25},
-		{"what began before tells nothing new", func(b *Breaker) {
+		{"the failure of an earlier request is ignored", func(b *Breaker) {
 			b.Failure(at(9.9), at(9), 0)
 			b.Failure(at(10), at(9.5), 0)
 			b.Failure(at(10), at(9.95), 0)
 		}, .15},
-		{"what began after the pause does", func(b *Breaker) {
+		{"the failure of a later request doubles the pause", func(b *Breaker) {
 			b.Failure(at(9), at(8), 0)
 			b.Failure(at(10), at(9.5), 0)
 		}, .5},
@@ -38,27 +38,27 @@ func TestBreaker(t *testing.T) {
 			b.Success()
 			b.Failure(at(10), at(9.5), 0)
 		}, .25},
-		{"a try keeps the next one back", func(b *Breaker) {
+		{"a try delays the next one", func(b *Breaker) {
 			b.Failure(at(8), at(7), 0)
 			assert.True(t, b.Admit(at(9)))
 			assert.False(t, b.Admit(at(9.5)), "one at a time")
 		}, 3},
-		{"its failure decides instead", func(b *Breaker) {
+		{"the failure of a try begins a pause", func(b *Breaker) {
 			b.Failure(at(8), at(7), 0)
 			b.Admit(at(9))
 			b.Failure(at(10), at(9), 0)
 		}, .5},
-		{"an earlier try that fails late does not", func(b *Breaker) {
+		{"an earlier try that fails late is ignored", func(b *Breaker) {
 			b.Failure(at(1), at(0), 0)
 			b.Admit(at(2))
 			b.Admit(at(9))
 			b.Failure(at(10), at(2), 0)
 		}, 3},
-		{"nobody tries within the pause", func(b *Breaker) {
+		{"no try is admitted within the pause", func(b *Breaker) {
 			b.Failure(at(10), at(9), 2*time.Second)
 			assert.False(t, b.Admit(at(10)))
 		}, 2},
-		{"a request that need not wait is no try", func(b *Breaker) { assert.True(t, b.Admit(at(9))) }, 0},
+		{"a request without a pause is no try", func(b *Breaker) { assert.True(t, b.Admit(at(9))) }, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &Breaker{Failures: 1, Least: 250 * time.Millisecond, Most: 4 * time.Second}
@@ -68,13 +68,13 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A few failures may be tolerated, and a try may be given up.
-func TestTolerance(t *testing.T) {
+// A pause begins after the given number of failures. A try may be released.
+func TestPauseBeginsAfterFailures(t *testing.T) {
 	now := time.Unix(0, 0)
 	b := &Breaker{Failures: 3, Least: time.Second, Most: 30 * time.Second}
 	assert.False(t, b.Failure(now, now, 0))
 	assert.False(t, b.Failure(now, now, 0))
-	assert.True(t, b.Admit(now), "two are no reason for a pause")
+	assert.True(t, b.Admit(now), "two failures begin no pause")
 	assert.True(t, b.Failure(now, now, 0))
 	assert.Equal(t, time.Second, b.Wait(now))
 

@@ -115,7 +115,7 @@ func checkTurns(t *testing.T, b *booth, f *fake) {
 	assert.Zero(t, how[api.ConversationActive]+how[api.ConversationError])
 }
 
-// A canceled turn is neither a success nor an error. A stopped lane has no live figures, and its totals begin anew
+// A cancelled turn is neither a success nor an error. A stopped lane has no live figures, and its totals begin anew
 // with the next start.
 func TestStopCancels(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestRange(t *testing.T) {
+func TestValuesOutsideOfTheirRangeAreCounted(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		r    Range
@@ -37,7 +37,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// A server that tells nonsense with every token must not fill the log.
+// A server that sends an implausible number with every token must not fill the log.
 func TestLoggedOncePerSource(t *testing.T) {
 	rejected = map[Source]int64{}
 	var log bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is the runtime's own estimate of what the process has used so far.
+// cpuTime returns the runtime's estimate of the CPU time that the process has used so far.
 func cpuTime() time.Duration {
 	s := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}}
 	metrics.Read(s)

@@ -1,11 +1,11 @@
 // Package selfcheck measures how late the load generator's own time stamps are, so
-// that its part in a figure can be told from the server's.
+// that its part in a figure can be separated from the server's.
 //
-// Two probes run beside the workload. A timer, which arrives as a socket's data do,
-// shows how late the process gets to run at all: that is what a busy machine does to
-// it. A canary, a stream from a tiny server within the process, carries its own send
-// times through the very transport that measures the target: that is what a busy
-// program does to itself. What the two mean for a figure is in package stats: [stats.Lag].
+// Two probes run beside the workload. A timer, whose expiry arrives like data at a
+// socket, shows how late the process is scheduled, such as on a busy machine. A
+// canary, which is a stream from a small server within the process, carries its own
+// send times through the transport that also measures the target. It shows the delay
+// within a busy process. [stats.Lag] defines what the two mean for a figure.
 package selfcheck
 
 import (
@@ -27,24 +27,24 @@ import (
 const (
 	interval = 20 * time.Millisecond // between two samples of a probe
 	canaries = 10                    // chunks of one canary answer
-	span     = 10 * time.Second      // that the health of a moment looks back
+	span     = 10 * time.Second      // the time before now that the health is based on
 )
 
-// Watch is the running self-check. It is safe for concurrent use.
+// Watch is the self-check. The zero value is ready for Run. It is safe for concurrent use.
 type Watch struct {
-	// Simulated, if set, says whether a what-if simulation has been computed on this
-	// machine since a moment. It is set before [Watch.Run].
+	// Simulated reports whether a what-if simulation has been computed on this machine since a time;
+	// nil: none has. It is set before [Watch.Run].
 	Simulated func(since time.Time) bool
 
 	mu      sync.Mutex
 	history stats.LagHistory
-	taken   stats.Lag // of the history's total; see Take
+	taken   stats.Lag // the history's total at the last call of Take
 	cpu     float64
 	problem string
 }
 
-// Health is how late the load generator is at this moment. What that means for the
-// figures, and so the verdict, depends on the lanes; without any, it is in order.
+// Health returns how late the load generator is now. The final verdict depends on the figures of
+// the lanes; without lanes, it is fine.
 func (w *Watch) Health(now time.Time) api.ClientHealth {
 	lag, known := w.Lag(now.Add(-span), now)
 	w.mu.Lock()
@@ -63,8 +63,8 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 	return h
 }
 
-// Lag is how late the load generator was between two times, of which nothing older
-// than five minutes is remembered. It is false where the probes told too little then.
+// Lag returns how late the load generator was between two times. Data older than five minutes is
+// gone. It returns false if there are too few samples.
 func (w *Watch) Lag(from, to time.Time) (stats.Lag, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,14 +72,14 @@ func (w *Watch) Lag(from, to time.Time) (stats.Lag, bool) {
 	return lag, lag.Known()
 }
 
-// Total is how late it was since it began to run.
+// Total returns how late it was since the start.
 func (w *Watch) Total() stats.Lag {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.history.Total()
 }
 
-// Take is how late it was since the last call.
+// Take returns how late it was since the last call.
 func (w *Watch) Take() stats.Lag {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,16 +89,16 @@ func (w *Watch) Take() stats.Lag {
 	return since
 }
 
-// Run watches until ctx ends; then everything that it started has ended.
+// Run runs the probes until ctx ends, and returns when everything that it started has ended.
 func (w *Watch) Run(ctx context.Context) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("the canary's server: %w", err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(sing), ReadHeaderTimeout: time.Second}
-	client, err := chat.New(
-		chat.Options{URL: "http://" + l.Addr().String(), Model: "canary", FirstTokenTimeout: 30 * time.Second},
-	)
+	server := &http.Server{Handler: http.HandlerFunc(serveCanary), ReadHeaderTimeout: time.Second}
+	client, err := chat.New(chat.Options{
+		URL: "http://" + l.Addr().String(), Model: "canary", FirstTokenTimeout: 30 * time.Second,
+	})
 	if err != nil {
 		l.Close()
 		return err
@@ -107,7 +107,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	wg.Go(func() { _ = server.Serve(l) })
 	wg.Go(func() { w.watchTimer(ctx) })
 	wg.Go(func() { w.watchCPU(ctx) })
-	wg.Go(func() { w.listen(ctx, client) })
+	wg.Go(func() { w.runCanary(ctx, client) })
 	<-ctx.Done()
 	err = server.Close()
 	client.Close()
@@ -115,8 +115,8 @@ func (w *Watch) Run(ctx context.Context) error {
 	return err
 }
 
-// watchTimer samples how late a timer arrives. Each expiry that is due while the process
-// does not run is a sample of its own: what arrives then is stamped as late.
+// watchTimer samples how late a timer expires. Each expiry that is due while the process does not
+// run is a sample of its own, since data that arrives then gets an equally late time stamp.
 func (w *Watch) watchTimer(ctx context.Context) {
 	timer, err := newTimer(interval)
 	if err != nil {
@@ -140,6 +140,7 @@ func (w *Watch) watchTimer(ctx context.Context) {
 	}
 }
 
+// watchCPU samples the share of the CPUs that the process uses, once a second.
 func (w *Watch) watchCPU(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -159,19 +160,19 @@ func (w *Watch) watchCPU(ctx context.Context) {
 	}
 }
 
-// listen hears one canary after the other.
-func (w *Watch) listen(ctx context.Context, client *chat.Client) {
+// runCanary requests one canary answer after the other.
+func (w *Watch) runCanary(ctx context.Context, client *chat.Client) {
 	for ctx.Err() == nil {
 		r := client.Do(ctx, chat.Request{MaxTokens: canaries})
 		if r.Err != nil {
 			w.fail(ctx, r.Err)
 			continue
 		}
-		w.hear(&r)
+		w.recordCanary(&r)
 	}
 }
 
-// fail keeps the verdict back while the canary does not work, and waits a moment.
+// fail records that a probe failed, which makes the verdict unknown, and waits a second.
 func (w *Watch) fail(ctx context.Context, err error) {
 	w.mu.Lock()
 	w.problem = "the self-check failed: " + err.Error()
@@ -182,8 +183,8 @@ func (w *Watch) fail(ctx context.Context, err error) {
 	}
 }
 
-// hear compares the send times that the chunks carry with their time stamps.
-func (w *Watch) hear(r *chat.Result) {
+// recordCanary compares the send times in the chunks with the chunks' time stamps.
+func (w *Watch) recordCanary(r *chat.Result) {
 	sent := strings.Fields(r.Content)
 	if r.Cancelled || len(sent) != len(r.Chunks) {
 		return
@@ -191,7 +192,7 @@ func (w *Watch) hear(r *chat.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problem = ""
-	if ns, err := strconv.ParseInt(sent[0], 10, 64); err == nil { // when the request had come
+	if ns, err := strconv.ParseInt(sent[0], 10, 64); err == nil { // when the request arrived
 		w.history.AddSend(r.Sent, epoch.Add(time.Duration(ns)).Sub(r.Sent))
 	}
 	for i, c := range r.Chunks {
@@ -204,12 +205,12 @@ func (w *Watch) hear(r *chat.Result) {
 	}
 }
 
-// epoch lets a send time travel as a number and keep its monotonic clock.
+// epoch makes it possible to send a time as a number without losing its monotonic reading.
 var epoch = time.Now()
 
-// sing streams one canary answer; each token is the time at which it is sent, which for the
-// first one is when the request has come.
-func sing(rw http.ResponseWriter, req *http.Request) {
+// serveCanary streams one canary answer. Each token is the time at which it is sent. For the first
+// one, that is when the request has arrived.
+func serveCanary(rw http.ResponseWriter, req *http.Request) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(rw)
 	tick := time.NewTicker(interval)
@@ -222,11 +223,8 @@ func sing(rw http.ResponseWriter, req *http.Request) {
 			case <-tick.C:
 			}
 		}
-		_, err := fmt.Fprintf(
-			rw,
-			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" %d\"}}]}\n\n",
-			time.Since(epoch).Nanoseconds(),
-		)
+		_, err := fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" %d\"}}]}\n\n",
+			time.Since(epoch).Nanoseconds())
 		if err != nil || control.Flush() != nil {
 			return
 		}

@@ -35,8 +35,8 @@ func TestWatchReachesAVerdict(t *testing.T) {
 	wg.Wait()
 }
 
-// What was taken is not taken again, and a simulation is named while its time is looked back at.
-func TestTake(t *testing.T) {
+// Take returns only the lag since its last call. A simulation is reported as long as the health is based on its time.
+func TestTakeReturnsTheLagSinceTheLastCall(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := &Watch{Simulated: func(since time.Time) bool { return since.Equal(now.Add(-span)) }}
 	add := func(n int) {

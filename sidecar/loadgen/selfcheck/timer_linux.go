@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timer is one of the kernel's. It wakes the process as data at a socket do, and is
-// exact, where Go's own timers are late by up to a millisecond on an idle machine.
+// timer is a kernel timer. It wakes the process like data at a socket, and is exact, while Go's own
+// timers are late by up to a millisecond on an idle machine.
 type timer struct {
-	start time.Time // an interval before the first expiry
+	start time.Time // one interval before the first expiry
 	file  *os.File
 }
 
+// newTimer starts a timer that expires at every interval.
 func newTimer(interval time.Duration) (*timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -29,7 +30,7 @@ func newTimer(interval time.Duration) (*timer, error) {
 	return t, nil
 }
 
-// wait returns after one expiry or more that no call has returned yet, and says how many.
+// wait blocks until the timer has expired at least once since the last call, and returns how often.
 func (t *timer) wait() (uint64, error) {
 	var n [8]byte
 	_, err := t.file.Read(n[:])

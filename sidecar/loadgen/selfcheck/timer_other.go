@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// timer is one of Go's.
+// timer is a timer of the Go runtime.
 type timer struct {
-	start time.Time // an interval before the first expiry
+	start time.Time // one interval before the first expiry
 	every time.Duration
 	n     uint64
 	ended chan struct{}
 	once  sync.Once
 }
 
+// newTimer starts a timer that expires at every interval.
 func newTimer(interval time.Duration) (*timer, error) {
 	return &timer{start: time.Now(), every: interval, ended: make(chan struct{})}, nil
 }
 
-// wait returns after one expiry or more that no call has returned yet, and says how many.
+// wait blocks until the timer has expired at least once since the last call, and returns how often.
 func (t *timer) wait() (uint64, error) {
 	select {
 	case <-time.After(time.Until(t.start.Add(time.Duration(t.n+1) * t.every))):

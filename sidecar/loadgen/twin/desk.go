@@ -13,13 +13,12 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// shareOfTime bounds what the figures cost: they are computed once a second at most, and
-// less often where that would take more than this share of the time.
+// shareOfTime limits the cost of the figures: they are computed at most once a second, and less
+// often if computing them took more than this share of the time.
 const shareOfTime = .02
 
-// Desk compares the lanes of a [Pair] by the turns that they have in common, says what the
-// comparison is worth, and holds showcases. It is safe for concurrent use once the lanes are
-// joined.
+// Desk compares the lanes of a [Pair] by the turns that they have in common, rates the evidence of
+// the comparison, and runs showcases. It is safe for concurrent use once the lanes are joined.
 type Desk struct {
 	*Pair
 	ctx  context.Context
@@ -28,44 +27,46 @@ type Desk struct {
 
 	mu       sync.Mutex
 	matcher  matcher
-	likeness proof.Likeness // of the span in one mode under way
+	likeness proof.Likeness // of the time in one mode that is under way
 	verdict  verdict
 	figures  figures
 }
 
-// verdict is what a span with the same mode on both lanes showed.
+// verdict is the result of the last comparison with the same mode on both lanes.
 type verdict struct {
-	evidence    api.TwinEvidence // none: nothing yet
+	evidence    api.TwinEvidence // api.EvidenceNone: no result yet
 	mode        api.ModeState
 	concurrency int
 	largest     proof.Paired
-	targets     [2]identity // that it holds for
+	targets     [2]identity // the targets that it applies to
 }
 
-// identity is what a target is known by: another one makes evidence void.
+// identity identifies a target. Evidence is void if it changes.
 type identity struct {
 	api.TargetID
 	gpu     string
 	workers int
 }
 
-// figures are those of the pairs, as of a moment.
+// figures are the differences between the lanes at a time.
 type figures struct {
-	until time.Time // they are not computed again before
-	pairs int       // that they were computed from, with those of the other arrangement
-	of    []proof.Paired
-	half  bool // they are those of both arrangements
+	until       time.Time // earliest time of the next computation
+	pairs       int       // number of pairs of the current arrangement that they were computed from
+	differences []proof.Paired
+
+	bothArrangements bool // they include the pairs of the swapped arrangement
 }
 
-// NewDesk makes the desk of a pair, before its lanes are joined. ctx ends all that it starts.
+// NewDesk returns the desk of a pair whose lanes are not joined yet. The end of ctx ends everything
+// that it starts.
 func NewDesk(ctx context.Context, p *Pair, log *slog.Logger) *Desk {
 	d := &Desk{Pair: p, ctx: ctx, log: log, verdict: verdict{evidence: api.EvidenceNone}}
 	d.matcher.begin(setting{})
 	return d
 }
 
-// Heard takes in every ended turn of either lane, in the place of [Pair.Heard]. A turn of a run
-// that the lanes took over may end before they are joined; it makes no pair.
+// TurnEnded records every ended turn of either lane, and is used in place of [Pair.TurnEnded]. A
+// turn of a resumed run may end before the lanes are joined. It makes no pair.
 func (d *Desk) TurnEnded(t lane.EndedTurn) {
 	d.Pair.TurnEnded(t)
 	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
@@ -87,21 +88,14 @@ func (d *Desk) TurnEnded(t lane.EndedTurn) {
 		evidence, largest := d.likeness.Look(m.pairs)
 		if evidence != api.EvidenceNone {
 			d.verdict = verdict{evidence, m.modes[0], m.concurrency, largest, d.targets()}
-			d.log.Info(
-				"two lanes in one mode were compared",
-				"evidence",
-				evidence,
-				"mode",
-				m.modes[0].Mode,
-				"conversations",
-				m.concurrency,
-			)
+			d.log.Info("two lanes in one mode were compared",
+				"evidence", evidence, "mode", m.modes[0].Mode, "conversations", m.concurrency)
 		}
 	}
 }
 
-// renew takes note of the steps that the lanes are in; in others than before, pairs are
-// counted anew. It gives the states. The lock is held.
+// renew reads the states of the lanes, and returns them. If steps or modes have changed, pairs are
+// counted anew. The lock is held.
 func (d *Desk) renew() [2]api.State {
 	states := [2]api.State{d.lanes[0].State(), d.lanes[1].State()}
 	s := setting{
@@ -115,7 +109,7 @@ func (d *Desk) renew() [2]api.State {
 	return states
 }
 
-// targets are what the lanes send to.
+// targets returns the identities of both targets.
 func (d *Desk) targets() (all [2]identity) {
 	for i, l := range d.lanes {
 		_, id, deployment := l.Describe()
@@ -124,15 +118,15 @@ func (d *Desk) targets() (all [2]identity) {
 	return all
 }
 
-// other says whether a target is another one now, as far as both are known.
+// other reports whether a known property differs from that of now.
 func (t identity) other(now identity) bool {
 	differs := func(a, b string) bool { return a != "" && b != "" && a != b }
 	return t.URL != now.URL || differs(t.Model, now.Model) || differs(t.gpu, now.gpu) ||
 		t.workers != 0 && now.workers != 0 && t.workers != now.workers
 }
 
-// Twin compares the lanes. Its figures are at most a second old, or older where they take
-// long.
+// Twin returns the comparison of the lanes. Its figures are at most a second old, or older if
+// computing them takes long.
 func (d *Desk) Twin() (api.Twin, error) {
 	t, err := d.Pair.Twin()
 	if err != nil {
@@ -145,13 +139,13 @@ func (d *Desk) Twin() (api.Twin, error) {
 	t.Since = since(states)
 	f := d.current(time.Now())
 	t.Pairs, t.Unpaired = d.matcher.pairs.N(), d.matcher.left()
-	for i := range f.of {
-		t.Metrics = append(t.Metrics, f.of[i].API())
+	for i := range f.differences {
+		t.Metrics = append(t.Metrics, f.differences[i].API())
 	}
 	notes := d.doubts()
 	if t.Evidence != api.EvidenceShared {
 		var note string
-		t.Evidence, note = d.evidence(t.Arranged, f.half)
+		t.Evidence, note = d.evidence(t.Arranged, f.bothArrangements)
 		if note != "" {
 			notes = append(notes, note)
 		}
@@ -163,7 +157,7 @@ func (d *Desk) Twin() (api.Twin, error) {
 	return t, nil
 }
 
-// since is from when on turns can count on both lanes; nil while one of them settles.
+// since returns the time from which turns can count on both lanes; nil while one of them settles.
 func since(states [2]api.State) (at *time.Time) {
 	for _, s := range states {
 		switch settled := s.Step.Settled; {
@@ -176,16 +170,16 @@ func since(states [2]api.State) (at *time.Time) {
 	return at
 }
 
-// current are the figures: of both arrangements where both have an interval. The lock is held.
+// current returns the figures: of both arrangements if both have intervals. The lock is held.
 func (d *Desk) current(now time.Time) figures {
 	n := d.matcher.pairs.N()
-	if d.figures.of != nil && (n == d.figures.pairs || now.Before(d.figures.until)) {
+	if d.figures.differences != nil && (n == d.figures.pairs || now.Before(d.figures.until)) {
 		return d.figures
 	}
-	f := figures{pairs: n, of: d.matcher.pairs.Differences()}
-	if d.matcher.other != nil && proof.Known(f.of) {
+	f := figures{pairs: n, differences: d.matcher.pairs.Differences()}
+	if d.matcher.other != nil && proof.Known(f.differences) {
 		if other := d.matcher.other.Differences(); proof.Known(other) {
-			f.of, f.half = proof.HalfAndHalf(f.of, other), true
+			f.differences, f.bothArrangements = proof.HalfAndHalf(f.differences, other), true
 		}
 	}
 	f.until = now.Add(max(time.Second, time.Duration(float64(time.Since(now))/shareOfTime)))
@@ -193,10 +187,9 @@ func (d *Desk) current(now time.Time) figures {
 	return f
 }
 
-// evidence says what the figures are worth, with what is to be said of it beside. The lock
-// is held.
-func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEvidence, string) {
-	if half {
+// evidence rates the figures, and returns a note on the rating. The lock is held.
+func (d *Desk) evidence(arranged api.TwinArrangement, bothArrangements bool) (api.TwinEvidence, string) {
+	if bothArrangements {
 		return api.EvidenceSwapped, ""
 	}
 	v := &d.verdict
@@ -211,42 +204,26 @@ func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEviden
 	var notes []string
 	if arranged == api.TwinSame &&
 		(v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
-		notes = append(
-			notes,
-			fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet", d.matcher.modes[0].Name()),
-		)
+		notes = append(notes, fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet",
+			d.matcher.modes[0].Name()))
 	}
 	if arranged == api.TwinSwapped || d.matcher.other != nil {
 		notes = append(notes, "the modes are swapped; results cover only one half until the other has as many")
 	}
 	switch {
 	case v.evidence == api.EvidenceDiffer:
-		notes = append(
-			notes,
-			fmt.Sprintf(
-				"the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s",
-				v.mode.Name(),
-				v.concurrency,
-				nameOf(v.largest.Metric),
-				amount(&v.largest),
-				api.TwinLane,
-			),
-		)
+		notes = append(notes, fmt.Sprintf(
+			"the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s",
+			v.mode.Name(), v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
 	case v.evidence == api.EvidenceAlike && v.concurrency != d.matcher.concurrency:
-		notes = append(
-			notes,
-			fmt.Sprintf(
-				"with %s on both, no difference between the clusters was found at %d conversations; not checked at %d",
-				v.mode.Name(),
-				v.concurrency,
-				d.matcher.concurrency,
-			),
-		)
+		notes = append(notes, fmt.Sprintf(
+			"with %s on both, no difference between the clusters was found at %d conversations; not checked at %d",
+			v.mode.Name(), v.concurrency, d.matcher.concurrency))
 	}
 	return v.evidence, strings.Join(notes, "; ")
 }
 
-// nameOf is a metric in the middle of a sentence.
+// nameOf returns the name of a metric for use in a sentence.
 func nameOf(m proof.Metric) string {
 	switch m {
 	case proof.TTFTMean:
@@ -259,18 +236,20 @@ func nameOf(m proof.Metric) string {
 	return "the hit rate"
 }
 
-// amount is a difference in words, relative to A for times, unless A is 0.
+// amount writes a difference: in points for shares, else in percent of A, or in ms if A is 0.
 func amount(p *proof.Paired) string {
-	by, unit := 100*(p.B-p.A), " points"
+	var difference float64
+	var unit string
 	switch {
 	case p.Metric.Share():
+		difference, unit = 100*(p.B-p.A), " points"
 	case p.A == 0:
-		by, unit = 1000*p.B, " ms"
+		difference, unit = 1000*p.B, " ms"
 	default:
-		by, unit = 100*(p.B/p.A-1), " %"
+		difference, unit = 100*(p.B/p.A-1), " %"
 	}
-	if by < 0 {
-		return fmt.Sprintf("%.1f%s lower", -by, unit)
+	if difference < 0 {
+		return fmt.Sprintf("%.1f%s lower", -difference, unit)
 	}
-	return fmt.Sprintf("%.1f%s higher", by, unit)
+	return fmt.Sprintf("%.1f%s higher", difference, unit)
 }

@@ -1,6 +1,6 @@
 // Package twin compares two lanes that run the same conversations against two targets.
-// [Pair] arranges their modes, and says when they disturb each other. That they start, stop
-// and change together is the lanes' own matter (see [lane.Join]).
+// [Pair] arranges their modes, and detects workers that serve both. The lanes themselves start,
+// stop and change together (see [lane.Join]).
 package twin
 
 import (
@@ -16,33 +16,32 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 )
 
-// Pair is two lanes that are steered as one. Its methods are safe for concurrent use once
-// the lanes are joined; SharedWorkers and Heard, which the lanes are made with, before that,
-// too.
+// Pair is two joined lanes. Its methods are safe for concurrent use once the lanes are joined.
+// SharedWorkers and TurnEnded, which are options of the lanes, may be called before.
 type Pair struct {
 	lanes  [2]*lane.Lane // main and twin; written before joined is set
 	joined atomic.Bool
 
 	mu     sync.Mutex
-	apart  [2]api.ModeState // the modes of the lanes in the arrangement of that name; zero: not known yet
+	apart  [2]api.ModeState // the modes in the arrangement api.TwinApart; zero: not known yet
 	served [2]served
 	shared []string // ids of workers that serve both
-	// nameless says that both lanes run and one of them has no worker that answers or metrics name:
-	// whether the same workers serve both is not known.
-	nameless bool
+	// unnamed is true if both lanes run, and neither answers nor metrics name a worker of one of
+	// them, so that it is not known whether the same workers serve both.
+	unnamed bool
 }
 
-// served is when the latest turn that each worker has answered was sent, by the worker's id.
+// served has, by the id of a worker, the time at which the latest turn that it answered was sent.
 type served map[string]time.Time
 
-// mostServed bounds what a target's answers can make a Pair remember.
+// mostServed limits the memory that a target's answers can make a Pair use.
 const mostServed = 4096
 
-// freshMetrics is how old a run must be for the metrics of its cluster to be those of the
-// target that it sends to, and no longer of one before.
+// freshMetrics is the age that a run must have so that the metrics of its cluster are those of its
+// target, and not of a former one.
 const freshMetrics = 15 * time.Second
 
-// Join makes two lanes of one catalogue be steered as one, before anything is.
+// Join joins two lanes of one catalogue, before either of them is used.
 func (p *Pair) Join(main, twin *lane.Lane) {
 	lane.Join(main, twin)
 	p.lanes = [2]*lane.Lane{main, twin}
@@ -50,7 +49,7 @@ func (p *Pair) Join(main, twin *lane.Lane) {
 	p.refresh(time.Now())
 }
 
-// Heard hears of every ended turn of either lane: see [lane.Options].
+// TurnEnded records the worker of every ended turn of either lane; see Ended in [lane.Options].
 func (p *Pair) TurnEnded(t lane.EndedTurn) {
 	if t.Worker == "" {
 		return
@@ -69,7 +68,7 @@ func (p *Pair) TurnEnded(t lane.EndedTurn) {
 	}
 }
 
-// Run looks at what the lanes tell until ctx ends.
+// Run reads the state of the lanes each second until ctx ends.
 func (p *Pair) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -83,15 +82,15 @@ func (p *Pair) Run(ctx context.Context) {
 	}
 }
 
-// SharedWorkers are the ids of workers that serve both lanes, as of the last second. The
-// list is not to be written to.
+// SharedWorkers returns the ids of workers that served both lanes within the last second. The list
+// must not be modified.
 func (p *Pair) SharedWorkers() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shared
 }
 
-// refresh takes in the modes of the lanes, and which workers serve both.
+// refresh updates the modes of the lanes, and the workers that serve both.
 func (p *Pair) refresh(now time.Time) {
 	states := [2]api.State{p.lanes[0].State(), p.lanes[1].State()}
 	var seen [2]map[string]bool
@@ -107,9 +106,9 @@ func (p *Pair) refresh(now time.Time) {
 			seen[i][id] = true
 		}
 	}
-	p.shared, p.nameless = nil, false
+	p.shared, p.unnamed = nil, false
 	if states[0].Simulation != nil && states[1].Simulation != nil {
-		return // each has its own frontend, and its workers no other: equal seeds give equal ids
+		return // simulated clusters share no worker, but their ids are equal for equal seeds
 	}
 	for id := range seen[0] {
 		if seen[1][id] {
@@ -118,10 +117,10 @@ func (p *Pair) refresh(now time.Time) {
 	}
 	slices.Sort(p.shared)
 	known := now.Sub(begun(states)) >= freshMetrics && states[0].Running && states[1].Running
-	p.nameless = known && (len(seen[0]) == 0 || len(seen[1]) == 0)
+	p.unnamed = known && (len(seen[0]) == 0 || len(seen[1]) == 0)
 }
 
-// begun is when both lanes had begun what they run now.
+// begun returns the time at which both lanes had begun their current runs.
 func begun(states [2]api.State) (at time.Time) {
 	for _, s := range states {
 		if s.Started != nil && s.Started.After(at) {
@@ -131,7 +130,7 @@ func begun(states [2]api.State) (at time.Time) {
 	return at
 }
 
-// forget leaves out the workers that have answered nothing that was sent since.
+// forget removes the workers that have answered no turn that was sent at since or later.
 func (s served) forget(since time.Time) {
 	for id, sent := range s {
 		if sent.Before(since) {
@@ -140,7 +139,7 @@ func (s served) forget(since time.Time) {
 	}
 }
 
-// inMetrics are the workers and GPUs that a lane's cluster tells of while it runs.
+// inMetrics returns the workers and GPUs in the metrics of a lane's cluster while the lane runs.
 func inMetrics(l *lane.Lane, s api.State, now time.Time) map[string]bool {
 	seen := map[string]bool{}
 	if !s.Running || s.Started == nil || now.Sub(*s.Started) < freshMetrics {
@@ -150,7 +149,7 @@ func inMetrics(l *lane.Lane, s api.State, now time.Time) map[string]bool {
 		switch {
 		case w.ID != "":
 			seen[w.ID] = true
-		case strings.Contains(w.Name, ":"): // host and port; a pod of this name may be in another namespace, too
+		case strings.Contains(w.Name, ":"): // host and port; the name of a pod may exist in several namespaces
 			seen[w.Name] = true
 		}
 		for _, g := range w.GPUs {
@@ -162,8 +161,8 @@ func inMetrics(l *lane.Lane, s api.State, now time.Time) map[string]bool {
 	return seen
 }
 
-// arranged names the arrangement of modes; what is none of the others is apart. The lock is
-// held.
+// arranged returns the arrangement of modes. A new combination counts as api.TwinApart, and is
+// recorded. The lock is held.
 func (p *Pair) arranged(states [2]api.State) api.TwinArrangement {
 	a, b := modeOf(states[0]), modeOf(states[1])
 	switch {
@@ -176,11 +175,12 @@ func (p *Pair) arranged(states [2]api.State) api.TwinArrangement {
 	return api.TwinApart
 }
 
+// modeOf returns the mode of a lane's state.
 func modeOf(s api.State) api.ModeState {
 	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// Twin tells of the two lanes; there are no pairs of turns in it.
+// Twin returns the state of the two lanes, without paired figures.
 func (p *Pair) Twin() (api.Twin, error) {
 	states := [2]api.State{p.lanes[0].State(), p.lanes[1].State()}
 	p.mu.Lock()
@@ -201,37 +201,30 @@ func (p *Pair) Twin() (api.Twin, error) {
 	return t, nil
 }
 
+// side returns a lane's part of the comparison.
 func side(l *lane.Lane, name string, s api.State) api.TwinSide {
 	return api.TwinSide{Lane: name, Target: l.Address(), Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// doubts are the problems, and that nothing names the workers.
+// doubts returns the problems, and a note if workers are not named.
 func (p *Pair) doubts() []string {
 	all := p.problems()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.nameless {
-		all = append(
-			all,
-			"not known whether the same workers serve both lanes: neither the answers nor the metrics of at least one of them name its workers",
-		)
+	if p.unnamed {
+		all = append(all, "not known whether the same workers serve both lanes: "+
+			"neither the answers nor the metrics of at least one of them name its workers")
 	}
 	return all
 }
 
-// problems are why targets cannot serve, in words.
+// problems returns the reasons why targets cannot serve.
 func (p *Pair) problems() (all []string) {
-	for i, name := range []string{api.DefaultLane, api.TwinLane} {
+	names := [2]string{api.DefaultLane, api.TwinLane}
+	for i, name := range names {
 		if problem := p.lanes[i].Problem(); problem != "" {
-			all = append(
-				all,
-				fmt.Sprintf(
-					"the target of lane %s cannot serve (%s); lane %s continues alone",
-					name,
-					problem,
-					[]string{api.TwinLane, api.DefaultLane}[i],
-				),
-			)
+			all = append(all, fmt.Sprintf("the target of lane %s cannot serve (%s); lane %s continues alone",
+				name, problem, names[1-i]))
 		}
 	}
 	if len(all) > 1 {
@@ -240,14 +233,12 @@ func (p *Pair) problems() (all []string) {
 	return all
 }
 
-// caution is what stands beside every figure.
+// caution returns the text that is shown beside all figures.
 func caution(e api.TwinEvidence, problems []string) string {
 	switch e {
 	case api.EvidenceShared:
-		problems = append(
-			problems,
-			"the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone",
-		)
+		problems = append(problems, "the same workers serve both lanes: the lanes affect each other, "+
+			"so the results do not show what either router could serve alone")
 	case api.EvidenceNone:
 		problems = append(problems, "the two clusters have not been shown to be equal")
 	case api.EvidenceAlike, api.EvidenceDiffer, api.EvidenceSwapped:
@@ -255,9 +246,9 @@ func caution(e api.TwinEvidence, problems []string) string {
 	return strings.Join(problems, "; ")
 }
 
-// ArrangeTwin begins to deal the modes out to the lanes as asked, and returns at once. The
+// ArrangeTwin begins to switch the lanes to the modes of an arrangement, and returns at once. The
 // error is an [api.FieldError] for a mode that a lane's driver does not offer, and an
-// [api.ErrConflict] where a lane cannot be changed now, or no second mode is known.
+// [api.ErrConflict] if a lane cannot be changed now, or no second mode is known.
 func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
 	states := [2]api.State{p.lanes[0].State(), p.lanes[1].State()}
 	p.mu.Lock()
@@ -271,11 +262,8 @@ func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (a
 	case req.Arranged == api.TwinSame:
 		wanted = [2]api.ModeState{modeOf(states[0]), modeOf(states[0])}
 	case wanted[0].Mode == "":
-		return api.Twin{}, fmt.Errorf(
-			"%w: both lanes have had the mode %s since the start; switch one of them to another mode first",
-			api.ErrConflict,
-			states[0].Mode.Name(),
-		)
+		return api.Twin{}, fmt.Errorf("%w: both lanes have had the mode %s since the start; "+
+			"switch one of them to another mode first", api.ErrConflict, states[0].Mode.Name())
 	case req.Arranged == api.TwinSwapped:
 		wanted[0], wanted[1] = wanted[1], wanted[0]
 	}

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// waitsFor is how long a turn waits for the same turn on the other lane: lanes that are
-	// farther apart than the figures reach back have nothing in common.
-	waitsFor = time.Hour
-	// maxWaiting bounds the turns that wait, of both lanes together.
+	// maxWait is the time after which a turn is dropped if the same turn has not ended on the other
+	// lane. Lanes that are farther apart than the figures reach back have no turns in common.
+	maxWait = time.Hour
+	// maxWaiting limits the number of turns that wait, on both lanes together.
 	maxWaiting = 100_000
 )
 
-// turnKey says which turn of which conversation it is, on either lane.
+// turnKey identifies a turn of a conversation, on either lane.
 type turnKey struct {
 	lane.Draw
 	turn int
 }
 
-// waiting is a turn that has ended on one lane.
+// waiting is a turn that has ended on only one lane.
 type waiting struct {
 	ended time.Time
 	side  proof.PairedSide
 }
 
-// setting is what both lanes were at while turns were paired.
+// setting is the state of both lanes under which turns are paired.
 type setting struct {
 	steps       [2]int64
 	modes       [2]api.ModeState
@@ -38,29 +38,28 @@ type setting struct {
 	shape       api.WorkloadShape
 }
 
-// swaps says whether two settings differ in nothing but that the lanes have each other's
-// mode.
+// swaps reports whether two settings differ only in that the lanes have exchanged their modes.
 func (s *setting) swaps(o *setting) bool {
 	return s.modes[0] != s.modes[1] && s.modes[0] == o.modes[1] && s.modes[1] == o.modes[0] &&
 		s.concurrency == o.concurrency && reflect.DeepEqual(s.shape, o.shape)
 }
 
-// matcher puts the turns of two lanes together, each with the same turn of the same
-// conversation on the other one. It has no clock and no lock.
+// matcher pairs each turn of a lane with the same turn of the same conversation on the other lane.
+// It reads no clock. It is not safe for concurrent use.
 type matcher struct {
 	setting
 	pairs    *proof.Pairs
 	waiting  [2]map[turnKey]waiting
-	unpaired int // that no longer wait
+	unpaired int // turns that were dropped
 	swept    time.Time
 
-	// Of the same setting with the modes swapped; nil: there is none.
+	// The pairs of the same setting with the modes swapped; nil: there are none.
 	other        *proof.Pairs
 	otherSetting setting
 }
 
-// begin counts anew, at another setting. What was counted at the one before is kept where
-// the modes have been swapped since.
+// begin counts anew for another setting. The former pairs are kept as other if the modes have been
+// swapped.
 func (m *matcher) begin(s setting) {
 	switch {
 	case m.pairs != nil && m.pairs.N() > 0 && m.swaps(&s):
@@ -72,7 +71,7 @@ func (m *matcher) begin(s setting) {
 	m.waiting = [2]map[turnKey]waiting{{}, {}}
 }
 
-// add takes in a turn that counts on its lane, 0 or 1; true says that it made a pair.
+// add adds a turn that counts on its lane, 0 or 1. It reports whether the turn completed a pair.
 func (m *matcher) add(side int, t *lane.EndedTurn) bool {
 	key := turnKey{Draw: t.Draw, turn: t.Number}
 	w := waiting{t.Ended, pairedSide(&t.Turn)}
@@ -92,8 +91,8 @@ func (m *matcher) add(side int, t *lane.EndedTurn) bool {
 	return m.pairs.Add(p)
 }
 
-// sweep drops, once a minute, the turns that have waited for too long: those whose
-// conversation failed on the other lane, for the most part.
+// sweep drops, once a minute, turns that have waited for longer than maxWait. Most of them belong
+// to conversations that failed on the other lane.
 func (m *matcher) sweep(now time.Time) {
 	if now.Sub(m.swept) < time.Minute {
 		return
@@ -101,7 +100,7 @@ func (m *matcher) sweep(now time.Time) {
 	m.swept = now
 	for side := range m.waiting {
 		for key, w := range m.waiting[side] {
-			if now.Sub(w.ended) > waitsFor {
+			if now.Sub(w.ended) > maxWait {
 				delete(m.waiting[side], key)
 				m.unpaired++
 			}
@@ -109,7 +108,7 @@ func (m *matcher) sweep(now time.Time) {
 	}
 }
 
-// left is how many turns have no counterpart, or none yet.
+// left returns the number of turns without a counterpart, including those that still wait.
 func (m *matcher) left() int { return m.unpaired + len(m.waiting[0]) + len(m.waiting[1]) }
 
 func pairedSide(t *api.Turn) proof.PairedSide {

@@ -59,7 +59,7 @@ func TestMatcherIsBounded(t *testing.T) {
 	assert.Equal(t, maxWaiting+10, m.left())
 }
 
-// Another setting counts anew. What was counted is kept while only the modes are swapped.
+// Another setting counts anew. The former pairs are kept while only the modes are swapped.
 func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
 	shape := api.WorkloadShape{Openings: new(10)}
@@ -97,17 +97,17 @@ func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 }
 
 // A target is another one if a known property differs.
-func TestTargetIdentity(t *testing.T) {
-	is := identity{TargetID: api.TargetID{URL: "http://a", Model: "m"}, gpu: "H200", workers: 3}
-	assert.False(t, is.other(is))
-	assert.False(t, is.other(identity{TargetID: api.TargetID{URL: "http://a"}}), "not known now")
+func TestTargetDiffersByKnownProperties(t *testing.T) {
+	before := identity{TargetID: api.TargetID{URL: "http://a", Model: "m"}, gpu: "H200", workers: 3}
+	assert.False(t, before.other(before))
+	assert.False(t, before.other(identity{TargetID: api.TargetID{URL: "http://a"}}), "not known now")
 	for _, now := range []identity{
 		{TargetID: api.TargetID{URL: "http://b", Model: "m"}},
 		{TargetID: api.TargetID{URL: "http://a", Model: "n"}},
-		{TargetID: is.TargetID, gpu: "A100"},
-		{TargetID: is.TargetID, workers: 4},
+		{TargetID: before.TargetID, gpu: "A100"},
+		{TargetID: before.TargetID, workers: 4},
 	} {
-		assert.True(t, is.other(now), "%+v", now)
+		assert.True(t, before.other(now), "%+v", now)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
 }
 
 // A difference is relative to the value of lane main, as far as there is one.
-func TestAmountOfDifference(t *testing.T) {
+func TestDifferenceIsRelativeToMain(t *testing.T) {
 	for want, p := range map[string]proof.Paired{
 		"25.0 % higher":     {Metric: proof.TTFTMean, A: .2, B: .25},
 		"250.0 ms higher":   {Metric: proof.TTFTMean, B: .25},
@@ -137,9 +137,8 @@ func TestAmountOfDifference(t *testing.T) {
 	}
 }
 
-// Turns are paired across a clock that jumps by an hour, and after it: members have clocks of their own, and a turn of
-// theirs has no other.
-func TestMatcherOverClockJumps(t *testing.T) {
+// Turns are paired after a jump of the clock by an hour. The time of a member's turn is by the member's own clock.
+func TestMatcherPairsTurnsAfterClockJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			var m matcher

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -16,30 +17,30 @@ import (
 )
 
 const (
-	showcaseTurns = 5 // unless told otherwise
-	// readFor is the pause between two turns, in which a visitor sees who was first.
+	showcaseTurns = 5 // the default
+	// readFor is the pause between two turns, in which a visitor reads which lane was first.
 	readFor = 3 * time.Second
-	// maxShown is how much of an answer is shown, in bytes: its end.
+	// maxShown is the number of bytes of an answer that are shown: the last ones.
 	maxShown = 32 << 10
 )
 
 // show holds the showcase under way, or the last one.
 type show struct {
-	starting sync.Mutex // held by whoever puts another one into its place
+	starting sync.Mutex // held while the showcase is replaced
 
 	mu      sync.Mutex
 	current *showcase
 	begun   int
 }
 
-// showcase is one conversation that both lanes hold. Each lane's history has its own
-// answers. The questions are the same for both: those after the first are about the answer of
-// A, since a question about each one's own answer would make two prompts that cannot be
-// compared, and on a model of fixed answers nothing would differ.
+// showcase is one conversation on both lanes. Each lane's history has its own answers. The
+// questions are the same on both lanes, and refer to the answer of A. Questions on each lane's own
+// answer would give prompts that cannot be compared. With a model of fixed answers, they would not
+// differ anyway.
 type showcase struct {
 	cancel context.CancelCauseFunc
 	ended  chan struct{}
-	asker  interface { // of its text
+	asker  interface { // source of the questions
 		Open(r *rand.Rand, topic string) string
 		Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string
 	}
@@ -49,10 +50,10 @@ type showcase struct {
 	live [2]*chat.Live // of the turn under way
 }
 
-// StartShowcase sends one conversation to both lanes, in the place of the one before, and
-// returns at once. A change of modes and a sweep end it. The error is an [api.FieldError], an [api.ErrNotFound] for a text that
-// there is not, an [api.ErrConflict] while the modes are switched or a sweep is in progress,
-// and an [api.ErrUnavailable] at the end of the process.
+// StartShowcase sends one conversation to both lanes, in place of the former one, and returns at
+// once. A change of modes and a sweep end it. The error is an [api.FieldError], an
+// [api.ErrNotFound] for an unknown text, an [api.ErrConflict] while the modes are switched or a
+// sweep is in progress, and an [api.ErrUnavailable] at the end of the process.
 func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
 	if err := api.CheckLimits(req); err != nil {
 		return api.Twin{}, err
@@ -78,20 +79,10 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 		}
 	}
 	d.show.end()
-	s := &showcase{
-		cancel: cancel,
-		asker:  text.Asker(d.lanes[0].Questioner()),
-		ended:  make(chan struct{}),
-		doc: api.Showcase{
-			ID: strconv.FormatInt(
-				time.Now().UnixMilli(),
-				36,
-			),
-			State:   api.ShowcaseRunning,
-			Topic:   text.Topic,
-			Turns:   turns,
-			Results: []api.ShowcaseResult{},
-		},
+	s := &showcase{cancel: cancel, asker: text.Asker(d.lanes[0].Questioner()), ended: make(chan struct{})}
+	s.doc = api.Showcase{
+		ID: strconv.FormatInt(time.Now().UnixMilli(), 36), State: api.ShowcaseRunning, Topic: text.Topic, Turns: turns,
+		Results: []api.ShowcaseResult{},
 	}
 	d.show.put(s)
 	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", by)
@@ -99,15 +90,15 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 		defer close(s.ended)
 		defer cancel(nil)
 		state, message := d.hold(ctx, s, conversations)
-		for _, a := range conversations {
-			a.End()
+		for _, c := range conversations {
+			c.End()
 		}
 		s.end(state, message)
 	}()
 	return d.Twin()
 }
 
-// StopShowcase ends it; without one under way it is an [api.ErrConflict].
+// StopShowcase ends the showcase. Without one under way, the error is an [api.ErrConflict].
 func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 	if !d.show.end() {
 		return api.Twin{}, fmt.Errorf("%w: no showcase is in progress", api.ErrConflict)
@@ -115,7 +106,7 @@ func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 	return d.Twin()
 }
 
-// ArrangeTwin is [Pair.ArrangeTwin], with the showcase in what it gives.
+// ArrangeTwin is [Pair.ArrangeTwin]. Its result includes the showcase.
 func (d *Desk) ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error) {
 	if _, err := d.Pair.ArrangeTwin(ctx, by, req); err != nil {
 		return api.Twin{}, err
@@ -123,8 +114,8 @@ func (d *Desk) ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) 
 	return d.Twin()
 }
 
-// Run looks at what the lanes tell until ctx ends, which is the one of [NewDesk] or ends
-// before it, and returns when nothing is under way.
+// Run reads the state of the lanes until ctx ends, and returns when no showcase is under way. ctx
+// must not outlive the context of [NewDesk].
 func (d *Desk) Run(ctx context.Context) {
 	d.Pair.Run(ctx)
 	d.show.starting.Lock()
@@ -132,6 +123,7 @@ func (d *Desk) Run(ctx context.Context) {
 	d.show.end()
 }
 
+// put replaces the showcase.
 func (s *show) put(c *showcase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +131,7 @@ func (s *show) put(c *showcase) {
 	s.begun++
 }
 
-// end cancels the showcase under way and waits for its end; false says that there is none.
+// end cancels the showcase under way and waits for its end. It returns false if there is none.
 func (s *show) end() bool {
 	s.mu.Lock()
 	c := s.current
@@ -153,7 +145,7 @@ func (s *show) end() bool {
 	return running
 }
 
-// view is the showcase as it is now; nil where there was none.
+// view returns the showcase as it is now; nil if there was none.
 func (s *show) view() *api.Showcase {
 	s.mu.Lock()
 	c := s.current
@@ -164,8 +156,10 @@ func (s *show) view() *api.Showcase {
 	return c.view()
 }
 
-// hold holds the conversation, and says how it ended.
-func (d *Desk) hold(ctx context.Context, s *showcase, conversations [2]*lane.SideConversation) (api.ShowcaseState, string) {
+// hold runs the conversation. It returns how the conversation ended, and a message.
+func (d *Desk) hold(ctx context.Context, s *showcase, conversations [2]*lane.SideConversation) (
+	api.ShowcaseState, string,
+) {
 	random, questioner := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), s.asker
 	limit := d.lanes[0].State().Shape
 	tokens := limit.MaxTokens
@@ -195,7 +189,7 @@ func (d *Desk) hold(ctx context.Context, s *showcase, conversations [2]*lane.Sid
 	}
 }
 
-// why is the reason why a showcase was cancelled; empty: somebody asked for that.
+// why returns the reason why a showcase was cancelled; empty if an operator stopped it.
 func why(ctx context.Context) string {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause.Error()
@@ -203,14 +197,10 @@ func why(ctx context.Context) string {
 	return ""
 }
 
-// turn sends a question to both lanes at once, and gives the answer of A when both have
-// answered. failure says which of them did not, and why.
+// turn sends a question to both lanes at once, and returns the answer of A when both have answered.
+// failure names the lanes that did not answer, with the reasons.
 func (s *showcase) turn(
-	ctx context.Context,
-	conversations [2]*lane.SideConversation,
-	turn int,
-	question string,
-	tokens int,
+	ctx context.Context, conversations [2]*lane.SideConversation, turn int, question string, tokens int,
 ) (answer, failure string) {
 	live := [2]*chat.Live{{}, {}}
 	s.mu.Lock()
@@ -228,18 +218,19 @@ func (s *showcase) turn(
 	wg.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var failures []string
 	for i, name := range []string{api.DefaultLane, api.TwinLane} {
 		if results[i].Err != nil {
-			failure += map[bool]string{true: "; "}[failure != ""] + "lane " + name + ": " + results[i].Err.Message
+			failures = append(failures, "lane "+name+": "+results[i].Err.Message)
 		}
 	}
 	if ctx.Err() == nil {
 		s.doc.Results = append(s.doc.Results, judge(turn, &s.doc))
 	}
-	return results[0].Content, failure
+	return results[0].Content, strings.Join(failures, "; ")
 }
 
-// judge says who was first.
+// judge returns which lane had the first token first, and by how many seconds.
 func judge(turn int, s *api.Showcase) api.ShowcaseResult {
 	r := api.ShowcaseResult{Turn: turn, A: s.A.TTFT, B: s.B.TTFT}
 	if s.A.Error != "" || s.B.Error != "" || r.A == nil || r.B == nil {
@@ -252,7 +243,7 @@ func judge(turn int, s *api.Showcase) api.ShowcaseResult {
 	return r
 }
 
-// answered takes in how the answer of a lane ended.
+// answered records the end of a lane's answer.
 func (s *showcase) answered(lane int, r *chat.Result) {
 	side := api.ShowcaseSide{Text: tail(r.Content), Done: true, Sent: !r.Sent.IsZero()}
 	if ttft, ok := r.TTFT(); ok {
@@ -281,6 +272,7 @@ func (s *showcase) answered(lane int, r *chat.Result) {
 	*s.side(lane), s.live[lane] = side, nil
 }
 
+// side returns a lane's part of the document. The lock is held.
 func (s *showcase) side(lane int) *api.ShowcaseSide {
 	if lane == 0 {
 		return &s.doc.A
@@ -288,13 +280,14 @@ func (s *showcase) side(lane int) *api.ShowcaseSide {
 	return &s.doc.B
 }
 
+// end records how the showcase ended.
 func (s *showcase) end(state api.ShowcaseState, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doc.State, s.doc.Message = state, message
 }
 
-// view is the showcase with what has come so far.
+// view returns the showcase with the answers as far as they have arrived.
 func (s *showcase) view() *api.Showcase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +310,8 @@ func (s *showcase) view() *api.Showcase {
 	return &v
 }
 
-// tail is the end of a text, at a whole character, with a sign that there is more before it.
+// tail returns the last maxShown bytes of a text, from a whole character on, after an ellipsis if
+// the text is longer.
 func tail(text string) string {
 	if len(text) <= maxShown {
 		return text

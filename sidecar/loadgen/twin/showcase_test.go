@@ -17,7 +17,7 @@ import (
 
 // While an answer arrives, its text and its TTFT are shown. At its end the other figures come from the same time
 // stamps.
-func TestAnswerGrows(t *testing.T) {
+func TestShowcaseShowsTheAnswerAsItArrives(t *testing.T) {
 	more := make(chan string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -62,8 +62,8 @@ func TestAnswerGrows(t *testing.T) {
 	assert.Empty(t, v.Error)
 }
 
-// The round names the lane that was first, and by how much. It names none where one of them failed.
-func TestWhoWasFirst(t *testing.T) {
+// The round names the lane that was first, and its lead. It names none if a lane failed.
+func TestRoundNamesTheFirstLane(t *testing.T) {
 	side := func(ttft float64) api.ShowcaseSide { return api.ShowcaseSide{TTFT: &ttft} }
 	failed := side(.5)
 	failed.Error = "it broke"

@@ -15,17 +15,18 @@ import (
 	"testing"
 )
 
-// Link is an address of loopback that leads to a server, which may be replaced or cut off.
+// Link is a loopback address that forwards to a server. The server may be replaced, and the link
+// may be cut. It is safe for concurrent use.
 type Link struct {
 	listener net.Listener
 	open     atomic.Int32
 
 	mu    sync.Mutex
-	to    string // empty: it is cut
+	to    string // empty: the link is cut
 	conns []net.Conn
 }
 
-// NewLink returns a link that is cut. It ends with the test.
+// NewLink returns a link that is cut. The end of the test closes it.
 func NewLink(t testing.TB) *Link {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,10 +52,10 @@ func NewLink(t testing.TB) *Link {
 	return k
 }
 
-// URL is the address for clients.
+// URL returns the address for clients.
 func (k *Link) URL() string { return "nats://" + k.listener.Addr().String() }
 
-// Lead ends all connections and leads new ones to another address; empty: nowhere.
+// Lead closes all connections and forwards new ones to another address; empty cuts the link.
 func (k *Link) Lead(to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,10 +66,10 @@ func (k *Link) Lead(to string) {
 	k.conns = nil
 }
 
-// Open is how many connections clients have.
+// Open returns the number of connections that clients have.
 func (k *Link) Open() int { return int(k.open.Load()) }
 
-// join copies both ways until one of them ends.
+// join copies in both directions until one of them ends.
 func (k *Link) join(c net.Conn) {
 	k.open.Add(1)
 	defer k.open.Add(-1)
@@ -99,8 +100,8 @@ func (k *Link) join(c net.Conn) {
 	<-done
 }
 
-// Server is a NATS server with JetStream in a process of its own. It has another port after each start, which its
-// link leads to.
+// Server is a NATS server with JetStream in a process of its own. Each start uses another port,
+// which its link forwards to.
 type Server struct {
 	*Link
 	Address string // of the server itself
@@ -110,10 +111,11 @@ type Server struct {
 	args []string
 	cmd  *exec.Cmd
 
-	logged chan struct{} // closed at the end of its log
+	logged chan struct{} // closed at the end of the server's log
 }
 
-// Start starts a server with more arguments, which ends with the test. The test is skipped without a nats-server.
+// Start starts a server with additional arguments. The end of the test stops it. Without a
+// nats-server, the test is skipped.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{Link: NewLink(t), t: t, dir: t.TempDir(), args: args}
@@ -122,7 +124,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Restart starts the server after [Server.Kill], with what it stored.
+// Restart starts the server after [Server.Kill], with the data that it stored.
 func (s *Server) Restart() {
 	s.t.Helper()
 	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1"}
@@ -151,7 +153,7 @@ func (s *Server) Restart() {
 	s.Lead(s.Address)
 }
 
-// find finds the nats-server that process.FindNATS finds.
+// find returns the nats-server that process.FindNATS finds.
 func find(t testing.TB) string {
 	t.Helper()
 	built := filepath.Join("..", "..", "..", "bin", "nats-server")
