@@ -20,12 +20,12 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-const startWithin = 2 * time.Minute
+const startTimeout = 2 * time.Minute
 
-// stopWithin is a variable for the test of a second Ctrl-C.
-var stopWithin = 10 * time.Second
+// stopTimeout is a variable so that a test of a second Ctrl-C can change it.
+var stopTimeout = 10 * time.Second
 
-// flags are common to both booths.
+// flags are the common flags of demo and dynamo.
 type flags struct {
 	Concurrency  int    `default:"60" help:"Number of concurrent conversations."`
 	Start        bool   `default:"true" negatable:"" help:"Start the load immediately. With --no-start, the load generator waits for an operator."`
@@ -41,11 +41,12 @@ type flags struct {
 	CacheDir       string `placeholder:"DIR" help:"Directory for results, metrics, logs and downloads. Default: kvbooth in the user's cache directory."`
 }
 
-// check refuses ports that no system has, and a folder that does not exist.
+// check returns an error for ports out of range and for a provisioning folder that does not exist.
 func (f *flags) check() error {
 	if f.Provisioning != "" {
 		if _, err := os.Stat(f.Provisioning); err != nil {
-			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: fmt.Sprintf("a directory (%v)", err)}
+			allowed := fmt.Sprintf("a directory (%v)", err)
+			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: allowed}
 		}
 	}
 	return checkPorts(map[string]int{
@@ -56,11 +57,10 @@ func (f *flags) check() error {
 
 const lastPort = 65535
 
-// twinPorts is how far the ports of the second cluster are from those of the first, where
-// they are free.
+// twinPorts is the preferred distance of the second cluster's ports from those of the first.
 const twinPorts = 100
 
-// otherMode is that of the second cluster, beside the first one's.
+// otherMode returns the mode of the second cluster for a mode of the first one.
 func otherMode(m api.Mode) api.Mode {
 	if m == api.ModeRoundRobin {
 		return api.ModeKV
@@ -77,58 +77,58 @@ func checkPorts(flags map[string]int) error {
 	return nil
 }
 
-// kind is what tells one booth from another.
+// kind is a kind of booth: with a simulated cluster, or with Dynamo.
 type kind interface {
 	name() string // of its folder
 	common() *flags
-	check() error // refuses before anything is started; an error that the caller can mend
-	// newBackend writes what the backend needs, and starts nothing.
+	check() error // returns an error for invalid flags, before anything is started
+	// newBackend writes the files of the backend and describes it, without starting it.
 	newBackend(ctx context.Context, b *booth) (backend, error)
-	// newTwin is newBackend of a second cluster, in another mode.
+	// newTwin is newBackend for a second cluster in another mode.
 	newTwin(ctx context.Context, b *booth) (backend, error)
-	loadgenArgs() []string // flags of the load generator that are this kind's own
-	twinArgs() []string    // the same of the second cluster
-	vendor() api.Vendor    // that the screens are about, unless the environment names another
+	loadgenArgs() []string // further flags of the load generator
+	twinArgs() []string    // further flags of the load generator for the second cluster
+	vendor() api.Vendor    // default vendor on the screens
 }
 
-// part is a part of a booth: a process, or several that start as one.
+// part is a part of a booth: one or several processes that start together.
 type part interface {
-	title() string                   // in the middle of a sentence
-	start(ctx context.Context) error // returns when it serves
-	watch(ctx context.Context) error // restarts what ends, until ctx ends; an error where that does not help
-	stop(ctx context.Context)        // for good; it is killed when ctx ends
+	title() string                   // for use within a sentence
+	start(ctx context.Context) error // returns when the part is ready
+	watch(ctx context.Context) error // restarts processes that end, until ctx ends; returns an error to give up
+	stop(ctx context.Context)        // without restart; kills when ctx ends
 }
 
 // backend is the part that serves the model.
 type backend interface {
 	part
-	addresses() addresses // once it serves
+	addresses() addresses // valid after start
 	describe() (heading string, rows [][2]string)
 }
 
-// addresses are where a backend is reached, each as host:port.
+// addresses are the addresses of a backend, as host:port.
 type addresses struct {
 	frontend string
-	workers  []string // their metrics
-	gpus     []string // the DCGM exporters of their nodes, in the same order; none: no GPUs are imitated
+	workers  []string // metrics of the workers
+	gpus     []string // DCGM exporters of the workers, in the same order; empty without simulated GPUs
 }
 
-// booth is what runs on this machine.
+// booth holds the parts of a running booth.
 type booth struct {
 	kind  kind
 	flags *flags
-	cache string // the folder that all booths share
+	cache string // folder of all booths
 	out   *screen
 	ports ports
 
 	backend    backend
-	twin       backend // nil: there is one cluster
+	twin       backend // nil without a second cluster
 	prometheus *service
-	grafana    *service // nil: none
-	noGrafana  error    // why there is none, though one is wanted; nil where none is
-	startPage  string   // path of Grafana's page to open first
+	grafana    *service // nil without Grafana
+	noGrafana  error    // reason for a missing Grafana; nil if none is requested
+	startPage  string   // path of the first page in Grafana
 	loadgen    *service
-	parts      []part // all of them, as they were started
+	parts      []part // in the order of their start
 }
 
 // runKind starts a booth, keeps it running until ctx ends, and stops it.
@@ -148,7 +148,7 @@ func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) err
 	defer unlock()
 	defer b.stop(killCtx)
 	if err := b.start(ctx); err != nil {
-		if ctx.Err() != nil { // it was stopped before it was up
+		if ctx.Err() != nil { // interrupted during the start
 			return nil
 		}
 		return err
@@ -157,8 +157,7 @@ func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) err
 	return b.watch(ctx)
 }
 
-// prepare finds the folder, and refuses what could not be started before anything
-// takes long.
+// prepare determines the folder and checks the settings, before any step that takes long.
 func (b *booth) prepare(ctx context.Context) (err error) {
 	if err := errors.Join(b.flags.check(), b.kind.check()); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (b *booth) folder(name ...string) string {
 
 func (b *booth) log(name string) string { return b.folder("logs", name+".log") }
 
-// setLogsAside keeps the logs of the last run, and no older ones.
+// setLogsAside renames the logs of the last run and removes older ones.
 func (b *booth) setLogsAside() error {
 	logs, old := b.folder("logs"), b.folder("logs.old")
 	if err := os.RemoveAll(old); err != nil {
@@ -193,9 +192,8 @@ func (b *booth) setLogsAside() error {
 	return os.MkdirAll(logs, 0o700)
 }
 
-// start starts everything and returns when it serves: the cluster first, since the
-// others must know where it is, and the load generator last, so that nothing that
-// still starts disturbs what it measures.
+// start starts all parts and returns when they are ready. The clusters come first, because the other parts need their
+// addresses. The load generator comes last, so that its measurements are not disturbed by other starts.
 func (b *booth) start(ctx context.Context) (err error) {
 	if err := b.setLogsAside(); err != nil {
 		return err
@@ -225,14 +223,14 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if b.prometheus, err = b.newPrometheus(prometheus, address); err != nil {
 		return err
 	}
-	around := []part{b.prometheus}
+	others := []part{b.prometheus}
 	if grafana != nil {
 		b.grafana, b.noGrafana = b.newGrafana(*grafana, address)
 	}
 	if b.grafana != nil {
-		around = append(around, b.grafana)
+		others = append(others, b.grafana)
 	}
-	if err := b.bring(ctx, around...); err != nil {
+	if err := b.bring(ctx, others...); err != nil {
 		return err
 	}
 	if b.loadgen, err = b.newLoadgen(address); err != nil {
@@ -241,19 +239,19 @@ func (b *booth) start(ctx context.Context) (err error) {
 	return b.bring(ctx, b.loadgen)
 }
 
-// address chooses a free one.
-func (b *booth) address(who string, port int) (string, error) {
-	port, err := b.ports.take(who, port, 1)
+// address reserves a free port and returns its address. user names the part in messages.
+func (b *booth) address(user string, port int) (string, error) {
+	port, err := b.ports.take(user, port, 1)
 	return process.Loopback(port), err
 }
 
-// bring starts parts at once and returns when all of them serve.
+// bring starts parts concurrently and returns when all of them are ready.
 func (b *booth) bring(ctx context.Context, parts ...part) error {
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	b.parts = append(b.parts, parts...)
 	var mu sync.Mutex
-	var titles []string // of those that do not serve yet
+	var titles []string // of parts that are not ready yet
 	for _, p := range parts {
 		titles = append(titles, p.title())
 	}
@@ -277,7 +275,7 @@ func (b *booth) bring(ctx context.Context, parts ...part) error {
 	return group.Wait()
 }
 
-// watch supervises all parts until ctx ends, or until one is given up.
+// watch supervises all parts until ctx ends, or until one of them keeps failing.
 func (b *booth) watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range b.parts {
@@ -286,13 +284,12 @@ func (b *booth) watch(ctx context.Context) error {
 	return group.Wait()
 }
 
-// stop stops the load generator, then the rest at once; when killCtx ends, they are
-// killed.
+// stop stops the load generator, then the other parts concurrently. When killCtx ends, they are killed.
 func (b *booth) stop(killCtx context.Context) {
 	if len(b.parts) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(killCtx, stopWithin)
+	ctx, cancel := context.WithTimeout(killCtx, stopTimeout)
 	defer cancel()
 	b.out.say("stopping")
 	if b.loadgen != nil {
@@ -305,29 +302,32 @@ func (b *booth) stop(killCtx context.Context) {
 	wg.Wait()
 }
 
-// summary says where to look.
+// summary prints the addresses of all parts.
 func (b *booth) summary() {
 	heading, rows := b.backend.describe()
 	if b.twin != nil {
-		more, of := b.twin.describe()
-		heading += "\n" + more
-		for _, row := range of {
+		twinHeading, twinRows := b.twin.describe()
+		heading += "\n" + twinHeading
+		for _, row := range twinRows {
 			rows = append(rows, [2]string{row[0] + ", twin", row[1]})
 		}
 	}
-	doing := fmt.Sprintf("runs %d concurrent conversations", b.flags.Concurrency)
+	load := fmt.Sprintf("runs %d concurrent conversations", b.flags.Concurrency)
 	if !b.flags.Start {
-		doing = "waiting to be started"
+		load = "waiting to be started"
 	}
 	rows = append(rows,
 		[2]string{"Prometheus", b.prometheus.url},
-		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + doing},
+		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + load},
 		[2]string{"logs", b.folder("logs")})
-	last, page := "Press Ctrl-C to stop.", [2]string{"page", b.loadgen.url + "/ (the app without Grafana)"}
+	last := "Press Ctrl-C to stop."
+	page := [2]string{"page", b.loadgen.url + "/ (the app without Grafana)"}
 	rows = slices.Insert(rows, 0, page)
 	switch {
 	case b.grafana != nil && b.grafana.Up():
-		first := [2]string{"Grafana", b.grafana.url + b.startPage + " (start here; operating needs no login, administration is admin/admin)"}
+		text := b.grafana.url + b.startPage +
+			" (start here; operating needs no login, administration is admin/admin)"
+		first := [2]string{"Grafana", text}
 		rows = slices.Insert(rows, 0, first)
 	case b.noGrafana != nil:
 		last = withoutGrafana(b.noGrafana) + "\n" + last
@@ -335,24 +335,25 @@ func (b *booth) summary() {
 	b.out.table(heading, rows, last)
 }
 
-// ports hands out free ports on loopback, none of them twice.
+// ports reserves free ports on loopback, each at most once.
 type ports struct {
 	taken []int
 	say   func(format string, args ...any)
 }
 
-// take gives the first of n free ports in a row, from the wanted one on, and says
-// so where that is another one.
-func (p *ports) take(who string, wanted, n int) (first int, err error) {
+// take returns the first of n consecutive free ports at or above the wanted one, and reports a different port. user
+// names the part in the message.
+func (p *ports) take(user string, wanted, n int) (first int, err error) {
 	for from := wanted; ; {
 		free, err := process.FreePorts(from, n)
 		if err != nil {
 			return 0, err
 		}
-		row := free[n-1]-free[0] == n-1
-		if row && !slices.ContainsFunc(free, func(port int) bool { return slices.Contains(p.taken, port) }) {
+		consecutive := free[n-1]-free[0] == n-1
+		isTaken := func(port int) bool { return slices.Contains(p.taken, port) }
+		if consecutive && !slices.ContainsFunc(free, isTaken) {
 			if free[0] != wanted {
-				p.say("port %d is in use: %s uses %d", wanted, who, free[0])
+				p.say("port %d is in use: %s uses %d", wanted, user, free[0])
 			}
 			p.taken = append(p.taken, free...)
 			return free[0], nil

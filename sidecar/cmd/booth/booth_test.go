@@ -35,28 +35,28 @@ func TestMain(m *testing.M) {
 	localtest.Main()
 	switch filepath.Base(os.Args[0]) {
 	case "loadgen":
-		os.Exit(playLoadgen(os.Args[1:]))
+		os.Exit(fakeLoadgen(os.Args[1:]))
 	case "prometheus":
-		os.Exit(playPrometheus(os.Args[1:]))
+		os.Exit(fakePrometheus(os.Args[1:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "cluster" {
-		os.Exit(playServer(os.Args[1:]))
+		os.Exit(fakeServer(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// Variables that make a played program misbehave.
+// Environment variables that make a fake program misbehave.
 const (
-	refuses = "BOOTHTEST_REFUSES" // the load generator's `check` fails with this message
-	locked  = "BOOTHTEST_LOCKED"  // the load generator ends with 2
-	goesOn  = "BOOTHTEST_GOES_ON" // the load generator says "asked" where it is asked to end, and goes on
+	refuses     = "BOOTHTEST_REFUSES"      // the load generator's `check` fails with this message
+	locked      = "BOOTHTEST_LOCKED"       // the load generator exits with 2
+	ignoresTerm = "BOOTHTEST_IGNORES_TERM" // the load generator prints "stopping" at SIGTERM, but does not exit
 )
 
-// playLoadgen stands in for the load generator.
-func playLoadgen(args []string) int {
+// fakeLoadgen is the load generator's main function in a fake load generator.
+func fakeLoadgen(args []string) int {
 	if args[0] == "check" {
-		if words := os.Getenv(refuses); words != "" {
-			fmt.Fprintln(os.Stderr, words)
+		if message := os.Getenv(refuses); message != "" {
+			fmt.Fprintln(os.Stderr, message)
 			return 2
 		}
 		return 0
@@ -65,21 +65,20 @@ func playLoadgen(args []string) int {
 		fmt.Fprintln(os.Stderr, "loadgen: the data directory is in use")
 		return 2
 	}
-	return playServer(args)
+	return fakeServer(args)
 }
 
-// playPrometheus stands in for Prometheus.
-func playPrometheus(args []string) int {
+// fakePrometheus is the main function of a fake Prometheus.
+func fakePrometheus(args []string) int {
 	if args[0] == "--version" {
 		fmt.Println("prometheus, version", local.OldestPrometheus)
 		return 0
 	}
-	return playServer(args)
+	return fakeServer(args)
 }
 
-// playServer stands in for a program that answers whatever it is asked on the
-// first address that its flags name.
-func playServer(args []string) int {
+// fakeServer answers every request with 200, at the first address that its flags name, until SIGTERM.
+func fakeServer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	var address string
@@ -94,8 +93,8 @@ func playServer(args []string) int {
 		}
 	}
 	fmt.Println("pid", os.Getpid(), strings.Join(args, " "))
-	if os.Getenv(goesOn) != "" && filepath.Base(os.Args[0]) == "loadgen" {
-		context.AfterFunc(ctx, func() { fmt.Println("asked") })
+	if os.Getenv(ignoresTerm) != "" && filepath.Base(os.Args[0]) == "loadgen" {
+		context.AfterFunc(ctx, func() { fmt.Println("stopping") })
 		ctx = context.WithoutCancel(ctx)
 	}
 	server := &http.Server{Addr: address, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -107,7 +106,7 @@ func playServer(args []string) int {
 	return 0
 }
 
-// running is a booth that runs within the test, against played programs.
+// running is a booth that runs within the test, with fake programs.
 type running struct {
 	t          *testing.T
 	command    string
@@ -117,8 +116,7 @@ type running struct {
 	ended      chan int
 }
 
-// runBooth starts a booth with played programs, on ports that are the test's, without Grafana
-// unless there is a played one.
+// runBooth starts a booth with fake programs on free ports. Grafana is off unless local.GrafanaVariable is set.
 func runBooth(t *testing.T, command string, more ...string) *running {
 	t.Helper()
 	t.Setenv(local.VenvVariable, localtest.Venv(t))
@@ -145,8 +143,8 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 	return r
 }
 
-// says waits until the booth has written what matches, and gives the match.
-func (r *running) says(b *output.Buffer, pattern string) (match []string) {
+// prints waits until the booth's output matches a pattern, and returns the submatches.
+func (r *running) prints(b *output.Buffer, pattern string) (match []string) {
 	r.t.Helper()
 	expression := regexp.MustCompile(pattern)
 	wait.Eventually(r.t, pattern, func() (any, bool) {
@@ -156,20 +154,20 @@ func (r *running) says(b *output.Buffer, pattern string) (match []string) {
 	return match
 }
 
-// code waits for the booth's end.
+// code waits until the booth ends, and returns its exit code.
 func (r *running) code() int {
 	r.t.Helper()
 	return wait.Receive(r.t, "the booth ends", r.ended)
 }
 
-// ends stops the booth, as Ctrl-C does.
+// ends stops the booth, as Ctrl-C does, and requires success.
 func (r *running) ends() {
 	r.t.Helper()
 	r.stop()
 	assert.Equal(r.t, success, r.code())
 }
 
-// log is what a child wrote.
+// log returns the output of a child process.
 func (r *running) log(name string) string {
 	content, _ := os.ReadFile(filepath.Join(r.dir, r.command, "logs", name+".log"))
 	return string(content)
@@ -184,16 +182,16 @@ func linkLoadgen(t *testing.T) {
 	t.Cleanup(func() { _ = os.Remove(path) })
 }
 
-// It comes up and says where to look; what is killed comes back, and is named; and nothing is left behind.
-func TestDynamo(t *testing.T) {
+func TestDynamoBoothRestartsKilledParts(t *testing.T) {
 	linkLoadgen(t)
 	r := runBooth(t, "dynamo", "--concurrency=120", "--engine=vllm")
-	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 120 concurrent conversations`)[1]
-	frontend := r.says(&r.out, `frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
-	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
-	r.says(&r.out, `worker-3 +http://127\.0\.0\.1:\d+/metrics\n`)
-	r.says(&r.out, `logs +`+filepath.Join(r.dir, "dynamo", "logs"))
-	r.says(&r.out, `Press Ctrl-C to stop`)
+	generator := r.prints(&r.out,
+		`load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 120 concurrent conversations`)[1]
+	frontend := r.prints(&r.out, `frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
+	prometheus := r.prints(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
+	r.prints(&r.out, `worker-3 +http://127\.0\.0\.1:\d+/metrics\n`)
+	r.prints(&r.out, `logs +`+filepath.Join(r.dir, "dynamo", "logs"))
+	r.prints(&r.out, `Press Ctrl-C to stop`)
 
 	args := r.log("loadgen")
 	for _, arg := range []string{
@@ -204,7 +202,9 @@ func TestDynamo(t *testing.T) {
 	} {
 		assert.Contains(t, args, arg)
 	}
-	assert.ElementsMatch(t, []string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"}, r.pods())
+	assert.ElementsMatch(t,
+		[]string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"},
+		r.pods())
 
 	children := map[string]string{ // by their logs
 		"loadgen": "the load generator", "worker-2": "worker-2", "frontend": "the frontend", "prometheus": "Prometheus",
@@ -213,10 +213,10 @@ func TestDynamo(t *testing.T) {
 		pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
 		require.NoError(t, err)
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		r.says(&r.err, strings.TrimPrefix(name, "the ")+` exited: signal: killed(.|\n)*restarting `+name+` in 1s`)
+		r.prints(&r.err, strings.TrimPrefix(name, "the ")+` exited: signal: killed(.|\n)*restarting `+name+` in 1s`)
 	}
 	for _, name := range children {
-		r.says(&r.err, name+` is running again`)
+		r.prints(&r.err, name+` is running again`)
 	}
 
 	r.ends()
@@ -226,7 +226,7 @@ func TestDynamo(t *testing.T) {
 	}
 }
 
-// pods are those that the configuration of Prometheus names.
+// pods returns the pods that the configuration of Prometheus names.
 func (r *running) pods() (pods []string) {
 	r.t.Helper()
 	config, err := os.ReadFile(filepath.Join(r.dir, r.command, "prometheus.yml"))
@@ -237,27 +237,32 @@ func (r *running) pods() (pods []string) {
 	return pods
 }
 
-// The demo is the same around the simulated cluster, with the addresses in every
-// place that needs them.
-func TestDemo(t *testing.T) {
+func TestDemoPassesAddressesToAllParts(t *testing.T) {
 	linkLoadgen(t)
 	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
-	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7", "--provisioning="+t.TempDir())
-	r.says(&r.out, `2 workers simulating vllm on H200, router mode Round-robin. Simulated: not calibrated`)
-	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 60 concurrent conversations`)[1]
-	frontend := r.says(&r.out, `cluster frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
-	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
-	grafana := r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here; .*admin/admin`)[1]
-	r.says(&r.err, `starting Prometheus and Grafana\n`)
+	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7",
+		"--provisioning="+t.TempDir())
+	r.prints(&r.out, `2 workers simulating vllm on H200, router mode Round-robin. Simulated: not calibrated`)
+	generator := r.prints(&r.out,
+		`load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 60 concurrent conversations`)[1]
+	frontend := r.prints(&r.out, `cluster frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
+	prometheus := r.prints(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
+	grafana := r.prints(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here; .*admin/admin`)[1]
+	r.prints(&r.err, `starting Prometheus and Grafana\n`)
 
 	cluster, args, env := r.log("cluster"), r.log("loadgen"), r.log("grafana")
-	for _, arg := range []string{"--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--profile=h200-tp1", "--seed=7", "--speed=1"} {
+	for _, arg := range []string{
+		"--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--profile=h200-tp1", "--seed=7",
+		"--speed=1",
+	} {
 		assert.Contains(t, cluster, arg)
 	}
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--prometheus-url=" + prometheus, "--mode-driver=simulated", "--mode-mode=round_robin",
-		"--mode-speculation=eagle3", "--deployment-kind=simulated", "--deployment-engine=simulated vllm", "--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
-		"--deployment-block-size=32", "--deployment-max-batch-size=64", "--deployment-max-num-tokens=16384", "--deployment-kv-cache-dtype=fp8",
+		"--mode-speculation=eagle3", "--deployment-kind=simulated", "--deployment-engine=simulated vllm",
+		"--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
+		"--deployment-block-size=32", "--deployment-max-batch-size=64", "--deployment-max-num-tokens=16384",
+		"--deployment-kv-cache-dtype=fp8",
 	} {
 		assert.Contains(t, args, arg)
 	}
@@ -265,7 +270,8 @@ func TestDemo(t *testing.T) {
 	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_UID=kvbooth-prometheus\n")
 	assert.Contains(t, env, "KVBOOTH_SIDECAR_URL="+generator+"\n")
 	assert.ElementsMatch(t, []string{
-		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen", "prometheus",
+		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen",
+		"prometheus",
 	}, r.pods())
 
 	r.ends()
@@ -275,16 +281,15 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// With --twin there is a second cluster in another mode, whose series Prometheus labels with
-// a namespace of their own.
-func TestTwins(t *testing.T) {
+func TestTwinHasOwnNamespace(t *testing.T) {
 	const target = "--twin-target-url=http://twin"
 	demo, dynamo := &parse(t, []string{"demo", "--seed=7", "--twin"}).Demo, &parse(t, []string{"dynamo"}).Dynamo
 	b := &booth{kind: demo, flags: demo.common(), cache: t.TempDir(), out: newScreen(t.Output(), t.Output())}
 	b.ports.say = b.out.say
 	const namespaced, mode = "--twin-prometheus-namespace=dynamo-workload-twin", "--twin-mode-mode=round_robin"
 	assert.Subset(t, b.twinArgs("http://twin"), []string{target, namespaced, mode})
-	assert.Subset(t, (&booth{kind: dynamo}).twinArgs("http://twin"), []string{target, namespaced, "--twin-mode-driver=pinned", mode})
+	assert.Subset(t, (&booth{kind: dynamo}).twinArgs("http://twin"),
+		[]string{target, namespaced, "--twin-mode-driver=pinned", mode})
 
 	var err error
 	b.backend, err = demo.newBackend(t.Context(), b)
@@ -308,23 +313,21 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// What the load generator is told of the backend, and people in the heading.
-func TestBackends(t *testing.T) {
+func TestBackendsDescribeThemselves(t *testing.T) {
 	dynamo := &parse(t, []string{"dynamo", "--mode=round_robin"}).Dynamo
-	assert.Subset(t, dynamo.loadgenArgs(), []string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin"},
-		"the frontend's own mode, which nothing switches")
+	assert.Subset(t, dynamo.loadgenArgs(),
+		[]string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin"},
+		"the frontend has one mode, which the load generator does not switch")
 	demo := &parse(t, []string{"demo", "--speed=20"}).Demo
 	o, err := demo.simulation()
 	require.NoError(t, err)
 	assert.Contains(t, demo.heading(o), "timing fitted to h200x3-tp1-llama70b-fp8. It runs at 20 times real time")
 	args := strings.Join(demo.loadgenArgs(), " ")
-	assert.NotContains(t, args, "--baseline-default", "it is compared with nothing that was recorded")
+	assert.NotContains(t, args, "--baseline-default", "a faster run is not compared with a recording")
 	assert.Contains(t, args, "--deployment-engine=simulated 20 times as fast: trtllm")
 }
 
-// What an operator chose in the last run is forgotten, its logs are put aside, and
-// a port that is taken is passed over.
-func TestDemoOnceMore(t *testing.T) {
+func TestDemoResetsStateAndKeepsOldLogs(t *testing.T) {
 	linkLoadgen(t)
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "demo")
@@ -337,25 +340,24 @@ func TestDemoOnceMore(t *testing.T) {
 	defer taken.Close()
 
 	r := runBooth(t, "demo", "--no-start", "--cache-dir="+dir, fmt.Sprintf("--prometheus-port=%d", port))
-	r.says(&r.err, fmt.Sprintf(`port %d is in use: Prometheus uses %d\n`, port, port+1))
-	r.says(&r.out, `load generator.*waiting to be started(.|\n)*Ctrl-C`)
+	r.prints(&r.err, fmt.Sprintf(`port %d is in use: Prometheus uses %d\n`, port, port+1))
+	r.prints(&r.out, `load generator.*waiting to be started(.|\n)*Ctrl-C`)
 	args, err := os.ReadFile(filepath.Join(folder, "logs", "loadgen.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(args), "--start=false")
 	assert.NoFileExists(t, state)
-	aside, err := os.ReadFile(filepath.Join(folder, "logs.old", "cluster.log"))
+	kept, err := os.ReadFile(filepath.Join(folder, "logs.old", "cluster.log"))
 	require.NoError(t, err)
-	assert.Equal(t, "old", string(aside))
+	assert.Equal(t, "old", string(kept))
 	r.ends()
 }
 
-// Without a Grafana that can run, the booth says so and goes on.
-func TestBoothWithoutGrafana(t *testing.T) {
+func TestBoothContinuesWithoutGrafana(t *testing.T) {
 	linkLoadgen(t)
 	notInstalled := func(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
 	for _, test := range []struct {
-		intent, choice, says string
-		prepare              func(t *testing.T)
+		intent, choice, output string
+		prepare                func(t *testing.T)
 	}{
 		{"too old", "auto", `Grafana was not started: Grafana 11\.6\.0 in .* is too old`, func(t *testing.T) {
 			t.Setenv(localtest.GrafanaVersion, "11.6.0")
@@ -363,10 +365,10 @@ func TestBoothWithoutGrafana(t *testing.T) {
 		{"broken", "auto", `grafana is broken on purpose(.|\n)*continuing without Grafana`, func(t *testing.T) {
 			t.Setenv(localtest.Broken, "grafana")
 		}},
-		{"not to be downloaded", "installed", `booth: Grafana is not installed\ncontinuing without Grafana`, func(*testing.T) {
+		{"not to be downloaded", "installed", `Grafana is not installed\ncontinuing without Grafana`, func(*testing.T) {
 			installedGrafana = notInstalled
 		}},
-		{"no download", "auto", `and downloading it failed: .*contains no SHA-256(.|\n)*continuing without Grafana`, func(t *testing.T) {
+		{"no download", "auto", `downloading it failed: .*contains no SHA-256(.|\n)*continuing without`, func(t *testing.T) {
 			installedGrafana = notInstalled
 			localtest.MirrorWith(t, "", http.NotFound)
 		}},
@@ -376,8 +378,8 @@ func TestBoothWithoutGrafana(t *testing.T) {
 			t.Cleanup(func() { installedGrafana = local.FindGrafana })
 			test.prepare(t)
 			r := runBooth(t, "demo", "--grafana="+test.choice, "--provisioning="+t.TempDir())
-			r.says(&r.out, `Ctrl-C`)
-			assert.Regexp(t, test.says, r.err.String()+r.out.String())
+			r.prints(&r.out, `Ctrl-C`)
+			assert.Regexp(t, test.output, r.err.String()+r.out.String())
 			assert.NotContains(t, r.out.String(), "start here")
 			assert.Contains(t, r.out.String(), "page")
 			r.ends()
@@ -385,28 +387,26 @@ func TestBoothWithoutGrafana(t *testing.T) {
 	}
 }
 
-// Where none is installed, one is downloaded.
 func TestDemoDownloadsGrafana(t *testing.T) {
 	linkLoadgen(t)
 	installedGrafana = func(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
 	t.Cleanup(func() { installedGrafana = local.FindGrafana })
 	localtest.Mirror(t, localtest.GrafanaArchive(t))
 	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
-	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
+	r.prints(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
 	assert.Contains(t, r.err.String(), "downloading Grafana "+local.GrafanaRelease)
 	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
 	r.ends()
 }
 
-// What cannot run is given up, with its own words, and the rest is stopped.
-func TestBoothGivesUp(t *testing.T) {
+func TestBoothStopsAfterFailedStart(t *testing.T) {
 	linkLoadgen(t)
 	t.Run("a worker that does not start", func(t *testing.T) {
 		t.Setenv(localtest.Broken, "dynamo.mocker")
 		r := runBooth(t, "dynamo")
 		assert.Equal(t, failure, r.code())
 		assert.Contains(t, r.err.String(), "dynamo.mocker is broken on purpose")
-		assert.NotContains(t, r.err.String(), "is restarted", "it does not try again what cannot come")
+		assert.NotContains(t, r.err.String(), "is restarted", "a part that cannot start is not restarted")
 	})
 	t.Run("a load generator whose folder is in use", func(t *testing.T) {
 		t.Setenv(locked, "yes")
@@ -417,84 +417,79 @@ func TestBoothGivesUp(t *testing.T) {
 	})
 }
 
-// What the caller can mend is said before anything is started: exit code 2.
-func TestBoothRefuses(t *testing.T) {
-	refused := func(line, says string) {
+func TestBoothRejectsBadInputBeforeStart(t *testing.T) {
+	refused := func(line, message string) {
 		t.Helper()
 		args := strings.Fields(line)
 		r := runBooth(t, args[0], args[1:]...)
 		assert.Equal(t, badInput, r.code(), line)
-		assert.Contains(t, r.err.String(), says)
+		assert.Contains(t, r.err.String(), message)
 	}
 	assert.Equal(t, badInput, run(t.Context(), t.Context(), nil, t.Output(), t.Output()))
 	refused("demo", "go tool mage build") // there is no load generator yet
 	linkLoadgen(t)
-	for line, says := range map[string]string{
+	for line, message := range map[string]string{
 		"dynamo --workers=65":     "workers: 65 is not allowed: 1 to 64",
 		"dynamo --mode=fast":      `--mode must be one of "kv","round_robin","least_loaded"`,
 		"demo --profile=b200":     "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
 		"demo --gpu-port=0":       "gpu-port: 0 is not allowed: 1 to 65535",
 		"demo --provisioning=no/": "provisioning: no/ is not allowed: a directory",
 	} {
-		refused(line, says)
+		refused(line, message)
 	}
 	t.Setenv(refuses, "loadgen: concurrency: 0 is not allowed")
 	refused("demo --concurrency=0", "booth: nothing was started: loadgen: concurrency: 0 is not allowed")
 	t.Setenv(refuses, "")
 
 	r := runBooth(t, "demo")
-	r.says(&r.out, `Ctrl-C`)
+	r.prints(&r.out, `Ctrl-C`)
 	refused("demo --cache-dir="+r.dir, "another booth is running in "+r.dir)
 	r.ends()
 }
 
-// Ctrl-C while it starts ends it too, and is no failure.
-func TestBoothStoppedEarly(t *testing.T) {
+func TestInterruptDuringStartIsSuccess(t *testing.T) {
 	linkLoadgen(t)
 	t.Setenv(localtest.Hangs, "dynamo.frontend")
 	r := runBooth(t, "dynamo")
-	r.says(&r.err, `starting NVIDIA Dynamo`)
+	r.prints(&r.err, `starting NVIDIA Dynamo`)
 	r.ends()
 }
 
-// The second Ctrl-C kills what goes on, however long it may take to end.
-func TestBoothHurries(t *testing.T) {
+func TestSecondInterruptKills(t *testing.T) {
 	linkLoadgen(t)
-	stopWithin = time.Hour
-	t.Cleanup(func() { stopWithin = 10 * time.Second })
-	t.Setenv(goesOn, "yes")
+	stopTimeout = time.Hour
+	t.Cleanup(func() { stopTimeout = 10 * time.Second })
+	t.Setenv(ignoresTerm, "yes")
 	r := runBooth(t, "demo")
-	r.says(&r.out, `Ctrl-C`)
+	r.prints(&r.out, `Ctrl-C`)
 	r.stop()
-	wait.Eventually(t, "the load generator is asked", func() (any, bool) {
-		return r.log("loadgen"), strings.Contains(r.log("loadgen"), "asked")
+	wait.Eventually(t, "the load generator gets SIGTERM", func() (any, bool) {
+		return r.log("loadgen"), strings.Contains(r.log("loadgen"), "stopping")
 	})
 	r.kill()
 	assert.Equal(t, success, r.code())
 }
 
-// What is waited for is mentioned now and then where there is no terminal.
-func TestWaiting(t *testing.T) {
+func TestWaitingIsLoggedWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, errOut output.Buffer
 		done := newScreen(&out, &errOut).waiting(func() string { return "Grafana" })
-		wait.Advance(2*remindEvery + time.Millisecond)
+		wait.Advance(2*remindInterval + time.Millisecond)
 		done()
 		assert.Equal(t, "booth: waiting for Grafana, 10s so far\nbooth: waiting for Grafana, 20s so far\n", errOut.String())
 	})
 }
 
-// Ports come in a row, and none twice.
-func TestPorts(t *testing.T) {
-	var said []string
-	p := ports{say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+func TestPortsAreConsecutiveAndUnique(t *testing.T) {
+	var messages []string
+	p := ports{say: func(format string, args ...any) { messages = append(messages, fmt.Sprintf(format, args...)) }}
 	port := processtest.Ports(t, 5)
 	for _, row := range []struct{ wanted, n, want int }{{port, 3, port}, {port + 1, 2, port + 3}} {
 		first, err := p.take("one", row.wanted, row.n)
 		require.NoError(t, err)
 		assert.Equal(t, row.want, first)
 	}
-	assert.Equal(t, []string{fmt.Sprintf("port %d is in use: one uses %d", port+1, port+3)}, said)
+	assert.Equal(t, []string{fmt.Sprintf("port %d is in use: one uses %d", port+1, port+3)}, messages)
 	_, err := p.take("too many", 65535, 2)
 	assert.ErrorContains(t, err, "are needed")
 }

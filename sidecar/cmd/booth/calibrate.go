@@ -36,12 +36,15 @@ type calibrateCmd struct {
 }
 
 func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
-	o := calibrate.Options{Fit: c.Fit, HoldOut: c.HoldOut, Seeds: c.Seeds, Suggest: c.Suggest, Name: c.Name, Now: time.Now()}
+	o := calibrate.Options{
+		Fit: c.Fit, HoldOut: c.HoldOut, Seeds: c.Seeds, Suggest: c.Suggest, Name: c.Name, Now: time.Now(),
+	}
 	if len(c.From) == 0 {
 		return api.Require("from", "a file, or one of "+strings.Join(baselineNames(), ", "))
 	}
 	if c.Out != "" && filepath.Ext(c.Out) != ".yaml" {
-		return api.Refuse("out", c.Out, "a file name ending in .yaml, so that --profile can distinguish it from a profile name")
+		return api.Refuse("out", c.Out,
+			"a file name ending in .yaml, so that --profile can distinguish it from a profile name")
 	}
 	if o.Name == "" && c.Out != "" {
 		o.Name = strings.TrimSuffix(filepath.Base(c.Out), ".yaml")
@@ -58,7 +61,7 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 		return err
 	}
 	p := &phases{screen: newScreen(stdout, stderr), now: time.Now}
-	o.OnProgress = p.on
+	o.OnProgress = p.show
 	r, err := calibrate.Run(ctx, o)
 	p.done()
 	if err != nil {
@@ -86,9 +89,8 @@ func baselineNames() (names []string) {
 	return names
 }
 
-// readBaseline reads a file, or gives a built-in baseline, whose values get the
-// intervals that the comparison estimates for them. What is wrong in a file is told
-// with its name in front.
+// readBaseline reads a baseline from a file, or returns a built-in one with the intervals that the comparison
+// estimates. An error in a file names the file in front of the field.
 func readBaseline(from string) (api.Baseline, error) {
 	all := baseline.Builtin()
 	if i := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == from }); i >= 0 {
@@ -96,10 +98,13 @@ func readBaseline(from string) (api.Baseline, error) {
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
-		return api.Baseline{}, api.Refuse("from", from, fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(baselineNames(), ", ")))
+		allowed := fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(baselineNames(), ", "))
+		return api.Baseline{}, api.Refuse("from", from, allowed)
 	}
 	var b api.Baseline
-	if name := strings.TrimSuffix(filepath.Base(from), filepath.Ext(from)); strings.EqualFold(filepath.Ext(from), ".json") {
+	extension := filepath.Ext(from)
+	name := strings.TrimSuffix(filepath.Base(from), extension)
+	if strings.EqualFold(extension, ".json") {
 		b, err = baseline.ReadJSON(bytes.NewReader(text), "", api.ModeState{})
 	} else {
 		b, err = baseline.ReadCSV(bytes.NewReader(text), name)
@@ -111,7 +116,7 @@ func readBaseline(from string) (api.Baseline, error) {
 	return b, err
 }
 
-// start is the profile that the fit begins with.
+// start returns the profile from which the fit starts.
 func (c *calibrateCmd) start(d api.Deployment) (sim.Profile, error) {
 	if c.Profile != "" {
 		return sim.OpenProfile(c.Profile)
@@ -121,35 +126,34 @@ func (c *calibrateCmd) start(d api.Deployment) (sim.Profile, error) {
 		if err != nil {
 			return p, err
 		}
-		if d.GPU != "" && strings.Contains(strings.ToLower(d.GPU), strings.ToLower(p.GPU)) && max(d.TensorParallel, 1) == p.TensorParallel {
+		sameGPU := d.GPU != "" && strings.Contains(strings.ToLower(d.GPU), strings.ToLower(p.GPU))
+		if sameGPU && max(d.TensorParallel, 1) == p.TensorParallel {
 			return p, nil
 		}
 	}
 	return sim.Profile{}, api.Require("profile", fmt.Sprintf(
-		"a profile to start from, since there is none for this baseline's GPU (%q) with %d GPUs per worker: %s, or a file with the GPU's specifications",
+		"a profile to start from, since there is none for this baseline's GPU (%q) with %d GPUs per worker: "+
+			"%s, or a file with the GPU's specifications",
 		d.GPU, max(d.TensorParallel, 1), strings.Join(sim.ProfileNames(), ", ")))
 }
 
-// phases shows how far a fit has come: on a terminal in a line that is rewritten,
-// elsewhere in a line a second.
+// phases shows the progress of a fit: on a terminal in a line that is rewritten, otherwise in one line per second.
 type phases struct {
 	screen *screen
 	now    func() time.Time
 	phase  string
-	said   time.Time
+	shown  time.Time // time of the last output
 }
 
 const barWidth = 24
 
-func (p *phases) on(at calibrate.Progress) {
+func (p *phases) show(at calibrate.Progress) {
 	now := p.now()
-	if at.Phase == p.phase && at.Done < at.Runs && now.Sub(p.said) < time.Second {
+	soon := at.Done < at.Runs && now.Sub(p.shown) < time.Second
+	if soon && (at.Phase == p.phase || p.screen.terminal == nil) {
 		return
 	}
-	if p.screen.terminal == nil && at.Done < at.Runs && now.Sub(p.said) < time.Second {
-		return
-	}
-	p.phase, p.said = at.Phase, now
+	p.phase, p.shown = at.Phase, now
 	if p.screen.terminal == nil {
 		p.screen.say("%s: %d of %d runs", at.Phase, at.Done, at.Runs)
 		return
@@ -157,7 +161,8 @@ func (p *phases) on(at calibrate.Progress) {
 	p.screen.mu.Lock()
 	defer p.screen.mu.Unlock()
 	full := barWidth * at.Done / at.Runs
-	fmt.Fprintf(p.screen.stderr, "%sbooth: %s [%s%s] %d of %d runs", clearLine, at.Phase, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), at.Done, at.Runs)
+	bar := strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full)
+	fmt.Fprintf(p.screen.stderr, "%sbooth: %s [%s] %d of %d runs", clearLine, at.Phase, bar, at.Done, at.Runs)
 }
 
 func (p *phases) done() {
@@ -166,13 +171,14 @@ func (p *phases) done() {
 	p.screen.clear()
 }
 
-// report writes what came of a fit.
+// report writes the result of a fit.
 func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 	var names []string
 	for _, b := range o.Baselines {
 		names = append(names, b.Name)
 	}
-	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %.0f s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, closedloop.LevelDuration.Seconds())
+	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %.0f s.\n",
+		o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, closedloop.LevelDuration.Seconds())
 	for _, line := range r.Assumed {
 		fmt.Fprintf(out, "Assumed: %s.\n", line)
 	}
@@ -181,10 +187,11 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 	fmt.Fprintln(w, "TTFT p50\tTTFT p95\ttokens/s\tTPOT p50\thit rate\t  at")
 	for _, part := range []struct {
 		errors calibrate.Errors
-		what   string
+		name   string
 	}{{r.InSample, "fitted to"}, {r.OutOfSample, "held out"}} {
 		e := part.errors
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t  %s: %s\n", percent(e.TTFT50), percent(e.TTFT95), percent(e.Throughput), percent(e.TPOT), points(e.Hit), part.what, levelList(e.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t  %s: %s\n", percent(e.TTFT50), percent(e.TTFT95),
+			percent(e.Throughput), percent(e.TPOT), points(e.Hit), part.name, levelList(e.Levels))
 	}
 	w.Flush()
 	reportRows(out, r.Rows)
@@ -193,7 +200,8 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 		fmt.Fprintln(out, "\nThe profile is calibrated: its errors are within bounds, including at the held-out levels.")
 		return
 	}
-	fmt.Fprintf(out, "\nThe profile is not marked as calibrated: mean errors must be at most %.0f %% (TTFT p50, tokens/s and TPOT p50 together) and %.0f %% (TTFT p95), for both fitted and held-out levels.\n",
+	fmt.Fprintf(out, "\nThe profile is not marked as calibrated: mean errors must be at most %.0f %% "+
+		"(TTFT p50, tokens/s and TPOT p50 together) and %.0f %% (TTFT p95), for both fitted and held-out levels.\n",
 		100*calibrate.MaxError, 100*calibrate.MaxTail)
 }
 
@@ -206,13 +214,15 @@ func reportRows(out io.Writer, rows []calibrate.Row) {
 		if row.Held {
 			note = "held out"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Concurrency, r.Mode, beside(1000*s.TTFT50, r.TTFT.P50, 1000, 0), beside(1000*s.TTFT95, r.TTFT.P95, 1000, 0),
-			beside(s.TokensPerSecond, r.OutputTokensPerSecond, 1, 0), beside(1000*s.TPOT50, r.TPOT.P50, 1000, 1), beside(100*s.Hit, r.KVHitRatio, 100, 1), note)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Concurrency, r.Mode,
+			beside(1000*s.TTFT50, r.TTFT.P50, 1000, 0), beside(1000*s.TTFT95, r.TTFT.P95, 1000, 0),
+			beside(s.TokensPerSecond, r.OutputTokensPerSecond, 1, 0), beside(1000*s.TPOT50, r.TPOT.P50, 1000, 1),
+			beside(100*s.Hit, r.KVHitRatio, 100, 1), note)
 	}
 	w.Flush()
 }
 
-// beside is a simulated figure with the recorded one, which a factor brings to its unit.
+// beside formats a simulated figure with the recorded one, which is multiplied by factor for its unit.
 func beside(simulated float64, recorded *float64, factor float64, digits int) string {
 	if recorded == nil {
 		return fmt.Sprintf("%.*f", digits, simulated)
@@ -229,7 +239,8 @@ func reportConstants(out io.Writer, list []calibrate.Constant) {
 		if c.AtBound {
 			status += ", at its bound"
 		}
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.4g to %.4g\t%s\t%s\n", c.Name, c.Start, c.Value, known(c), c.Low, c.High, status, c.Why)
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.4g to %.4g\t%s\t%s\n",
+			c.Name, c.Start, c.Value, known(c), c.Low, c.High, status, c.Why)
 	}
 	w.Flush()
 	for _, c := range list {
@@ -241,7 +252,8 @@ func reportConstants(out io.Writer, list []calibrate.Constant) {
 		case c.Combination == c.Name:
 			text = fmt.Sprintf("these results determine it only to ± %.0f %%", 196*c.CombinationError/c.Value)
 		case c.Combination != "":
-			text = fmt.Sprintf("these results determine only %s = %.4g ± %.2g", c.Combination, c.CombinationValue, 1.96*c.CombinationError)
+			text = fmt.Sprintf("these results determine only %s = %.4g ± %.2g",
+				c.Combination, c.CombinationValue, 1.96*c.CombinationError)
 		case c.Value != c.Start:
 			text = "varied within its bounds"
 		}
@@ -252,7 +264,7 @@ func reportConstants(out io.Writer, list []calibrate.Constant) {
 	}
 }
 
-// known is the half-width of a constant's 95 % interval, where it is one within the bounds.
+// known formats the half-width of a constant's 95 % interval, or returns "" if the interval exceeds the bounds.
 func known(c calibrate.Constant) string {
 	half := 1.96 * c.Error
 	if math.IsNaN(half) || half > c.High-c.Low {

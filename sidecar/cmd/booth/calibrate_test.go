@@ -19,16 +19,16 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// calibrated runs `booth calibrate` with some arguments.
-func calibrated(t *testing.T, args ...string) (code int, out, errOut string) {
+// runCalibrate runs `booth calibrate`.
+func runCalibrate(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = run(t.Context(), context.Background(), append([]string{"calibrate"}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
-// twin is a deployment of one slow worker, as a profile in a file.
-func twin(t *testing.T) (sim.Profile, string) {
+// slowProfile returns the profile of a deployment with one slow worker, and a file with it.
+func slowProfile(t *testing.T) (sim.Profile, string) {
 	t.Helper()
 	p := sim.H200()
 	p.Name, p.Workers, p.Memory.Bandwidth, p.Step.Floors = "one-slow", 1, 1200, nil
@@ -41,23 +41,32 @@ func twin(t *testing.T) (sim.Profile, string) {
 	return p, file
 }
 
-// exported is what the load generator would export of a simulated cluster, as a file.
-func exported(t *testing.T, p sim.Profile, levels ...int) string {
+// exportBaseline writes what the load generator exports of a simulated cluster into a file.
+func exportBaseline(t *testing.T, p sim.Profile, levels ...int) string {
 	t.Helper()
 	w := closedloop.Recorded()
 	w.Output = &api.Distribution{Mean: 150, CV: .4}
-	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin}, Seeds: []uint64{101, 102}, Sweep: true}
+	grid := study.Grid{
+		Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin},
+		Seeds: []uint64{101, 102}, Sweep: true,
+	}
 	points, err := grid.Run(t.Context(), 2, nil)
 	require.NoError(t, err)
 	b := api.Baseline{
-		Name: "mine", Title: "mine", Kind: baseline.KindImported, Deployment: api.Deployment{GPU: "H200", Workers: 1, TensorParallel: 1},
-		Workload: &api.WorkloadShape{Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OutputTokens: w.Output, Followup: baseline.RecordedFollowup},
+		Name: "mine", Title: "mine", Kind: baseline.KindImported, Deployment: api.Deployment{
+			GPU: "H200", Workers: 1, TensorParallel: 1,
+		},
+		Workload: &api.WorkloadShape{
+			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OutputTokens: w.Output,
+			Followup: baseline.RecordedFollowup,
+		},
 	}
 	for _, point := range points {
 		f := point.Mean()
 		b.Rows = append(b.Rows, api.BaselineRow{
 			Concurrency: point.Concurrency, Mode: point.Mode, Speculation: api.SpeculationNotRecorded,
-			TTFT: api.Percentiles{P50: &f.TTFT50, P95: &f.TTFT95}, TPOT: api.Percentiles{P50: &f.TPOT50}, OutputTokensPerSecond: &f.TokensPerSecond,
+			TTFT: api.Percentiles{P50: &f.TTFT50, P95: &f.TTFT95}, TPOT: api.Percentiles{P50: &f.TPOT50},
+			OutputTokensPerSecond: &f.TokensPerSecond,
 		})
 	}
 	var text bytes.Buffer
@@ -67,18 +76,20 @@ func exported(t *testing.T, p sim.Profile, levels ...int) string {
 	return file
 }
 
-// A baseline in, a profile out that every other command takes.
-func TestCalibrate(t *testing.T) {
-	p, start := twin(t)
+// The fitted profile can be opened by the other commands.
+func TestCalibrateWritesUsableProfile(t *testing.T) {
+	p, start := slowProfile(t)
 	p.Step.Base *= 1.2
-	from := exported(t, p, 8, 16, 24)
+	from := exportBaseline(t, p, 8, 16, 24)
 	out := filepath.Join(t.TempDir(), "fitted.yaml")
-	code, text, progress := calibrated(t, "--from="+from, "--profile="+start, "--fit=step.base", "--seeds=2", "--no-suggest", "--out="+out)
+	code, text, progress := runCalibrate(t, "--from="+from, "--profile="+start, "--fit=step.base", "--seeds=2",
+		"--no-suggest", "--out="+out)
 	require.Equal(t, success, code, progress)
 	assert.Contains(t, progress, "booth: at the start: 4 of 4 runs\n")
 	assert.Contains(t, progress, "booth: round 1: 8 of 8 runs\n")
 	for _, part := range []string{
-		"one-slow fitted to mine: ", "fitted to: 8, 24", "held out: 16", "step.base ", " fitted ", "the weights are read once an iteration", " derived ", "booth demo --profile " + out,
+		"one-slow fitted to mine: ", "fitted to: 8, 24", "held out: 16", "step.base ", " fitted ",
+		"the weights are read once an iteration", " derived ", "booth demo --profile " + out,
 	} {
 		assert.Contains(t, text, part)
 	}
@@ -92,10 +103,9 @@ func TestCalibrate(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// What cannot be done exits with 2 and says what is wrong, and what to do.
-func TestCalibrateRefuses(t *testing.T) {
-	p, start := twin(t)
-	one := exported(t, p, 8)
+func TestCalibrateRejectsBadInput(t *testing.T) {
+	p, start := slowProfile(t)
+	one := exportBaseline(t, p, 8)
 	broken := filepath.Join(t.TempDir(), "broken.json")
 	require.NoError(t, os.WriteFile(broken, []byte(`{"name": 1}`), 0o600))
 	for _, row := range []struct {
@@ -106,19 +116,22 @@ func TestCalibrateRefuses(t *testing.T) {
 		{"nothing to fit to", nil, "from is required: a file, or one of h200x3-tp1-llama70b-fp8"},
 		{"no such file", []string{"--from=nowhere.csv"}, "from: nowhere.csv is not allowed: a readable file"},
 		{"no baseline", []string{"--from=" + broken}, "broken.json: line 1, name: number is not allowed"},
-		{"one level", []string{"--from=" + one, "--profile=" + start}, "mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at 2 and 4, too"},
+		{
+			"one level", []string{"--from=" + one, "--profile=" + start},
+			"mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not " +
+				"what of it grows with the load; measure at 2 and 4, too",
+		},
 		{"a file that --profile would take for a name", []string{"--from=" + one, "--out=mine"}, "out: mine is not allowed"},
 	} {
 		t.Run(row.intent, func(t *testing.T) {
-			code, _, text := calibrated(t, row.args...)
+			code, _, text := runCalibrate(t, row.args...)
 			assert.Equal(t, badInput, code)
 			assert.Contains(t, text, row.want)
 		})
 	}
 }
 
-// The start is the built-in profile of the GPU; where there is none, one has to be named.
-func TestCalibrateStart(t *testing.T) {
+func TestCalibrateStartsFromProfileOfGPU(t *testing.T) {
 	p, err := (&calibrateCmd{}).start(api.Deployment{GPU: "NVIDIA H100 80GB", TensorParallel: 2})
 	require.NoError(t, err)
 	assert.Equal(t, "h100-tp2", p.Name)

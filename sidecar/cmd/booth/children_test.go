@@ -19,41 +19,42 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// by runs a command by hand, until the returned function ends it and gives its code.
-func by(t *testing.T, args ...string) (end func() int, said *output.Buffer) {
+// start runs a command until the returned function ends it and returns its exit code.
+func start(t *testing.T, args ...string) (end func() int, out *output.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	said = new(output.Buffer)
+	out = new(output.Buffer)
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, context.WithoutCancel(ctx), args, said, said) }()
+	go func() { ended <- run(ctx, context.WithoutCancel(ctx), args, out, out) }()
 	return func() int {
 		cancel()
 		return wait.Receive(t, "the command ends", ended)
-	}, said
+	}, out
 }
 
 // answers waits until a URL answers with 200.
-func answers(t *testing.T, url string, said *output.Buffer) {
+func answers(t *testing.T, url string, out *output.Buffer) {
 	t.Helper()
-	require.NoError(t, local.Ready(wait.Context(t), url, nil), said)
+	require.NoError(t, local.Ready(wait.Context(t), url, nil), out)
 }
 
-// The cluster by hand: every worker and its GPUs have ports of their own, next to
-// one another, and all of them are given back.
-func TestCluster(t *testing.T) {
+// Each worker and its GPUs have consecutive ports of their own.
+func TestClusterServesAllPorts(t *testing.T) {
 	port := processtest.Ports(t, 5)
-	end, said := by(t, "cluster", "--workers=2", fmt.Sprintf("--port=%d", port), fmt.Sprintf("--worker-port=%d", port+1),
+	end, out := start(t, "cluster", "--workers=2", fmt.Sprintf("--port=%d", port), fmt.Sprintf("--worker-port=%d", port+1),
 		fmt.Sprintf("--gpu-port=%d", port+3))
-	answers(t, fmt.Sprintf("http://127.0.0.1:%d/v1/models", port), said)
+	answers(t, fmt.Sprintf("http://127.0.0.1:%d/v1/models", port), out)
 	for page := port; page < port+5; page++ {
-		answers(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", page), said)
+		answers(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", page), out)
 	}
 	assert.Equal(t, success, end())
-	for _, told := range []string{
-		"2 workers simulating trtllm on H200, router mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
-		fmt.Sprintf("http://127.0.0.1:%d,", port), fmt.Sprintf("http://127.0.0.1:%d/metrics to http://127.0.0.1:%d/metrics", port+1, port+2),
+	for _, want := range []string{
+		"2 workers simulating trtllm on H200, router mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct",
+		"NVIDIA Dynamo " + local.DynamoVersion,
+		fmt.Sprintf("http://127.0.0.1:%d,", port), fmt.Sprintf(
+			"http://127.0.0.1:%d/metrics to http://127.0.0.1:%d/metrics", port+1, port+2),
 	} {
-		assert.Contains(t, said.String(), told)
+		assert.Contains(t, out.String(), want)
 	}
 	for page := port; page < port+5; page++ {
 		listener, err := net.Listen("tcp", process.Loopback(page))
@@ -62,8 +63,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// Requests that are in progress end with the cluster, and do not hold it up.
-func TestClusterEndsRequests(t *testing.T) {
+func TestClusterEndsRequestsInProgress(t *testing.T) {
 	port := processtest.Ports(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, stop := make(chan struct{}), make(chan struct{})
@@ -80,29 +80,37 @@ func TestClusterEndsRequests(t *testing.T) {
 	<-begun
 	cancel()
 	assert.NoError(t, <-served)
-	assert.NoError(t, <-answered, "it was ended, not cut off")
+	assert.NoError(t, <-answered, "the request gets an answer")
 }
 
-// What cannot be run is named by its flag.
-func TestChildrenRefuse(t *testing.T) {
+func TestChildCommandsRejectBadInput(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	free := processtest.Ports(t, 4) // of the frontend and of three GPUs
+	free := processtest.Ports(t, 4) // for the frontend and three GPUs
 	for _, test := range []struct {
-		args []string
-		says string
+		args    []string
+		message string
 	}{
-		{[]string{"cluster", fmt.Sprintf("--port=%d", port)}, fmt.Sprintf("booth: port: %d is not allowed: a free port of 127.0.0.1", port)},
+		{
+			[]string{"cluster", fmt.Sprintf("--port=%d", port)},
+			fmt.Sprintf("booth: port: %d is not allowed: a free port of 127.0.0.1", port),
+		},
 		{[]string{"cluster", "--port=-1"}, "booth: port: -1 is not allowed: 1 to 65535"},
-		{[]string{"cluster", fmt.Sprintf("--port=%d", free), fmt.Sprintf("--gpu-port=%d", free+1), "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
+		{
+			[]string{"cluster", fmt.Sprintf("--port=%d", free), fmt.Sprintf("--gpu-port=%d", free+1), "--worker-port=65534"},
+			"booth: worker-port: 65536 is not allowed: 1 to 65535",
+		},
 		{[]string{"cluster", "--fault-stall=2"}, "2 is not allowed"},
-		{[]string{"cluster", "--no-router-assume-kv-reuse", "--router-kv-overlap-score-credit=2"}, "router_kv_overlap_score_credit: 2 is not allowed: 0 to 1"},
+		{
+			[]string{"cluster", "--no-router-assume-kv-reuse", "--router-kv-overlap-score-credit=2"},
+			"router_kv_overlap_score_credit: 2 is not allowed: 0 to 1",
+		},
 		{[]string{"prometheus", "--config-file=x"}, "booth prometheus was removed; run prometheus --config.file=FILE"},
 	} {
-		var said output.Buffer
-		assert.Equal(t, badInput, run(t.Context(), t.Context(), test.args, &said, &said), test.args)
-		assert.Contains(t, said.String(), test.says)
+		var out output.Buffer
+		assert.Equal(t, badInput, run(t.Context(), t.Context(), test.args, &out, &out), test.args)
+		assert.Contains(t, out.String(), test.message)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// simFlags say what a simulated cluster is like.
+// simFlags describe a simulated cluster.
 type simFlags struct {
 	Profile     string          `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
 	Workers     int             `default:"0" help:"Number of workers; 0: as in the deployment."`
@@ -32,8 +32,7 @@ type simFlags struct {
 	Seed        uint64          `default:"1" help:"Random seed."`
 }
 
-// simulation gives the cluster that the flags ask for. What is not allowed is an
-// *[api.FieldError].
+// simulation returns the options of the cluster. Invalid flags give an *[api.FieldError].
 func (f *simFlags) simulation() (sim.Options, error) {
 	if err := httpd.CheckSpeed(f.Speed); err != nil {
 		return sim.Options{}, err
@@ -51,7 +50,7 @@ func (f *simFlags) simulation() (sim.Options, error) {
 	return o, err
 }
 
-// args are the flags again, for another process.
+// args returns the flags for another process.
 func (f *simFlags) args() []string {
 	return []string{
 		"--profile=" + f.Profile, "--workers=" + strconv.Itoa(f.Workers), "--mode=" + string(f.Mode),
@@ -60,7 +59,7 @@ func (f *simFlags) args() []string {
 	}
 }
 
-// routerFlags are those of Dynamo's frontend of the same names: [sim.RouterSwitches].
+// routerFlags are the flags of Dynamo's frontend with the same names: see [sim.RouterSwitches].
 type routerFlags struct {
 	DecodeActiveRequestWeight float64 `default:"0" placeholder:"BLOCKS" help:"As in Dynamo: blocks that each request in progress adds to its worker's cost."`
 	TrackOutputBlocks         bool    `negatable:"" help:"As in Dynamo: count the blocks of growing answers."`
@@ -105,11 +104,16 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
+	o.OverlapWeight, o.Temperature = c.OverlapWeight, c.Temperature
+	o.ForgetAnswers, o.Restart = c.ForgetAnswers, c.Restart
 	o.Router = sim.RouterSwitches(c.Router)
 	server, err := httpd.New(httpd.Options{
-		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Pods: metrics.Pods{Namespace: c.PodNamespace, Name: c.PodName}, Hosts: c.Hosts, Log: newLog(stderr, slog.LevelInfo),
-		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},
+		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts,
+		Pods: metrics.Pods{Namespace: c.PodNamespace, Name: c.PodName}, Log: newLog(stderr, slog.LevelInfo),
+		Faults: httpd.Faults{
+			HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429,
+			Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect,
+		},
 	})
 	if err != nil {
 		return err
@@ -132,7 +136,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	return serveAll(ctx, c.Host, endpoints, up, server.Close)
 }
 
-// following is the port of the worker with this index, 0 for a free one.
+// following returns the port of the worker with index i, or 0 for a free one.
 func following(first, i int) int {
 	if first == 0 {
 		return 0
@@ -140,27 +144,29 @@ func following(first, i int) int {
 	return first + i
 }
 
-// announce says where the cluster is, and what it imitates.
+// announce prints the addresses of the cluster.
 func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
 	rows := append(slices.Insert(at.rows(), 1, [2]string{"model", o.Profile.Model}),
-		[2]string{"API", "POST /v1/chat/completions, GET /v1/models, /health, /live; /sim/v1 switches the mode and injects faults"},
-		[2]string{"imitates", "the frontend of NVIDIA Dynamo " + local.DynamoVersion + "; docs/simulated-api.md lists what it supports, ignores and rejects"})
+		[2]string{"API", "POST /v1/chat/completions, GET /v1/models, /health, /live; " +
+			"/sim/v1 switches the mode and injects faults"},
+		[2]string{"imitates", "the frontend of NVIDIA Dynamo " + local.DynamoVersion +
+			"; docs/simulated-api.md lists what it supports, ignores and rejects"})
 	out.table(c.heading(o), rows, "Press Ctrl-C to stop.")
 }
 
-// endpoint is what is served on one port.
+// endpoint is a handler with its port.
 type endpoint struct {
-	flag    string // that chose the port
-	port    int    // 0 for a free one
+	flag    string // flag of the port
+	port    int    // 0 means a free one
 	handler http.Handler
 }
 
-// endWithin is what requests in progress get to end in, once nothing serves them.
-const endWithin = time.Second
+// endTimeout is the time for requests in progress to end after the server stops.
+const endTimeout = time.Second
 
-// serveAll takes all ports of an IP address, or none, calls up with the addresses in the order of
-// the endpoints, and serves them until ctx ends. Then it calls end, which is to end the requests in
-// progress. A port that cannot be taken gives an *[api.FieldError].
+// serveAll listens on all ports of an IP address, calls up with the addresses in the order of the endpoints, and
+// serves until ctx ends. Then it calls end, which must end the requests in progress. If a port is not available, it
+// releases all ports and returns an *[api.FieldError].
 func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(taken []string), end func()) error {
 	var listeners []net.Listener
 	var taken []string
@@ -177,7 +183,8 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(ta
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(s.port)))
 		if err != nil {
-			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: fmt.Sprintf("a free port of %s (%v)", host, err)}
+			allowed := fmt.Sprintf("a free port of %s (%v)", host, err)
+			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: allowed}
 		}
 		listeners = append(listeners, l)
 		taken = append(taken, net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
@@ -188,13 +195,14 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(ta
 	defer stopped()
 	for i, s := range endpoints {
 		group.Go(func() error {
-			return api.Serve(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}, listeners[i], endWithin)
+			server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+			return api.Serve(ctx, server, listeners[i], endTimeout)
 		})
 	}
 	return group.Wait()
 }
 
-// newLog returns a log of messages at a level and above.
+// newLog returns a log of messages at or above a level.
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }

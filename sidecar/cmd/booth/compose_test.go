@@ -30,8 +30,7 @@ func parse(t *testing.T, args []string) *commands {
 	return c
 }
 
-// composed are the places of the simulated cluster of docker-compose.yaml, as the
-// containers beside it know them.
+// composed returns the simulated cluster of docker-compose.yaml, with its addresses among the containers.
 func composed(t *testing.T) (cluster clusterCmd, at addresses) {
 	t.Helper()
 	args, _, err := deploy.Service(t.Context(), "cluster")
@@ -47,16 +46,15 @@ func composed(t *testing.T) (cluster clusterCmd, at addresses) {
 	return cluster, at
 }
 
-// inside is an address of the cluster among the containers.
+// inside returns an address of the cluster among the containers.
 func inside(port int) string { return net.JoinHostPort("cluster", strconv.Itoa(port)) }
 
-// The containers' cluster is the demo's, where other containers reach it.
-func TestComposedCluster(t *testing.T) {
+func TestComposedClusterIsTheDemos(t *testing.T) {
 	cluster, _ := composed(t)
 	require.Equal(t, parse(t, []string{"demo"}).Demo.simFlags, cluster.simFlags)
 	require.Equal(t, "0.0.0.0", cluster.Host)
 	require.Equal(t, []string{"cluster"}, cluster.Hosts)
-	require.Equal(t, "/data", filepath.Dir(cluster.StateFile), "the one folder that it may write to")
+	require.Equal(t, "/data", filepath.Dir(cluster.StateFile), "the only writable folder")
 
 	health, err := deploy.HealthCheck(t.Context(), "cluster")
 	require.NoError(t, err)
@@ -64,8 +62,7 @@ func TestComposedCluster(t *testing.T) {
 	require.Equal(t, "http://"+process.Loopback(cluster.Port)+"/health", parse(t, health[1:]).Health.URL)
 }
 
-// The containers' load generator is started as the demo starts it.
-func TestComposedLoadgen(t *testing.T) {
+func TestComposedLoadgenHasTheDemosSettings(t *testing.T) {
 	_, at := composed(t)
 	demo := &parse(t, []string{"demo"}).Demo
 	b := &booth{kind: demo, flags: demo.common(), backend: &simCluster{at: at}}
@@ -78,7 +75,7 @@ func TestComposedLoadgen(t *testing.T) {
 		name, value, _ := strings.Cut(setting, "=")
 		want[name] = value
 	}
-	delete(want, "LOADGEN_DATA_DIR") // the image's
+	delete(want, "LOADGEN_DATA_DIR") // set in the image
 	want["LOADGEN_HOSTS"], want["LOADGEN_TOKEN"] = "loadgen", deploy.Token
 
 	args, environ, err := deploy.Service(t.Context(), "loadgen")
@@ -92,15 +89,14 @@ func TestComposedLoadgen(t *testing.T) {
 	require.Equal(t, want, have)
 }
 
-// The containers' Prometheus is the demo's: version, pages and limits.
-func TestComposedPrometheus(t *testing.T) {
+func TestComposedPrometheusHasTheDemosConfiguration(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
 	committed, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus.yml"))
 	require.NoError(t, err)
 	_, at := composed(t)
 	written := filepath.Join(t.TempDir(), "prometheus.yml")
-	require.NoError(t, local.WriteScrapeConfig(written, scrapeEvery, targets(at, "loadgen:8088", "prometheus:9090")))
+	require.NoError(t, local.WriteScrapeConfig(written, scrapeInterval, targets(at, "loadgen:8088", "prometheus:9090")))
 	text, err := os.ReadFile(written)
 	require.NoError(t, err)
 	require.YAMLEq(t, string(text), string(committed))
@@ -109,13 +105,14 @@ func TestComposedPrometheus(t *testing.T) {
 	require.NoError(t, err)
 	service := project.Services["prometheus"]
 	require.Equal(t, "prom/prometheus:v"+local.PrometheusRelease, service.Image)
-	own := local.PrometheusCommand("", local.PrometheusOptions{Config: "/etc/prometheus/prometheus.yml", Data: "/prometheus"})
+	own := local.PrometheusCommand("",
+		local.PrometheusOptions{Config: "/etc/prometheus/prometheus.yml", Data: "/prometheus"})
 	for _, argument := range service.Command {
 		require.Contains(t, own.Args, argument)
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthExitCode(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/health" {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -126,7 +123,7 @@ func TestHealth(t *testing.T) {
 	for url, want := range map[string]int{
 		server.URL + "/health": success, server.URL: failure, "://": badInput, "http://127.0.0.1:1": failure,
 	} {
-		var said output.Buffer
-		require.Equal(t, want, run(t.Context(), t.Context(), []string{"health", url}, &said, &said), "%s: %s", url, &said)
+		var out output.Buffer
+		require.Equal(t, want, run(t.Context(), t.Context(), []string{"health", url}, &out, &out), "%s: %s", url, &out)
 	}
 }

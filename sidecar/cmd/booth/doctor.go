@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/booth/doctor"
 )
 
-// errUnwell is the end of an examination that found a problem, which has been printed.
+// errUnwell is the error of an examination with problems, whose findings have been printed.
 var errUnwell = errors.New("not ready for an event; see the fix below each problem")
 
 // doctorCmd is `booth doctor`.
@@ -37,9 +37,10 @@ type doctorCmd struct {
 	JSON bool `name:"json" help:"Print the report as JSON."`
 }
 
-// Help is printed below the flags' list.
+// Help returns the text below the list of flags.
 func (c *doctorCmd) Help() string {
-	return "Each line is ok, warning, problem or not checked, with a suggested fix. Nothing is changed; an idle target gets up to six short requests. " +
+	return "Each line is ok, warning, problem or not checked, with a suggested fix. " +
+		"Nothing is changed; an idle target gets up to six short requests. " +
 		"Exit codes: 0 no problem, 1 at least one problem, 2 invalid flags."
 }
 
@@ -53,9 +54,11 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 		token = strings.TrimSpace(string(text))
 	}
 	o := doctor.Options{
-		LoadgenURL: c.LoadgenURL, Token: token, TargetURL: c.TargetURL, TargetKey: os.Getenv("LOADGEN_TARGET_API_KEY"), TwinKey: os.Getenv("LOADGEN_TWIN_TARGET_API_KEY"),
-		PrometheusURL: c.PrometheusURL, GrafanaURL: c.GrafanaURL, GrafanaToken: os.Getenv("GRAFANA_TOKEN"), Version: api.ProgramVersion(),
-		Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, Graphs: c.Graph, Secrets: c.Secret, GPUs: c.GPUs,
+		LoadgenURL: c.LoadgenURL, Token: token, TargetURL: c.TargetURL,
+		TargetKey: os.Getenv("LOADGEN_TARGET_API_KEY"), TwinKey: os.Getenv("LOADGEN_TWIN_TARGET_API_KEY"),
+		PrometheusURL: c.PrometheusURL, GrafanaURL: c.GrafanaURL, GrafanaToken: os.Getenv("GRAFANA_TOKEN"),
+		Version: api.ProgramVersion(), Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig, Context: c.Context,
+		Namespace: c.Namespace, Graphs: c.Graph, Secrets: c.Secret, GPUs: c.GPUs,
 	}
 	report, err := examine(ctx, o, stdout, stderr)
 	if err != nil {
@@ -73,7 +76,7 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 	return nil
 }
 
-// examine shows on a terminal what is looked at while it lasts.
+// examine runs the examination. On a terminal it shows the current sections.
 func examine(ctx context.Context, o doctor.Options, stdout, stderr io.Writer) (doctor.Report, error) {
 	out := newScreen(stdout, stderr)
 	var mu sync.Mutex
@@ -111,11 +114,12 @@ func printReport(r doctor.Report, asJSON bool, w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s, %s, %d ok, %d not checked\n", counted(r.Problems, "problem"), counted(r.Warnings, "warning"), r.OK, r.NotChecked)
+	fmt.Fprintf(w, "%s, %s, %d ok, %d not checked\n",
+		counted(r.Problems, "problem"), counted(r.Warnings, "warning"), r.OK, r.NotChecked)
 	return nil
 }
 
-// counted is a number with its word.
+// counted returns a number with its noun.
 func counted(n int, word string) string {
 	if n != 1 {
 		word += "s"

@@ -15,9 +15,8 @@ import (
 	"kvbooth/sidecar/booth/doctor"
 )
 
-// The command exits with 2 on a flag that is not allowed, and with 1 on a problem, which it
-// prints with what to do, or as JSON.
-func TestDoctorCommand(t *testing.T) {
+// A flag that is not allowed exits with 2, a problem with 1.
+func TestDoctorExitCodesAndOutput(t *testing.T) {
 	t.Setenv("KVBOOTH_TOKEN", "the-token-of-the-environment")
 	tokens := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,17 +34,22 @@ func TestDoctorCommand(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("the-token-of-the-file\n"), 0o600))
 	call := func(args ...string) (code int, out, errOut string) {
 		var stdout, stderr bytes.Buffer
-		code = run(t.Context(), t.Context(), append([]string{"doctor", "--loadgen-url=" + server.URL, "--grafana-url=" + server.URL}, args...), &stdout, &stderr)
+		code = run(t.Context(), t.Context(),
+			append([]string{"doctor", "--loadgen-url=" + server.URL, "--grafana-url=" + server.URL}, args...), &stdout,
+			&stderr)
 		return code, stdout.String(), stderr.String()
 	}
 
-	for _, bad := range []string{"--target-url=nowhere", "--gpus=-1", "--gpus=many", "--graph=/", "--token-file=/does/not/exist", "--kubeconfig=/does/not/exist"} {
+	for _, bad := range []string{
+		"--target-url=nowhere", "--gpus=-1", "--gpus=many", "--graph=/", "--token-file=/does/not/exist",
+		"--kubeconfig=/does/not/exist",
+	} {
 		code, out, errOut := call(bad)
 		assert.Equal(t, badInput, code, bad)
 		assert.Empty(t, out, bad)
 		assert.NotEmpty(t, errOut, bad)
 	}
-	assert.Empty(t, tokens, "nothing is asked")
+	assert.Empty(t, tokens, "no request is sent")
 
 	code, out, errOut := call()
 	assert.Equal(t, failure, code)

@@ -25,10 +25,11 @@ type dynamoCmd struct {
 	Workers int    `default:"3" help:"Number of mock workers, 1 to 64."`
 }
 
-// Help is printed below the flags' list.
+// Help returns the text below the list of flags.
 func (c *dynamoCmd) Help() string {
-	return "Everything listens on loopback. The first start installs Dynamo " + local.DynamoVersion + " (about 690 MB); " + local.VenvVariable +
-		" can point to a virtual environment that already has it. Set other load generator settings with its environment variables, such as LOADGEN_TURNS_MAX."
+	return "Everything listens on loopback. The first start installs Dynamo " + local.DynamoVersion + " (about 690 MB); " +
+		local.VenvVariable + " can point to a virtual environment that already has it. " +
+		"Set other load generator settings with its environment variables, such as LOADGEN_TURNS_MAX."
 }
 
 func (c *dynamoCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
@@ -41,26 +42,29 @@ func (c *dynamoCmd) common() *flags { return &c.flags }
 
 func (c *dynamoCmd) check() error { return c.options().Check() }
 
-// options are those that the command line decides; Dynamo spells its modes with dashes.
+// options returns the options that the flags set. Dynamo spells its modes with dashes.
 func (c *dynamoCmd) options() local.Options {
-	return local.Options{Workers: c.Workers, Mode: strings.ReplaceAll(c.Mode, "_", "-"), Engine: c.Engine, WorkerPort: c.WorkerPort}
+	mode := strings.ReplaceAll(c.Mode, "_", "-")
+	return local.Options{Workers: c.Workers, Mode: mode, Engine: c.Engine, WorkerPort: c.WorkerPort}
 }
 
-// loadgenArgs say that engine and GPU are imitated; the results that the profile
-// was fitted to stand beside it all the same, with those differences named.
+// loadgenArgs mark engine and GPU as mocks. The recorded results of the profile are still the default baseline; the
+// comparison names these differences.
 func (c *dynamoCmd) loadgenArgs() []string {
 	p := sim.H200()
-	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers), "--baseline-default="+p.Baseline, "--mode-mode="+c.Mode)
+	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers),
+		"--baseline-default="+p.Baseline, "--mode-mode="+c.Mode)
 	if c.Mode == "kv" {
 		return append(args, "--mode-driver=pinned")
 	}
-	return append(args, "--mode-driver=manual", "--mode-offers="+c.Mode) // the frontend's own mode, which nothing switches
+	// The only mode is the frontend's, which cannot be switched.
+	return append(args, "--mode-driver=manual", "--mode-offers="+c.Mode)
 }
 
 func (c *dynamoCmd) vendor() api.Vendor { return api.VendorNeutral }
 
-// twinArgs are of a second Dynamo under kv, in another mode than the first, which the load
-// generator can switch.
+// twinArgs describe a second Dynamo under kv, which the load generator can switch. Its mode differs from the first
+// one's.
 func (c *dynamoCmd) twinArgs() []string {
 	return []string{"--twin-mode-driver=pinned", "--twin-mode-mode=" + string(c.twinMode())}
 }
@@ -72,13 +76,12 @@ func (c *dynamoCmd) twinMode() api.Mode {
 	return api.ModeKV
 }
 
-// newBackend installs Dynamo, and writes the model folder and the profile.
+// newBackend installs Dynamo and writes the model folder and the profile.
 func (c *dynamoCmd) newBackend(ctx context.Context, b *booth) (backend, error) {
 	return c.newDynamo(ctx, b, c.options(), "")
 }
 
-// newTwin is a second frontend with mock workers of its own; the two sets find one another
-// through different folders.
+// newTwin describes a second frontend with its own mock workers. The two deployments use different discovery folders.
 func (c *dynamoCmd) newTwin(ctx context.Context, b *booth) (backend, error) {
 	o := c.options()
 	o.Mode = "kv"
@@ -86,7 +89,7 @@ func (c *dynamoCmd) newTwin(ctx context.Context, b *booth) (backend, error) {
 	return c.newDynamo(ctx, b, o, "-twin")
 }
 
-func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of string) (backend, error) {
+func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, suffix string) (backend, error) {
 	python, err := local.InstallDynamo(ctx, b.cache, b.out.stderr)
 	if err != nil {
 		return nil, err
@@ -97,23 +100,29 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of
 		return nil, err
 	}
 	port := c.FrontendPort
-	if of != "" {
+	if suffix != "" {
 		port += twinPorts
 	}
 	if o.FrontendPort, err = b.ports.take("the frontend", port, 1); err != nil {
 		return nil, err
 	}
 	o.Python, o.ModelDir, o.ModelName, o.ProfilePath, o.LogDir = python, model, p.Model, npz, b.folder("logs")
-	if of != "" {
+	if suffix != "" {
 		o.LogDir = b.folder("logs", "twin")
 	}
-	o.BlockTokens, o.Blocks, o.MaxSequences, o.MaxBatchedTokens = p.KV.BlockTokens, p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens
-	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, router mode %s, with mock workers simulating %s on %s: real routing, no model, timing fitted to %s.",
-		map[bool]string{true: "A second "}[of != ""], local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
-	if of != "" && c.twinMode() == api.ModeRoundRobin {
+	o.BlockTokens, o.Blocks = p.KV.BlockTokens, p.KV.Blocks
+	o.MaxSequences, o.MaxBatchedTokens = p.MaxSequences, p.MaxBatchedTokens
+	ordinal := ""
+	if suffix != "" {
+		ordinal = "A second "
+	}
+	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, router mode %s, with mock workers simulating %s on %s: "+
+		"real routing, no model, timing fitted to %s.",
+		ordinal, local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
+	if suffix != "" && c.twinMode() == api.ModeRoundRobin {
 		heading += " The load generator itself distributes the turns of its lane twin to the workers (round-robin)."
 	}
-	return &realDynamo{options: o, heading: heading, say: b.out.say, of: of}, nil
+	return &realDynamo{options: o, heading: heading, say: b.out.say, suffix: suffix}, nil
 }
 
 func writeProfile(path string, p sim.Profile) error {
@@ -129,12 +138,12 @@ type realDynamo struct {
 	options local.Options
 	heading string
 	say     func(format string, args ...any)
-	of      string        // tells its parts from another one's
-	dynamo  *local.Dynamo // once started
+	suffix  string        // of the names of a second Dynamo's processes
+	dynamo  *local.Dynamo // nil before start
 }
 
 func (d *realDynamo) title() string {
-	if d.of != "" {
+	if d.suffix != "" {
 		return fmt.Sprintf("a second NVIDIA Dynamo with %d mock workers", d.options.Workers)
 	}
 	return fmt.Sprintf("NVIDIA Dynamo %s with %d mock workers", local.DynamoVersion, d.options.Workers)
@@ -159,7 +168,7 @@ func (d *realDynamo) addresses() addresses {
 	return a
 }
 
-// host is the host and port of a URL that we made.
+// host returns host and port of a valid URL.
 func host(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -181,12 +190,12 @@ func (d *realDynamo) watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	supervise := func(number int, name string, restart func(context.Context) error) {
 		ended := func(ctx context.Context) error { return d.dynamo.Ended(ctx, number) }
-		c := process.Child{Name: name, Ended: ended, Restart: restart, Within: readyWithin, Say: d.say}
+		c := process.Child{Name: name, Ended: ended, Restart: restart, Within: readyTimeout, Say: d.say}
 		group.Go(func() error { return c.Supervise(ctx) })
 	}
-	supervise(local.Frontend, "the frontend"+d.of, d.dynamo.StartFrontend)
+	supervise(local.Frontend, "the frontend"+d.suffix, d.dynamo.StartFrontend)
 	for i, w := range d.dynamo.Workers() {
-		supervise(i, w.Name+d.of, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
+		supervise(i, w.Name+d.suffix, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
 	}
 	return group.Wait()
 }

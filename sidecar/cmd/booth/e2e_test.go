@@ -36,10 +36,10 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// project is the module's root, from this package.
+// project is the path of the module's root from this package.
 const project = "../../.."
 
-// realBooth is `booth demo` with all of its real processes.
+// realBooth is `booth demo` with all its real processes.
 type realBooth struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -48,16 +48,21 @@ type realBooth struct {
 	http     *http.Client
 	client   *api.Client
 
-	loadgen, frontend, prometheus, grafana string // URLs; no Grafana: ""
+	loadgen, frontend, prometheus, grafana string // URLs; grafana is "" without Grafana
 }
 
-// startRealBooth starts the programs on free ports, with more flags.
+// startRealBooth builds and starts the programs on free ports. More are further flags.
 func startRealBooth(t *testing.T, more ...string) *realBooth {
 	t.Helper()
 	bin := boothtest.Programs(t)
-	b := &realBooth{t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	b := &realBooth{
+		t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}
 	cache := t.TempDir()
-	args := []string{"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--grafana=installed", "--provisioning=" + project + "/provisioning", "--port=30800"}
+	args := []string{
+		"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--grafana=installed",
+		"--provisioning=" + project + "/provisioning", "--port=30800",
+	}
 	for i, flag := range []string{"frontend", "worker", "gpu", "prometheus", "grafana"} {
 		args = append(args, fmt.Sprintf("--%s-port=%d", flag, 30000+100*i))
 	}
@@ -79,14 +84,15 @@ func startRealBooth(t *testing.T, more ...string) *realBooth {
 		}
 	})
 	b.eventually("it is up", func() (any, bool) { return b.out.String(), strings.Contains(b.out.String(), "Ctrl-C") })
-	b.loadgen, b.frontend, b.prometheus, b.grafana = b.at("load generator"), b.at("cluster frontend"), b.at("Prometheus"), b.at("Grafana")
+	b.loadgen, b.frontend = b.at("load generator"), b.at("cluster frontend")
+	b.prometheus, b.grafana = b.at("Prometheus"), b.at("Grafana")
 	var err error
 	b.client, err = api.NewClient(b.http, b.loadgen, "")
 	require.NoError(t, err)
 	return b
 }
 
-// at is the URL of a row of the summary.
+// at returns the URL in a row of the summary.
 func (b *realBooth) at(name string) string {
 	row := regexp.MustCompile(`(?m)^  ` + name + ` +(http://[0-9.:]+)`).FindStringSubmatch(b.out.String())
 	if row == nil {
@@ -108,7 +114,7 @@ func (b *realBooth) eventually(what string, condition func() (state any, ok bool
 	})
 }
 
-// lane is the lane's snapshot; false where there is none now.
+// lane returns the lane's snapshot, or false if it is not available.
 func (b *realBooth) lane() (api.LaneSnapshot, bool) {
 	s, err := b.client.Snapshot(b.t.Context())
 	if err != nil || len(s.Lanes) == 0 {
@@ -117,7 +123,7 @@ func (b *realBooth) lane() (api.LaneSnapshot, bool) {
 	return s.Lanes[0], true
 }
 
-// becomes waits for a state of the lane, and gives it.
+// becomes waits for a state of the lane, and returns the snapshot.
 func (b *realBooth) becomes(what string, holds func(api.LaneSnapshot) bool) (lane api.LaneSnapshot) {
 	b.t.Helper()
 	b.eventually(what, func() (any, bool) {
@@ -128,7 +134,7 @@ func (b *realBooth) becomes(what string, holds func(api.LaneSnapshot) bool) (lan
 	return lane
 }
 
-// get reads JSON.
+// get reads a JSON document.
 func (b *realBooth) get(address string, into any) error {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Second)
 	defer cancel()
@@ -147,8 +153,7 @@ func (b *realBooth) get(address string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// query gives the values that an instant query finds now, but for those that are
-// no numbers.
+// query returns the values that an instant query finds, without NaN.
 func (b *realBooth) query(query string) (values []float64) {
 	var answer struct {
 		Data struct {
@@ -167,7 +172,7 @@ func (b *realBooth) query(query string) (values []float64) {
 	return values
 }
 
-// demoQueries are those of the dashboard for a demo.
+// demoQueries returns the queries of the dashboard that must find data in a demo.
 func demoQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	text, err := os.ReadFile(project + "/dashboards/testdata/demo.promql")
@@ -181,7 +186,7 @@ func demoQueries(t *testing.T) (queries []string) {
 	return queries
 }
 
-// answered waits until every query of the demo's dashboard finds something.
+// answered waits until each query of the demo's dashboard finds data.
 func (b *realBooth) answered() {
 	b.t.Helper()
 	for _, query := range demoQueries(b.t) {
@@ -189,7 +194,7 @@ func (b *realBooth) answered() {
 	}
 }
 
-// turns are the request ids of all finished turns of a step. The step exists once one of its turns is stored.
+// turns returns the request IDs of a step's finished turns. The step is stored with its first turn.
 func (b *realBooth) turns(step int64) map[string]bool {
 	b.t.Helper()
 	var table bytes.Buffer
@@ -208,7 +213,7 @@ func (b *realBooth) turns(step int64) map[string]bool {
 	return ids
 }
 
-// clusterMode is what the cluster itself says.
+// clusterMode returns the mode that the cluster itself reports, or "" without an answer.
 func (b *realBooth) clusterMode() api.Mode {
 	var state struct{ Mode api.Mode }
 	if b.get(b.frontend+"/sim/v1/state", &state) != nil {
@@ -217,21 +222,21 @@ func (b *realBooth) clusterMode() api.Mode {
 	return state.Mode
 }
 
-// parents are the parents of all processes.
+// parents returns the parent of each process of the machine, by process ID.
 func parents(t *testing.T) map[int]int {
 	t.Helper()
 	processes, err := procfs.AllProcs()
 	require.NoError(t, err)
 	all := map[int]int{}
 	for _, p := range processes {
-		if stat, err := p.Stat(); err == nil { // else it has ended meanwhile
+		if stat, err := p.Stat(); err == nil { // an error means that the process has ended
 			all[p.PID] = stat.PPID
 		}
 	}
 	return all
 }
 
-// family are all processes below the booth.
+// family returns the process IDs of all descendants of the booth.
 func (b *realBooth) family() (pids []int) {
 	all := parents(b.t)
 	for pid := range all {
@@ -245,7 +250,7 @@ func (b *realBooth) family() (pids []int) {
 	return pids
 }
 
-// child is the booth's child whose command line matches, 0 if there is none.
+// child returns the process ID of the booth's child whose command line matches, or 0.
 func (b *realBooth) child(pattern string) int {
 	expression := regexp.MustCompile(pattern)
 	for pid, parent := range parents(b.t) {
@@ -260,7 +265,7 @@ func (b *realBooth) child(pattern string) int {
 	return 0
 }
 
-// kill kills a child as kill -9 does, and waits for its return.
+// kill kills a child with SIGKILL and waits until the booth has restarted it.
 func (b *realBooth) kill(name, pattern string) {
 	b.t.Helper()
 	pid := b.child(pattern)
@@ -275,8 +280,8 @@ func (b *realBooth) kill(name, pattern string) {
 	assert.NotEqual(b.t, pid, again, name)
 }
 
-// TestWholeBooth is the gate's: a booth of real processes carries load, follows the slider and a switch of the mode,
-// finishes a trial, loses nothing that it reported when the load generator is killed, and leaves no process.
+// TestWholeBooth runs in the gate: a booth of real processes runs load, follows a change of the concurrency and of the
+// mode, finishes a trial, loses no reported turn when the load generator is killed, and leaves no process.
 func TestWholeBooth(t *testing.T) {
 	b := startRealBooth(t, "--grafana=off")
 	l := b.becomes("30 turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
@@ -288,8 +293,8 @@ func TestWholeBooth(t *testing.T) {
 	b.end()
 }
 
-// TestBoothRecovers kills each process of a booth, Grafana included, and holds the doctor and the dashboards' queries
-// against it.
+// TestBoothRecovers kills each process of a booth, Grafana included, and checks the findings of `booth doctor` and the
+// data of the dashboards' queries.
 func TestBoothRecovers(t *testing.T) {
 	b := startRealBooth(t)
 	b.becomes("turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
@@ -306,23 +311,24 @@ func TestBoothRecovers(t *testing.T) {
 	b.end()
 }
 
-// follow sets the concurrency and waits until so many conversations are in progress.
+// follow sets the concurrency and waits until as many conversations are in progress.
 func (b *realBooth) follow(concurrency int) {
 	b.t.Helper()
 	_, err := b.client.Patch(b.t.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &concurrency})
 	require.NoError(b.t, err)
-	b.becomes("the slider is followed", func(l api.LaneSnapshot) bool {
+	b.becomes("the concurrency is reached", func(l api.LaneSnapshot) bool {
 		return l.State.Concurrency.Target == concurrency && l.State.Concurrency.Actual == concurrency
 	})
 }
 
-// finishTrial runs a trial of a few seconds and holds its report against its spans.
+// finishTrial runs a trial of a few seconds and compares its report with its spans.
 func (b *realBooth) finishTrial() {
 	t := b.t
 	t.Helper()
 	s, err := b.client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
 		Kind: api.SweepTrial, Levels: []int{3}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
-		Primary: new("output_tokens_per_second"), Smallest: new(.5), Seconds: new(1.), MaxSeconds: new(120.), // two blocks, mostly
+		Primary: new("output_tokens_per_second"), Smallest: new(.5),
+		Seconds: new(1.), MaxSeconds: new(120.), // mostly two blocks
 	})
 	require.NoError(t, err)
 	wait.Within(t, 3*time.Minute, "the trial ends", func() (any, bool) {
@@ -348,7 +354,7 @@ func (b *realBooth) finishTrial() {
 	})
 }
 
-// killLoadgen kills the load generator under load and holds what it had reported against what the next one reports.
+// killLoadgen kills the load generator under load and compares the turns it had reported with those of the next one.
 func (b *realBooth) killLoadgen() {
 	t := b.t
 	t.Helper()
@@ -356,7 +362,7 @@ func (b *realBooth) killLoadgen() {
 	require.True(t, ok)
 	step := l.State.Step.ID
 	var before map[string]bool
-	b.eventually("turns of the step are stored", func() (any, bool) { // a step is stored before its first turn
+	b.eventually("turns of the step are stored", func() (any, bool) { // the step is stored before its first turn
 		before = b.turns(step)
 		return step, len(before) > 0
 	})
@@ -377,7 +383,7 @@ func (b *realBooth) killLoadgen() {
 	})
 }
 
-// doctor runs `booth doctor` on the booth, and gives its report and its exit code.
+// doctor runs `booth doctor` on the booth, and returns its report and its exit code.
 func (b *realBooth) doctor(more ...string) (r doctor.Report, code int) {
 	b.t.Helper()
 	args := []string{"doctor", "--json", "--loadgen-url=" + b.loadgen}
@@ -393,18 +399,18 @@ func (b *realBooth) doctor(more ...string) (r doctor.Report, code int) {
 	return r, cmd.ProcessState.ExitCode()
 }
 
-// examined has the doctor find no problem while the workload runs, and say what is wrong where it
-// is led astray.
+// examined requires that the doctor finds no problem while the workload runs, and fails with wrong addresses.
 func (b *realBooth) examined() {
 	b.t.Helper()
-	app := b.grafana != "" // it is found there where it has been built
+	app := b.grafana != "" // the app is a finding only if it was built
 	if _, err := os.Stat(project + "/dist/module.js"); err != nil {
 		app = false
 	}
 	var r doctor.Report
 	well := func(part string) func(doctor.Section) bool {
 		return func(s doctor.Section) bool {
-			return s.Name == part && !slices.ContainsFunc(s.Findings, func(f kubernetes.Finding) bool { return f.Severity == kubernetes.Problem })
+			return s.Name == part && !slices.ContainsFunc(s.Findings,
+				func(f kubernetes.Finding) bool { return f.Severity == kubernetes.Problem })
 		}
 	}
 	parts := []string{doctor.LoadGenerator, doctor.Target, doctor.Prometheus}
@@ -448,11 +454,11 @@ func (b *realBooth) switchMode() {
 func (b *realBooth) killOthers() {
 	t := b.t
 	t.Helper()
-	// Prometheus comes back too fast to be missed, so it is stopped first.
+	// Prometheus restarts too fast to be noticed as missing, so it is stopped first.
 	require.NoError(t, syscall.Kill(b.child(` prometheus `), syscall.SIGSTOP))
-	b.becomes("the cluster is not seen", func(l api.LaneSnapshot) bool { return !l.Cluster.Available })
+	b.becomes("the cluster's metrics are missing", func(l api.LaneSnapshot) bool { return !l.Cluster.Available })
 	b.kill("Prometheus", ` prometheus `)
-	b.becomes("the cluster is seen again", func(l api.LaneSnapshot) bool {
+	b.becomes("the cluster's metrics are back", func(l api.LaneSnapshot) bool {
 		return l.Cluster.Available && len(l.Cluster.Workers) == 3
 	})
 	assert.NotEmpty(t, b.query("loadgen_requests_total offset 5s"), "what was scraped before is not lost")
@@ -468,7 +474,7 @@ func (b *realBooth) killOthers() {
 	}
 }
 
-// end stops the booth as Ctrl-C does.
+// end stops the booth as Ctrl-C does, and requires that all its processes end.
 func (b *realBooth) end() {
 	t := b.t
 	t.Helper()

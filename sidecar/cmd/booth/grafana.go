@@ -12,23 +12,21 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// dashboardUID is that of the dashboard to open first.
+// dashboardUID is the uid of the first dashboard to open.
 const dashboardUID = "kvbooth-booth"
 
-// grafanaWithin is what Grafana may take to be ready. The first start makes its
-// database.
-const grafanaWithin = 90 * time.Second
+// grafanaTimeout is the time until Grafana must be ready. Its first start makes the database.
+const grafanaTimeout = 90 * time.Second
 
 const howToGetGrafana = `Everything runs without Grafana, too: the page above shows the same. To see it in Grafana,
 get version ` + local.OldestGrafana + ` or later from https://grafana.com/grafana/download, unpack it anywhere,
 set ` + local.GrafanaVariable + ` to its folder, and start the booth again.`
 
-// installedGrafana finds the one that is installed. A variable for tests, which must
-// not see this machine's.
+// installedGrafana is a variable so that tests can ignore the Grafana of this machine.
 var installedGrafana = local.FindGrafana
 
-// findGrafana finds the Grafana to start, or downloads it. Where there is none, it
-// says so and the booth goes on.
+// findGrafana returns an installed Grafana, or downloads one. Without one, it reports the reason and returns nil, and
+// the booth continues.
 func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 	if b.flags.Grafana == "off" {
 		return nil
@@ -50,7 +48,7 @@ func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 	return &g
 }
 
-// newGrafana describes Grafana. The booth goes on where there is an error.
+// newGrafana describes Grafana. The booth continues after an error.
 func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	provisioning, err := b.provisioning()
 	if err != nil {
@@ -65,7 +63,8 @@ func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
 		Env: []string{
-			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID, "KVBOOTH_SIDECAR_URL=http://" + loadgen,
+			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID,
+			"KVBOOTH_SIDECAR_URL=http://" + loadgen,
 		},
 	})
 	if err != nil {
@@ -74,12 +73,12 @@ func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	if app != nil {
 		b.startPage = "/d/" + dashboardUID
 	}
-	s := b.newService("Grafana", url, "/api/health", grafanaWithin, command)
+	s := b.newService("Grafana", url, "/api/health", grafanaTimeout, command)
 	s.optional = true
 	return s, nil
 }
 
-// withoutGrafana says why there is none.
+// withoutGrafana returns a message with the reason for a missing Grafana.
 func withoutGrafana(err error) string {
 	if errors.Is(err, local.ErrNoGrafana) {
 		return howToGetGrafana
@@ -87,8 +86,7 @@ func withoutGrafana(err error) string {
 	return "Grafana was not started: " + err.Error()
 }
 
-// provisioning is the folder of Grafana's provisioning: the project's is beside
-// the folder of this program.
+// provisioning returns Grafana's provisioning folder. The project's is beside the folder of this program.
 func (b *booth) provisioning() (string, error) {
 	dir := b.flags.Provisioning
 	if dir == "" {
@@ -108,7 +106,7 @@ func (b *booth) provisioning() (string, error) {
 	return dir, nil
 }
 
-// app is where the project's Grafana app was built to, by its id, if all of it was.
+// app returns the folder of the project's built Grafana app by its id, or nil if the build is incomplete.
 func app(provisioning string) map[string]string {
 	dist := filepath.Join(filepath.Dir(provisioning), "dist")
 	for _, name := range []string{"plugin.json", "module.js", local.AppBackend()} {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// healthWithin is what an answer may take.
-const healthWithin = 5 * time.Second
+// healthTimeout is the timeout of the request.
+const healthTimeout = 5 * time.Second
 
-// healthCmd is `booth health`, for containers that have no other program in them.
+// healthCmd is `booth health`, for containers without other programs.
 type healthCmd struct {
 	URL string `arg:"" help:"URL that returns 200 when healthy, such as http://127.0.0.1:8000/health."`
 }
 
 func (c *healthCmd) run(ctx, _ context.Context, _, _ io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
 	if err != nil {

@@ -14,16 +14,15 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// The namespaces of the clusters' pods, as Prometheus labels them: it tells the series of
-// one cluster from those of the other.
+// The namespaces of the clusters' pods. As Prometheus labels, they separate the series of the two clusters.
 var (
 	namespace     = httpd.DefaultPods.Namespace
 	twinNamespace = namespace + "-twin"
 	workerPod     = httpd.DefaultPods.Name
 )
 
-// newLoadgen describes the load generator. On a terminal it shares the screen, so
-// that its status line is seen; elsewhere it writes a log.
+// newLoadgen describes the load generator. On a terminal it writes its status line to the screen, otherwise it writes
+// a log.
 func (b *booth) newLoadgen(address string) (*service, error) {
 	path, err := loadgenPath()
 	if err != nil {
@@ -33,7 +32,8 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	if b.twin != nil {
 		args = append(args, b.twinArgs("http://"+b.twin.addresses().frontend)...)
 	}
-	s := b.newService("the load generator", "http://"+address, "/healthz", readyWithin, process.Command{
+	url := "http://" + address
+	s := b.newService("the load generator", url, "/healthz", readyTimeout, process.Command{
 		Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.defaults()...),
 	})
 	if b.out.terminal != nil {
@@ -43,19 +43,18 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	return s, nil
 }
 
-// defaults are of settings that the environment may have its own values for: the
-// workload, what the screens are called, and whose platform they are about.
+// defaults are settings that environment variables can override: the workload, the title of the screens, and the
+// vendor.
 func (b *booth) defaults() []string {
 	return []string{
 		"LOADGEN_PRESET=demo",
 		"LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing",
 		"LOADGEN_VENDOR=" + string(b.kind.vendor()),
-		"LOADGEN_SLIDER_INCREMENT=20", // the levels that were recorded with every figure
+		"LOADGEN_SLIDER_INCREMENT=20", // so that the levels are those of the recorded results with all figures
 	}
 }
 
-// environment is that of this process, and the defaults ("NAME=value") for what it
-// does not name.
+// environment returns the environment of this process, with defaults ("NAME=value") for unset variables.
 func environment(defaults ...string) []string {
 	all := os.Environ()
 	for _, setting := range defaults {
@@ -67,39 +66,41 @@ func environment(defaults ...string) []string {
 	return all
 }
 
-// loadgenPath is the load generator beside this program.
+// loadgenPath returns the path of the load generator, which is beside this program.
 func loadgenPath() (string, error) {
 	path, err := besideThis("loadgen")
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%w: the loadgen program is missing: %w; build both with: go tool mage build", errBadInput, err)
+		return "", fmt.Errorf("%w: the loadgen program is missing: %w; build both with: go tool mage build",
+			errBadInput, err)
 	}
 	return path, nil
 }
 
-// checkLoadgen has the load generator say what it would refuse.
+// checkLoadgen lets the load generator check its settings.
 func (b *booth) checkLoadgen(ctx context.Context) error {
 	program, err := loadgenPath()
 	if err != nil {
 		return err
 	}
 	f := b.flags
-	args := b.loadgenArgs("http://"+process.Loopback(f.FrontendPort), "http://"+process.Loopback(f.PrometheusPort), process.Loopback(f.Port))
+	args := b.loadgenArgs("http://"+process.Loopback(f.FrontendPort), "http://"+process.Loopback(f.PrometheusPort),
+		process.Loopback(f.Port))
 	if f.Twin {
 		args = append(args, b.twinArgs("http://"+process.Loopback(f.FrontendPort+twinPorts))...)
 	}
 	check := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...)
 	check.Env = environment(b.defaults()...)
-	said, err := check.CombinedOutput()
+	output, err := check.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s (%w)", errBadInput, strings.TrimSpace(string(said)), err)
+		return fmt.Errorf("%w: %s (%w)", errBadInput, strings.TrimSpace(string(output)), err)
 	}
 	return nil
 }
 
-// loadgenArgs are the load generator's flags.
+// loadgenArgs returns the load generator's flags.
 func (b *booth) loadgenArgs(target, prometheus, address string) []string {
 	return append([]string{
 		"--target-url=" + target, "--prometheus-url=" + prometheus, "--prometheus-namespace=" + namespace,
@@ -108,19 +109,21 @@ func (b *booth) loadgenArgs(target, prometheus, address string) []string {
 	}, b.kind.loadgenArgs()...)
 }
 
-// twinArgs are the load generator's flags for the second cluster.
+// twinArgs returns the load generator's flags for the second cluster.
 func (b *booth) twinArgs(target string) []string {
-	return append([]string{"--twin-target-url=" + target, "--twin-prometheus-namespace=" + twinNamespace}, b.kind.twinArgs()...)
+	return append([]string{
+		"--twin-target-url=" + target, "--twin-prometheus-namespace=" + twinNamespace,
+	}, b.kind.twinArgs()...)
 }
 
-// deployment are the flags of the load generator that say what serves, and of what
-// kind it is. For people, what only looks like an engine and a GPU is called by such
-// words as "mock of".
-func deployment(kind api.TargetKind, like, engine string, p sim.Profile, workers int) []string {
+// deployment returns the load generator's flags that describe the target. prefix, such as "mock of", marks the names
+// of a simulated engine and GPU.
+func deployment(kind api.TargetKind, prefix, engine string, p sim.Profile, workers int) []string {
 	return []string{
 		"--deployment-kind=" + string(kind),
 		"--target-model=" + p.Model, "--deployment-model=" + p.Model + "-" + p.Precision,
-		"--deployment-engine=" + like + " " + engine, "--deployment-gpu=" + like + " " + p.GPU,
-		"--deployment-workers=" + strconv.Itoa(workers), "--deployment-tensor-parallel=" + strconv.Itoa(p.TensorParallel),
+		"--deployment-engine=" + prefix + " " + engine, "--deployment-gpu=" + prefix + " " + p.GPU,
+		"--deployment-workers=" + strconv.Itoa(workers),
+		"--deployment-tensor-parallel=" + strconv.Itoa(p.TensorParallel),
 	}
 }

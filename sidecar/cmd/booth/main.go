@@ -1,7 +1,6 @@
-// Command booth starts a whole booth on this machine: a serving cluster, simulated
-// or a real Dynamo with mock workers, Prometheus, the load generator, and Grafana,
-// each in processes of their own. Some of them are this
-// same program, started with another command.
+// Command booth starts a complete booth on this machine: a cluster (simulated, or a real Dynamo with mock workers),
+// Prometheus, the load generator and Grafana, each in its own processes. Some of them are this program with another
+// command.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// Exit codes: badInput for what the caller must change, failure for the rest.
+// Exit codes: badInput for errors that the caller can correct, failure for others.
 const (
 	success  = 0
 	failure  = 1
@@ -42,14 +41,14 @@ type commands struct {
 	Health     healthCmd     `cmd:"" help:"Check a health URL, for use as a container health check."`
 }
 
-// command is what the command line may ask for. It runs until ctx ends, and ends
-// what it has started; when killCtx ends too, it kills that.
+// command is a command of the command line. It runs until ctx ends and then stops its processes. When killCtx ends
+// too, it kills them.
 type command interface {
 	run(ctx, killCtx context.Context, stdout, stderr io.Writer) error
 }
 
-// gcPercent lets the heap grow by half between two collections. A booth runs
-// beside what it shows: memory is scarcer there than the little time it costs.
+// gcPercent lets the heap grow by half between two collections. A booth shares the machine with its other parts, so
+// memory matters more than the small extra time.
 const gcPercent = 50
 
 func main() {
@@ -60,8 +59,7 @@ func main() {
 	os.Exit(run(ctx, killCtx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// signalled gives a context that the first signal to end ends, and one that the
-// second ends.
+// signalled returns a context that ends at the first stop signal, and one that ends at the second.
 func signalled() (ctx, killCtx context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
 	killCtx, kill := context.WithCancel(context.Background())
@@ -76,12 +74,13 @@ func signalled() (ctx, killCtx context.Context) {
 	return ctx, killCtx
 }
 
-// run is the program; what it returns is its exit code. When ctx ends it stops
-// what it has started, and kills it when killCtx ends too.
+// run runs the program and returns its exit code. When ctx ends it stops its processes, and when killCtx ends too it
+// kills them.
 func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exit := -1
-	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
+	exitTo := func(code int) { exit = code }
+	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(exitTo),
 		variables(),
 		kong.Description("Starts a complete booth on this machine. Ctrl-C stops it; a second Ctrl-C kills it."))
 	parsed, err := parser.Parse(args)
@@ -105,13 +104,14 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	return failure
 }
 
-// variables stand in the help of flags.
+// variables are used in the help of flags.
 func variables() kong.Vars {
 	return kong.Vars{
-		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease, "namespace": namespace, "pod": workerPod,
-		"presets": strings.Join(study.PresetNames, ", "), "baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
+		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
+		"namespace": namespace, "pod": workerPod, "presets": strings.Join(study.PresetNames, ", "),
+		"baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
 	}
 }
 
-// errBadInput is in the chain of errors that the caller can mend.
+// errBadInput is in the chain of errors that the caller can correct.
 var errBadInput = errors.New("nothing was started")

@@ -12,23 +12,23 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// prometheusCmd is `booth prometheus`, which earlier versions had.
+// prometheusCmd is `booth prometheus`, which has been removed.
 type prometheusCmd struct {
 	Args []string `arg:"" optional:"" passthrough:""`
 }
 
 func (prometheusCmd) run(context.Context, context.Context, io.Writer, io.Writer) error {
-	return fmt.Errorf("%w: booth prometheus was removed; run prometheus --config.file=FILE --storage.tsdb.path=DIR", errBadInput)
+	return fmt.Errorf("%w: booth prometheus was removed; "+
+		"run prometheus --config.file=FILE --storage.tsdb.path=DIR", errBadInput)
 }
 
-// How often Prometheus reads a page: the load generator's changes every second.
+// Scrape intervals. The load generator's page changes every second.
 const (
-	scrapeEvery        = 2 * time.Second
-	scrapeLoadgenEvery = time.Second
+	scrapeInterval        = 2 * time.Second
+	loadgenScrapeInterval = time.Second
 )
 
-// findPrometheus returns the path of the Prometheus to start: an installed one, else one that
-// this call downloads.
+// findPrometheus returns the path of an installed Prometheus, or downloads one.
 func (b *booth) findPrometheus(ctx context.Context) (string, error) {
 	self, err := besideThis("")
 	if err != nil {
@@ -53,15 +53,16 @@ func (b *booth) newPrometheus(program, loadgen string) (*service, error) {
 		return nil, err
 	}
 	config := b.folder("prometheus.yml")
-	if err := local.WriteScrapeConfig(config, scrapeEvery, b.targets(loadgen, address)); err != nil {
+	if err := local.WriteScrapeConfig(config, scrapeInterval, b.targets(loadgen, address)); err != nil {
 		return nil, err
 	}
-	return b.newService("Prometheus", "http://"+address, "/-/ready", readyWithin, local.PrometheusCommand(program, local.PrometheusOptions{
+	command := local.PrometheusCommand(program, local.PrometheusOptions{
 		Config: config, Data: b.folder("prometheus"), Listen: address, Log: b.log("prometheus"),
-	})), nil
+	})
+	return b.newService("Prometheus", "http://"+address, "/-/ready", readyTimeout, command), nil
 }
 
-// targets are the pages of all parts.
+// targets returns the scrape targets of all parts.
 func (b *booth) targets(loadgen, own string) []local.ScrapeTarget {
 	all := targets(b.backend.addresses(), loadgen, own)
 	if b.twin != nil {
@@ -70,38 +71,42 @@ func (b *booth) targets(loadgen, own string) []local.ScrapeTarget {
 	return all
 }
 
-// targets are the pages to read, with the labels that they have on a cluster,
-// where the DCGM exporter has a namespace of its own.
+// targets returns the scrape targets of one cluster and the other parts, with the labels of a Kubernetes cluster,
+// where the DCGM exporter has its own namespace.
 func targets(at addresses, loadgen, own string) []local.ScrapeTarget {
 	all := []local.ScrapeTarget{
 		frontendTarget(at, namespace, ""),
 		target("loadgen", loadgen, "kvbooth", "loadgen", "loadgen"),
 		target("prometheus", own, "kvbooth", "prometheus", "prometheus"),
 	}
-	every := scrapeLoadgenEvery.String()
-	maps.Copy(all[1].Labels, map[string]string{"__scrape_interval__": every, "__scrape_timeout__": every})
+	interval := loadgenScrapeInterval.String()
+	maps.Copy(all[1].Labels, map[string]string{"__scrape_interval__": interval, "__scrape_timeout__": interval})
 	return append(all, workerTargets(at, namespace, "")...)
 }
 
-// clusterTargets are the pages of a cluster. of tells its pods from another cluster's.
-func clusterTargets(at addresses, namespace, of string) []local.ScrapeTarget {
-	return append([]local.ScrapeTarget{frontendTarget(at, namespace, of)}, workerTargets(at, namespace, of)...)
+// clusterTargets returns the scrape targets of a cluster. suffix is that of its pods' names.
+func clusterTargets(at addresses, namespace, suffix string) []local.ScrapeTarget {
+	frontend := frontendTarget(at, namespace, suffix)
+	return append([]local.ScrapeTarget{frontend}, workerTargets(at, namespace, suffix)...)
 }
 
-func frontendTarget(at addresses, namespace, of string) local.ScrapeTarget {
-	return target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend"+of, "main")
+func frontendTarget(at addresses, namespace, suffix string) local.ScrapeTarget {
+	return target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend"+suffix, "main")
 }
 
-func workerTargets(at addresses, namespace, of string) (all []local.ScrapeTarget) {
+func workerTargets(at addresses, namespace, suffix string) (all []local.ScrapeTarget) {
 	for i, address := range at.workers {
-		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("%s%s-%d", workerPod, of, i+1), "main"))
+		pod := fmt.Sprintf("%s%s-%d", workerPod, suffix, i+1)
+		all = append(all, target("dynamo-worker", address, namespace, pod, "main"))
 	}
 	for i, address := range at.gpus {
-		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter%s-%d", of, i+1), "exporter"))
+		pod := fmt.Sprintf("dcgm-exporter%s-%d", suffix, i+1)
+		all = append(all, target("dcgm-exporter", address, "gpu-operator", pod, "exporter"))
 	}
 	return all
 }
 
 func target(job, address, namespace, pod, container string) local.ScrapeTarget {
-	return local.ScrapeTarget{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod, "container": container}}
+	labels := map[string]string{"namespace": namespace, "pod": pod, "container": container}
+	return local.ScrapeTarget{Job: job, Address: address, Labels: labels}
 }

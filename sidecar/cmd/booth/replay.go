@@ -23,15 +23,15 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// replayed is what a trace's requests would have felt, by mode.
+// replayed holds the results of a trace's requests, by mode.
 type replayed struct {
-	Simulated bool          `json:"simulated"` // always: nothing of it was measured
+	Simulated bool          `json:"simulated"` // always true, because nothing was measured
 	Heading   string        `json:"heading"`
 	Trace     string        `json:"trace"`
 	Form      trace.Form    `json:"form"`
-	Arrivals  float64       `json:"arrival_seconds"` // from the first request to the last one, as recorded
+	Arrivals  float64       `json:"arrival_seconds"` // recorded time from the first request to the last one
 	Sessions  int64         `json:"sessions,omitempty"`
-	Lacking   string        `json:"lacking,omitempty"` // a sentence that names what requests of the trace lack
+	Lacking   string        `json:"lacking,omitempty"` // a sentence that names missing fields of the trace
 	Unused    int64         `json:"unused_lines"`
 	Notes     []string      `json:"unused_notes,omitempty"`
 	Cut       bool          `json:"cut"`
@@ -42,12 +42,12 @@ type replayed struct {
 type replayedRow struct {
 	Mode api.Mode `json:"mode"`
 	openloop.Figures
-	// Nil where all answers have one token.
+	// The values are nil if all answers have one token.
 	TPOT50 *float64 `json:"tpot_p50_seconds"`
 	TPOT95 *float64 `json:"tpot_p95_seconds"`
 }
 
-// checkTrace asks for nothing that a trace decides itself.
+// checkTrace returns an error for flags whose values the trace determines.
 func (c *simulateCmd) checkTrace() error {
 	for _, f := range []struct {
 		name  string
@@ -73,7 +73,8 @@ func (c *simulateCmd) checkTrace() error {
 		{"against", c.Against != ""},
 	} {
 		if f.given {
-			return api.Refuse(f.name, "a value", "leave it out with --trace, which determines the requests and their times")
+			return api.Refuse(f.name, "a value",
+				"leave it out with --trace, which determines the requests and their times")
 		}
 	}
 	if !(c.TraceSpeed >= .001 && c.TraceSpeed <= 1000) {
@@ -82,7 +83,7 @@ func (c *simulateCmd) checkTrace() error {
 	return nil
 }
 
-// replay runs the cluster by a trace, once for each mode.
+// replay runs the cluster with the requests of a trace, once for each mode.
 func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	if err := c.checkTrace(); err != nil {
 		return err
@@ -114,9 +115,10 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 			o.Mode = mode
 			rows[i].Mode = mode
 			f := &rows[i].Figures
+			total := size * int64(len(rows))
 			*f, summaries[i], err = c.replayMode(working, o, files, func(n int) {
 				if size > 0 {
-					_ = bar.Set(int(1000 * min(read.Add(int64(n)), size*int64(len(rows))) / (size * int64(len(rows)))))
+					_ = bar.Set(int(1000 * min(read.Add(int64(n)), total) / total))
 				}
 			})
 			if !math.IsNaN(f.TPOT50) {
@@ -133,13 +135,17 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	case err != nil:
 		return err
 	case rows[0].Requests == 0:
-		return api.Refuse("trace", files.String(), fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens", o.Profile.KV.Tokens()))
+		allowed := fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens",
+			o.Profile.KV.Tokens())
+		return api.Refuse("trace", files.String(), allowed)
 	}
+	summary := summaries[0]
 	r := replayed{
-		Simulated: true, Heading: c.heading(o, files), Trace: files.String(), Form: summaries[0].Form,
-		Arrivals: summaries[0].Arrivals.Seconds(), Sessions: summaries[0].Sessions, Lacking: summaries[0].Lacking(), Unused: summaries[0].Unused, Cut: summaries[0].Cut, Speed: c.TraceSpeed, Modes: rows,
+		Simulated: true, Heading: c.heading(o, files), Trace: files.String(), Form: summary.Form,
+		Arrivals: summary.Arrivals.Seconds(), Sessions: summary.Sessions, Lacking: summary.Lacking(),
+		Unused: summary.Unused, Cut: summary.Cut, Speed: c.TraceSpeed, Modes: rows,
 	}
-	for _, n := range summaries[0].Notes {
+	for _, n := range summary.Notes {
 		r.Notes = append(r.Notes, n.Error())
 	}
 	return c.report(&r, out.stdout)
@@ -159,16 +165,17 @@ func (c *simulateCmd) report(r *replayed, stdout io.Writer) error {
 	return r.show(stdout)
 }
 
-// openTrace reads the trace from its beginning; progress is called with the number of bytes read.
+// openTrace opens the trace at its beginning. progress is called with the number of bytes read.
 func (c *simulateCmd) openTrace(files *trace.Files, progress func(int)) (*trace.Reader, error) {
-	r, err := files.Open(trace.Options{BlockTokens: c.TraceBlockSize, Unit: c.TraceTimeUnit, Progress: progress})
+	options := trace.Options{BlockTokens: c.TraceBlockSize, Unit: c.TraceTimeUnit, Progress: progress}
+	r, err := files.Open(options)
 	if err != nil && !errors.As(err, new(*api.FieldError)) {
 		err = api.Refuse("trace", strings.Join(c.Trace, ", "), fmt.Sprintf("a trace, plain or gzipped (%v)", err))
 	}
 	return r, err
 }
 
-// firstRequest is that of a trace.
+// firstRequest returns the first request of a trace.
 func (c *simulateCmd) firstRequest(files *trace.Files) (*trace.Record, error) {
 	r, err := c.openTrace(files, nil)
 	if err != nil {
@@ -186,7 +193,7 @@ func (c *simulateCmd) firstRequest(files *trace.Files) (*trace.Record, error) {
 	return nil, api.Refuse("trace", files.String(), allowed)
 }
 
-// clusterOfTrace is the cluster that the flags ask for, with blocks of the trace's size.
+// clusterOfTrace returns the options of the cluster of the flags, with the trace's block size.
 func (c *simulateCmd) clusterOfTrace(p plan) (sim.Options, error) {
 	o := p.grid.Cluster
 	o.Profile.KV.Blocks = or(c.KVBlocks, o.Profile.KV.Tokens()/c.replayed.BlockTokens)
@@ -198,7 +205,9 @@ func (c *simulateCmd) clusterOfTrace(p plan) (sim.Options, error) {
 	return o, err
 }
 
-func (c *simulateCmd) replayMode(ctx context.Context, o sim.Options, files *trace.Files, read func(int)) (openloop.Figures, trace.Summary, error) {
+func (c *simulateCmd) replayMode(
+	ctx context.Context, o sim.Options, files *trace.Files, read func(int),
+) (openloop.Figures, trace.Summary, error) {
 	r, err := c.openTrace(files, read)
 	if err != nil {
 		return openloop.Figures{}, trace.Summary{}, err
@@ -214,7 +223,7 @@ func (c *simulateCmd) replayMode(ctx context.Context, o sim.Options, files *trac
 	return figures, r.Summary(), err
 }
 
-// arrival is a request of the trace, with the turns that follow it.
+// arrival converts a request of the trace and the turns that follow it.
 func (c *simulateCmd) arrival(q *trace.Record) *openloop.Arrival {
 	if q == nil {
 		return nil
@@ -226,22 +235,23 @@ func (c *simulateCmd) arrival(q *trace.Record) *openloop.Arrival {
 	}
 }
 
-// heading says what is simulated.
+// heading describes the simulation.
 func (c *simulateCmd) heading(o sim.Options, files *trace.Files) string {
 	calibrated := "times fitted to " + o.Profile.Baseline
 	if !o.Profile.CalibratedFor(o.Speculation) {
 		calibrated = "not calibrated"
 	}
+	kv := o.Profile.KV
 	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, caches of %d blocks of %d tokens, replaying %s.",
-		o.Profile.Name, calibrated, o.Profile.Workers, o.Profile.GPU, o.Profile.KV.Blocks, o.Profile.KV.BlockTokens, files)
+		o.Profile.Name, calibrated, o.Profile.Workers, o.Profile.GPU, kv.Blocks, kv.BlockTokens, files)
 }
 
-// replayedColumns are those of the table and the CSV.
+// replayedColumns are the columns of the table and of the CSV.
 var replayedColumns = []struct {
 	title, name string
 	factor      float64
 	decimals    int
-	of          func(*openloop.Figures) float64
+	value       func(*openloop.Figures) float64
 }{
 	{"TTFT p50, ms", "ttft_p50_ms", 1000, 0, func(f *openloop.Figures) float64 { return f.TTFT50 }},
 	{"TTFT p95, ms", "ttft_p95_ms", 1000, 0, func(f *openloop.Figures) float64 { return f.TTFT95 }},
@@ -256,7 +266,7 @@ var replayedColumns = []struct {
 func (r *replayed) cells(row *replayedRow, unknown string) []string {
 	cells := []string{string(row.Mode), strconv.Itoa(row.Requests)}
 	for _, c := range replayedColumns {
-		v := c.of(&row.Figures)
+		v := c.value(&row.Figures)
 		if math.IsNaN(v) {
 			cells = append(cells, unknown)
 			continue
@@ -266,12 +276,14 @@ func (r *replayed) cells(row *replayedRow, unknown string) []string {
 	return cells
 }
 
-// show prints the table and what limits it.
+// show prints the table and its limitations.
 func (r *replayed) show(to io.Writer) error {
 	fmt.Fprintln(to, r.Heading)
-	fmt.Fprintf(to, "Requests are sent at the times in the trace (open loop), which are over %.1f s. Blocks of answers are not reused, since the trace does not include their hashes.\n", r.Arrivals)
+	fmt.Fprintf(to, "Requests are sent at the times in the trace (open loop), which are over %.1f s. "+
+		"Blocks of answers are not reused, since the trace does not include their hashes.\n", r.Arrivals)
 	if r.Sessions > 0 {
-		fmt.Fprintf(to, "The trace has %d sessions. A turn with a delay is sent that long after the end of the turn before.\n", r.Sessions)
+		fmt.Fprintf(to, "The trace has %d sessions. "+
+			"A turn with a delay is sent that long after the end of the turn before.\n", r.Sessions)
 	}
 	if r.Lacking != "" {
 		fmt.Fprintln(to, r.Lacking)

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/term"
 )
 
-// screen is where the booth says what it does. It is safe for concurrent use.
+// screen prints the booth's messages. It is safe for concurrent use.
 type screen struct {
 	mu       sync.Mutex
 	stdout   io.Writer
 	stderr   io.Writer
-	terminal *os.File // standard error, if it is one; the load generator's status line stands there
+	terminal *os.File // standard error if it is a terminal, which also shows the load generator's status line
 }
 
 func newScreen(stdout, stderr io.Writer) *screen {
@@ -27,17 +27,17 @@ func newScreen(stdout, stderr io.Writer) *screen {
 	return s
 }
 
-// clearLine takes a status line away.
+// clearLine erases a status line.
 const clearLine = "\r\x1b[K"
 
-// clear takes away whatever line is rewritten; s.mu is held.
+// clear erases the line that is rewritten. The caller holds s.mu.
 func (s *screen) clear() {
 	if s.terminal != nil {
 		fmt.Fprint(s.stderr, clearLine)
 	}
 }
 
-// say writes what happens to standard error.
+// say writes a message to standard error.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,27 +45,27 @@ func (s *screen) say(format string, args ...any) {
 	fmt.Fprintf(s.stderr, "booth: "+format+"\n", args...)
 }
 
-// remindEvery is how often something long is mentioned where there is no terminal.
-const remindEvery = 10 * time.Second
+// remindInterval is the time between reminders of a long wait without a terminal.
+const remindInterval = 10 * time.Second
 
-// waiting shows what is waited for, and for how long, until done is called: on a
-// terminal in a line that is rewritten, elsewhere in a line now and then.
-func (s *screen) waiting(what func() string) (done func()) {
+// waiting shows what the booth waits for, and for how long, until done is called: on a terminal in a line that is
+// rewritten, otherwise in a line at intervals.
+func (s *screen) waiting(current func() string) (done func()) {
 	began, end := time.Now(), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		every := remindEvery
+		interval := remindInterval
 		if s.terminal != nil {
-			every = time.Second
+			interval = time.Second
 		}
-		tick := time.NewTicker(every)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-end:
 				return
 			case now := <-tick.C:
-				s.remind(what(), now.Sub(began).Round(time.Second))
+				s.remind(current(), now.Sub(began).Round(time.Second))
 			}
 		}
 	})
@@ -78,18 +78,17 @@ func (s *screen) waiting(what func() string) (done func()) {
 	}
 }
 
-func (s *screen) remind(what string, since time.Duration) {
+func (s *screen) remind(current string, since time.Duration) {
 	if s.terminal == nil {
-		s.say("waiting for %s, %v so far", what, since)
+		s.say("waiting for %s, %v so far", current, since)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.stderr, "%sbooth: waiting for %s · %v", clearLine, what, since)
+	fmt.Fprintf(s.stderr, "%sbooth: waiting for %s · %v", clearLine, current, since)
 }
 
-// table writes a heading, rows of a name and what it is, and last words to
-// standard output.
+// table writes a heading, rows of a name and its description, and a last line to standard output.
 func (s *screen) table(heading string, rows [][2]string, last string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// simulateCmd is `booth simulate`. A flag that is not given leaves its field of the
-// request to the preset, and that to the profile.
+// simulateCmd is `booth simulate`. Flags that are not set leave their field of the request to the preset, and then to
+// the profile.
 type simulateCmd struct {
 	Preset      string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
 	Profile     string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
@@ -64,7 +64,7 @@ type simulateCmd struct {
 	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian or AIPerf's sessions; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
 	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`
 	TraceTimeUnit  trace.Unit    `group:"Trace" placeholder:"UNIT" help:"Unit of the trace's timestamps: s, ms, us or ns. Default: inferred from the trace."`
-	replayed       *trace.Record `kong:"-"` // the first request of the trace; nil without one
+	replayed       *trace.Record `kong:"-"` // first request of the trace; nil without a trace
 	TraceSpeed     float64       `group:"Trace" default:"1" placeholder:"X" help:"Replay speed as a multiple of the recorded speed."`
 
 	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json; the JSON also has each run. May be repeated."`
@@ -75,9 +75,10 @@ type simulateCmd struct {
 	Jobs     int      `group:"Results" default:"${cores}" help:"Number of runs to compute in parallel."`
 }
 
-// Help is printed below the flags' list.
+// Help returns the text below the list of flags.
 func (c *simulateCmd) Help() string {
-	return "Defaults are those of the recorded workload on the profile's deployment. The same flags give byte-identical output on any machine and with any --jobs."
+	return "Defaults are those of the recorded workload on the profile's deployment. " +
+		"The same flags give byte-identical output on any machine and with any --jobs."
 }
 
 func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
@@ -92,7 +93,10 @@ func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) erro
 	runs := plan.grid.Runs()
 	bar := out.bar(runs, "simulating")
 	done := 0
-	points, err := plan.grid.Run(ctx, c.Jobs, func(_ study.Point, n int) { done = n; _ = bar.Set(n) })
+	points, err := plan.grid.Run(ctx, c.Jobs, func(_ study.Point, n int) {
+		done = n
+		_ = bar.Set(n)
+	})
 	_ = bar.Clear()
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -107,16 +111,16 @@ func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) erro
 	return c.show(stdout, &result, plan)
 }
 
-// plan is what is to be computed and what it is held against.
+// plan holds the request of a simulation and the results to compare with.
 type plan struct {
 	request study.Request
 	profile sim.Profile
 	grid    study.Grid
-	beside  *api.Baseline // nil: nothing
-	earlier *study.Result // nil: none
+	beside  *api.Baseline // recorded results; nil for none
+	earlier *study.Result // earlier result; nil for none
 }
 
-// plan checks everything that can be wrong before anything is computed.
+// plan checks all flags before the computation.
 func (c *simulateCmd) plan() (plan, error) {
 	p, err := sim.OpenProfile(c.Profile)
 	if err != nil {
@@ -141,25 +145,32 @@ func (c *simulateCmd) plan() (plan, error) {
 	return made, errors.Join(c.checkFiles(&made), made.compareWith(c.Compare), made.against(c.Against))
 }
 
-// request is what the flags ask for, over a preset.
+// request returns the request of the flags, based on a preset.
 func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Request, error) {
 	levels, err := parseLevels(c.Concurrency)
 	if err != nil {
 		return study.Request{}, err
 	}
 	base := preset.Complete(p)
+	turns := api.Range{Min: or(c.TurnsMin, base.Turns.Min), Max: or(c.TurnsMax, base.Turns.Max)}
+	output := api.Distribution{
+		Mean: or(c.OutputTokensMean, base.OutputTokens.Mean), CV: or(c.OutputTokensCV, base.OutputTokens.CV),
+	}
+	question := api.Distribution{
+		Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV),
+	}
 	r := study.Request{
 		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
 		Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
-		Turns:          &api.Range{Min: or(c.TurnsMin, base.Turns.Min), Max: or(c.TurnsMax, base.Turns.Max)},
-		OutputTokens:   &api.Distribution{Mean: or(c.OutputTokensMean, base.OutputTokens.Mean), CV: or(c.OutputTokensCV, base.OutputTokens.CV)},
-		QuestionTokens: &api.Distribution{Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV)},
-		Workers:        c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens, Speculation: c.Speculation,
-		OverlapWeight: c.OverlapWeight, Temperature: c.Temperature, RouterDecodeActiveRequestWeight: c.RouterDecodeActiveRequestWeight,
-		RouterTrackOutputBlocks: c.RouterTrackOutputBlocks, RouterAssumeKVReuse: c.RouterAssumeKVReuse,
+		Turns: &turns, OutputTokens: &output, QuestionTokens: &question,
+		Workers: c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens,
+		Speculation: c.Speculation, OverlapWeight: c.OverlapWeight, Temperature: c.Temperature,
+		RouterDecodeActiveRequestWeight: c.RouterDecodeActiveRequestWeight,
+		RouterTrackOutputBlocks:         c.RouterTrackOutputBlocks,
+		RouterAssumeKVReuse:             c.RouterAssumeKVReuse,
 	}
 	blockSize := or(c.BlockSize, *base.BlockSize)
-	if c.replayed != nil { // there are no conversations, which would have to fit into a cache
+	if c.replayed != nil { // a trace has no conversations that would have to fit into a cache
 		r.Turns, r.OpeningTokens, r.MaxTokens = &api.Range{Min: 1, Max: 1}, new(1), new(1)
 		r.OutputTokens, r.QuestionTokens = &api.Distribution{}, &api.Distribution{Mean: 1}
 		blockSize = c.replayed.BlockTokens
@@ -183,13 +194,14 @@ func or[T any](flag *T, other T) T {
 	return other
 }
 
-// mostLevels are more than a request may name; a span is not written out beyond.
+// mostLevels limits the number of levels that parseLevels returns. It is above the limit of a request.
 const mostLevels = 1000
 
 // parseLevels reads numbers and spans (from:to:step).
 func parseLevels(texts []string) (levels []int, err error) {
 	for _, text := range texts {
-		refused := api.Refuse("concurrency", strconv.Quote(text), "a number such as 60, or from:to:step such as 60:180:20")
+		refused := api.Refuse("concurrency", strconv.Quote(text),
+			"a number such as 60, or from:to:step such as 60:180:20")
 		var numbers []int
 		for part := range strings.SplitSeq(text, ":") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
@@ -212,14 +224,15 @@ func parseLevels(texts []string) (levels []int, err error) {
 	return levels, nil
 }
 
-// flagOf calls the field of a refused value as its flag.
+// flagOf replaces the field of an error by the name of its flag.
 func flagOf(err error) error {
 	var field *api.FieldError
 	if !errors.As(err, &field) {
 		return err
 	}
 	name, named := map[string]string{
-		"levels": "concurrency", "think_time_seconds": "think-time", "block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
+		"levels": "concurrency", "think_time_seconds": "think-time",
+		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {
 		name = strings.NewReplacer("_", "-", ".", "-").Replace(field.Field)
@@ -230,7 +243,7 @@ func flagOf(err error) error {
 	return &api.FieldError{Field: name, Value: field.Value, Allowed: field.Allowed}
 }
 
-// checkFiles says which of the files could not be written.
+// checkFiles returns an error for files that cannot be written.
 func (c *simulateCmd) checkFiles(p *plan) error {
 	for _, files := range []struct {
 		flag  string
@@ -245,7 +258,7 @@ func (c *simulateCmd) checkFiles(p *plan) error {
 			}
 		}
 	}
-	for _, path := range c.Baseline { // with no value yet
+	for _, path := range c.Baseline { // checked without values
 		var points []study.Point
 		for _, level := range p.grid.Levels {
 			points = append(points, study.Point{Concurrency: level, Mode: p.grid.Modes[0]})
@@ -258,12 +271,12 @@ func (c *simulateCmd) checkFiles(p *plan) error {
 	return nil
 }
 
-// baselineName is what a baseline in a file is called.
+// baselineName returns the name of a baseline in a file.
 func baselineName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// write writes all files; each appears complete or not at all.
+// write writes all files, each atomically.
 func (c *simulateCmd) write(r *study.Result) error {
 	for _, path := range c.Output {
 		write := r.WriteCSV
@@ -299,7 +312,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return maybe.WriteFile(path, text.Bytes(), 0o644)
 }
 
-// compareWith finds the recorded results of a name, "" for none.
+// compareWith sets the recorded results with a name, "" for none.
 func (p *plan) compareWith(name string) error {
 	if name == "" {
 		return nil
@@ -313,7 +326,7 @@ func (p *plan) compareWith(name string) error {
 	return nil
 }
 
-// builtinBaselines are the names of the recorded results that come with the product.
+// builtinBaselines returns the names of the built-in recorded results.
 func builtinBaselines() (names []string) {
 	for _, b := range baseline.Builtin() {
 		names = append(names, b.Name)
@@ -340,12 +353,14 @@ func (p *plan) against(path string) error {
 	return err
 }
 
-// show prints the table and, where they were asked for, the explanations.
+// show prints the table and the requested explanations.
 func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(to, r.Heading())
-	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; the longest wait is the maximum over all seeds.")
+	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; "+
+		"the longest wait is the maximum over all seeds.")
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %\tqueued requests\tlongest wait, s")
+	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
+		"\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
 		fmt.Fprintf(w, "%d\t%s", point.Concurrency, point.Mode)
 		for _, column := range columns {
@@ -375,12 +390,12 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	return nil
 }
 
-// column is one of the table.
+// column is a column of the table.
 type column struct {
 	name     string  // of the figure
 	factor   float64 // from the figure's unit to the column's
 	decimals int
-	single   bool // it has no band
+	single   bool // without a range
 	recorded func(api.Column) api.LookedUp
 }
 
@@ -394,7 +409,7 @@ var columns = []column{
 	{"largest_queue_seconds", 1, 2, true, nil},
 }
 
-// notKnown stands where there is no value.
+// notKnown stands for a missing value.
 const notKnown = "—"
 
 func (c column) number(v float64) string { return strconv.FormatFloat(c.factor*v, 'f', c.decimals, 64) }
@@ -410,7 +425,7 @@ func (c column) simulated(figures map[string]study.Estimate) string {
 	return fmt.Sprintf("%s (%s–%s)", c.number(e.Mean), c.number(e.Low), c.number(e.High))
 }
 
-// recordedRow is what was recorded at a point's level in its mode.
+// recordedRow returns the recorded values for a point's level and mode.
 func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
 	kind := b.Deployment.Speculation
 	found, _ := baseline.At(b, at.Mode, kind, at.Concurrency)
@@ -429,11 +444,14 @@ func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
 	return cells
 }
 
-// showDifferences says in what else than being simulated the deployment and the workload are unlike the
-// recorded ones.
+// showDifferences prints how the deployment and the workload differ from the recorded ones, besides being simulated.
 func showDifferences(to io.Writer, r *study.Result, b api.Baseline) {
-	is := r.Baseline("this run")
-	compared := baseline.Compare(baseline.Live{Deployment: is.Deployment, Shape: *is.Workload, Speculation: is.Deployment.Speculation, Settling: true}, b, r.Request.Levels[0])
+	simulated := r.Baseline("this run")
+	live := baseline.Live{
+		Deployment: simulated.Deployment, Shape: *simulated.Workload,
+		Speculation: simulated.Deployment.Speculation, Settling: true,
+	}
+	compared := baseline.Compare(live, b, r.Request.Levels[0])
 	fmt.Fprintf(to, "\nRecorded: %s.\n", b.Title)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, d := range compared.Differences {
@@ -442,7 +460,7 @@ func showDifferences(to io.Writer, r *study.Result, b api.Baseline) {
 	_ = w.Flush()
 }
 
-// againstEarlier explains this run against an earlier one, in the modes that both have.
+// againstEarlier explains this run compared with an earlier one, in their common modes.
 func againstEarlier(r, earlier *study.Result, name string) (sentences []string) {
 	before := earlier.Curves(name)
 	for _, now := range r.Curves("this run") {
@@ -458,12 +476,13 @@ func againstEarlier(r, earlier *study.Result, name string) (sentences []string) 
 	return sentences
 }
 
-// cores is how many runs are computed at a time unless a flag says so.
+// cores returns the default number of concurrent runs.
 func cores() string { return strconv.Itoa(runtime.GOMAXPROCS(0)) }
 
-// bar is a progress bar with the time left on standard error, if that is a terminal.
-func (s *screen) bar(total int, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(total, progressbar.OptionSetWriter(s.stderr), progressbar.OptionSetVisibility(s.terminal != nil),
-		progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(),
+// bar returns a progress bar with the remaining time on standard error. It is visible only on a terminal.
+func (s *screen) bar(total int, text string) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(s.stderr), progressbar.OptionSetVisibility(s.terminal != nil),
+		progressbar.OptionSetDescription(text), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionSetElapsedTime(true))
 }

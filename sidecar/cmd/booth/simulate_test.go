@@ -17,7 +17,7 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// small is a grid that takes no time.
+// small defines a grid that is simulated in less than a second.
 const small = "--concurrency=4:12:4 --seeds=2 --output-tokens-mean=100 --output-tokens-cv=.2 --max-tokens=150"
 
 // simulate runs `booth simulate`.
@@ -32,17 +32,19 @@ func simulate(t *testing.T, flags ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-func TestSimulate(t *testing.T) {
+func TestSimulateIsRepeatable(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	files := []string{"all.json", "all.csv", "base.csv", "base.json"}
-	outputs := "--output=" + file(files[0]) + " --output=" + file(files[1]) + " --baseline=" + file(files[2]) + " --baseline=" + file(files[3])
+	outputs := "--output=" + file(files[0]) + " --output=" + file(files[1]) +
+		" --baseline=" + file(files[2]) + " --baseline=" + file(files[3])
 	code, out, errOut := simulate(t, small, outputs, "--compare=h200x3-tp1-llama70b-fp8 --explain")
 	require.Equal(t, success, code, errOut)
 	assert.Empty(t, errOut, "no progress where there is no terminal")
-	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(times fitted to h200x3-tp1-llama70b-fp8\), 3 × H200, 2 seeds\.\n`, out)
+	assert.Regexp(t,
+		`^Simulated, not measured: h200-tp1 \(times fitted to h200x3-tp1-llama70b-fp8\), 3 × H200, 2 seeds\.\n`, out)
 	assert.Regexp(t, `(?m)^8 +round_robin +\d+ \(\d+–\d+\) +\d+ \(\d+–\d+\)`, out)
-	assert.Regexp(t, `(?m)^ +recorded +— +— `, out, "nothing was recorded at 4")
+	assert.Regexp(t, `(?m)^ +recorded +— +— `, out, "level 4 is not in the recording")
 	assert.Regexp(t, `(?m)^  output_tokens +simulated: mean 100, cv 0.2 +recorded: as the model ends them$`, out)
 	assert.Contains(t, out, "\nSimulated, not measured: KV-aware against Round-robin, means over 2 runs at each level")
 
@@ -70,7 +72,7 @@ func TestSimulate(t *testing.T) {
 	assert.NotEmpty(t, result.Explanation)
 	assert.Equal(t, 8, strings.Count(first["all.csv"], "\n")-1, "a heading, the request, the columns' names, and six rows")
 
-	// What the load generator imports says what it is, either way.
+	// The load generator imports both formats as simulated.
 	fromCSV, err := baseline.ReadCSV(strings.NewReader(first["base.csv"]), "base")
 	require.NoError(t, err)
 	fromJSON, err := baseline.ReadJSON(strings.NewReader(first["base.json"]), "base", api.ModeState{})
@@ -84,7 +86,7 @@ func TestSimulate(t *testing.T) {
 	require.True(t, ok)
 	assert.InDelta(t, result.Points[2].Figures["ttft_p95"].Mean, *found.TTFT.P95.Value, 1e-12)
 
-	// An earlier run is what a later one is explained against.
+	// --against explains a run against an earlier one.
 	code, out, errOut = simulate(t, small, "--workers=6 --modes=kv --against="+file("all.json"))
 	require.Equal(t, success, code, errOut)
 	assert.Contains(t, out, "\nSimulated, not measured: this run KV-aware against all.json KV-aware, means over 2 runs")
@@ -93,8 +95,7 @@ func TestSimulate(t *testing.T) {
 	assert.Contains(t, out, "\nall.json has no mode in common with this run")
 }
 
-// Flags go over the preset, and the preset over the profile.
-func TestSimulateRequest(t *testing.T) {
+func TestSimulateFlagsOverridePresetAndProfile(t *testing.T) {
 	request := func(args ...string) study.Request {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "r.json")
@@ -109,7 +110,8 @@ func TestSimulateRequest(t *testing.T) {
 	}
 	r := request("--preset=twice-the-gpus --profile=h100-tp4")
 	assert.Equal(t, 4, *r.Workers, "twice those of the profile")
-	r = request("--preset=twice-the-gpus --workers=5 --turns-max=7 --kv-blocks=1000 --block-size=64 --think-time=1500ms --router-track-output-blocks --no-router-assume-kv-reuse")
+	r = request("--preset=twice-the-gpus --workers=5 --turns-max=7 --kv-blocks=1000 --block-size=64 " +
+		"--think-time=1500ms --router-track-output-blocks --no-router-assume-kv-reuse")
 	assert.Equal(t, 5, *r.Workers)
 	assert.Equal(t, api.Range{Min: 5, Max: 7}, *r.Turns)
 	assert.Equal(t, 64_000, *r.KVTokens)
@@ -122,12 +124,13 @@ func TestSimulateRequest(t *testing.T) {
 	assert.True(t, *r.RouterAssumeKVReuse)
 }
 
-func TestSimulateRefuses(t *testing.T) {
+func TestSimulateRejectsBadFlags(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other.json")
 	require.NoError(t, os.WriteFile(other, []byte(`{"basis": "measured"}`), 0o600))
-	for flags, says := range map[string]string{
-		"--preset=none":                     `preset: "none" is not allowed: one of as-recorded, twice-the-gpus, own-documents, batch-128`,
+	for flags, message := range map[string]string{
+		"--preset=none": `preset: "none" is not allowed: one of as-recorded, twice-the-gpus, ` +
+			`own-documents, batch-128`,
 		"--profile=b200":                    "profile: b200 is not allowed",
 		"--concurrency=many":                `concurrency: "many" is not allowed: a number such as 60, or from:to:step`,
 		"--concurrency=60:180":              `concurrency: "60:180" is not allowed`,
@@ -144,20 +147,20 @@ func TestSimulateRefuses(t *testing.T) {
 		"--output=figures.txt":              "output: figures.txt is not allowed: a file name ending in .csv or .json",
 		"--output=" + dir + "/none/a.csv":   "a.csv is not allowed: a file in an existing directory",
 		"--baseline=" + dir + "/(mine).csv": "(mine).csv is not allowed: a baseline that the load generator can import",
-		"--compare=mine":                    `compare: "mine" is not allowed: one of h200x3-tp1-llama70b-fp8, h100x8-tp2-llama70b-fp8`,
-		"--against=" + dir + "/none.json":   "none.json is not allowed: a readable file",
-		"--against=" + other:                "a result in JSON as booth simulate writes it (it is not marked as simulated)",
-		"--jobs=0":                          "jobs: 0 is not allowed",
+		"--compare=mine": `compare: "mine" is not allowed: one of h200x3-tp1-llama70b-fp8, ` +
+			`h100x8-tp2-llama70b-fp8`,
+		"--against=" + dir + "/none.json": "none.json is not allowed: a readable file",
+		"--against=" + other:              "a result in JSON as booth simulate writes it (it is not marked as simulated)",
+		"--jobs=0":                        "jobs: 0 is not allowed",
 	} {
 		code, out, errOut := simulate(t, flags)
 		assert.Equal(t, badInput, code, flags)
-		assert.Contains(t, errOut, says, flags)
+		assert.Contains(t, errOut, message, flags)
 		assert.Empty(t, out, flags)
 	}
 }
 
-// Ctrl-C ends it in the middle of a run, and leaves no file.
-func TestSimulateStops(t *testing.T) {
+func TestSimulateInterruptedWritesNoFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := filepath.Join(t.TempDir(), "a.csv")
 	var out, errOut bytes.Buffer
