@@ -14,21 +14,25 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// second is what the cluster reports of itself at a moment. What it does not report is absent.
+// second is the state that the cluster reports at a moment. Unreported figures are absent.
 type second struct {
-	Time            time.Time          `json:"time"`
-	QueueSeconds    *float64           `json:"queue,omitempty"`         // mean over the workers
-	QueueLargest    *float64           `json:"queue_largest,omitempty"` // of any worker
-	Queues          map[string]float64 `json:"-"`                       // of each worker, by its id; none where not all are listed
-	Waiting         *float64           `json:"waiting,omitempty"`       // over all workers
+	Time         time.Time `json:"time"`
+	QueueSeconds *float64  `json:"queue,omitempty"`         // mean over the workers
+	QueueLargest *float64  `json:"queue_largest,omitempty"` // of any worker
+	// by worker id; empty where not all workers are listed
+	Queues          map[string]float64 `json:"-"`
+	Waiting         *float64           `json:"waiting,omitempty"` // over all workers
 	InflightLargest *float64           `json:"inflight_largest,omitempty"`
 	InflightSpread  *float64           `json:"spread,omitempty"`
 	InflightSkew    *float64           `json:"skew,omitempty"`
 }
 
-// look reads a cluster.
-func look(now time.Time, c api.Cluster) second {
-	s := second{Time: now, InflightLargest: c.InflightMax, InflightSpread: c.Spread, InflightSkew: c.Skew, Queues: map[string]float64{}}
+// readCluster reads the figures of a cluster.
+func readCluster(now time.Time, c api.Cluster) second {
+	s := second{
+		Time: now, InflightLargest: c.InflightMax, InflightSpread: c.Spread, InflightSkew: c.Skew,
+		Queues: map[string]float64{},
+	}
 	var queues []float64
 	for _, w := range c.Workers {
 		if w.QueueSeconds != nil {
@@ -62,7 +66,7 @@ func add(sum *float64, v float64) *float64 {
 	return &v
 }
 
-// sum is what the seconds of a span say together.
+// sum summarizes the seconds of a span.
 func sum(all []second) *api.SweepCauses {
 	c := &api.SweepCauses{Seconds: len(all)}
 	c.QueueSeconds = mean(all, func(s *second) *float64 { return s.QueueSeconds })
@@ -84,16 +88,17 @@ func sum(all []second) *api.SweepCauses {
 		}
 	}
 	if sorted := slices.Sorted(maps.Values(peaks)); len(sorted) > 1 {
-		c.QueueSecond, c.QueueLeast = &sorted[len(sorted)-2], &sorted[0]
+		c.QueueSecond = &sorted[len(sorted)-2]
+		c.QueueLeast = &sorted[0]
 	}
 	return c
 }
 
-// mean is that over the seconds that tell it, nil where none does.
-func mean(all []second, of func(*second) *float64) *float64 {
+// mean returns the mean over the seconds that have a figure, nil where none has.
+func mean(all []second, figure func(*second) *float64) *float64 {
 	var values []float64
 	for i := range all {
-		if v := of(&all[i]); v != nil {
+		if v := figure(&all[i]); v != nil {
 			values = append(values, *v)
 		}
 	}
@@ -103,7 +108,7 @@ func mean(all []second, of func(*second) *float64) *float64 {
 	return new(stat.Mean(values, nil))
 }
 
-// spanSeconds are those of a span, as they are stored.
+// spanSeconds holds the seconds of a span as they are stored.
 type spanSeconds struct {
 	Number      int           `json:"number"`
 	Attempt     int           `json:"attempt"`
@@ -117,7 +122,7 @@ var secondsHeader = []string{
 	"queue_seconds_mean", "queue_seconds_largest", "waiting", "inflight_spread", "inflight_skew",
 }
 
-// writeSeconds writes spans as RFC 4180 has it; an empty field was not told.
+// writeSeconds writes spans as CSV (RFC 4180). An empty field was not reported.
 func writeSeconds(w io.Writer, spans []json.RawMessage) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -130,8 +135,14 @@ func writeSeconds(w io.Writer, spans []json.RawMessage) error {
 			return err
 		}
 		for i := range s.Seconds {
-			row := []string{strconv.Itoa(s.Number), strconv.Itoa(s.Attempt), string(s.Mode.Mode), string(s.Mode.Speculation), strconv.Itoa(s.Concurrency), s.Seconds[i].Time.UTC().Format(time.RFC3339Nano)}
-			for _, v := range []*float64{s.Seconds[i].QueueSeconds, s.Seconds[i].QueueLargest, s.Seconds[i].Waiting, s.Seconds[i].InflightSpread, s.Seconds[i].InflightSkew} {
+			second := &s.Seconds[i]
+			row := []string{
+				strconv.Itoa(s.Number), strconv.Itoa(s.Attempt), string(s.Mode.Mode), string(s.Mode.Speculation),
+				strconv.Itoa(s.Concurrency), second.Time.UTC().Format(time.RFC3339Nano),
+			}
+			for _, v := range []*float64{
+				second.QueueSeconds, second.QueueLargest, second.Waiting, second.InflightSpread, second.InflightSkew,
+			} {
 				text := ""
 				if v != nil {
 					text = strconv.FormatFloat(*v, 'g', -1, 64)

@@ -9,19 +9,21 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A span keeps the largest queue time of each worker, as far as all workers are listed.
-func TestCausesNameTheWorkersThatQueue(t *testing.T) {
+// A span keeps the largest queue time of each worker, if all workers are listed.
+func TestCausesHaveQueueOfEachWorker(t *testing.T) {
 	at := func(inflight float64, queues ...float64) second {
 		c := api.Cluster{InflightMax: &inflight}
 		for i := range queues {
 			c.Workers = append(c.Workers, api.Worker{ID: string(rune('a' + i)), QueueSeconds: &queues[i]})
 		}
-		return look(time.Time{}, c)
+		return readCluster(time.Time{}, c)
 	}
 	c := sum([]second{at(58, .03, .03, .02), at(71, 1.36, .03, .03), at(64, .9, 1.48, .02)})
-	assert.Equal(t, []float64{1.48, 1.36, .03, 71}, []float64{*c.QueueLargest, *c.QueueSecond, *c.QueueLeast, *c.InflightLargest})
+	assert.Equal(t, []float64{1.48, 1.36, .03, 71},
+		[]float64{*c.QueueLargest, *c.QueueSecond, *c.QueueLeast, *c.InflightLargest})
 
-	some := look(time.Time{}, api.Cluster{Workers: []api.Worker{{ID: "a", QueueSeconds: new(1.)}}, AllWorkers: &api.AllWorkers{}})
+	some := readCluster(time.Time{}, api.Cluster{Workers: []api.Worker{{ID: "a", QueueSeconds: new(1.)}},
+		AllWorkers: &api.AllWorkers{}})
 	c = sum([]second{some})
 	assert.Equal(t, []any{1., (*float64)(nil)}, []any{*c.QueueLargest, c.QueueSecond})
 }

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// leastOpening is how many tokens an opening has where its length is not set; see
+	// leastOpening is the assumed number of tokens of an opening without a set length; see
 	// [api.WorkloadShape].
 	leastOpening = 3500
-	// coarser is how many tokens of an opening the target's tokenizer counts at least, as a share of
-	// those that the load generator counts.
-	coarser = .8
-	// inFront are tokens that a prompt may have in front of an opening, of a chat template, a short
-	// system prompt or a nonce, up to whole blocks of a cache, where the prompt's length does not
-	// show them.
-	inFront = 128
+	// tokenizerRatio is the smallest ratio of an opening's tokens by the target's tokenizer to those
+	// by the load generator's.
+	tokenizerRatio = .8
+	// prefixTokens is the number of tokens that may precede an opening: a chat template, a short system
+	// prompt or a nonce, up to whole blocks of a cache. The prompt's length does not show them.
+	prefixTokens = 128
 	// tolerableWarm is the share of openings that may be warm.
 	tolerableWarm = .05
 )
@@ -26,7 +25,7 @@ const (
 // firstTurn is the first turn of a conversation, in seconds of a recorder.
 type firstTurn struct {
 	opening        int64
-	sent, token    float64 // token is +Inf where none came
+	sent, token    float64 // token is +Inf without a first token
 	prompt, cached int
 	known          bool // prompt and cached were reported
 }
@@ -37,41 +36,44 @@ func newFirstTurn(t *lane.EndedTurn, opening int64, sent float64) firstTurn {
 		f.token = sent + *t.TTFT
 	}
 	if t.PromptTokens != nil && t.CachedTokens != nil {
-		f.prompt, f.cached, f.known = *t.PromptTokens, *t.CachedTokens, true
+		f.prompt = *t.PromptTokens
+		f.cached = *t.CachedTokens
+		f.known = true
 	}
 	return f
 }
 
-// coldness judges the first turns of a span whose openings have so many tokens; nil where none tells
-// its cached tokens. Of the turns on one opening that were sent before any of them had its first
-// token, one was computed first: the one with the fewest cached tokens stands for the opening. The
-// tokens that it computed must hold the opening's text. A prompt that is shorter than that text, as in
-// a set of questions, tells nothing.
+// coldness checks whether the first turns of a span had cold caches; tokens is the length of an
+// opening. It returns nil where no turn reports cached tokens. Of the turns on one opening that were
+// sent before the first token of any of them, one was computed first. It is taken to be the one with
+// the fewest cached tokens. The tokens that it computed must include the opening's text. A prompt
+// that is shorter than that text, as in a question set, is ignored.
 func coldness(turns []firstTurn, tokens int) *api.SweepFirstTurns {
-	until := map[int64]float64{} // the first token on each opening
+	until := map[int64]float64{} // time of the first token on each opening
 	for _, t := range turns {
 		if at, ok := until[t.opening]; !ok || t.token < at {
 			until[t.opening] = t.token
 		}
 	}
-	first, silent := map[int64]firstTurn{}, map[int64]bool{}
+	first := map[int64]firstTurn{}
+	unreported := map[int64]bool{}
 	for _, t := range turns {
 		if t.sent >= until[t.opening] {
 			continue
 		}
-		silent[t.opening] = silent[t.opening] || !t.known
+		unreported[t.opening] = unreported[t.opening] || !t.known
 		if f, ok := first[t.opening]; !ok || t.cached < f.cached {
 			first[t.opening] = t
 		}
 	}
 	var found api.SweepFirstTurns
 	for opening, t := range first {
-		text := coarser * float64(tokens)
-		if silent[opening] || float64(t.prompt) < text {
+		text := tokenizerRatio * float64(tokens)
+		if unreported[opening] || float64(t.prompt) < text {
 			continue
 		}
 		found.Openings++
-		if float64(t.cached) > float64(t.prompt)-text+inFront {
+		if float64(t.cached) > float64(t.prompt)-text+prefixTokens {
 			found.Warm++
 			found.Cached = max(found.Cached, t.cached)
 		}
@@ -82,15 +84,16 @@ func coldness(turns []firstTurn, tokens int) *api.SweepFirstTurns {
 	return &found
 }
 
-// warm says why caches were not cold; empty: they were, or it is not known.
-func warm(f *api.SweepFirstTurns, way string) string {
+// warmReason describes caches that were not cold; "" where they were cold, or it is unknown. method
+// is how they were made cold.
+func warmReason(f *api.SweepFirstTurns, method string) string {
 	if f == nil || float64(f.Warm) <= tolerableWarm*float64(f.Openings) {
 		return ""
 	}
 	done := "emptying them"
-	if way == "nonce" {
+	if method == "nonce" {
 		done = "a nonce in front of the openings"
 	}
-	return fmt.Sprintf("its caches were not cold: the first turns on %d of %d openings found up to %d cached tokens, which nothing in the span explains; %s has no effect on this target",
-		f.Warm, f.Openings, f.Cached, done)
+	return fmt.Sprintf("its caches were not cold: the first turns on %d of %d openings found up to %d cached tokens, "+
+		"which nothing in the span explains; %s has no effect on this target", f.Warm, f.Openings, f.Cached, done)
 }

@@ -21,48 +21,48 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// Store keeps sweeps; [kvbooth/sidecar/loadgen/store.Store] is one.
+// Store keeps sweeps. [kvbooth/sidecar/loadgen/store.Store] implements it.
 type Store interface {
 	SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error
 	Sweeps(ctx context.Context) ([]json.RawMessage, error)
 	SweepSeconds(ctx context.Context, id string) ([]json.RawMessage, error)
 	DeleteSweep(ctx context.Context, id string) error
-	// Flush waits until every turn handed in before is committed or counted as lost.
+	// Flush blocks until every turn saved before is committed or counted as lost.
 	Flush(ctx context.Context) error
 	LostTurns() int64
 }
 
-// Catalogue holds settings and baselines; [lane.Catalogue] is one.
+// Catalogue holds settings and baselines. [lane.Catalogue] implements it.
 type Catalogue interface {
 	Settings() api.Settings
 	Baseline(name string) (api.Baseline, error)
 	SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
 }
 
-// Options make a [Desk].
+// Options configure a [Desk].
 type Options struct {
 	Program   string // version of the load generator
 	Lane      *lane.Lane
-	Twin      *lane.Lane // steered as one with Lane; nil: there is none
+	Twin      *lane.Lane // the second lane, controlled together with Lane; may be nil
 	Catalogue Catalogue
 	Store     Store
-	// Lag is how late the load generator was between two times; nil: it is never known.
+	// Lag returns how late the load generator was between two times; nil means that it is unknown.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	Log *slog.Logger
 }
 
-// Desk holds the sweeps of a load generator, and runs one at a time while [Desk.Run]
-// does. It is safe for concurrent use.
+// Desk holds the sweeps of a load generator, and runs one at a time while [Desk.Run] runs. It is
+// safe for concurrent use.
 type Desk struct {
 	opts Options
-	wake chan struct{} // holds one word: there may be something to run
+	wake chan struct{} // has a token while there may be a sweep to run
 
 	mu   sync.Mutex
 	all  []*sweep // oldest first
 	life context.Context
 }
 
-// Open reads what the store keeps. The error says that it cannot be read.
+// Open reads the sweeps in the store. The error means that the store cannot be read.
 func Open(ctx context.Context, o Options) (*Desk, error) {
 	kept, err := o.Store.Sweeps(ctx)
 	if err != nil {
@@ -88,8 +88,8 @@ func (d *Desk) lag(from, to time.Time) (stats.Lag, bool) {
 	return d.opts.Lag(from, to)
 }
 
-// Run runs the sweeps that are to run until ctx ends; one under way goes on with its
-// next unfinished span when a desk is opened on the same store again.
+// Run runs sweeps until ctx ends. A sweep in progress then continues with its next unfinished span
+// when a desk is opened on the same store.
 func (d *Desk) Run(ctx context.Context) {
 	d.mu.Lock()
 	d.life = ctx
@@ -106,39 +106,43 @@ func (d *Desk) Run(ctx context.Context) {
 	}
 }
 
-// due is the sweep that is to run, or after which the lane is to be brought back; nil: there
-// is none.
+// due returns the sweep to run, or after which the lane must be restored; nil where there is
+// none.
 func (d *Desk) due() *sweep {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.running(); s != nil {
 		return s
 	}
-	return d.leaving()
+	return d.unrestored()
 }
 
-// leaving is one that is over or paused and has not brought the lane back. The lock is held.
-func (d *Desk) leaving() *sweep {
-	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.State != api.SweepRunning && s.doc.Before != nil })
+// unrestored returns a sweep that is over or paused and has not restored the lane. The lock is held.
+func (d *Desk) unrestored() *sweep {
+	i := slices.IndexFunc(d.all, func(s *sweep) bool {
+		return s.doc.Sweep.State != api.SweepRunning && s.doc.Before != nil
+	})
 	if i < 0 {
 		return nil
 	}
 	return d.all[i]
 }
 
-// free says why no sweep can begin or go on now. The lock is held.
-func (d *Desk) free() error {
+// checkFree gives an error while no sweep can begin or continue. The lock is held.
+func (d *Desk) checkFree() error {
 	if s := d.running(); s != nil {
-		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
+		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict,
+			s.doc.Sweep.Request.Kind.Noun())
 	}
-	if s := d.leaving(); s != nil {
-		return fmt.Errorf("%w: the lane is being restored to its state before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
+	if s := d.unrestored(); s != nil {
+		return fmt.Errorf("%w: the lane is being restored to its state before a %s; try again in a moment",
+			api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
 	}
 	return nil
 }
 
-// room says why no more sweeps can be kept. The lock is held.
-func (d *Desk) room() error {
+// checkRoom gives an error where no more sweeps can be kept. The lock is held.
+func (d *Desk) checkRoom() error {
 	if len(d.all) < api.MaxSweeps {
 		return nil
 	}
@@ -146,7 +150,7 @@ func (d *Desk) room() error {
 		api.ErrConflict, len(d.all))
 }
 
-// running is the one in progress. The lock is held.
+// running returns the sweep in progress, nil where there is none. The lock is held.
 func (d *Desk) running() *sweep {
 	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.State == api.SweepRunning })
 	if i < 0 {
@@ -162,7 +166,7 @@ func (d *Desk) nudge() {
 	}
 }
 
-// Sweeps lists them, newest first, with what can be asked now.
+// Sweeps lists the sweeps, newest first, with the limits and defaults of requests.
 func (d *Desk) Sweeps(context.Context) api.SweepList {
 	state, settings := d.opts.Lane.State(), d.opts.Catalogue.Settings()
 	list := api.SweepList{
@@ -185,10 +189,10 @@ func (d *Desk) Sweeps(context.Context) api.SweepList {
 	return list
 }
 
-// StartSweep begins a sweep on a lane. The error is an [api.FieldError] for what cannot be
-// asked, an [api.ErrConflict] while one is in progress or the lane is not free, an
-// [api.ErrNotFound] for another lane, and an [api.ErrUnavailable] where the cluster has not
-// told its modes, the store does not take it, or the load generator is starting or shutting down.
+// StartSweep begins a sweep on a lane. The error is an [api.FieldError] for an invalid request, an
+// [api.ErrConflict] while one is in progress or the lane is not free, an [api.ErrNotFound] for
+// another lane, and an [api.ErrUnavailable] where the cluster has not reported its modes, the store
+// fails, or the load generator is starting or shutting down.
 func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepRequest) (api.Sweep, error) {
 	state := d.opts.Lane.State()
 	if name != api.DefaultLane {
@@ -198,17 +202,17 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	r.Seed = or(r.Seed, uint64(rand.Uint32()))
+	r.Seed = orDefault(r.Seed, uint64(rand.Uint32()))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	if err := d.free(); err != nil {
+	if err := d.checkFree(); err != nil {
 		return api.Sweep{}, err
 	}
-	if err := d.room(); err != nil {
+	if err := d.checkRoom(); err != nil {
 		return api.Sweep{}, err
 	}
 	s := &sweep{desk: d, lane: d.opts.Lane, machine: m}
@@ -220,12 +224,12 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
 	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe()
-	s.renew()
-	if err := s.take(); err != nil {
+	s.refresh()
+	if err := s.takeLane(); err != nil {
 		return api.Sweep{}, err
 	}
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.giveBack()
+		s.returnLane()
 		return api.Sweep{}, err
 	}
 	d.all = append(d.all, s)
@@ -234,8 +238,8 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	return s.view(), nil
 }
 
-// SweepOutlook says what a sweep can find that is not begun. The error is as that of [Desk.StartSweep], which it does
-// not need to have the lane for.
+// SweepOutlook returns what a sweep that has not begun can find. Its errors are those of [Desk.StartSweep], but it
+// does not require the lane to be free.
 func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest) (api.SweepOutlook, error) {
 	if name != api.DefaultLane {
 		return api.SweepOutlook{}, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
@@ -248,7 +252,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if r.Kind != api.SweepTrial {
 		return o, nil
 	}
-	r.Seed = or(r.Seed, 1)
+	r.Seed = orDefault(r.Seed, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
@@ -260,7 +264,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	return o, nil
 }
 
-// twin is the state of the other lane, nil where there is none.
+// twin returns the state of the other lane, nil where there is none.
 func (d *Desk) twin() *api.State {
 	if d.opts.Twin == nil {
 		return nil
@@ -268,15 +272,15 @@ func (d *Desk) twin() *api.State {
 	return new(d.opts.Twin.State())
 }
 
-// fixed says whether each of the two lanes keeps its mode.
-func (d *Desk) fixed() bool { return fixed(d.opts.Lane.State(), *d.twin()) }
+// lanesFixed reports whether each of the two lanes keeps its mode.
+func (d *Desk) lanesFixed() bool { return lanesFixed(d.opts.Lane.State(), *d.twin()) }
 
-// keepsLanes says whether what is asked for runs on two lanes, each of which keeps its mode.
+// keepsLanes reports whether a request runs on two lanes, each of which keeps its mode.
 func (d *Desk) keepsLanes(r api.SweepRequest) bool {
-	return r.Together != nil && *r.Together && d.fixed()
+	return r.Together != nil && *r.Together && d.lanesFixed()
 }
 
-// newID is one that no sweep has, and that sorts by time. The lock is held.
+// newID returns an unused id. Ids sort by time. The lock is held.
 func (d *Desk) newID(now time.Time) string {
 	for n := now.UnixMilli(); ; n++ {
 		id := strconv.FormatInt(n, 36)
@@ -286,7 +290,7 @@ func (d *Desk) newID(now time.Time) string {
 	}
 }
 
-// find finds one. The lock is held.
+// find returns a sweep by its id. The lock is held.
 func (d *Desk) find(id string) (*sweep, error) {
 	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.ID == id })
 	if i < 0 {
@@ -295,7 +299,7 @@ func (d *Desk) find(id string) (*sweep, error) {
 	return d.all[i], nil
 }
 
-// Sweep is one with all that it has measured so far; the error is an [api.ErrNotFound].
+// Sweep returns a sweep with its results so far; the error is an [api.ErrNotFound].
 func (d *Desk) Sweep(_ context.Context, id string) (api.Sweep, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -306,11 +310,12 @@ func (d *Desk) Sweep(_ context.Context, id string) (api.Sweep, error) {
 	return s.view(), nil
 }
 
-// PatchSweep pauses, resumes or cancels a sweep. A span under way is given up with a pause,
-// and measured again afterwards. The error is an [api.FieldError] for another state, an
-// [api.ErrConflict] where that cannot be now, [api.ErrNotFound], or [api.ErrUnavailable].
+// PatchSweep pauses, resumes or cancels a sweep. A pause abandons the span in progress, which is
+// measured again afterwards. The error is an [api.FieldError] for another state, an
+// [api.ErrConflict] where the change is not possible now, [api.ErrNotFound], or [api.ErrUnavailable].
 func (d *Desk) PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
-	if err := api.OneOf("state", p.State, []api.SweepState{api.SweepPaused, api.SweepRunning, api.SweepCancelled}); err != nil {
+	states := []api.SweepState{api.SweepPaused, api.SweepRunning, api.SweepCancelled}
+	if err := api.OneOf("state", p.State, states); err != nil {
 		return api.Sweep{}, err
 	}
 	d.mu.Lock()
@@ -334,8 +339,8 @@ func (d *Desk) PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) 
 	return s.view(), nil
 }
 
-// DeleteSweep deletes one that has ended or is paused, and gives those that are left. A
-// baseline that was made of it stays, and so do its turns.
+// DeleteSweep deletes a sweep that has ended or is paused, and returns the others. Its turns, and a
+// baseline made from it, are kept.
 func (d *Desk) DeleteSweep(ctx context.Context, by, id string) (api.SweepList, error) {
 	if err := d.remove(ctx, by, id); err != nil {
 		return api.SweepList{}, err
@@ -361,8 +366,8 @@ func (d *Desk) remove(ctx context.Context, by, id string) error {
 	return nil
 }
 
-// SweepBaseline makes a baseline of a sweep's rows. The error is an [api.FieldError], an
-// [api.ErrConflict] where there are no rows yet or the name is taken by a built-in one,
+// SweepBaseline makes a baseline from a sweep's rows. The error is an [api.FieldError], an
+// [api.ErrConflict] where there are no rows yet or a built-in baseline has the name,
 // [api.ErrNotFound], or [api.ErrUnavailable].
 func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
 	v, err := d.Sweep(ctx, id)
@@ -379,17 +384,17 @@ func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBa
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s, _ := d.find(id); s != nil { // it may have been deleted meanwhile; the baseline is there
+	if s, _ := d.find(id); s != nil { // the sweep may have been deleted; the baseline is saved
 		s.doc.Sweep.Baseline = saved.Name
 		err = s.save(ctx, 0, nil)
 	}
 	return saved, err
 }
 
-// toBaseline is a sweep as a baseline.
+// toBaseline converts a sweep to a baseline.
 func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 	deployment := v.Deployment
-	deployment.Speculation = "" // a row's own matter
+	deployment.Speculation = "" // rows have their own
 	title := name(v)
 	if req.Title != nil {
 		title = *req.Title
@@ -399,13 +404,14 @@ func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 		target += " and the target of lane " + api.TwinLane + " at the same time"
 	}
 	return api.Baseline{
-		Name: req.Name, Title: title, Kind: baseline.KindMeasured, Notes: "Measured against " + target + " by " + name(v),
+		Name: req.Name, Title: title, Kind: baseline.KindMeasured,
+		Notes:  "Measured against " + target + " by " + name(v),
 		Target: &v.Target, Deployment: deployment, Workload: &v.Workload, Rows: v.Rows,
 		Provenance: api.Provenance{Runs: []api.Source{proof.SourceOf(&v)}},
 	}
 }
 
-// name is what a sweep is called: its title, or what it asks.
+// name returns a sweep's title, or a description of its request.
 func name(v api.Sweep) string {
 	if v.Request.Title != nil && *v.Request.Title != "" {
 		return *v.Request.Title
@@ -413,7 +419,7 @@ func name(v api.Sweep) string {
 	return describe(v.Request) + ", " + v.Asked.UTC().Format("2006-01-02 15:04")
 }
 
-// describe says what a request asks.
+// describe describes a request.
 func describe(r api.SweepRequest) string {
 	var modes []string
 	for _, m := range r.Modes {
@@ -432,8 +438,8 @@ func describe(r api.SweepRequest) string {
 	return fmt.Sprintf("sweep of %s at %s conversations", join(modes), join(levels))
 }
 
-// WriteSeconds writes what the cluster said of itself in each second of each counted span,
-// as CSV with a header. Errors are [api.ErrNotFound], [api.ErrUnavailable], and those of w.
+// WriteSeconds writes the cluster's figures in each second of each counted span, as CSV with a
+// header. Errors are [api.ErrNotFound], [api.ErrUnavailable], and those of w.
 func (d *Desk) WriteSeconds(ctx context.Context, w io.Writer, id string) error {
 	if _, err := d.Sweep(ctx, id); err != nil {
 		return err
@@ -445,7 +451,7 @@ func (d *Desk) WriteSeconds(ctx context.Context, w io.Writer, id string) error {
 	return writeSeconds(w, spans)
 }
 
-// errGivenUp are the causes of a span's end before its time.
+// Causes of the early end of a span.
 var (
 	errPaused    = errors.New("it was paused")
 	errCancelled = errors.New("it was cancelled")

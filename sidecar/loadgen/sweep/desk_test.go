@@ -10,15 +10,16 @@ import (
 
 func TestSweepsAreLimited(t *testing.T) {
 	d := &Desk{all: make([]*sweep, api.MaxSweeps-1)}
-	require.NoError(t, d.room())
+	require.NoError(t, d.checkRoom())
 	d.all = append(d.all, nil)
-	require.ErrorIs(t, d.room(), api.ErrConflict)
+	require.ErrorIs(t, d.checkRoom(), api.ErrConflict)
 }
 
-// A trial goes on whatever the target does, until both modes were answered nothing, or a span fails twice for another
-// reason.
-func TestTrialThatPauses(t *testing.T) {
-	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{Arm: "b", Attempt: 1, Turns: 9, Failed: 30}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
+// A trial continues after failures of the target, until it answers no turn in both modes, or a span fails twice for
+// another reason.
+func TestTrialPauses(t *testing.T) {
+	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{Arm: "b", Attempt: 1, Turns: 9,
+		Failed: 30}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
 	alsoNone := none
 	alsoNone.Arm = "b"
 	for name, row := range map[string]struct {
@@ -34,7 +35,7 @@ func TestTrialThatPauses(t *testing.T) {
 	} {
 		s := &sweep{}
 		s.doc.Sweep.Request.Kind, s.doc.Sweep.Spans = api.SweepTrial, row.spans
-		err := s.hopeless([]*outcome{{span: row.spans[len(row.spans)-1]}})
+		err := s.pauseReason([]*outcome{{span: row.spans[len(row.spans)-1]}})
 		if row.want == "" {
 			require.NoError(t, err, name)
 		} else {

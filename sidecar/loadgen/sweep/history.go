@@ -9,18 +9,18 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// history are the trials that have shown how the spans of such a trial scatter: with the same workload on the same
-// target and lanes, at the same level, with the same length of spans. The latest is the last one.
+// history holds earlier trials that show the scatter of spans: with the same workload on the same target and lanes, at
+// the same level, with the same length of spans. The latest is the last.
 type history []past
 
-// past is a trial by what it says of the metric that is asked for.
+// past is the result of a trial for the requested metric.
 type past struct {
 	id           string
 	variance     decide.Variance
 	blockSeconds float64
 }
 
-// history finds the trials that are like one that is asked for. The lock is held.
+// history returns the trials that are similar to a request. The lock is held.
 func (d *Desk) history(r api.SweepRequest) (all history) {
 	if r.Kind != api.SweepTrial {
 		return nil
@@ -29,9 +29,9 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
-		alike := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
+		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
 			*q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
-		if !alike {
+		if !similar {
 			continue
 		}
 		if variance := t.Variance(proof.Metric(*r.Primary)); variance.DF > 0 {
@@ -41,7 +41,7 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	return all
 }
 
-// prior is what they say of the variance.
+// prior returns the estimate of the variance.
 func (h history) prior() decide.Variance {
 	var all []decide.Variance
 	for _, p := range h {
@@ -50,7 +50,7 @@ func (h history) prior() decide.Variance {
 	return decide.Moderate(all)
 }
 
-// detectable is what a trial can find, by the last of them; nil where there is none.
+// detectable returns what a trial can find, by the last earlier one; nil without any.
 func (h history) detectable(p proof.Plan) *api.TrialDetectable {
 	if len(h) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (h history) detectable(p proof.Plan) *api.TrialDetectable {
 	return d
 }
 
-// fits refuses a time that, by the last of them, is too short for the blocks before the first look.
+// fits gives an error for a time that, by the last earlier trial, is too short for the blocks before the first look.
 func (h history) fits(p proof.Plan) error {
 	if len(h) == 0 {
 		return nil

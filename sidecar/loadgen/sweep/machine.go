@@ -8,20 +8,19 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// machine says which span is next, and takes in what became of it. Its JSON is all of
-// its state.
+// machine returns the spans to run, and takes in their results. Its JSON is its whole state.
 type machine interface {
-	// Next is the span to run; false once there are no more.
+	// Next returns the span to run; false once there are no more.
 	Next() (proof.Span, bool)
 	Add(r proof.Result) error
-	// Spoiled says why the span that was added last does not count: as its result says, or since the
-	// machine cannot use it.
+	// Spoiled returns why the span that was added last does not count: the reason in its result, or
+	// that of the machine.
 	Spoiled() string
 }
 
-// pairing is a machine whose spans may run in pairs, at the same time.
+// pairing is a machine whose spans may run in pairs at the same time.
 type pairing interface {
-	// Beside is the span that runs at the same time as that of Next; false where none does.
+	// Beside returns the span that runs at the same time as that of Next; false where none does.
 	Beside() (proof.Span, bool)
 }
 
@@ -33,14 +32,14 @@ var (
 	_ machine = (*proof.Capacity)(nil)
 )
 
-// earlier is a trial by the method of earlier versions, of which only what is shown is read.
-type earlier struct{ json.RawMessage }
+// legacyTrial is a trial by the method of earlier versions. It is shown, but not continued.
+type legacyTrial struct{ json.RawMessage }
 
-func (earlier) Next() (proof.Span, bool) { return proof.Span{}, false }
-func (earlier) Add(proof.Result) error   { return api.ErrConflict }
-func (earlier) Spoiled() string          { return "" }
+func (legacyTrial) Next() (proof.Span, bool) { return proof.Span{}, false }
+func (legacyTrial) Add(proof.Result) error   { return api.ErrConflict }
+func (legacyTrial) Spoiled() string          { return "" }
 
-// newMachine makes the machine of a request with every field set. lanes says whether each of two lanes keeps its mode.
+// newMachine makes the machine of a complete request. fixed means that each of two lanes keeps its mode.
 func newMachine(r api.SweepRequest, fixed bool, before history) (machine, error) {
 	switch r.Kind {
 	case api.SweepTrial:
@@ -55,18 +54,20 @@ func newMachine(r api.SweepRequest, fixed bool, before history) (machine, error)
 		return t, err
 	case api.SweepLevels:
 		return proof.NewSweep(proof.SweepPlan{
-			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp, Seconds: *r.Seconds, Seed: *r.Seed,
+			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp,
+			Seconds: *r.Seconds, Seed: *r.Seed,
 			Together: *r.Together,
 		})
 	case api.SweepCapacity:
 		return proof.NewCapacity(proof.CapacityPlan{
-			Modes: r.Modes, Levels: r.Levels, Resolution: *r.Resolution, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed,
+			Modes: r.Modes, Levels: r.Levels, Resolution: *r.Resolution, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds,
+			SLO: *r.SLO, Seed: *r.Seed,
 		})
 	}
 	return nil, api.Refuse("kind", r.Kind, fmt.Sprint(api.SweepKinds))
 }
 
-// planOf is the plan of a trial.
+// planOf returns the plan of a trial.
 func planOf(r api.SweepRequest) proof.Plan {
 	return proof.Plan{
 		A: r.Modes[0], B: r.Modes[1], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
@@ -74,12 +75,12 @@ func planOf(r api.SweepRequest) proof.Plan {
 	}
 }
 
-// readMachine reads one back.
+// readMachine reads a stored machine.
 func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
 	switch k := s.Request.Kind; k {
 	case api.SweepTrial:
 		if s.Trial == nil || s.Trial.Method != api.TrialOnBlocks {
-			return earlier{data}, nil
+			return legacyTrial{data}, nil
 		}
 		m := &proof.Trial{}
 		return m, json.Unmarshal(data, m)
@@ -94,19 +95,27 @@ func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
 	}
 }
 
-// writeState writes the state of a machine into a sweep.
+// writeState writes the state of a machine to a sweep.
 func writeState(m machine, s *api.Sweep) {
 	p := &s.Progress
 	switch m := m.(type) {
 	case *proof.Trial:
 		left := m.Left()
-		s.Trial, p.SecondsLeft, p.SecondsLeast, p.SecondsMost = new(m.State()), left.Seconds, left.Least, left.Most
+		s.Trial = new(m.State())
+		p.SecondsLeft = left.Seconds
+		p.SecondsLeast = left.Least
+		p.SecondsMost = left.Most
 		p.Beyond = left.Beyond
 	case *proof.Sweep:
 		left := m.Left()
-		p.Of, p.SecondsLeft, p.SecondsLeast, p.SecondsMost = new(m.Of()), left.Seconds, left.Least, left.Most
+		p.Of = new(m.Of())
+		p.SecondsLeft = left.Seconds
+		p.SecondsLeast = left.Least
+		p.SecondsMost = left.Most
 	case *proof.Capacity:
 		left := m.Left()
-		s.Capacity, p.SecondsLeft, p.SecondsMost = new(m.State()), left.Seconds, left.Most
+		s.Capacity = new(m.State())
+		p.SecondsLeft = left.Seconds
+		p.SecondsMost = left.Most
 	}
 }

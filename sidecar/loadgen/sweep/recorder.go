@@ -12,33 +12,33 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// recorder notes what happens in a span, in seconds since it was made, which is before
-// the span's switch. It is safe for concurrent use.
+// recorder records the events of a span, in seconds since it was made, which is before the span's
+// switch. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
-	opening func(lane.Draw) int64 // of a conversation
+	opening func(lane.Draw) int64 // number of a conversation's opening
 
 	mu     sync.Mutex
 	turns  []proof.Turn
-	ttft   []float64 // as the server told it, of turns in turns
-	told   []float64 // their first tokens
+	ttft   []float64 // reported by the server, of some of turns
+	ttftAt []float64 // times of those turns' first tokens
 	tokens []float64 // output tokens of each second
 	firsts []firstTurn
 	left   int   // conversations that begin the span and have not ended
-	first  int64 // how many those were
+	first  int64 // number of conversations that begin the span
 	ok     int
 	failed int
-	words  string // what was said of the latest failed turn
+	reason string // error of the latest failed turn
 }
 
 var _ lane.SpanObserver = (*recorder)(nil)
 
-// newRecorder begins with so many conversations that begin the span.
+// newRecorder makes a recorder for a span that begins with so many conversations.
 func newRecorder(now time.Time, begin int, opening func(lane.Draw) int64) *recorder {
 	return &recorder{base: now, opening: opening, left: begin, first: int64(begin)}
 }
 
-// Tokens counts them into their second.
+// Tokens adds n output tokens to their second.
 func (r *recorder) Tokens(at time.Time, n int) {
 	second := int(at.Sub(r.base) / time.Second)
 	r.mu.Lock()
@@ -47,14 +47,14 @@ func (r *recorder) Tokens(at time.Time, n int) {
 	r.tokens[second] += float64(n)
 }
 
-// grow makes room for so many seconds. The lock is held.
+// grow extends tokens to so many seconds. The lock is held.
 func (r *recorder) grow(seconds int) {
 	for len(r.tokens) < seconds {
 		r.tokens = append(r.tokens, 0)
 	}
 }
 
-// Turn notes a turn. One that was cancelled has a first token, if any, and no end.
+// Turn records a turn. A cancelled turn has no end, but may have a first token.
 func (r *recorder) Turn(t lane.EndedTurn) {
 	sent := t.Started.Sub(r.base).Seconds()
 	turn := proof.Turn{Number: t.Turn.Number, Sent: sent, Failed: t.Status == api.TurnError}
@@ -72,7 +72,9 @@ func (r *recorder) Turn(t lane.EndedTurn) {
 	}
 	turn.Buffered = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	if t.PromptTokens != nil && t.CachedTokens != nil {
-		turn.PromptTokens, turn.CachedTokens, turn.HasCached = *t.PromptTokens, *t.CachedTokens, true
+		turn.PromptTokens = *t.PromptTokens
+		turn.CachedTokens = *t.CachedTokens
+		turn.HasCached = true
 	}
 	var firsts []firstTurn
 	if t.Turn.Number == 1 {
@@ -80,23 +82,25 @@ func (r *recorder) Turn(t lane.EndedTurn) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turns, r.firsts = append(r.turns, turn), append(r.firsts, firsts...)
+	r.turns = append(r.turns, turn)
+	r.firsts = append(r.firsts, firsts...)
 	if t.ServerTTFT != nil {
-		r.ttft, r.told = append(r.ttft, *t.ServerTTFT), append(r.told, turn.FirstToken)
+		r.ttft = append(r.ttft, *t.ServerTTFT)
+		r.ttftAt = append(r.ttftAt, turn.FirstToken)
 	}
 	switch t.Status {
 	case api.TurnOK:
 		r.ok++
 	case api.TurnError:
 		r.failed++
-		r.words = string(t.ErrorClass)
+		r.reason = string(t.ErrorClass)
 		if t.ErrorMessage != "" {
-			r.words += ": " + t.ErrorMessage
+			r.reason += ": " + t.ErrorMessage
 		}
 	}
 }
 
-// ConversationEnded counts those that began the span.
+// ConversationEnded counts the end of a conversation that began the span.
 func (r *recorder) ConversationEnded(number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,30 +109,30 @@ func (r *recorder) ConversationEnded(number int64) {
 	}
 }
 
-// seconds is the time since it was made.
+// seconds returns the time in seconds since the recorder was made.
 func (r *recorder) seconds(now time.Time) float64 { return now.Sub(r.base).Seconds() }
 
-// at is the moment of a second.
+// at returns the time of a second.
 func (r *recorder) at(second float64) time.Time {
 	return r.base.Add(time.Duration(second * float64(time.Second))).UTC()
 }
 
-// warmingUp is how many of the conversations that began the span have not ended.
+// warmingUp returns how many of the conversations that began the span have not ended.
 func (r *recorder) warmingUp() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left
 }
 
-// total is how many turns have ended so far, and what was said of the latest that failed.
-func (r *recorder) total() (ok, failed int, words string) {
+// total returns the numbers of ended turns, and the error of the latest failed one.
+func (r *recorder) total() (ok, failed int, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ok, r.failed, r.words
+	return r.ok, r.failed, r.reason
 }
 
-// counted is what has ended since a second: well and badly, with the median latency of the
-// former, NaN where there is none.
+// counted returns the numbers of successful and failed turns that ended between two seconds, and the
+// median latency of the successful ones, NaN without any.
 func (r *recorder) counted(from, until float64) (ok, failed int, latency float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,22 +153,24 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 	return len(all), failed, stats.Percentile(all, .5)
 }
 
-// recording is all of it, for what counted from one second to another.
+// recording returns everything recorded, with the bounds of the counted part.
 func (r *recorder) recording(from, until float64) proof.Recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grow(int(math.Ceil(until)))
-	return proof.Recording{CountedFrom: from, Until: until, Turns: slices.Clone(r.turns), Tokens: slices.Clone(r.tokens)}
+	return proof.Recording{
+		CountedFrom: from, Until: until, Turns: slices.Clone(r.turns), Tokens: slices.Clone(r.tokens),
+	}
 }
 
-// serverTTFT is the p95 of what the server told of the turns whose first tokens came in
-// a span of time; nil where it told nothing.
+// serverTTFT returns the p95 of the TTFT that the server reported, of turns with the first token
+// between two seconds; nil where it reported none.
 func (r *recorder) serverTTFT(from, until float64) *float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []float64
 	for i, v := range r.ttft {
-		if r.told[i] >= from && r.told[i] < until {
+		if r.ttftAt[i] >= from && r.ttftAt[i] < until {
 			all = append(all, v)
 		}
 	}
@@ -175,7 +181,7 @@ func (r *recorder) serverTTFT(from, until float64) *float64 {
 	return new(stats.Percentile(all, .95))
 }
 
-// coldness is that of the first turns so far.
+// coldness returns the coldness of the first turns so far.
 func (r *recorder) coldness(tokens int) *api.SweepFirstTurns {
 	r.mu.Lock()
 	defer r.mu.Unlock()

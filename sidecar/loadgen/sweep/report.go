@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// WriteSweepReport writes the report of a sweep, whether it has ended or not. Errors are
+// WriteSweepReport writes the report of a sweep, which need not have ended. Errors are
 // [api.ErrNotFound], an [api.FieldError] for another format, and those of w.
 func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error {
 	v, err := d.Sweep(ctx, id)
@@ -19,9 +19,9 @@ func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f a
 	return report.Write(w, report.OfSweep(v), f)
 }
 
-// WriteReport writes the report on any two results: b compared with a, at some levels or, without any, at all. The
-// error is an [api.FieldError] for a side, a level or a format that is not there, [api.ErrNotFound] for a
-// baseline that is not, or that of w.
+// WriteReport writes the report on any two results: b compared with a, at some levels, or at all levels where levels is
+// empty. The error is an [api.FieldError] for an invalid side, level or format, [api.ErrNotFound] for an unknown
+// baseline, or that of w.
 func (d *Desk) WriteReport(
 	_ context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat,
 ) error {

@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// The specification's protocol of a sweep of levels.
+// Defaults of a sweep of levels, by the protocol of the specification.
 const (
 	specWarmUp    = 60. // seconds
 	specSeconds   = 300.
@@ -17,7 +17,7 @@ const (
 	specRepeats   = 3
 )
 
-// Defaults of the others.
+// Defaults of trials and capacity searches.
 const (
 	trialSeconds = 60.
 	trialTime    = 3600.
@@ -27,17 +27,20 @@ const (
 	scanned      = 5 // levels that a capacity search begins with
 )
 
-// complete fills in what a request leaves out, by the lane's state, that of the twin if there is
-// one, and the settings. The error is an *[api.FieldError]; of what the driver cannot switch to, too.
+// complete sets the defaults of a request, by the state of the lane and of the twin, if there is
+// one, and by the settings. The error is an *[api.FieldError], also for modes that the driver cannot
+// switch to.
 func complete(r api.SweepRequest, state api.State, twin *api.State, settings api.Settings) (api.SweepRequest, error) {
 	if err := r.Check(); err != nil {
 		return r, err
 	}
-	r.Modes, r.Levels = slices.Clone(r.Modes), slices.Clone(r.Levels)
+	r.Modes = slices.Clone(r.Modes)
+	r.Levels = slices.Clone(r.Levels)
 	if r.Kind != api.SweepCapacity {
-		r.Together = or(r.Together, r.Kind == api.SweepTrial && twin != nil)
+		r.Together = orDefault(r.Together, r.Kind == api.SweepTrial && twin != nil)
 		if *r.Together && twin == nil {
-			return r, api.Refuse("together", true, "false, because there is only one lane; set twin.target.url to add a second one")
+			return r, api.Refuse("together", true,
+				"false, because there is only one lane; set twin.target.url to add a second one")
 		}
 		if *r.Together {
 			state.Modes = offered(state, *twin)
@@ -54,42 +57,50 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	}
 	for _, level := range r.Levels {
 		if level > settings.MaxConcurrency {
-			return r, api.Refuse("levels", level, fmt.Sprintf("1 to %d, which is max_concurrency of the settings", settings.MaxConcurrency))
+			return r, api.Refuse("levels", level,
+				fmt.Sprintf("1 to %d, which is max_concurrency of the settings", settings.MaxConcurrency))
 		}
 	}
 	if r.Kind == api.SweepCapacity {
 		r.Levels = slices.Sorted(slices.Values(r.Levels))
 	}
-	r.Title = or(r.Title, "")
-	r.SLO = or(r.SLO, settings.SLO)
+	r.Title = orDefault(r.Title, "")
+	r.SLO = orDefault(r.SLO, settings.SLO)
 	switch r.Kind {
 	case api.SweepTrial:
-		r.Primary, r.Smallest = or(r.Primary, string(proof.MeanTTFT)), or(r.Smallest, smallest)
-		r.Seconds, r.MaxSeconds = or(r.Seconds, trialSeconds), or(r.MaxSeconds, trialTime)
+		r.Primary = orDefault(r.Primary, string(proof.MeanTTFT))
+		r.Smallest = orDefault(r.Smallest, smallest)
+		r.Seconds = orDefault(r.Seconds, trialSeconds)
+		r.MaxSeconds = orDefault(r.MaxSeconds, trialTime)
 	case api.SweepLevels:
 		order := api.OrderInterleaved
-		if dear(state.Driver) && !*r.Together {
+		if switchIsCostly(state.Driver) && !*r.Together {
 			order = api.OrderModeAfterMode
 		}
 		repeats := specRepeats
 		if *r.Together {
-			repeats++ // even, so that each mode is on either lane as often
+			repeats++ // an even number, so that each mode is on either lane equally often
 		}
-		r.Order, r.Repeats, r.Snapshots = or(r.Order, order), or(r.Repeats, repeats), or(r.Snapshots, specSnapshots)
-		r.WarmUp, r.Seconds = or(r.WarmUp, specWarmUp), or(r.Seconds, specSeconds)
+		r.Order = orDefault(r.Order, order)
+		r.Repeats = orDefault(r.Repeats, repeats)
+		r.Snapshots = orDefault(r.Snapshots, specSnapshots)
+		r.WarmUp = orDefault(r.WarmUp, specWarmUp)
+		r.Seconds = orDefault(r.Seconds, specSeconds)
 	case api.SweepCapacity:
-		r.Resolution, r.Seconds, r.MaxSeconds = or(r.Resolution, resolution), or(r.Seconds, trialSeconds), or(r.MaxSeconds, capacityTime)
+		r.Resolution = orDefault(r.Resolution, resolution)
+		r.Seconds = orDefault(r.Seconds, trialSeconds)
+		r.MaxSeconds = orDefault(r.MaxSeconds, capacityTime)
 	}
-	if r.Kind != api.SweepTrial { // whose seed is drawn when it starts
-		r.Seed = or(r.Seed, 1)
+	if r.Kind != api.SweepTrial { // the seed of a trial is drawn at its start
+		r.Seed = orDefault(r.Seed, 1)
 	}
 	return r, nil
 }
 
-// offered are the modes that both lanes at once can compare: those that both can switch
-// to, or those in force where a switch is dear.
+// offered returns the modes that both lanes can compare at the same time: those that both can
+// switch to, or the present ones where a switch is costly.
 func offered(main, twin api.State) (modes []api.ModeState) {
-	if fixed(main, twin) {
+	if lanesFixed(main, twin) {
 		return []api.ModeState{modeIn(main), modeIn(twin)}
 	}
 	for _, m := range main.Modes {
@@ -100,25 +111,27 @@ func offered(main, twin api.State) (modes []api.ModeState) {
 	return modes
 }
 
-// fixed says whether each lane keeps the mode that it has.
-func fixed(main, twin api.State) bool { return dear(main.Driver) || dear(twin.Driver) }
+// lanesFixed reports whether each lane keeps its mode.
+func lanesFixed(main, twin api.State) bool {
+	return switchIsCostly(main.Driver) || switchIsCostly(twin.Driver)
+}
 
 func modeIn(s api.State) api.ModeState {
 	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// dear says whether a change of mode takes a person's hands, or a restart of the engines.
-func dear(driver string) bool { return driver == "manual" || driver == "kubernetes" }
+// switchIsCostly reports whether a change of mode requires an operator, or a restart of the engines.
+func switchIsCostly(driver string) bool { return driver == "manual" || driver == "kubernetes" }
 
-func or[T any](v *T, otherwise T) *T {
+func orDefault[T any](v *T, fallback T) *T {
 	if v != nil {
 		return v
 	}
-	return &otherwise
+	return &fallback
 }
 
-// defaultModes are what a request compares of what the driver offers under the speculation in
-// force: round-robin and kv where it has both.
+// defaultModes returns the modes that a request compares by default, under the present
+// speculation: round-robin and kv where the driver offers both.
 func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 	for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded} {
 		if o := (api.ModeState{Mode: m, Speculation: state.Speculation}); slices.Contains(state.Modes, o) {
@@ -131,35 +144,38 @@ func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 	return modes
 }
 
-// checkModes holds the modes against what the driver offers; an empty speculation is the
-// one in force.
+// checkModes checks the modes against those that the driver offers. An empty speculation becomes the
+// present one.
 func checkModes(r api.SweepRequest, state api.State) error {
 	if len(state.Modes) == 0 {
 		return fmt.Errorf("%w: the cluster has not reported its modes yet; is it running?", api.ErrUnavailable)
 	}
 	var names []string
 	for _, o := range state.Modes {
-		names = append(names, words(o))
+		names = append(names, modeText(o))
 	}
 	for i := range r.Modes {
 		if r.Modes[i].Speculation == "" {
 			r.Modes[i].Speculation = state.Speculation
 		}
 		if !slices.Contains(state.Modes, r.Modes[i]) {
-			return api.Refuse("modes", words(r.Modes[i]), fmt.Sprintf("what the driver %s can switch to: %s", state.Driver, join(names)))
+			return api.Refuse("modes", modeText(r.Modes[i]),
+				fmt.Sprintf("what the driver %s can switch to: %s", state.Driver, join(names)))
 		}
 		if r.Kind != api.SweepTrial && slices.Contains(r.Modes[:i], r.Modes[i]) {
-			return api.Refuse("modes", words(r.Modes[i]), "each mode once; a trial may compare a mode with itself, which tests the method")
+			return api.Refuse("modes", modeText(r.Modes[i]),
+				"each mode once; a trial may compare a mode with itself, which tests the method")
 		}
 	}
 	if (r.Kind == api.SweepTrial || r.Kind == api.SweepLevels && *r.Together) && len(r.Modes) < 2 {
-		return api.Refuse("modes", join(names), fmt.Sprintf("two modes to compare; the driver %s offers only one", state.Driver))
+		return api.Refuse("modes", join(names),
+			fmt.Sprintf("two modes to compare; the driver %s offers only one", state.Driver))
 	}
 	return nil
 }
 
-// words names a mode as a request does, with its speculation where it has one.
-func words(m api.ModeState) string {
+// modeText names a mode as in a request, with its speculation where it has one.
+func modeText(m api.ModeState) string {
 	if m.Speculation == "" || m.Speculation == api.SpeculationOff || m.Speculation == api.SpeculationNotRecorded {
 		return string(m.Mode)
 	}
@@ -168,8 +184,8 @@ func words(m api.ModeState) string {
 
 func join(all []string) string { return strings.Join(all, ", ") }
 
-// defaultLevels are those of a kind: the present concurrency for a trial, levels up to the
-// slider's end for the others.
+// defaultLevels returns the default levels of a kind: the present concurrency for a trial, levels up
+// to the end of the slider for the others.
 func defaultLevels(k api.SweepKind, state api.State, settings api.Settings) []int {
 	if k == api.SweepTrial {
 		return []int{max(1, min(state.Concurrency.Target, settings.MaxConcurrency))}

@@ -16,67 +16,70 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// When a span of a sweep of levels or a capacity search is spoiled.
+// Limits beyond which a span of a sweep of levels or a capacity search does not count.
 const (
 	tolerableErrors = .05 // share of the turns that ended
 	tolerableClient = .5  // of a TTFT p50 that may be the load generator's own error
 	tolerableMiss   = .10 // of the concurrency
 )
 
-// When a span is given up before its end: nothing good will come of it. In a trial it counts all the same, as far as
-// that is the target's fault.
+// Limits beyond which a span is abandoned before its end. In a trial an abandoned span counts as far as the target is
+// the cause.
 const (
-	hopelessFailures = 20 // turns, with more of them failed than well
-	hopelessSilence  = 5 * time.Minute
+	abandonFailures = 20 // failed turns, if they outnumber the successful ones
+	abandonSilence  = 5 * time.Minute
 )
 
 const flushWithin = 30 * time.Second
 
-// errSwitch says that a span could not begin, since the cluster could not be brought to its mode.
+// errSwitch reports that a span could not begin, since the cluster did not reach its mode.
 type errSwitch struct{ error }
 
-// attempt is a span as it is run.
+// attempt is one run of a span.
 type attempt struct {
 	sweep    *sweep
 	lane     *lane.Lane
-	place    int // among those that run at the same time
+	place    int // index among the spans that run at the same time
 	began    time.Time
 	span     proof.Span
 	record   *recorder
 	run      *lane.SpanRun
-	warm     float64 // its warm-up ended; 0: not yet
-	from     float64 // it counts since; 0: not yet
-	full     float64 // it has been at its concurrency since; 0: not yet
+	warm     float64 // second in which its warm-up ended; 0: not yet
+	from     float64 // second from which it counts; 0: not yet
+	full     float64 // second from which it is at its concurrency; 0: not yet
 	seconds  []second
 	engines  stats.EngineRecord
-	actual   float64   // conversations in progress, added up over the seconds that count
-	progress time.Time // of the turns
-	ended    int       // turns, at that time
-	silent   bool      // it was given up, since the target answered nothing
+	actual   float64   // conversations in progress, summed over the counted seconds
+	progress time.Time // when the number of ended turns last changed
+	ended    int       // ended turns at that time
+	silent   bool      // it was abandoned, since the target answered no turn
 
-	spoiled string // once it has been watched
+	spoiled string // set by watch
 	until   float64
 }
 
-// outcome is what became of a span.
+// outcome is the result of a span.
 type outcome struct {
 	result  proof.Result
 	span    api.SweepSpan
-	seconds []byte // as the store keeps them
-	failing bool   // it was spoiled by the target's failures
+	seconds []byte // in the form of the store
+	failing bool   // it does not count because of the target's failures
 }
 
-// measure runs spans to their ends, at the same time where there are several: each is on a lane of
-// its own then. An error is the cause of ctx's end, or an errSwitch: nothing was measured then.
+// measure runs spans to their ends. Several run at the same time, each on its own lane. An error is
+// the cause of ctx's end, or an errSwitch; then there are no results.
 func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Span) ([]*outcome, error) {
 	if len(spans) > 1 && s.desk.opts.Twin == nil {
 		return nil, errOneLane
 	}
 	now := time.Now()
-	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
+	all := make([]*attempt, len(spans))
+	begin := make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
 		l := s.laneOf(i, span)
-		all[i] = &attempt{sweep: s, lane: l, place: i, began: now, span: span, record: newRecorder(now, span.WarmUp, l.Opening)}
+		all[i] = &attempt{
+			sweep: s, lane: l, place: i, began: now, span: span, record: newRecorder(now, span.WarmUp, l.Opening),
+		}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Observer: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
@@ -84,9 +87,9 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	}
 	switching := func(message string) {
 		for _, a := range all {
-			n := a.now(api.SpanSwitching, now, nil)
+			n := a.state(api.SpanSwitching, now, nil)
 			n.Message = message
-			a.show(n)
+			a.publish(n)
 		}
 	}
 	switching("")
@@ -111,7 +114,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		return nil, context.Cause(ctx)
 	}
 	for _, a := range all {
-		a.show(a.now(api.SpanStoring, time.Now(), nil))
+		a.publish(a.state(api.SpanStoring, time.Now(), nil))
 	}
 	unstored, err := s.flush(ctx, lost)
 	if err != nil {
@@ -122,13 +125,15 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	for i, a := range all {
 		r, out := a.result(cmp.Or(unstored, a.spoiled), a.until)
 		r.Elapsed, out.Elapsed = share, share
-		outcomes[i] = &outcome{r, out, a.encodeSeconds(), r.Spoiled != "" && out.Failed > 0 && float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)}
+		failing := r.Spoiled != "" && out.Failed > 0 &&
+			float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)
+		outcomes[i] = &outcome{r, out, a.encodeSeconds(), failing}
 	}
 	return outcomes, nil
 }
 
-// flush waits for the store to have what was measured. It says how many turns could not be
-// stored, beyond those lost before; empty: none.
+// flush waits for the store to have all turns. It describes the turns that could not be stored,
+// beyond those lost before; empty: none.
 func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err error) {
 	stored, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
@@ -141,18 +146,19 @@ func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err err
 	return "", nil
 }
 
-// errOneLane pauses what takes two lanes where there is one.
-var errOneLane = errors.New("both modes run at the same time, each on a lane, but there is only one lane now: set twin.target.url again and resume, or cancel it")
+// errOneLane pauses a sweep that requires two lanes where there is one.
+var errOneLane = errors.New("both modes run at the same time, each on a lane, but there is only one lane now: set " +
+	"twin.target.url again and resume, or cancel it")
 
-// laneOf is the lane that the span at a place of those that run at the same time is on. The first
-// is on the main lane, so that the modes change lanes as the order of pairs does, unless a change of
-// mode is dear: then each lane keeps its own.
+// laneOf returns the lane of the span with an index among those that run at the same time. The first
+// is on the main lane, so that the modes change lanes with the order of pairs. Where a change of mode
+// is costly, each lane keeps its mode.
 func (s *sweep) laneOf(place int, span proof.Span) *lane.Lane {
 	twin := s.desk.opts.Twin
 	switch {
 	case !s.together():
 		return s.lane
-	case s.desk.fixed() && s.request().Modes[0] != s.request().Modes[1]:
+	case s.desk.lanesFixed() && s.request().Modes[0] != s.request().Modes[1]:
 		if modeIn(s.lane.State()) != span.Mode {
 			return twin
 		}
@@ -163,7 +169,7 @@ func (s *sweep) laneOf(place int, span proof.Span) *lane.Lane {
 	return s.lane
 }
 
-// trial says whether it is one.
+// trial reports whether the sweep is a trial.
 func (s *sweep) trial() bool { return s.request().Kind == api.SweepTrial }
 
 func (s *sweep) together() bool {
@@ -171,12 +177,12 @@ func (s *sweep) together() bool {
 	return t != nil && *t
 }
 
-// watch follows the span second by second until it has counted for long enough, or is
-// spoiled, or ctx ends. until is the second in which that was.
+// watch follows the span second by second until it has counted for long enough, does not count any
+// more, or ctx ends. until is the second in which it stops.
 func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	a.progress = time.Now() // the switch may have taken long
+	a.progress = time.Now() // excludes the time of the switch
 	for second := math.Ceil(a.record.seconds(time.Now())); ; second++ {
 		timer.Reset(time.Until(a.record.at(second)))
 		select {
@@ -187,15 +193,15 @@ func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 		case <-timer.C:
 		}
 		if late := math.Floor(a.record.seconds(time.Now())); late > second {
-			second = late // the machine slept, or was very busy
+			second = late // the machine was suspended or overloaded
 		}
-		if spoiled = a.hopeless(); spoiled != "" || a.silent || a.tick(second) {
+		if spoiled = a.abandonReason(); spoiled != "" || a.silent || a.tick(second) {
 			return spoiled, second
 		}
 	}
 }
 
-// tick does what a second asks for, and says whether it is the last one.
+// tick performs the work of a second, and reports whether it is the last one.
 func (a *attempt) tick(second float64) bool {
 	now := a.record.at(second)
 	actual := a.run.Actual()
@@ -203,37 +209,38 @@ func (a *attempt) tick(second float64) bool {
 		a.full = second
 	}
 	if a.from == 0 && !a.warmedUp(second) {
-		var of *float64
+		var duration *float64
 		if a.span.WarmUpSeconds > 0 {
-			of = &a.span.WarmUpSeconds
+			duration = &a.span.WarmUpSeconds
 		}
-		a.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
+		a.publish(a.state(api.SpanWarmingUp, cmp.Or(a.run.Began, now), duration))
 		return false
 	}
 	if a.from == 0 {
 		a.from = second
 	}
-	ok, least := a.least(a.from, second)
-	if second-a.from >= least {
+	ok, required := a.requiredSeconds(a.from, second)
+	if second-a.from >= required {
 		return true
 	}
 	a.actual += float64(actual)
 	cluster := a.lane.Cluster()
-	a.seconds = append(a.seconds, look(now, cluster))
+	a.seconds = append(a.seconds, readCluster(now, cluster))
 	a.engines.Add(cluster.Engines)
-	of := a.span.Seconds
-	if !math.IsNaN(least) {
-		of = least
+	duration := a.span.Seconds
+	if !math.IsNaN(required) {
+		duration = required
 	}
-	n := a.now(api.SpanCounting, a.record.at(a.from), &of)
+	n := a.state(api.SpanCounting, a.record.at(a.from), &duration)
 	n.Turns = ok
-	a.show(n)
+	a.publish(n)
 	return false
 }
 
-// warmedUp says whether the span begins to count.
+// warmedUp reports whether the span begins to count.
 func (a *attempt) warmedUp(second float64) bool {
-	if a.record.warmingUp() > 0 || a.span.WarmUpSeconds > 0 && (a.full == 0 || second-a.full < a.span.WarmUpSeconds) {
+	reached := a.full > 0 && second-a.full >= a.span.WarmUpSeconds
+	if a.record.warmingUp() > 0 || a.span.WarmUpSeconds > 0 && !reached {
 		return false
 	}
 	if a.warm == 0 {
@@ -242,13 +249,13 @@ func (a *attempt) warmedUp(second float64) bool {
 	if a.span.RunIn == 0 {
 		return true
 	}
-	_, least := a.least(a.warm, second)
-	return second-a.warm >= a.span.RunIn*least
+	_, required := a.requiredSeconds(a.warm, second)
+	return second-a.warm >= a.span.RunIn*required
 }
 
-// least is for how many seconds the span counts at least, as the turns since a second have it, and how many of those
-// ended well; NaN where that is not known yet. In a trial a target that fails all turns does not make it longer.
-func (a *attempt) least(from, second float64) (ok int, least float64) {
+// requiredSeconds returns how long the span must count, by the turns since a second, and how many of those succeeded.
+// The time is NaN while it is unknown. In a trial a target that fails all turns does not extend it.
+func (a *attempt) requiredSeconds(from, second float64) (ok int, required float64) {
 	ok, failed, latency := a.record.counted(from, second)
 	if ok == 0 && failed > 0 && a.sweep.trial() {
 		latency = 0
@@ -256,30 +263,33 @@ func (a *attempt) least(from, second float64) (ok int, least float64) {
 	return ok, a.span.Least(latency)
 }
 
-// hopeless says why nothing will come of a span; empty: something may.
-func (a *attempt) hopeless() string {
-	ok, failed, words := a.record.total()
+// abandonReason returns the reason to abandon the span; "" without one.
+func (a *attempt) abandonReason() string {
+	ok, failed, reason := a.record.total()
 	if ok+failed > a.ended {
-		a.ended, a.progress = ok+failed, time.Now()
+		a.ended = ok + failed
+		a.progress = time.Now()
 	}
 	switch {
 	case !a.run.Undisturbed():
 		return "the mode or the settings changed while it ran"
 	case a.sweep.trial():
-		a.silent = time.Since(a.progress) > hopelessSilence
-	case failed >= hopelessFailures && failed > ok:
-		return fmt.Sprintf("%d of %d turns failed, the latest with %s", failed, ok+failed, words)
-	case time.Since(a.progress) > hopelessSilence:
-		return fmt.Sprintf("no turn has ended for %.0f minutes", hopelessSilence.Minutes())
+		a.silent = time.Since(a.progress) > abandonSilence
+	case failed >= abandonFailures && failed > ok:
+		return fmt.Sprintf("%d of %d turns failed, the latest with %s", failed, ok+failed, reason)
+	case time.Since(a.progress) > abandonSilence:
+		return fmt.Sprintf("no turn has ended for %.0f minutes", abandonSilence.Minutes())
 	}
 	return ""
 }
 
-// now is the span as it is shown while it runs; since is when the phase began.
-func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepNow {
+// state returns the state of the running span; since is the start of the phase, and duration its
+// expected length in seconds, nil if unknown.
+func (a *attempt) state(p api.SweepPhase, since time.Time, duration *float64) api.SweepNow {
 	n := api.SweepNow{
-		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
-		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: of, Lane: a.laneName(),
+		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode,
+		Concurrency: a.span.Concurrency,
+		Phase:       p, Seconds: max(0, time.Since(since).Seconds()), Of: duration, Lane: a.laneName(),
 		Elapsed: max(0, time.Since(a.began).Seconds()),
 	}
 	if p == api.SpanWarmingUp {
@@ -288,7 +298,7 @@ func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepN
 	return n
 }
 
-// laneName is that of the lane, where spans run on several.
+// laneName returns the lane's name where spans run on several lanes.
 func (a *attempt) laneName() string {
 	if !a.sweep.together() {
 		return ""
@@ -296,18 +306,20 @@ func (a *attempt) laneName() string {
 	return a.lane.Name()
 }
 
-// show shows the span, once a second. It takes no lock but the lane's.
-func (a *attempt) show(n api.SweepNow) {
+// publish shows the state of the span. It takes only the lane's lock.
+func (a *attempt) publish(n api.SweepNow) {
 	a.sweep.now[a.place].Store(&n)
 	a.lane.Changed()
 }
 
-// result is what became of the span; why it does not count is in the first of them alone, since the machine has a say.
+// result computes the results of the span. The reason why it does not count is in the first one only, since the machine
+// has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
 	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
-		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
-		Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
+		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
+		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
+		Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Cold: "nonce",
 		FirstTurns: a.record.coldness(cmp.Or(a.sweep.doc.Sweep.Workload.OpeningTokens, leastOpening)),
 	}
@@ -318,7 +330,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		a.from = min(until-1, math.Ceil(a.record.seconds(a.run.Began)))
 		out.CountedFrom = a.record.at(a.from)
 	}
-	if a.from == 0 { // it never counted
+	if a.from == 0 {
 		r.Spoiled = cmp.Or(spoiled, "it never counted")
 		out.CountedFrom = out.Until
 		_, out.Failed, _ = a.record.total()
@@ -336,10 +348,14 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
-		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s", refused.Field, refused.Value, refused.Allowed))
+		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
+			refused.Field, refused.Value, refused.Allowed))
 	}
 	a.engines.Fill(&row, true)
-	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
+	row.Concurrency = a.span.Concurrency
+	row.Mode = a.span.Mode.Mode
+	row.Speculation = a.span.Mode.Speculation
+	row.Measured = &out.Until
 	if ended := out.Turns + out.Failed; ended > 0 {
 		row.ErrorRatio = new(float64(out.Failed) / float64(ended))
 	}
@@ -358,7 +374,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
 	}
-	r.Spoiled = cmp.Or(spoiled, a.judge(&out, &row))
+	r.Spoiled = cmp.Or(spoiled, a.invalidReason(&out, &row))
 	if err == nil {
 		out.Row = &row
 	}
@@ -372,30 +388,36 @@ func (a *attempt) snapshots() int {
 	return 0
 }
 
-// judge says why what was measured does not count; empty: it does. In a trial nothing that depends on how fast or how
-// well the target answered has a say.
-func (a *attempt) judge(s *api.SweepSpan, row *api.BaselineRow) string {
-	if reason := warm(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
+// invalidReason returns the reason why the measurement does not count; "" where it counts. In a trial, the speed and
+// the
+// failures of the target are no reasons.
+func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
+	if reason := warmReason(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
 		return reason
 	}
 	if all := s.Turns + s.Failed; float64(s.Failed) > tolerableErrors*float64(all) {
-		_, _, words := a.record.total()
-		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, words)
+		_, _, reason := a.record.total()
+		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, reason)
 	}
 	if p50 := row.TTFT.P50; row.Errors != nil && p50 != nil && *row.Errors.TTFT.P95 > tolerableClient**p50 {
-		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run fewer conversations, give it more cores, or add members",
-			1000**row.Errors.TTFT.P95, 1000**p50)
+		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run "+
+			"fewer conversations, give it more cores, or add members", 1000**row.Errors.TTFT.P95, 1000**p50)
 	}
-	if s.Actual != nil && math.Abs(*s.Actual-float64(a.span.Concurrency)) > tolerableMiss*float64(a.span.Concurrency) {
-		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps", *s.Actual, a.span.Concurrency)
+	target := float64(a.span.Concurrency)
+	if s.Actual != nil && math.Abs(*s.Actual-target) > tolerableMiss*target {
+		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps",
+			*s.Actual, a.span.Concurrency)
 	}
 	return ""
 }
 
-// encodeSeconds is what the store keeps of the span's seconds.
+// encodeSeconds returns the span's seconds in the form of the store.
 func (a *attempt) encodeSeconds() []byte {
-	data, err := json.Marshal(spanSeconds{Number: a.span.Number, Attempt: a.span.Attempt, Mode: a.span.Mode, Concurrency: a.span.Concurrency, Seconds: a.seconds})
-	if err != nil { // of numbers and names
+	data, err := json.Marshal(spanSeconds{
+		Number: a.span.Number, Attempt: a.span.Attempt, Mode: a.span.Mode, Concurrency: a.span.Concurrency,
+		Seconds: a.seconds,
+	})
+	if err != nil { // cannot happen: numbers and names
 		return nil
 	}
 	return data

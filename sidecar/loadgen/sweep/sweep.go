@@ -16,37 +16,35 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// How long a cluster may take to come to a mode, and how often that and a disk that takes
-// nothing are tried again.
 const (
-	switchPatience = 2 * time.Minute
-	tryAgain       = 2 * time.Second
+	switchTimeout = 2 * time.Minute // for the cluster to reach a mode
+	retryPause    = 2 * time.Second // after a failed switch or commit
 )
 
-// document is a sweep as the store keeps it.
+// document is the stored form of a sweep.
 type document struct {
 	Sweep   api.Sweep       `json:"sweep"`
 	Machine json.RawMessage `json:"machine"`
-	Before  *lane.Before    `json:"before,omitempty"` // to be brought back to; nil: it is in force
+	Before  *lane.Before    `json:"before,omitempty"` // state of the lane to restore; nil: it was restored
 }
 
-// sweep is one of a desk, whose lock guards it, but for what only its run uses.
+// sweep is a sweep of a desk, guarded by the desk's lock, except for what only its run uses.
 type sweep struct {
 	desk *Desk
 	lane *lane.Lane
 
 	doc     document
 	machine machine
-	stop    context.CancelCauseFunc // of the run; nil: none
-	lease   *lane.Lease             // nil: the lane is not taken
+	stop    context.CancelCauseFunc // of the run; nil while it does not run
+	lease   *lane.Lease             // nil while the lane is not taken
 
-	// What the state of the lane shows is read without the lock. Each part has one writer at a
-	// time, so that neither overwrites what the other one has shown since.
-	shown atomic.Pointer[api.SweepSummary] // without the spans under way
-	now   [2]atomic.Pointer[api.SweepNow]  // the spans under way
+	// The fields below are shown in the state of the lane and are read without the lock. Each has one
+	// writer at a time, so that no writer overwrites what another has published.
+	shown atomic.Pointer[api.SweepSummary] // without the spans in progress
+	now   [2]atomic.Pointer[api.SweepNow]  // the spans in progress
 }
 
-// read makes a sweep of what was stored.
+// read makes a sweep from its stored form.
 func (d *Desk) read(data []byte) (*sweep, error) {
 	s := &sweep{desk: d, lane: d.opts.Lane}
 	if err := json.Unmarshal(data, &s.doc); err != nil {
@@ -56,21 +54,21 @@ func (d *Desk) read(data []byte) (*sweep, error) {
 	if s.machine, err = readMachine(&s.doc.Sweep, s.doc.Machine); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.doc.Sweep.ID, err)
 	}
-	if _, old := s.machine.(earlier); old {
-		s.readEarlier()
+	if _, legacy := s.machine.(legacyTrial); legacy {
+		s.endLegacy()
 	}
-	s.renew()
+	s.refresh()
 	return s, nil
 }
 
-// What is said of a trial that an earlier version decided, or left unfinished.
+// Remarks on a trial that an earlier version decided, or left unfinished.
 const (
 	decidedOnPairs = "Decided by the method of earlier versions, which looked after each pair of spans."
 	leftOnPairs    = "it was left unfinished by an earlier version, which decided by another method; ask again"
 )
 
-// readEarlier makes a trial of earlier versions one that has ended.
-func (s *sweep) readEarlier() {
+// endLegacy makes a trial of an earlier version one that has ended.
+func (s *sweep) endLegacy() {
 	v := &s.doc.Sweep
 	if v.Trial == nil {
 		v.Trial = &api.TrialState{
@@ -81,7 +79,10 @@ func (s *sweep) readEarlier() {
 	switch {
 	case !v.State.Ended():
 		ended := v.Asked.Add(time.Duration(v.Progress.SecondsUsed * float64(time.Second)))
-		v.State, v.Reason, v.Cause, v.Ended = api.SweepFailed, leftOnPairs, "", &ended
+		v.State = api.SweepFailed
+		v.Reason = leftOnPairs
+		v.Cause = ""
+		v.Ended = &ended
 		v.Progress.Beyond = false
 		v.Words = []string{"Unfinished, with no verdict: " + leftOnPairs + "."}
 	case v.State == api.SweepDone && !slices.Contains(v.Words, decidedOnPairs):
@@ -91,14 +92,14 @@ func (s *sweep) readEarlier() {
 
 func (s *sweep) request() api.SweepRequest { return s.doc.Sweep.Request }
 
-// by is who asked for it.
+// by returns the user that started the sweep.
 func (s *sweep) by() string { return s.doc.Sweep.By }
 
-// title names it in a sentence.
+// title names the sweep in a sentence.
 func (s *sweep) title() string { return "the " + name(s.doc.Sweep) }
 
-// take takes the lane. The desk's lock is held.
-func (s *sweep) take() error {
+// takeLane takes the lane. The desk's lock is held.
+func (s *sweep) takeLane() error {
 	life := s.desk.life
 	if life == nil || life.Err() != nil {
 		return fmt.Errorf("%w: the load generator is starting or shutting down", api.ErrUnavailable)
@@ -114,16 +115,19 @@ func (s *sweep) take() error {
 	return nil
 }
 
-// giveBack gives the lane back, since nothing has been begun. The desk's lock is held.
-func (s *sweep) giveBack() {
-	_ = s.lease.Release(s.desk.life, s.by(), *s.doc.Before) // which changes nothing
-	s.lease, s.doc.Before = nil, nil
+// returnLane returns the lane before the sweep has begun. The desk's lock is held.
+func (s *sweep) returnLane() {
+	_ = s.lease.Release(s.desk.life, s.by(), *s.doc.Before) // the lane is unchanged
+	s.lease = nil
+	s.doc.Before = nil
 }
 
-// renew computes what is shown from what was measured. The desk's lock is held.
-func (s *sweep) renew() {
+// refresh recomputes the shown state from the measurements. The desk's lock is held.
+func (s *sweep) refresh() {
 	p := &s.doc.Sweep.Progress
-	p.Spans, p.Spoiled, p.SecondsUsed = 0, 0, 0
+	p.Spans = 0
+	p.Spoiled = 0
+	p.SecondsUsed = 0
 	for _, span := range s.doc.Sweep.Spans {
 		p.SecondsUsed += span.Elapsed
 		if span.Spoiled == "" {
@@ -141,17 +145,17 @@ func (s *sweep) renew() {
 	s.publish()
 }
 
-// publish shows the present state. The desk's lock is held.
+// publish shows the present summary. The desk's lock is held.
 func (s *sweep) publish() {
 	v := s.doc.Sweep.SweepSummary
 	v.Words = slices.Clone(v.Words)
 	s.shown.Store(&v)
 }
 
-// current is what was published last, with the spans under way. It takes no lock.
+// current returns the summary that was published last, with the spans in progress. It takes no lock.
 func (s *sweep) current() *api.SweepSummary { return new(s.withSpans(*s.shown.Load())) }
 
-// withSpans adds the spans under way, which have used some of the time that was left when the last one ended.
+// withSpans adds the spans in progress, and subtracts their elapsed time from the remaining times.
 func (s *sweep) withSpans(v api.SweepSummary) api.SweepSummary {
 	if v.State != api.SweepRunning {
 		return v
@@ -161,7 +165,7 @@ func (s *sweep) withSpans(v api.SweepSummary) api.SweepSummary {
 	if p.Span == nil {
 		return v
 	}
-	rest := 0. // of the span itself
+	rest := 0. // remaining time of the span itself
 	if p.Span.Of != nil {
 		rest = max(0, *p.Span.Of-p.Span.Seconds)
 	}
@@ -173,14 +177,14 @@ func (s *sweep) withSpans(v api.SweepSummary) api.SweepSummary {
 	return v
 }
 
-// summary is what a list shows. The desk's lock is held.
+// summary returns the summary for a list. The desk's lock is held.
 func (s *sweep) summary() api.SweepSummary {
 	v := s.withSpans(s.doc.Sweep.SweepSummary)
 	v.Words = slices.Clone(v.Words)
 	return v
 }
 
-// view is all of it. The desk's lock is held.
+// view returns the whole sweep. The desk's lock is held.
 func (s *sweep) view() api.Sweep {
 	v := s.doc.Sweep
 	v.SweepSummary = s.summary()
@@ -188,7 +192,7 @@ func (s *sweep) view() api.Sweep {
 	return v
 }
 
-// rows are the figures of each level and mode, over the spans that count; a pilot's do not.
+// rows computes the figures of each level and mode over the spans that count, without pilots.
 func rows(spans []api.SweepSpan) []api.BaselineRow {
 	type key struct {
 		level int
@@ -223,7 +227,8 @@ func (s *sweep) save(ctx context.Context, place int, seconds []byte) error {
 		return err
 	}
 	stored := s.doc
-	stored.Sweep.Progress.Span, stored.Sweep.Progress.Beside = nil, nil
+	stored.Sweep.Progress.Span = nil
+	stored.Sweep.Progress.Beside = nil
 	data, err := json.Marshal(stored)
 	if err != nil {
 		return err
@@ -231,19 +236,19 @@ func (s *sweep) save(ctx context.Context, place int, seconds []byte) error {
 	return s.desk.opts.Store.SaveSweep(ctx, s.doc.Sweep.ID, data, place, seconds)
 }
 
-// resume lets a paused sweep go on. The desk's lock is held.
+// resume continues a paused sweep. The desk's lock is held.
 func (s *sweep) resume(ctx context.Context, by string) error {
-	if err := s.desk.free(); err != nil {
+	if err := s.desk.checkFree(); err != nil {
 		return err
 	}
-	if err := s.take(); err != nil {
+	if err := s.takeLane(); err != nil {
 		return err
 	}
 	before := s.doc.Sweep.SweepSummary
-	s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Cause = api.SweepRunning, "", ""
+	s.setState(api.SweepRunning, "", "")
 	if err := s.save(ctx, 0, nil); err != nil {
 		s.restore(&before)
-		s.giveBack()
+		s.returnLane()
 		return err
 	}
 	s.publish()
@@ -252,20 +257,28 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 	return nil
 }
 
-// restore brings back the state that could not be replaced in the store. The desk's lock is held.
-func (s *sweep) restore(was *api.SweepSummary) {
+// setState sets the state with its reason and cause. The desk's lock is held.
+func (s *sweep) setState(state api.SweepState, reason string, cause api.SweepCause) {
 	v := &s.doc.Sweep
-	v.State, v.Reason, v.Cause, v.Ended = was.State, was.Reason, was.Cause, was.Ended
+	v.State = state
+	v.Reason = reason
+	v.Cause = cause
 }
 
-// interrupt pauses or cancels a sweep, at once. The desk's lock is held.
+// restore resets the state after the store has rejected a new one. The desk's lock is held.
+func (s *sweep) restore(before *api.SweepSummary) {
+	s.setState(before.State, before.Reason, before.Cause)
+	s.doc.Sweep.Ended = before.Ended
+}
+
+// interrupt pauses or cancels a sweep at once. The desk's lock is held.
 func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) error {
 	before := s.doc.Sweep.SweepSummary
 	cause, done := errPaused, "paused "
 	if to == api.SweepCancelled {
 		cause, done = errCancelled, "cancelled "
 	}
-	s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Cause = to, "by "+by, api.CauseOperator
+	s.setState(to, "by "+by, api.CauseOperator)
 	if to.Ended() {
 		s.doc.Sweep.Ended = new(time.Now())
 	}
@@ -273,7 +286,7 @@ func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) err
 		s.restore(&before)
 		return err
 	}
-	s.renew()
+	s.refresh()
 	if s.stop != nil {
 		s.stop(cause)
 	}
@@ -281,8 +294,8 @@ func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) err
 	return nil
 }
 
-// run runs spans until there are no more, it is paused or cancelled, or ctx ends, and gives the
-// lane back. Where it is not to run any more, it only does that.
+// run runs spans until there are no more, the sweep is paused or cancelled, or ctx ends, and then
+// restores the lane. It only restores the lane of a sweep that is not running.
 func (s *sweep) run(ctx context.Context) {
 	lease := s.begin(ctx)
 	if lease == nil {
@@ -305,7 +318,7 @@ func (s *sweep) run(ctx context.Context) {
 	s.finish(ctx, lease, err)
 }
 
-// next is what the machine says: spans that run at the same time; none once there are no more.
+// next returns the machine's next spans, which run at the same time; none once there are no more.
 func (s *sweep) next() (spans []proof.Span) {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
@@ -320,12 +333,12 @@ func (s *sweep) next() (spans []proof.Span) {
 	return spans
 }
 
-// begin has the lane taken, which it is not where the sweep was under way when the process
-// before this one ended. It waits until it can be; nil is the end of ctx.
+// begin returns the lease of the lane. It takes the lane if an earlier process began the sweep, and
+// waits until it is free. nil means that ctx has ended.
 func (s *sweep) begin(ctx context.Context) *lane.Lease {
 	for ctx.Err() == nil {
 		s.desk.mu.Lock()
-		if s.lease == nil && s.take() == nil && s.doc.Sweep.State == api.SweepRunning {
+		if s.lease == nil && s.takeLane() == nil && s.doc.Sweep.State == api.SweepRunning {
 			s.lane.Note("load generator", "resumed "+s.title())
 		}
 		lease := s.lease
@@ -338,9 +351,9 @@ func (s *sweep) begin(ctx context.Context) *lane.Lease {
 	return nil
 }
 
-// pause waits before something is tried again. The error is the cause of ctx's end.
+// pause waits before a retry. The error is the cause of ctx's end.
 func pause(ctx context.Context) error {
-	timer := time.NewTimer(tryAgain)
+	timer := time.NewTimer(retryPause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -350,7 +363,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// step runs spans at the same time, and keeps what came of them.
+// step runs spans at the same time, and stores their results.
 func (s *sweep) step(ctx context.Context, lease *lane.Lease, spans []proof.Span) error {
 	began := time.Now()
 	var all []*outcome
@@ -359,7 +372,7 @@ func (s *sweep) step(ctx context.Context, lease *lane.Lease, spans []proof.Span)
 		all, err = s.measure(ctx, lease, spans)
 		var cannot errSwitch
 		switch {
-		case errors.As(err, &cannot) && time.Since(began) < switchPatience:
+		case errors.As(err, &cannot) && time.Since(began) < switchTimeout:
 			if err := pause(ctx); err != nil {
 				return err
 			}
@@ -367,17 +380,17 @@ func (s *sweep) step(ctx context.Context, lease *lane.Lease, spans []proof.Span)
 			return err
 		}
 	}
-	return s.keep(ctx, all)
+	return s.store(ctx, all)
 }
 
-// keep takes in what came of spans that ran at the same time, and does not return before it is on
-// the disk: what has been measured is not lost to a disk that is full for a while.
-func (s *sweep) keep(ctx context.Context, all []*outcome) error {
+// store takes in the results of spans that ran at the same time. It returns once they are on the
+// disk, so that a disk that is full for a while loses no measurement.
+func (s *sweep) store(ctx context.Context, all []*outcome) error {
 	s.desk.mu.Lock()
 	first := len(s.doc.Sweep.Spans)
 	for _, o := range all {
 		err := s.machine.Add(o.result)
-		if err != nil { // the statistics cannot use it
+		if err != nil { // the result is invalid
 			o.result.Spoiled = err.Error()
 			err = s.machine.Add(o.result)
 		}
@@ -387,23 +400,23 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 		}
 		o.span.Spoiled = s.machine.Spoiled()
 	}
-	shareFate(all)
+	invalidateBoth(all)
 	for _, o := range all {
 		s.doc.Sweep.Spans = append(s.doc.Sweep.Spans, o.span)
 	}
-	s.renew()
+	s.refresh()
 	s.desk.mu.Unlock()
 	for i, o := range all {
 		if err := s.commit(ctx, first+i+1, o.seconds); err != nil {
 			return err
 		}
 	}
-	return s.hopeless(all)
+	return s.pauseReason(all)
 }
 
-// hopeless is why the sweep pauses after these spans; nil: it goes on. In a trial the failures of the target are
-// observations, and spans in which it answered nothing count: but it pauses where both arms are down.
-func (s *sweep) hopeless(all []*outcome) error {
+// pauseReason returns why the sweep pauses after these spans; nil: it continues. In a trial the failures of the target
+// are observations, and spans in which it answered no turn count. It pauses where both arms fail like that.
+func (s *sweep) pauseReason(all []*outcome) error {
 	trial := s.trial()
 	for _, o := range all {
 		switch {
@@ -412,23 +425,25 @@ func (s *sweep) hopeless(all []*outcome) error {
 			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume",
 				o.span.Spoiled)
 		case o.failing:
-			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues without that span", o.span.Spoiled)}
+			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues "+
+				"without that span", o.span.Spoiled)}
 		}
 	}
 	spans := s.doc.Sweep.Spans
-	if n := len(spans); trial && n >= 2 && silent(&spans[n-1]) && silent(&spans[n-2]) && spans[n-1].Arm != spans[n-2].Arm {
+	n := len(spans)
+	if trial && n >= 2 && silent(&spans[n-1]) && silent(&spans[n-2]) && spans[n-1].Arm != spans[n-2].Arm {
 		return errTarget{errors.New("the target answered no turn in the latest spans of both modes, which count; " +
 			"fix it and resume, or cancel it")}
 	}
 	return nil
 }
 
-// silent says whether the target answered no turn of a span.
+// silent reports whether the target answered no turn of a span that counts.
 func silent(s *api.SweepSpan) bool { return s.Spoiled == "" && s.Turns == 0 }
 
-// shareFate lets none of the spans that ran at the same time count where one does not, as the
-// machine has it, which repeats them all: what is compared ran in the same minutes.
-func shareFate(all []*outcome) {
+// invalidateBoth invalidates all spans that ran at the same time if one does not count. The machine
+// repeats them all, so that compared spans run in the same minutes.
+func invalidateBoth(all []*outcome) {
 	i := slices.IndexFunc(all, func(o *outcome) bool { return o.span.Spoiled != "" })
 	for _, o := range all {
 		if i >= 0 && o.span.Spoiled == "" {
@@ -437,7 +452,7 @@ func shareFate(all []*outcome) {
 	}
 }
 
-// commit saves the sweep with the seconds of the span at a place, and waits for a disk that is full.
+// commit saves the sweep with the seconds of the span at an index, and retries while the disk fails.
 func (s *sweep) commit(ctx context.Context, place int, seconds []byte) error {
 	storing := context.WithoutCancel(ctx)
 	for {
@@ -445,10 +460,11 @@ func (s *sweep) commit(ctx context.Context, place int, seconds []byte) error {
 		err := s.save(storing, place, seconds)
 		reason, cause := "", api.SweepCause("")
 		if err != nil {
-			reason, cause = "waiting for the disk: "+err.Error(), api.CauseDisk
+			reason = "waiting for the disk: " + err.Error()
+			cause = api.CauseDisk
 		}
 		if s.doc.Sweep.State == api.SweepRunning && s.doc.Sweep.Reason != reason {
-			s.doc.Sweep.Reason, s.doc.Sweep.Cause = reason, cause
+			s.setState(api.SweepRunning, reason, cause)
 			s.publish()
 		}
 		s.desk.mu.Unlock()
@@ -461,9 +477,9 @@ func (s *sweep) commit(ctx context.Context, place int, seconds []byte) error {
 	}
 }
 
-// finish says what became of the sweep, and gives the lane back.
+// finish sets the final state of the sweep, and restores the lane.
 func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
-	if ctx.Err() != nil { // the process ends: the next one goes on
+	if ctx.Err() != nil { // the process exits, and the next one continues the sweep
 		return
 	}
 	s.desk.mu.Lock()
@@ -471,13 +487,13 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	by, note := s.conclude(lease, err)
 	s.now[0].Store(nil)
 	s.now[1].Store(nil)
-	s.renew()
+	s.refresh()
 	before := *s.doc.Before
 	s.desk.mu.Unlock()
 	if note != "" {
 		s.lane.Note(by, note)
 	}
-	back := lease.Release(ctx, by, before)
+	restoreErr := lease.Release(ctx, by, before)
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
 	s.lease = nil
@@ -485,9 +501,13 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		return
 	}
 	s.doc.Before = nil
-	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
-	if back != nil {
-		note = fmt.Sprintf("the lane could not be restored to %s: %v", before.Mode.Name(), back)
+	workload := "stopped"
+	if before.Running {
+		workload = "running"
+	}
+	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, workload)
+	if restoreErr != nil {
+		note = fmt.Sprintf("the lane could not be restored to %s: %v", before.Mode.Name(), restoreErr)
 		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
 		s.doc.Sweep.Cause = cmp.Or(s.doc.Sweep.Cause, api.CauseMode)
 	}
@@ -500,30 +520,31 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	}
 }
 
-// conclude sets the state of a sweep that runs no more, unless somebody has, and gives what is
-// to be noted of it. The desk's lock is held.
+// conclude sets the state of a sweep that does not run any more, unless it is set already, and
+// returns a note with its author. The desk's lock is held.
 func (s *sweep) conclude(lease *lane.Lease, err error) (by, note string) {
 	by, doc := "load generator", &s.doc.Sweep
-	who, stopped := lease.StoppedBy()
+	user, stopped := lease.StoppedBy()
 	switch {
 	case doc.State != api.SweepRunning:
 		return by, ""
 	case stopped:
-		doc.State, doc.Reason, doc.Cause = api.SweepPaused, "by "+who+", who stopped the workload", api.CauseOperator
+		s.setState(api.SweepPaused, "by "+user+", who stopped the workload", api.CauseOperator)
 		s.doc.Before.Running = false
-		return who, "paused " + s.title() + ": the workload was stopped"
+		return user, "paused " + s.title() + ": the workload was stopped"
 	case err != nil:
-		doc.State, doc.Reason, doc.Cause = api.SweepPaused, err.Error(), causeOf(err)
+		s.setState(api.SweepPaused, err.Error(), causeOf(err))
 		return by, "paused " + s.title() + ": " + err.Error()
 	}
-	doc.State, doc.Ended = api.SweepDone, new(time.Now())
+	doc.State = api.SweepDone
+	doc.Ended = new(time.Now())
 	return by, "finished " + s.title()
 }
 
-// errTarget says that the target failed too often for a sweep to go on by itself.
+// errTarget reports that the target failed too often for the sweep to continue.
 type errTarget struct{ error }
 
-// causeOf is what an error that pauses a sweep is about.
+// causeOf returns the cause of a pause by its error.
 func causeOf(err error) api.SweepCause {
 	switch {
 	case errors.As(err, new(errTarget)):
