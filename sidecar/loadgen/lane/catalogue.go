@@ -125,8 +125,17 @@ func indexOfBaseline(all []api.Baseline, name string) int {
 // CheckBaseline returns a baseline as [Catalogue.SaveBaseline] would store it, or the error that
 // SaveBaseline would return. It stores nothing.
 func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
+	b = asImported(b)
 	return b, c.check(b)
+}
+
+// asImported returns a baseline as an import. The fields that only the product itself sets are removed.
+func asImported(b api.Baseline) api.Baseline {
+	b.Kind = baseline.KindImported
+	b.Target = nil
+	b.Sustained = nil
+	b.Advantages = nil
+	return b
 }
 
 // check returns the reason why a baseline cannot be stored.
@@ -165,8 +174,7 @@ func (c *Catalogue) checkRoom(b api.Baseline) error {
 // SaveBaseline stores an imported baseline, in place of an earlier one of the same name. The
 // built-in ones and this target's own cannot be replaced: [api.ErrConflict].
 func (c *Catalogue) SaveBaseline(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
-	return c.save(ctx, actor, b, "imported baseline ")
+	return c.save(ctx, actor, asImported(b), "imported baseline ")
 }
 
 // SaveMeasured stores a baseline that was measured here. Unlike [Catalogue.SaveBaseline] it keeps
@@ -182,7 +190,7 @@ func (c *Catalogue) SaveMeasured(ctx context.Context, actor string, b api.Baseli
 func (c *Catalogue) MergeBaseline(ctx context.Context, actor string, b api.Baseline, dry bool) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	b.Kind, b.Target, b.Sustained, b.Advantages = baseline.KindImported, nil, nil, nil
+	b = asImported(b)
 	if old, err := c.Baseline(b.Name); err == nil {
 		if old.Kind != baseline.KindImported {
 			return b, fmt.Errorf("%w: %q was not imported; rows can only be added to imported baselines", api.ErrConflict,

@@ -51,7 +51,9 @@ func (f *failures) turnFailed(at time.Time, class api.ErrorClass, message string
 	defer f.mu.Unlock()
 	f.settle(at)
 	if len(f.classes) == 0 {
-		f.classes, f.began, f.total, f.well = map[api.ErrorClass]*failing{}, at, 0, 0
+		f.classes = map[api.ErrorClass]*failing{}
+		f.began = at
+		f.total, f.well = 0, 0
 	}
 	if f.lost.IsZero() {
 		f.lost, f.since = at, 0
@@ -84,8 +86,7 @@ func (f *failures) logClass(at time.Time, class api.ErrorClass, c *failing) {
 		}
 	}
 	write(text, append(attributes, "first_message", c.message)...)
-	c.n, c.message, c.loggedAt, c.well = 0, "", at, f.well
-	c.times++
+	*c = failing{loggedAt: at, times: c.times + 1, well: f.well}
 }
 
 // turnWell counts a turn that ended well. It logs the first one after a time without any.

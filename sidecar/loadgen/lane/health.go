@@ -179,7 +179,8 @@ func (t *target) turnsAreRecent() bool { return time.Since(t.lastTurn) < freshFo
 func (t *target) serves() {
 	t.mu.Lock()
 	changed := t.problem != ""
-	t.problem, t.status, t.final, t.lastSuccess = "", 0, false, time.Now()
+	t.problem, t.status, t.final = "", 0, false
+	t.lastSuccess = time.Now()
 	t.mu.Unlock()
 	if changed {
 		t.notify()

@@ -311,9 +311,9 @@ func TestSweepTakesBothLanes(t *testing.T) {
 		lease, before, err = d.twin.Take(t.Context(), func() *api.SweepSummary { return what })
 		require.NoError(t, err)
 		d.stop()
-		by, stopped := lease.StoppedBy()
+		name, stopped := lease.StoppedBy()
 		assert.True(t, stopped)
-		assert.Equal(t, ann, by)
+		assert.Equal(t, ann, name)
 		require.NoError(t, lease.Release(t.Context(), ann, before))
 	})
 }

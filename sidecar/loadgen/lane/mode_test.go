@@ -61,7 +61,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 		assert.Equal(t, "switching", snapshot.State.ModeChange.Phase)
 		assert.False(t, snapshot.State.ModeChange.Failed)
 		assert.Equal(t, before.OK, snapshot.Totals.OK)
-		assert.EqualValues(t, 4, snapshot.Totals.Cancelled, "turns in flight are canceled")
+		assert.EqualValues(t, 4, snapshot.Totals.Cancelled, "turns in flight are cancelled")
 		assert.Zero(t, snapshot.Totals.Errors)
 		checkQuiet(t, snapshot)
 		call.report("starting", "2 of 3 workers are ready")
@@ -165,7 +165,7 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 	})
 }
 
-func TestModeChangeIsCanceled(t *testing.T) {
+func TestModeChangeIsCancelled(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		_, err := b.lane.CancelMode(t.Context(), "bob")
 		require.ErrorIs(t, err, api.ErrConflict, "no change is in progress")

@@ -21,10 +21,10 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		started := b.start(1).Started
 		for i, step := range []struct {
-			by string
-			n  int
+			actor string
+			n     int
 		}{{ann, 1}, {"bob", 180}, {"cleo", 60}, {"bob", 180}} {
-			_, err := b.lane.Start(t.Context(), step.by, api.StartRequest{Concurrency: &step.n})
+			_, err := b.lane.Start(t.Context(), step.actor, api.StartRequest{Concurrency: &step.n})
 			require.NoError(t, err)
 			b.agrees(step.n)
 			pass(3 * time.Second)

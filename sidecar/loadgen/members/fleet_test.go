@@ -88,7 +88,7 @@ func TestMemberKeepsItsTurnsUntilTheServerIsBack(t *testing.T) {
 		defer close(left)
 		end()
 	}()
-	wait.Eventually(t, "they are canceled", func() (any, bool) { _, n := f.out.requests(); return n, n == 0 })
+	wait.Eventually(t, "they are cancelled", func() (any, bool) { _, n := f.out.requests(); return n, n == 0 })
 	f.nats.Restart()
 	wait.Receive(t, "the end of the member", left)
 	stop()
@@ -281,13 +281,13 @@ func TestMembersPinTurnsToInstances(t *testing.T) {
 		instances.Store(&now)
 		f.out.takeByInstance()
 		wait.Eventually(t, fmt.Sprintf("turns are pinned to %v alone", now), func() (any, bool) {
-			by := f.out.takeByInstance()
-			for id, n := range by {
+			turns := f.out.takeByInstance()
+			for id, n := range turns {
 				if n > 0 && !slices.Contains(append(now, ""), id) {
-					return by, false
+					return turns, false
 				}
 			}
-			return by, len(now) == 0 && by[""] > 0 && len(by) == 1 || len(now) == 2 && by["33"] > 0
+			return turns, len(now) == 0 && turns[""] > 0 && len(turns) == 1 || len(now) == 2 && turns["33"] > 0
 		})
 	}
 	stop()

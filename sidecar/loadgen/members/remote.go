@@ -467,7 +467,9 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 			h.ended, h.standing.Active, h.underway = true, 0, workload.Underway{}
 		}
 		if !presentIDs[id] && !h.ended {
-			h.ended, h.expired, h.standing.Active, h.underway = true, true, 0, workload.Underway{}
+			h.ended, h.expired = true, true
+			h.standing.Active = 0
+			h.underway = workload.Underway{}
 			if len(h.progress) > 0 {
 				w.log.Info("a member's conversations are cancelled",
 					"lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))

@@ -249,7 +249,7 @@ func caution(e api.TwinEvidence, problems []string) string {
 // ArrangeTwin begins to switch the lanes to the modes of an arrangement, and returns at once. The
 // error is an [api.FieldError] for a mode that a lane's driver does not offer, and an
 // [api.ErrConflict] if a lane cannot be changed now, or no second mode is known.
-func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
+func (p *Pair) ArrangeTwin(_ context.Context, actor string, req api.TwinRequest) (api.Twin, error) {
 	states := [2]api.State{p.lanes[0].State(), p.lanes[1].State()}
 	p.mu.Lock()
 	_ = p.arranged(states)
@@ -267,7 +267,7 @@ func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (a
 	case req.Arranged == api.TwinSwapped:
 		wanted[0], wanted[1] = wanted[1], wanted[0]
 	}
-	if err := p.lanes[0].SetModes(by, wanted[0], wanted[1]); err != nil {
+	if err := p.lanes[0].SetModes(actor, wanted[0], wanted[1]); err != nil {
 		return api.Twin{}, err
 	}
 	return p.Twin()

@@ -67,8 +67,11 @@ func (m *matcher) begin(s setting) {
 	case m.other != nil && !m.otherSetting.swaps(&s):
 		m.other = nil
 	}
-	m.setting, m.pairs, m.unpaired, m.swept = s, proof.NewPairs(s.concurrency), 0, time.Time{}
+	m.setting = s
+	m.pairs = proof.NewPairs(s.concurrency)
 	m.waiting = [2]map[turnKey]waiting{{}, {}}
+	m.unpaired = 0
+	m.swept = time.Time{}
 }
 
 // add adds a turn that counts on its lane, 0 or 1. It reports whether the turn completed a pair.

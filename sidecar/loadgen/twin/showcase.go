@@ -54,7 +54,7 @@ type showcase struct {
 // once. A change of modes and a sweep end it. The error is an [api.FieldError], an
 // [api.ErrNotFound] for an unknown text, an [api.ErrConflict] while the modes are switched or a
 // sweep is in progress, and an [api.ErrUnavailable] at the end of the process.
-func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
+func (d *Desk) StartShowcase(_ context.Context, actor string, req api.ShowcaseRequest) (api.Twin, error) {
 	if err := api.CheckLimits(req); err != nil {
 		return api.Twin{}, err
 	}
@@ -85,7 +85,7 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 		Results: []api.ShowcaseResult{},
 	}
 	d.show.put(s)
-	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", by)
+	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", actor)
 	go func() {
 		defer close(s.ended)
 		defer cancel(nil)
@@ -107,8 +107,8 @@ func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 }
 
 // ArrangeTwin is [Pair.ArrangeTwin]. Its result includes the showcase.
-func (d *Desk) ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error) {
-	if _, err := d.Pair.ArrangeTwin(ctx, by, req); err != nil {
+func (d *Desk) ArrangeTwin(ctx context.Context, actor string, req api.TwinRequest) (api.Twin, error) {
+	if _, err := d.Pair.ArrangeTwin(ctx, actor, req); err != nil {
 		return api.Twin{}, err
 	}
 	return d.Twin()
@@ -204,7 +204,9 @@ func (s *showcase) turn(
 ) (answer, failure string) {
 	live := [2]*chat.Live{{}, {}}
 	s.mu.Lock()
-	s.doc.Turn, s.doc.Question, s.doc.A, s.doc.B, s.live = turn, question, api.ShowcaseSide{}, api.ShowcaseSide{}, live
+	s.doc.Turn, s.doc.Question = turn, question
+	s.doc.A, s.doc.B = api.ShowcaseSide{}, api.ShowcaseSide{}
+	s.live = live
 	id := fmt.Sprintf("showcase-%s-%d", s.doc.ID, turn)
 	s.mu.Unlock()
 	var wg sync.WaitGroup
