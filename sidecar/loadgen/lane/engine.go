@@ -44,16 +44,16 @@ type Engine interface {
 
 // Task describes a run to an engine.
 type Task struct {
-	Lane, Run      string // name the run and its conversations; see [workload.Options]
-	Seed           uint64
-	Opened, Midway int64 // see [workload.Options]
-	Nonce          string
-	Settings       workload.Settings
-	Corpus         *corpus.Corpus
-	Step           api.StepRecord
-	Receiver       RunReceiver
-	Taken          bool // a sweep has taken the lane; after a crash the sweep begins a new run
-	Resumed        bool // the run was begun by an earlier process
+	Lane, Run           string // name the run and its conversations; see [workload.Options]
+	Seed                uint64
+	Opened, RampedStart int64 // see [workload.Options]
+	Nonce               string
+	Settings            workload.Settings
+	Corpus              *corpus.Corpus
+	Step                api.StepRecord
+	Receiver            RunReceiver
+	Taken               bool // a sweep has taken the lane; after a crash the sweep begins a new run
+	Resumed             bool // the run was begun by an earlier process
 }
 
 // ResumedRun is a run that other processes hold, and that this process takes over from one that

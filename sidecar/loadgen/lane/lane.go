@@ -405,10 +405,10 @@ func (l *Lane) endStep(now time.Time) {
 // begin starts a run with the settings and the mode in force. The lock is held.
 func (l *Lane) begin(actor string) { l.beginRun(actor, l.opts.Seed, l.opened, 0, nil) }
 
-// beginRun starts a run of a seed. opened is the number of earlier conversations, midway the number
-// of conversations that are joined midway (see [workload.Options]), and span observes the run; nil:
-// the run is not observed. The lock is held.
-func (l *Lane) beginRun(actor string, seed uint64, opened, midway int64, span SpanObserver) {
+// beginRun starts a run of a seed. opened is the number of earlier conversations. rampedStart is
+// the field RampedStart of [workload.Options]. span observes the run; nil: the run is not observed.
+// The lock is held.
+func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, span SpanObserver) {
 	now := time.Now()
 	l.started, l.phase = &now, api.PhaseRunning
 	l.runs++
@@ -417,7 +417,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, midway int64, span Sp
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	l.holdRun(Task{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway,
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
 	}, span)
 	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
@@ -433,7 +433,7 @@ func (l *Lane) holdRun(t Task, span SpanObserver) {
 		r.workload = l.opts.Engine.Begin(t)
 	} else {
 		r.workload = localRunner{workload.New(workload.Options{
-			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
+			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
 			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
 			Instance: l.opts.Driver.Instance, Observer: o, RoutingObserver: o.routingObserver(),
 		}, t.Settings)}

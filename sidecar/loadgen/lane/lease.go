@@ -114,9 +114,9 @@ type SpanSettings struct {
 	Mode        api.ModeState
 	Concurrency int
 	Seed        uint64 // of the conversations, whose numbers begin at 0
-	// Midway is the number of conversations, from the first on, that are joined midway: they have
-	// only their last turns. See [draw.Shape].
-	Midway int
+	// RampedStart is the number of conversations, from the first on, that start in their middle:
+	// with as many turns as remain of a conversation at a random moment. See [draw.Shape].
+	RampedStart int
 }
 
 // SpanRun is a span under way.
@@ -162,7 +162,7 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 	for i, n := range spans {
 		l := n.Lane
 		l.settings.Concurrency = n.Set.Concurrency
-		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.Midway), n.Observer)
+		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.RampedStart), n.Observer)
 		s.spans = append(s.spans, &SpanRun{
 			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l,
 			run: l.run,

@@ -472,7 +472,7 @@ func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOpt
 		return lane.ResumedRun{}, false
 	}
 	return lane.ResumedRun{Began: o.Began, Task: lane.Task{
-		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce,
+		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, RampedStart: o.RampedStart, Nonce: o.Nonce,
 		Settings: o.Settings, Step: o.Step,
 	}}, true
 }

@@ -402,10 +402,11 @@ func (k *memoryStore) first(t *testing.T, n int) []conversation {
 func TestMembersHoldTheSameConversations(t *testing.T) {
 	const n, together = 120, 40
 	begun := task(t, "r1", together)
-	begun.Seed, begun.Opened, begun.Midway, begun.Nonce = 11, 5, together, "again"
+	begun.Seed, begun.Opened, begun.RampedStart, begun.Nonce = 11, 5, together, "again"
 	alone := newMemoryStore()
 	w := workload.New(workload.Options{
-		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened, Midway: begun.Midway, Nonce: begun.Nonce,
+		Lane: begun.Lane, Run: begun.Run, Seed: begun.Seed, Opened: begun.Opened,
+		RampedStart: begun.RampedStart, Nonce: begun.Nonce,
 		Sender: newFakeTarget(200 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
 		Observer: storingObserver{alone},
 	}, begun.Settings)

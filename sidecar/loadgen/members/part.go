@@ -60,7 +60,7 @@ func newPart(
 	p.notes.Use(o.Shadow)
 	p.settings = settingsOf(o, s)
 	p.work = workload.New(workload.Options{
-		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce, Sender: sender,
+		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, RampedStart: o.RampedStart, Nonce: o.Nonce, Sender: sender,
 		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, RoutingObserver: p, Granted: true,
 		AnswerMemory: o.Target.AnswerMemory,
 	}, p.settings)

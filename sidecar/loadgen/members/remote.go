@@ -69,7 +69,7 @@ func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 		unlisted:    map[string]api.Conversation{},
 		tally:       newTally(t.Receiver.Turn, t.Resumed),
 		wanted: order{
-			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
+			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
 			Began: t.Step.Started, Taken: t.Taken, Settings: t.Settings, Step: t.Step,
 			Target: e.target, Followup: e.asker,
 		},

@@ -48,16 +48,16 @@ const (
 
 // order defines the run of a lane for all members.
 type order struct {
-	Lane   string    `json:"lane"`
-	Run    string    `json:"run"` // empty: no run
-	End    end       `json:"end,omitempty"`
-	Next   int64     `json:"next"` // the first number that has not been given
-	Seed   uint64    `json:"seed"`
-	Opened int64     `json:"opened,omitempty"`
-	Midway int64     `json:"midway,omitempty"`
-	Nonce  string    `json:"nonce,omitempty"`
-	Began  time.Time `json:"began"`
-	Taken  bool      `json:"taken,omitempty"` // of a sweep; the run is not resumed after a crash
+	Lane        string    `json:"lane"`
+	Run         string    `json:"run"` // empty: no run
+	End         end       `json:"end,omitempty"`
+	Next        int64     `json:"next"` // the first number that has not been given
+	Seed        uint64    `json:"seed"`
+	Opened      int64     `json:"opened,omitempty"`
+	RampedStart int64     `json:"midway,omitempty"`
+	Nonce       string    `json:"nonce,omitempty"`
+	Began       time.Time `json:"began"`
+	Taken       bool      `json:"taken,omitempty"` // of a sweep; the run is not resumed after a crash
 	// Settings are the totals for all members.
 	Settings workload.Settings `json:"settings"`
 	Corpus   string            `json:"corpus"` // digest of the texts

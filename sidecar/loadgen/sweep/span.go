@@ -82,7 +82,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Observer: all[i].record,
-			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
+			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, RampedStart: span.Midway},
 		}
 	}
 	switching := func(message string) {

@@ -12,13 +12,13 @@ type drawn struct {
 }
 
 // newDraw draws conversation k. Its opening is one of those in circulation, or has the number own
-// where every conversation has its own. midway is the field of the same name in [draw.Shape].
-func newDraw(seed uint64, k, own, midway int64, s Settings, c *corpus.Corpus) drawn {
+// where every conversation has its own. rampedStart is the field RampedStart of [draw.Shape].
+func newDraw(seed uint64, k, own, rampedStart int64, s Settings, c *corpus.Corpus) drawn {
 	d := draw.New(seed, k, own, draw.Shape{
-		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, RampedStart: midway,
+		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, RampedStart: rampedStart,
 	})
 	text := c.Opening(seed, d.Opening)
-	if n := len(text.Script); n > 0 && (k >= midway || d.Turns > n) {
+	if n := len(text.Script); n > 0 && (k >= rampedStart || d.Turns > n) {
 		d.Turns = n // the script determines the number of turns
 	}
 	return drawn{d, text}

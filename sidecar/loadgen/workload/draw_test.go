@@ -242,12 +242,12 @@ func capped(mean, cv, most float64) (float64, float64) {
 	return m, sd * math.Sqrt(second-first*first) / m
 }
 
-// The first conversations of a workload can be joined midway. They have fewer turns, which are the first ones of those
-// that they would have had.
-func TestConversationsJoinedMidwayAreShorter(t *testing.T) {
+// The first conversations of a workload can start in their middle. They have fewer turns, which are the first ones of
+// those that they would have had.
+func TestRampedStartShortensConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
-		r := run(t, target, booth(20), func(o *Options) { o.Seed, o.Midway = 42, 20 })
+		r := run(t, target, booth(20), func(o *Options) { o.Seed, o.RampedStart = 42, 20 })
 		advance(5 * time.Minute)
 		r.stop()
 		want, short := draws(t, 42, 100, booth(20)), 0

@@ -37,7 +37,7 @@ type Options struct {
 	Run             string // makes conversation ids of different runs differ
 	Seed            uint64
 	Opened          int64  // number of conversations of earlier runs; [OneEach] continues after their openings
-	Midway          int64  // number of conversations, from the first on, that are joined midway; see [draw.Shape]
+	RampedStart     int64  // number of conversations, from the first on, that start in their middle; see [draw.Shape]
 	Nonce           string // begins every opening; empty: none
 	Sender          Sender
 	Corpus          *corpus.Corpus // at the start; see [Workload.SetCorpus]
@@ -241,7 +241,7 @@ func (w *Workload) start(ctx context.Context) {
 		}
 		k, settings, texts := w.numbers[0].from, w.settings, w.corpus
 		w.mu.Unlock()
-		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.Midway, settings, texts) // may take a few ms
+		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
 		c, again := w.begin(now, k, d, settings, texts)
 		if c != nil {
 			w.wg.Go(func() { w.converse(ctx, c) })
