@@ -23,7 +23,7 @@ const (
 const (
 	refusesMaxTokens = `Unsupported parameter: 'max_tokens' is not supported with this model. ` +
 		`Use 'max_completion_tokens' instead.`
-	refusesNVExt = `Unrecognized request argument supplied: nvext` //nolint:misspell // OpenAI's own words
+	refusesNVExt = `Unrecognized request argument supplied: nvext`
 )
 
 // asked lists the extensions that a request carries, and the fields that limit its answer, in order.

@@ -91,14 +91,22 @@ func TestHitRatePrefersCountersToGauge(t *testing.T) {
 		want          *float64
 		reported      bool
 	}{
-		"a gauge of 0 beside counters": {sglang(100, 1000, "sglang:cache_hit_rate 0"),
-			sglang(700, 2000, "sglang:cache_hit_rate 0"), new(0.6), true},
-		"a gauge of 1 beside counters": {sglang(100, 1000, "sglang:cache_hit_rate 1"),
-			sglang(700, 2000, "sglang:cache_hit_rate 1"), new(0.6), true},
-		"counters at rest": {sglang(100, 1000, "sglang:cache_hit_rate 0"),
-			sglang(100, 1000, "sglang:cache_hit_rate 0"), nil, true},
-		"a gauge alone": {vllm("trtllm_kv_cache_hit_rate 0.5"), vllm("trtllm_kv_cache_hit_rate 0.5"), new(0.5),
-			true},
+		"a gauge of 0 beside counters": {
+			sglang(100, 1000, "sglang:cache_hit_rate 0"),
+			sglang(700, 2000, "sglang:cache_hit_rate 0"), new(0.6), true,
+		},
+		"a gauge of 1 beside counters": {
+			sglang(100, 1000, "sglang:cache_hit_rate 1"),
+			sglang(700, 2000, "sglang:cache_hit_rate 1"), new(0.6), true,
+		},
+		"counters at rest": {
+			sglang(100, 1000, "sglang:cache_hit_rate 0"),
+			sglang(100, 1000, "sglang:cache_hit_rate 0"), nil, true,
+		},
+		"a gauge alone": {
+			vllm("trtllm_kv_cache_hit_rate 0.5"), vllm("trtllm_kv_cache_hit_rate 0.5"), new(0.5),
+			true,
+		},
 		"vLLM 0.8 to 0.9": {
 			scene{"frontend:8000": fixture(t, "vllm_v1_085.prom")}, scene{"frontend:8000": fixture(t,
 				"vllm_v1_085_later.prom")}, new(0.75), true,
@@ -110,10 +118,14 @@ func TestHitRatePrefersCountersToGauge(t *testing.T) {
 				"vllm:gpu_prefix_cache_queries_total 120"),
 			new(0.5), true,
 		},
-		"vLLM's V0": {vllm("vllm:gpu_prefix_cache_hit_rate 0.4"),
-			vllm("vllm:gpu_prefix_cache_hit_rate 0.4"), new(0.4), true},
-		"vLLM's V0 without a prefix cache": {vllm("vllm:gpu_prefix_cache_hit_rate -1"),
-			vllm("vllm:gpu_prefix_cache_hit_rate -1"), nil, false},
+		"vLLM's V0": {
+			vllm("vllm:gpu_prefix_cache_hit_rate 0.4"),
+			vllm("vllm:gpu_prefix_cache_hit_rate 0.4"), new(0.4), true,
+		},
+		"vLLM's V0 without a prefix cache": {
+			vllm("vllm:gpu_prefix_cache_hit_rate -1"),
+			vllm("vllm:gpu_prefix_cache_hit_rate -1"), nil, false,
+		},
 	} {
 		c := watched(t, api.SpeculationOff, tt.before, tt.after)
 		require.Len(t, c.Workers, 1, name)
@@ -147,47 +159,78 @@ func TestPagesOfOneProcess(t *testing.T) {
 		total   float64
 	}{
 		"a router that shows one of its two workers": {
-			scene{"frontend:8000": enginePage(2, 100.5), "one:1": enginePage(2, 100.5),
-				"two:1": enginePage(2, 107)}, []string{"one:1", "two:1"}, 4,
+			scene{
+				"frontend:8000": enginePage(2, 100.5), "one:1": enginePage(2, 100.5),
+				"two:1": enginePage(2, 107),
+			}, []string{"one:1", "two:1"}, 4,
 		},
 		"the router's copy is a moment older": {
-			scene{"frontend:8000": enginePage(2, 100.5, busy(9900), fmt.Sprintf(created, 101)),
-				"one:1": enginePage(2, 100.5, busy(10000), fmt.Sprintf(created, 101)), "two:1": enginePage(2, 107, busy(5))},
-			[]string{"one:1", "two:1"}, 4,
+			scene{
+				"frontend:8000": enginePage(2, 100.5, busy(9900), fmt.Sprintf(created, 101)),
+				"one:1":         enginePage(2, 100.5, busy(10000), fmt.Sprintf(created, 101)), "two:1": enginePage(2, 107, busy(5)),
+			},
+			[]string{"one:1", "two:1"},
+			4,
 		},
 		"no process start: the target's page is a worker's that it looks like": {
-			scene{"frontend:8000": enginePage(2, 0), "one:1": enginePage(2, 0), "two:1": enginePage(2, 0)}, []string{"one:1",
-				"two:1"}, 4,
+			scene{"frontend:8000": enginePage(2, 0), "one:1": enginePage(2, 0), "two:1": enginePage(2, 0)}, []string{
+				"one:1",
+				"two:1",
+			}, 4,
 		},
-		"the same process at two addresses": {scene{"one:1": enginePage(2, 100.5), "other:1": enginePage(2, 100.5)},
-			[]string{"one:1"}, 2},
-		"another process start": {scene{"frontend:8000": enginePage(2, 99), "one:1": enginePage(2, 100.5)},
-			[]string{"frontend:8000", "one:1"}, 4},
-		"begun in the same moment": {scene{"one:1": enginePage(2, 100.5, busy(1000)),
-			"two:1": enginePage(2, 100.5, busy(5000))}, []string{"one:1", "two:1"}, 4},
+		"the same process at two addresses": {
+			scene{"one:1": enginePage(2, 100.5), "other:1": enginePage(2, 100.5)},
+			[]string{"one:1"},
+			2,
+		},
+		"another process start": {
+			scene{"frontend:8000": enginePage(2, 99), "one:1": enginePage(2, 100.5)},
+			[]string{"frontend:8000", "one:1"},
+			4,
+		},
+		"begun in the same moment": {scene{
+			"one:1": enginePage(2, 100.5, busy(1000)),
+			"two:1": enginePage(2, 100.5, busy(5000)),
+		}, []string{"one:1", "two:1"}, 4},
 		"begun in the same moment, other counters": {
-			scene{"one:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.25)),
-				"two:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.75))}, []string{"one:1", "two:1"}, 4,
+			scene{
+				"one:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.25)),
+				"two:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.75)),
+			}, []string{"one:1", "two:1"}, 4,
 		},
 		"begun in the same moment, and idle": {
 			scene{"one:1": enginePage(2, 100.5, busy(0)), "two:1": enginePage(2, 100.5, busy(0))}, []string{"one:1", "two:1"}, 4,
 		},
 		"begun in the same moment, under equal load": {
-			scene{"one:1": enginePage(2, 100.5, busy(10000)), "two:1": enginePage(2, 100.5, busy(9990))}, []string{"one:1",
-				"two:1"}, 4,
+			scene{"one:1": enginePage(2, 100.5, busy(10000)), "two:1": enginePage(2, 100.5, busy(9990))}, []string{
+				"one:1",
+				"two:1",
+			}, 4,
 		},
 		"a target's page between two steps of its worker": {
-			scene{"frontend:8000": enginePage(2, 100.5, busy(9900)),
-				"one:1": enginePage(2, 100.5, busy(10000))}, []string{"one:1"}, 2,
+			scene{
+				"frontend:8000": enginePage(2, 100.5, busy(9900)),
+				"one:1":         enginePage(2, 100.5, busy(10000)),
+			}, []string{"one:1"}, 2,
 		},
-		"other engine labels": {scene{"frontend:8000": decode, "one:1": prefill},
-			[]string{"frontend:8000", "one:1"}, 3},
-		"no process start, two pages": {scene{"one:1": enginePage(2, 0), "two:1": enginePage(2, 0)},
-			[]string{"one:1", "two:1"}, 4},
-		"a router before Dynamo's worker": {scene{"frontend:8000": workerPage("a", 4), "one:1": workerPage("a", 4),
-			"two:1": workerPage("b", 5)}, []string{"one:1", "two:1"}, 9},
-		"the second node of a tensor parallel": {scene{"one:1": fmt.Sprintf(follower, 0) + fmt.Sprintf(follower, 1),
-			"two:1": fmt.Sprintf(follower, 2) + fmt.Sprintf(follower, 3)}, []string{"one:1"}, 4},
+		"other engine labels": {
+			scene{"frontend:8000": decode, "one:1": prefill},
+			[]string{"frontend:8000", "one:1"},
+			3,
+		},
+		"no process start, two pages": {
+			scene{"one:1": enginePage(2, 0), "two:1": enginePage(2, 0)},
+			[]string{"one:1", "two:1"},
+			4,
+		},
+		"a router before Dynamo's worker": {scene{
+			"frontend:8000": workerPage("a", 4), "one:1": workerPage("a", 4),
+			"two:1": workerPage("b", 5),
+		}, []string{"one:1", "two:1"}, 9},
+		"the second node of a tensor parallel": {scene{
+			"one:1": fmt.Sprintf(follower, 0) + fmt.Sprintf(follower, 1),
+			"two:1": fmt.Sprintf(follower, 2) + fmt.Sprintf(follower, 3),
+		}, []string{"one:1"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := func(source string, c api.Cluster) {
@@ -261,8 +304,10 @@ func TestGPUInstances(t *testing.T) {
 		page string
 		want []string
 	}{
-		"two instances": {fixture(t, "dcgm_mig.prom"),
-			[]string{"0 2g.20gb #3: 93, 1e+04 of 1.9e+04", "0 2g.20gb #5: ?, 10 of 1.901e+04"}},
+		"two instances": {
+			fixture(t, "dcgm_mig.prom"),
+			[]string{"0 2g.20gb #3: 93, 1e+04 of 1.9e+04", "0 2g.20gb #5: ?, 10 of 1.901e+04"},
+		},
 		"beside a whole GPU, with the divided one's own rows": {
 			`DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="b"} 40
 DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="b"} 0.9

@@ -89,17 +89,27 @@ func TestEndpointsKeepAddressAfterFailure(t *testing.T) {
 		target redirector
 		want   string
 	}{
-		"no address": {to: rrEagle, do: frontend(health("1")),
-			want: "kv with speculation off, round_robin with speculation off"},
+		"no address": {
+			to: rrEagle, do: frontend(health("1")),
+			want: "kv with speculation off, round_robin with speculation off",
+		},
 		"no workers": {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
-		"not ready": {to: rrOff, do: answers(http.StatusServiceUnavailable, ""),
-			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503"},
-		"no server": {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")},
-			want: "cannot serve: connection refused"},
-		"another model": {to: rrOff, do: frontend(health("1")),
-			target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
-		"it hangs": {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour},
-			want: "timed out after 30s"},
+		"not ready": {
+			to: rrOff, do: answers(http.StatusServiceUnavailable, ""),
+			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503",
+		},
+		"no server": {
+			to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")},
+			want: "cannot serve: connection refused",
+		},
+		"another model": {
+			to: rrOff, do: frontend(health("1")),
+			target: redirector{err: errors.New("not the model in use")}, want: "not the model in use",
+		},
+		"it hangs": {
+			to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour},
+			want: "timed out after 30s",
+		},
 		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,8 +59,10 @@ func TestHostilePagesAreBounded(t *testing.T) {
 	}{
 		{"endless", "cut after 16 MiB", endless, func(int) string { return "x 1\n" }, 1},
 		{"endless blanks", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("\n", 64<<10) }, 1},
-		{"a million families", "cut after 16 MiB", 50 << 20,
-			func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1},
+		{
+			"a million families", "cut after 16 MiB", 50 << 20,
+			func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1,
+		},
 		{"a million workers", "cut after 65536 samples", 10 << 20, func(i int) string {
 			return workerPage(fmt.Sprintf("b%x", i), 1)
 		}, maxSamples},
@@ -72,10 +74,14 @@ func TestHostilePagesAreBounded(t *testing.T) {
 			}
 			return "ffffffff"
 		}, 1},
-		{"a long label", "too long, are left out", 1,
-			func(int) string { return workerPage(strings.Repeat("f", maxLabel+1), 4) }, 1},
-		{"65,536 lines that cannot be read", "cannot be read", 5 << 20,
-			func(int) string { return workerInflight[0] + "{worker_id=\"a\" 1\n" }, 1},
+		{
+			"a long label", "too long, are left out", 1,
+			func(int) string { return workerPage(strings.Repeat("f", maxLabel+1), 4) }, 1,
+		},
+		{
+			"65,536 lines that cannot be read", "cannot be read", 5 << 20,
+			func(int) string { return workerInflight[0] + "{worker_id=\"a\" 1\n" }, 1,
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -138,8 +144,10 @@ func readPage(t *testing.T, page string) (api.Cluster, string) {
 func TestImpossibleValuesOfPrometheus(t *testing.T) {
 	before := plausible.Rejected()[plausible.Prometheus]
 	const sample = `{"metric":{"__name__":"%s","instance":"w:1"},"value":%s}`
-	for _, value := range []string{`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`,
-		`null`} {
+	for _, value := range []string{
+		`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`,
+		`null`,
+	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[`+sample+`,`+sample+`]}}`,
 				queued[0], value, inflight[0], `[1,"12"]`)

@@ -28,8 +28,10 @@ func TestManyWorkersAreCondensed(t *testing.T) {
 	cluster := func(n int) api.Cluster {
 		var samples []Sample
 		for i := range n {
-			labels := model.LabelSet{"worker_id": model.LabelValue(strconv.FormatInt(int64(i), 16)),
-				model.InstanceLabel: model.LabelValue(fmt.Sprintf("dynamo-worker-%04d:9090", i))}
+			labels := model.LabelSet{
+				"worker_id":         model.LabelValue(strconv.FormatInt(int64(i), 16)),
+				model.InstanceLabel: model.LabelValue(fmt.Sprintf("dynamo-worker-%04d:9090", i)),
+			}
 			gpu := model.LabelSet{"gpu": "0", "pod": "unrelated"}
 			samples = append(samples,
 				Sample{Name: workerInflight[0], Labels: labels, Value: float64(i % 1000)},

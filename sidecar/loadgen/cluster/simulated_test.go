@@ -195,8 +195,10 @@ func TestSimulatedReportsState(t *testing.T) {
 }
 
 func TestSimulatedSwitchWaitsForRestart(t *testing.T) {
-	for name, strict := range map[string]bool{"reports its state during the restart": false,
-		"answers nothing during the restart": true} {
+	for name, strict := range map[string]bool{
+		"reports its state during the restart": false,
+		"answers nothing during the restart":   true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAdmin(t)
@@ -243,23 +245,39 @@ func TestSimulatedSwitchRefused(t *testing.T) {
 		want    string
 		puts    int
 	}{
-		"not offered": {to: api.ModeState{Mode: "random"}, field: "mode",
-			want: "kv with speculation off, round_robin with speculation off"},
-		"no longer offered": {prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode",
-			want: "kv with speculation off"},
-		"a mode it cannot take": {prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode",
-			want: "no draft model", puts: 1},
-		"an internal error": {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff,
-			want: "the simulated cluster reports: disk full", puts: 1},
-		"a host it is not": {other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff,
-			want: "loopback only"},
+		"not offered": {
+			to: api.ModeState{Mode: "random"}, field: "mode",
+			want: "kv with speculation off, round_robin with speculation off",
+		},
+		"no longer offered": {
+			prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode",
+			want: "kv with speculation off",
+		},
+		"a mode it cannot take": {
+			prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode",
+			want: "no draft model", puts: 1,
+		},
+		"an internal error": {
+			prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff,
+			want: "the simulated cluster reports: disk full", puts: 1,
+		},
+		"a host it is not": {
+			other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff,
+			want: "loopback only",
+		},
 		"no words": {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
-		"another server": {other: scene{}, to: rrOff, field: "mode.driver",
-			want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
-		"another program": {other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver",
-			want: "no simulated cluster"},
-		"another API": {other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver",
-			want: "no mode or no offers"},
+		"another server": {
+			other: scene{}, to: rrOff, field: "mode.driver",
+			want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found",
+		},
+		"another program": {
+			other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver",
+			want: "no simulated cluster",
+		},
+		"another API": {
+			other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver",
+			want: "no mode or no offers",
+		},
 		"refused": {other: &fakeTransport{do: refused}, to: rrOff, want: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,8 +47,10 @@ func TestDirectPages(t *testing.T) {
 	require.Equal(t, []string{"http://host:8000/metrics", "http://w:1/metrics", "http://w:2/other?x=1"}, pages,
 		"each once")
 
-	for _, raw := range []string{"http://host/a%2Fb/v1/chat/completions?key=1", "http://host/a%2Fb/v1/",
-		"http://host/a%2Fb/chat/completions"} {
+	for _, raw := range []string{
+		"http://host/a%2Fb/v1/chat/completions?key=1", "http://host/a%2Fb/v1/",
+		"http://host/a%2Fb/chat/completions",
+	} {
 		d, err = NewDirect(raw, nil, nil)
 		require.NoError(t, err)
 		require.Equal(t, "http://host/a%2Fb/metrics", d.pages[0].String(), "path of the target as its client writes it")

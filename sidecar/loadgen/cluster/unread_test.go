@@ -119,8 +119,10 @@ func writeUnread(text *strings.Builder, name string, unread api.Unread) {
 
 // A Prometheus that answers without metrics differs from one that does not answer.
 func TestPrometheusWithoutMetrics(t *testing.T) {
-	server := httptest.NewServer(&prometheusWith{healthy: true,
-		failing: []model.LabelSet{labels("dynamo", "frontend:8000")}})
+	server := httptest.NewServer(&prometheusWith{
+		healthy: true,
+		failing: []model.LabelSet{labels("dynamo", "frontend:8000")},
+	})
 	defer server.Close()
 	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)

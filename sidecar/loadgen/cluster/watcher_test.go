@@ -257,8 +257,10 @@ func TestCountedHits(t *testing.T) {
 		then []scene
 		want map[string][2]float64
 	}{
-		"beyond the window": {[]scene{page(400, 11, 1400), page(700, 12, 1900)},
-			map[string][2]float64{"frontend": {600, 900}}},
+		"beyond the window": {
+			[]scene{page(400, 11, 1400), page(700, 12, 1900)},
+			map[string][2]float64{"frontend": {600, 900}},
+		},
 		"a restart":          {[]scene{page(400, 11, 1400), page(30, 1, 50)}, map[string][2]float64{"frontend": {330, 450}}},
 		"no end is reported": {[]scene{page(100, 10, 1400), page(100, 10, 1900)}, map[string][2]float64{}},
 	} {

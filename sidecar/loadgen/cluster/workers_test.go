@@ -38,8 +38,10 @@ func TestWorkerID(t *testing.T) {
 func clusterOfPods(t *testing.T, label string, exporter model.LabelSet) api.Cluster {
 	t.Helper()
 	worker := func(pod, port string) model.LabelSet {
-		return model.LabelSet{"pod": model.LabelValue(pod), "instance": model.LabelValue(pod + ":" + port),
-			"namespace": "dynamo-workload"}
+		return model.LabelSet{
+			"pod": model.LabelValue(pod), "instance": model.LabelValue(pod + ":" + port),
+			"namespace": "dynamo-workload",
+		}
 	}
 	const dcgm = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 73
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 1024

@@ -79,23 +79,33 @@ func TestPhrases(t *testing.T) {
 		name, answer string
 		want         []string
 	}{
-		{"little words and punctuation divide", "Prefix caching is useful; paged attention, too.",
-			[]string{"Prefix caching", "paged attention"}},
+		{
+			"little words and punctuation divide", "Prefix caching is useful; paged attention, too.",
+			[]string{"Prefix caching", "paged attention"},
+		},
 		{"a long run is no phrase", "tensor parallel decode worker pool sizes vary", nil},
 		{"a participle ends no phrase", "requests are key-value pairs stored", []string{"key-value pairs"}},
 		{"nor does an adverb", "block managers evidently", []string{"block managers"}},
 		{"nor a verb with its object", "what the paying customer draws from this", []string{"paying customer"}},
-		{"what comes twice is a subject",
+		{
+			"what comes twice is a subject",
 			"Prefix caching is old. Queues grow slowly. Where prefix caching is on they shrink.",
-			[]string{"Prefix caching", "prefix caching"}},
-		{"a thing has an article", "Slow queues grow, the block manager waits, and the block table is full.",
-			[]string{"block table"}},
+			[]string{"Prefix caching", "prefix caching"},
+		},
+		{
+			"a thing has an article", "Slow queues grow, the block manager waits, and the block table is full.",
+			[]string{"block table"},
+		},
 		{"a plural does something", "In most places values happen, in the end with free blocks.", []string{"free blocks"}},
 		{"an opening bracket divides", "shared memory (bank conflicts) hurt", []string{"shared memory", "bank conflicts"}},
-		{"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ",
-			[]string{"Memory bandwidth", "Modern accelerators differ"}},
-		{"emphasis is left out", "**Speculative decoding** drafts several tokens",
-			[]string{"Speculative decoding", "drafts several tokens"}},
+		{
+			"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ",
+			[]string{"Memory bandwidth", "Modern accelerators differ"},
+		},
+		{
+			"emphasis is left out", "**Speculative decoding** drafts several tokens",
+			[]string{"Speculative decoding", "drafts several tokens"},
+		},
 		{"a hyphen joins", "key-value caches", []string{"key-value caches"}},
 		{"a dash is no word", "blocks ---- cached blocks", []string{"cached blocks"}},
 		{"numbers and contractions are no words", "32 blocks don't move", nil},

@@ -241,8 +241,10 @@ func TestModerate(t *testing.T) {
 // A large difference and none at all are decided soon. One that is hidden by the scatter is undecided in the time.
 func TestExpected(t *testing.T) {
 	for _, sideBySide := range []bool{false, true} {
-		p := Plan{Arms: 2, Metrics: []Metric{{Name: "ttft", LessIsBetter: true}}, Alpha: .05, Margin: .05, MaxSeconds: 3600,
-			SideBySide: sideBySide}
+		p := Plan{
+			Arms: 2, Metrics: []Metric{{Name: "ttft", LessIsBetter: true}}, Alpha: .05, Margin: .05, MaxSeconds: 3600,
+			SideBySide: sideBySide,
+		}
 		for _, row := range []struct {
 			estimate, se float64
 			want         int

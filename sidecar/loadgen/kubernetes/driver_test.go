@@ -31,8 +31,10 @@ var (
 // driver makes a driver on a replay. Its frontend lists the ready workers.
 func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	opts := Options{
-		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{kv,
-			rr}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
+		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{
+			kv,
+			rr,
+		}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
 		Instances: func(context.Context) ([]string, error) {
 			r.mu.Lock()
 			f, _ := r.now()
@@ -426,12 +428,18 @@ func TestServingMode(t *testing.T) {
 		want api.Mode
 	}{
 		{"one", []unstructured.Unstructured{frontend(before, "a", true, false)}, api.ModeRoundRobin},
-		{"the new one starts", []unstructured.Unstructured{frontend(before, "a", true, false),
-			frontend(after, "b", false, false)}, api.ModeRoundRobin},
-		{"pitfall 6, both serve", []unstructured.Unstructured{frontend(before, "a", true, false),
-			frontend(after, "b", true, false)}, api.ModeUnknown},
-		{"the old one ends", []unstructured.Unstructured{frontend(before, "a", true, true),
-			frontend(after, "b", true, false)}, api.ModeKV},
+		{"the new one starts", []unstructured.Unstructured{
+			frontend(before, "a", true, false),
+			frontend(after, "b", false, false),
+		}, api.ModeRoundRobin},
+		{"pitfall 6, both serve", []unstructured.Unstructured{
+			frontend(before, "a", true, false),
+			frontend(after, "b", true, false),
+		}, api.ModeUnknown},
+		{"the old one ends", []unstructured.Unstructured{
+			frontend(before, "a", true, true),
+			frontend(after, "b", true, false),
+		}, api.ModeKV},
 		{"none", nil, ""},
 	}
 	for _, tt := range tests {

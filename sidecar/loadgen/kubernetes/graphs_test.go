@@ -97,16 +97,20 @@ func TestNeedsAndFindings(t *testing.T) {
 	}{
 		"several nodes for each replica": {recorded(t, "multinode.json"), []string{idle}, want{
 			pods: 5, workers: 1, gpus: 16, each: 4, kind: "nvidia.com/gpu", problems: 1,
-			found: []string{"ok: 1 × decode (4 pods and 16 GPUs each)",
-				"problem: the rollout of decode starts 4 additional pod(s) and needs 16 free GPU(s); 8 are free"},
+			found: []string{
+				"ok: 1 × decode (4 pods and 16 GPUs each)",
+				"problem: the rollout of decode starts 4 additional pod(s) and needs 16 free GPU(s); 8 are free",
+			},
 		}},
 		"two replicas of two nodes, surge of one": {
 			graphOf("  - {name: w, type: worker, replicas: 2, multinode: {nodeCount: 2}, podTemplate: {metadata: " +
 				"{annotations: {nvidia.com/deployment-rolling-update-max-surge: \"1\"}}, " +
 				"spec: {containers: [{name: main, resources: {requests: {nvidia.com/gpu: \"4\"}}}]}}}"),
 			[]string{idle},
-			want{pods: 5, workers: 2, gpus: 16, each: 4, kind: "nvidia.com/gpu",
-				found: []string{"ok: needs 8 free GPU(s); 8 are free"}},
+			want{
+				pods: 5, workers: 2, gpus: 16, each: 4, kind: "nvidia.com/gpu",
+				found: []string{"ok: needs 8 free GPU(s); 8 are free"},
+			},
 		},
 		"an endpoint picker": {recorded(t, "gaie.json"), nil, want{
 			pods: 2, workers: 1, problems: 1,
@@ -117,11 +121,16 @@ func TestNeedsAndFindings(t *testing.T) {
 			strings.Replace(graphOf("  - {name: w, type: worker, podTemplate: {spec: {containers: [{name: main}]}}}"),
 				"{name: main}", "{name: main, env: [{name: DYN_ROUTER_MODE, value: direct}]}", 1),
 			nil,
-			want{pods: 2, workers: 1, problems: 1,
-				found: []string{"problem: the router is an endpoint picker, not the frontend"}},
+			want{
+				pods: 2, workers: 1, problems: 1,
+				found: []string{"problem: the router is an endpoint picker, not the frontend"},
+			},
 		},
-		"workers of type main": {recorded(t, "typemain.json"), []string{idle},
-			want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"}},
+		"workers of type main": {
+			recorded(t, "typemain.json"),
+			[]string{idle},
+			want{pods: 2, workers: 1, gpus: 4, each: 4, kind: "nvidia.com/gpu"},
+		},
 		"v1alpha1": {
 			`
 apiVersion: nvidia.com/v1alpha1
@@ -164,29 +173,48 @@ status: {state: successful, conditions: [{type: Ready, status: "True"}]}
 			nil,
 			want{pods: 1, problems: 1, found: []string{"problem: no component of default/booth is a worker with replicas"}},
 		},
-		"GPUs of AMD": {extended("amd.com/gpu"), []string{idle},
-			want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "amd.com/gpu", found: []string{"ok: 2 are free"}}},
-		"GPUs of Intel": {extended("gpu.intel.com/xe"), []string{idle},
-			want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "gpu.intel.com/xe", problems: 1,
-				found: []string{"problem: 0 are free"}}},
-		"MIG instances": {extended("nvidia.com/mig-2g.20gb"), []string{idle},
-			want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "nvidia.com/mig-2g.20gb", problems: 1}},
-		"no GPUs": {extended("rdma/hca"), nil,
-			want{pods: 3, workers: 2, found: []string{"ok: w is rolled out without extra GPUs"}}},
+		"GPUs of AMD": {
+			extended("amd.com/gpu"),
+			[]string{idle},
+			want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "amd.com/gpu", found: []string{"ok: 2 are free"}},
+		},
+		"GPUs of Intel": {
+			extended("gpu.intel.com/xe"),
+			[]string{idle},
+			want{
+				pods: 3, workers: 2, gpus: 4, each: 2, kind: "gpu.intel.com/xe", problems: 1,
+				found: []string{"problem: 0 are free"},
+			},
+		},
+		"MIG instances": {
+			extended("nvidia.com/mig-2g.20gb"),
+			[]string{idle},
+			want{pods: 3, workers: 2, gpus: 4, each: 2, kind: "nvidia.com/mig-2g.20gb", problems: 1},
+		},
+		"no GPUs": {
+			extended("rdma/hca"), nil,
+			want{pods: 3, workers: 2, found: []string{"ok: w is rolled out without extra GPUs"}},
+		},
 		"claims of NVIDIA": {
 			graphOf(claiming("gpus", 2)), []string{
 				idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]"),
 				slice("gpu.nvidia.com", 2, "g0/gpu", "g1/gpu", "g2/gpu", "g3/gpu", "g4/gpu", "m0/mig"), slice("gpu.nvidia.com", 1,
 					"removed/gpu"), held,
-			}, want{pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.nvidia.com",
-				found: []string{"ok: needs 4 free GPU(s); 4 are free"}},
+			}, want{
+				pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.nvidia.com",
+				found: []string{"ok: needs 4 free GPU(s); 4 are free"},
+			},
 		},
 		"claims of AMD, in an older version of the API": {
 			graphOf(claiming("gpus", 2)),
-			[]string{idle, template("v1beta1", "gpus", "[{name: a, deviceClassName: gpu.amd.com, count: 4}]"),
-				slice("gpu.amd.com", 1, "g0/", "g1/")},
-			want{pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.amd.com", problems: 1,
-				found: []string{"problem: 0 are free"}},
+			[]string{
+				idle, template("v1beta1", "gpus", "[{name: a, deviceClassName: gpu.amd.com, count: 4}]"),
+				slice("gpu.amd.com", 1, "g0/", "g1/"),
+			},
+			want{
+				pods: 3, workers: 2, gpus: 8, each: 4, kind: "gpu.amd.com", problems: 1,
+				found: []string{"problem: 0 are free"},
+			},
 		},
 		"claims of Intel, one device where no count is given": {
 			graphOf(claiming("gpus", 3)),
@@ -217,8 +245,10 @@ status: {state: successful, conditions: [{type: Ready, status: "True"}]}
 		"a template that is not there": {
 			graphOf(claiming("gpus", 2)), []string{idle}, want{
 				pods: 3, workers: 2, unknown: "resourceclaimtemplate default/gpus: ",
-				found: []string{"warning: the number of GPUs is unknown",
-					"warning: the rollout of w starts 1 additional pod(s), whose GPUs are unknown"},
+				found: []string{
+					"warning: the number of GPUs is unknown",
+					"warning: the rollout of w starts 1 additional pod(s), whose GPUs are unknown",
+				},
 			},
 		},
 		"all devices of a node": {
@@ -280,8 +310,10 @@ func TestHeldGPUs(t *testing.T) {
 	n := Needs{devices: devices{templates: map[string]gpus{"own": {count: 2}}, claims: map[string]gpus{"one": {count: 4}}}}
 	own, one := "own", "one"
 	at := func(node string, phase corev1.PodPhase, claims ...corev1.PodResourceClaim) corev1.Pod {
-		return corev1.Pod{Spec: corev1.PodSpec{NodeName: node, ResourceClaims: claims},
-			Status: corev1.PodStatus{Phase: phase}}
+		return corev1.Pod{
+			Spec:   corev1.PodSpec{NodeName: node, ResourceClaims: claims},
+			Status: corev1.PodStatus{Phase: phase},
+		}
 	}
 	template, shared := corev1.PodResourceClaim{ResourceClaimTemplateName: &own}, corev1.PodResourceClaim{ResourceClaimName: &one}
 	got := n.Held([]corev1.Pod{
@@ -362,8 +394,10 @@ func TestPatchV1alpha1(t *testing.T) {
 	d := r.driver(t.Context(), func(o *Options) { o.Name, o.Selector = "", "app=booth" })
 	g, err := d.graph(t.Context())
 	require.NoError(t, err)
-	draft := &Variant{Image: "runtime:0.9.1", Args: []string{"--draft"},
-		Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}}
+	draft := &Variant{
+		Image: "runtime:0.9.1", Args: []string{"--draft"},
+		Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
+	}
 	require.NoError(t, d.patch(t.Context(), g, g.patch(wanted{mode: rr, variant: draft, restart: "again"}, false)))
 	services, _, _ := unstructured.NestedMap(r.object.Object, "spec", "services")
 	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
@@ -398,8 +432,10 @@ func TestWaitForEveryNode(t *testing.T) {
 	components[1].(map[string]any)["multinode"] = map[string]any{"nodeCount": int64(2)}
 	_ = unstructured.SetNestedSlice(o.Object, components, "spec", "components")
 	o.Object["status"] = map[string]any{
-		"observedGeneration": int64(1), "state": "successful", "conditions": []any{map[string]any{"type": "Ready",
-			"status": "True"}},
+		"observedGeneration": int64(1), "state": "successful", "conditions": []any{map[string]any{
+			"type":   "Ready",
+			"status": "True",
+		}},
 	}
 	g, err := readGraph(o)
 	require.NoError(t, err)

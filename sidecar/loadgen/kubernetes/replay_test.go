@@ -101,8 +101,10 @@ type replay struct {
 }
 
 func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string) *replay {
-	r := &replay{t: t, object: object, before: object, previousPatch: time.Now().Add(-2 * time.Hour),
-		patched: time.Now().Add(-time.Hour), deny: map[string]error{}}
+	r := &replay{
+		t: t, object: object, before: object, previousPatch: time.Now().Add(-2 * time.Hour),
+		patched: time.Now().Add(-time.Hour), deny: map[string]error{},
+	}
 	if len(names) > 0 {
 		r.timeline = read(t, names...)
 		object.SetGeneration(r.timeline[0][0].Gen)
@@ -117,8 +119,10 @@ func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 		reviews: "SelfSubjectAccessReviewList",
 	}
 	for _, version := range allocationVersions {
-		for resource, kind := range map[string]string{"resourceslices": "ResourceSliceList",
-			"resourceclaims": "ResourceClaimList"} {
+		for resource, kind := range map[string]string{
+			"resourceslices": "ResourceSliceList",
+			"resourceclaims": "ResourceClaimList",
+		} {
 			kinds[schema.GroupVersionResource{Group: "resource.k8s.io", Version: version, Resource: resource}] = kind
 		}
 	}
@@ -226,8 +230,10 @@ func (r *replay) graph() *unstructured.Unstructured {
 	}
 	var conditions []any
 	for _, c := range f.Conditions {
-		conditions = append(conditions, map[string]any{"type": c[0], "status": c[1], "reason": c[2], "message": c[3],
-			"observedGeneration": at(c[4])})
+		conditions = append(conditions, map[string]any{
+			"type": c[0], "status": c[1], "reason": c[2], "message": c[3],
+			"observedGeneration": at(c[4]),
+		})
 	}
 	status["conditions"] = conditions
 	if f.Restart != nil {
@@ -314,19 +320,25 @@ func booth(where, mode string) *unstructured.Unstructured {
 		own = append(own, entry)
 	}
 	template := func(env []any, args ...any) map[string]any {
-		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main",
-			"image": "runtime:1.6.1", "env": env, "args": args}}}}
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+			"name":  "main",
+			"image": "runtime:1.6.1", "env": env, "args": args,
+		}}}}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
-		"metadata": map[string]any{"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"},
-			"generation": int64(1), "resourceVersion": "1"},
+		"metadata": map[string]any{
+			"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"},
+			"generation": int64(1), "resourceVersion": "1",
+		},
 		"spec": map[string]any{
 			"env": shared,
 			"components": []any{
 				map[string]any{"name": "Frontend", "type": "frontend", "replicas": int64(1), "podTemplate": template(own)},
-				map[string]any{"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3),
-					"podTemplate": template([]any{}, "--model-path", "llama")},
+				map[string]any{
+					"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3),
+					"podTemplate": template([]any{}, "--model-path", "llama"),
+				},
 			},
 		},
 	}}

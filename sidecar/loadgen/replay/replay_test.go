@@ -27,8 +27,10 @@ func recording(t *testing.T, n int) []byte {
 	var h api.History
 	for i := range n {
 		at := began.Add(time.Duration(i) * time.Second)
-		lane := api.LaneSnapshot{Name: api.DefaultLane,
-			State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: i}}}
+		lane := api.LaneSnapshot{
+			Name:  api.DefaultLane,
+			State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: i}},
+		}
 		text, err := json.Marshal(api.Snapshot{Time: at, Lanes: []api.LaneSnapshot{lane}})
 		require.NoError(t, err)
 		require.NoError(t, out.Encode(line{Seconds: float64(i), Snapshot: text}))
@@ -76,8 +78,10 @@ func TestPlayerLoops(t *testing.T) {
 		require.Len(t, h.Points, tc.shown+1, "the history has nothing that is still to come")
 		require.Equal(t, s.Time, h.Points[tc.shown].Time)
 	}
-	for path, query := range map[string]url.Values{"/twin": nil, "/history": {"lane": {"twin"}},
-		"/comparison": {"baseline": {"x"}}} {
+	for path, query := range map[string]url.Values{
+		"/twin": nil, "/history": {"lane": {"twin"}},
+		"/comparison": {"baseline": {"x"}},
+	} {
 		_, err := p.Answer(path, query)
 		require.ErrorIs(t, err, api.ErrNotFound, path)
 	}

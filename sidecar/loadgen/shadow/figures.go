@@ -148,8 +148,10 @@ type Figures struct {
 // Figures returns the figures at a moment, and advances the shadow to it.
 func (s *Shadow) Figures(at time.Duration) Figures {
 	s.advance(at)
-	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers),
-		Late: s.late}
+	f := Figures{
+		At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers),
+		Late: s.late,
+	}
 	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)

@@ -24,7 +24,8 @@ type observed struct {
 
 // simulate holds conversations with a cluster and returns all turns that have ended.
 func simulate(t *testing.T, o sim.Options, w closedloop.Workload, until time.Duration) (turns []*observed,
-	ids []sim.WorkerID) {
+	ids []sim.WorkerID,
+) {
 	t.Helper()
 	loop, err := closedloop.New(o, w)
 	require.NoError(t, err)

@@ -96,8 +96,10 @@ func TestBatchedNeedsLongSpan(t *testing.T) {
 	require.True(t, r.Batched)
 	assert.Equal(t, &[2]float64{.25, .25}, r.HitInterval)
 	assert.InDelta(t, 10, r.RequestsInterval[0], 1)
-	for _, q := range []*[2]float64{r.Window.Metrics.TTFT.P50Interval, r.Window.Metrics.TPOT.P50Interval,
-		r.Window.Metrics.ITL.P50Interval} {
+	for _, q := range []*[2]float64{
+		r.Window.Metrics.TTFT.P50Interval, r.Window.Metrics.TPOT.P50Interval,
+		r.Window.Metrics.ITL.P50Interval,
+	} {
 		assert.LessOrEqual(t, q[0], q[1])
 	}
 	assert.Less(t, r.Window.Metrics.ITL.P50Interval[0], *r.Window.Metrics.ITL.P50)

@@ -38,8 +38,10 @@ func fullGauges() Gauges {
 		Settling: true, Step: 7,
 		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff", Mode: api.ModeKV, Speculation: api.SpeculationOff,
 		LostTurns: 2,
-		Followup: &api.FollowupStatus{ByModel: 40,
-			Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
+		Followup: &api.FollowupStatus{
+			ByModel:   40,
+			Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9},
+		},
 		InForce:  []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
 		Baseline: &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
 		Sweep:    trial(api.SweepRunning, api.SpanCounting),
@@ -224,8 +226,10 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 	}
 	totals := r.Totals()
 	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), "model=m�,", "no model's name may fail the scrape")
-	assert.Equal(t, map[string]float64{"status=ok": float64(totals.OK), "status=error": float64(totals.Errors),
-		"status=cancelled": float64(totals.Cancelled)}, values(f["loadgen_requests_total"]))
+	assert.Equal(t, map[string]float64{
+		"status=ok": float64(totals.OK), "status=error": float64(totals.Errors),
+		"status=cancelled": float64(totals.Cancelled),
+	}, values(f["loadgen_requests_total"]))
 	assert.Equal(t, float64(totals.OutputTokens), values(f["loadgen_output_tokens_total"])[""])
 	assert.Equal(t, map[string]float64{"metric=ttft": .6, "metric=tpot": .06}, values(f["loadgen_slo_seconds"]))
 	assert.Equal(t, 180.0, values(f["loadgen_target_concurrency"])[""])

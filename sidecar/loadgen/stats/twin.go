@@ -34,8 +34,10 @@ func NewTwinCollector(twin func() (api.Twin, error)) prometheus.Collector {
 
 // Describe implements [prometheus.Collector].
 func (c twinCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTwinPairs, descTwinDifference, descTwinHit, descTwinVariance, descTwinInfo,
-		descTwinShowcase} {
+	for _, d := range []*prometheus.Desc{
+		descTwinPairs, descTwinDifference, descTwinHit, descTwinVariance, descTwinInfo,
+		descTwinShowcase,
+	} {
 		ch <- d
 	}
 }

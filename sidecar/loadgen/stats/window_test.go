@@ -24,8 +24,10 @@ func whole(ended float64) Sample {
 }
 
 func failed(ended float64, class api.ErrorClass) Sample {
-	return Sample{Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(),
-		Latency: math.NaN(), ITL: []Gap{{9, 1}}}
+	return Sample{
+		Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(),
+		Latency: math.NaN(), ITL: []Gap{{9, 1}},
+	}
 }
 
 func counted(s Sample, step int64) Sample {
@@ -111,8 +113,10 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 				require.InEpsilon(t, reference(c.want, .95), *c.got.P95, 1e-9)
 				require.InEpsilon(t, reference(c.want, .99), *c.got.P99, 1e-9)
 			}
-			require.Equal(t, n, map[api.TurnStatus]int{api.TurnOK: rep.OK, api.TurnError: rep.Errors,
-				api.TurnCancelled: rep.Cancelled})
+			require.Equal(t, n, map[api.TurnStatus]int{
+				api.TurnOK: rep.OK, api.TurnError: rep.Errors,
+				api.TurnCancelled: rep.Cancelled,
+			})
 			require.Equal(t, good, rep.SLOMet)
 			require.Equal(t, [2]int{unknown, unknown}, [2]int{rep.Window.Metrics.TPOT.Unknown, rep.Window.Metrics.ITL.Unknown})
 			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
@@ -172,8 +176,10 @@ func TestWindowStatus(t *testing.T) {
 		failed(3, api.ErrorTimeout), failed(3, api.ErrorStall), failed(3, api.ErrorHTTP5xx),
 		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4), slo)
 	assert.Equal(t, []int{3, 5, 1}, []int{r.OK, r.Errors, r.Cancelled})
-	assert.EqualValues(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
-		api.ErrorConnect: 1}, r.Window.Errors)
+	assert.EqualValues(t, map[api.ErrorClass]int{
+		api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
+		api.ErrorConnect: 1,
+	}, r.Window.Errors)
 	assert.Equal(t, 2, r.Window.Timeouts)
 	assert.Equal(t, 5.0/8, *r.Window.ErrorRatio)
 	assert.Equal(t, 3.0/8, *r.Window.GoodputRatio)

@@ -104,8 +104,10 @@ func parseCursor(cursor string) (started int64, id string, err error) {
 		started, err = strconv.ParseInt(number, 10, 64)
 	}
 	if err != nil || id == "" {
-		return 0, "", &api.FieldError{Field: "cursor", Value: strconv.Quote(cursor),
-			Allowed: "the next_cursor of an earlier answer, unchanged"}
+		return 0, "", &api.FieldError{
+			Field: "cursor", Value: strconv.Quote(cursor),
+			Allowed: "the next_cursor of an earlier answer, unchanged",
+		}
 	}
 	return started, id, nil
 }
@@ -115,8 +117,10 @@ func checkLimit(limit, fallback int) (int, error) {
 		return fallback, nil
 	}
 	if limit < 0 || limit > maxLimit {
-		return 0, &api.FieldError{Field: "limit", Value: strconv.Itoa(limit),
-			Allowed: fmt.Sprintf("a whole number from 1 to %d", maxLimit)}
+		return 0, &api.FieldError{
+			Field: "limit", Value: strconv.Itoa(limit),
+			Allowed: fmt.Sprintf("a whole number from 1 to %d", maxLimit),
+		}
 	}
 	return limit, nil
 }
@@ -222,7 +226,8 @@ func (s *Store) MaxStep(ctx context.Context, lane string) (int64, error) {
 
 // query reads all rows of a statement. The slice is not nil unless there is an error.
 func query[T any](ctx context.Context, db *sql.DB, doing string, scan func(*sql.Rows) (T, error), text string,
-	args ...any) ([]T, error) {
+	args ...any,
+) ([]T, error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable(doing, err)

@@ -114,8 +114,10 @@ func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // the path begins with a drive letter
 	}
-	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"},
-		"mode": {"rw"}}
+	query := url.Values{
+		"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"},
+		"mode": {"rw"},
+	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err

@@ -100,14 +100,18 @@ func TestReopenReturnsEverything(t *testing.T) {
 	s.SaveStep(step)
 	step.Settled, step.Ended = ptr(t0.Add(time.Second)), ptr(t0.Add(time.Minute))
 	s.SaveStep(step)
-	event, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada",
-		Text: "started"})
+	event, err := s.SaveEvent(ctx, api.Event{
+		Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada",
+		Text: "started",
+	})
 	require.NoError(t, err)
 	settings := api.Settings{SLO: api.SLO{TTFT: 0.6, TPOT: 0.06}, Title: "Booth"}
 	require.NoError(t, s.SaveSettings(ctx, api.Settings{Title: "earlier"}))
 	require.NoError(t, s.SaveSettings(ctx, settings))
-	table := api.Baseline{Name: api.ThisTarget,
-		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}}}
+	table := api.Baseline{
+		Name: api.ThisTarget,
+		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}},
+	}
 	require.NoError(t, s.SaveBaseline(ctx, table))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "a second time does nothing")

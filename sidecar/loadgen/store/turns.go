@@ -33,7 +33,8 @@ const (
 // is valid until add returns. After each page of turns eachTurn calls send,
 // without a lock on the file. It stops at the first error and returns it.
 func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
-	send func() error) error {
+	send func() error,
+) error {
 	if step != 0 {
 		return s.eachTurnOf(ctx, lane, step, add, send)
 	}
@@ -42,7 +43,8 @@ func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(
 
 // eachTurnFrom is eachTurn for all steps from one on, ascending.
 func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
-	send func() error) error {
+	send func() error,
+) error {
 	for last := step - 1; ; {
 		next, err := query(ctx, s.read, "looking for the next step", scanNumber, selectNextStep, lane, last)
 		if err != nil || len(next) == 0 {
@@ -56,7 +58,8 @@ func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add f
 }
 
 func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
-	send func() error) error {
+	send func() error,
+) error {
 	for last := int64(0); ; {
 		n, err := s.pageOfTurns(ctx, lane, step, &last, add)
 		if err != nil {
@@ -72,7 +75,8 @@ func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add fun
 // returns their number. Only one page is read at a time, so that many readers
 // leave processors for the measurement.
 func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *int64,
-	add func(*api.Turn) error) (n int, err error) {
+	add func(*api.Turn) error,
+) (n int, err error) {
 	select {
 	case s.paging <- struct{}{}:
 		defer func() { <-s.paging }()
@@ -110,8 +114,10 @@ func scanNumber(rows *sql.Rows) (n int64, err error) {
 // checkStep gives [api.ErrNotFound] for a step that the lane never had.
 func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	if step < 0 {
-		return &api.FieldError{Field: "step", Value: strconv.FormatInt(step, 10),
-			Allowed: "a whole number from 1, or 0 for all steps"}
+		return &api.FieldError{
+			Field: "step", Value: strconv.FormatInt(step, 10),
+			Allowed: "a whole number from 1, or 0 for all steps",
+		}
 	}
 	found, err := query(ctx, s.read, "looking for a step", func(rows *sql.Rows) (yes bool, err error) {
 		return yes, rows.Scan(&yes)

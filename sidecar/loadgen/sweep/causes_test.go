@@ -22,8 +22,10 @@ func TestCausesHaveQueueOfEachWorker(t *testing.T) {
 	assert.Equal(t, []float64{1.48, 1.36, .03, 71},
 		[]float64{*c.QueueLargest, *c.QueueSecond, *c.QueueLeast, *c.InflightLargest})
 
-	some := readCluster(time.Time{}, api.Cluster{Workers: []api.Worker{{ID: "a", QueueSeconds: new(1.)}},
-		AllWorkers: &api.AllWorkers{}})
+	some := readCluster(time.Time{}, api.Cluster{
+		Workers:    []api.Worker{{ID: "a", QueueSeconds: new(1.)}},
+		AllWorkers: &api.AllWorkers{},
+	})
 	c = sum([]second{some})
 	assert.Equal(t, []any{1., (*float64)(nil)}, []any{*c.QueueLargest, c.QueueSecond})
 }

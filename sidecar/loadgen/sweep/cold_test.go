@@ -37,10 +37,14 @@ func TestColdness(t *testing.T) {
 			turns: []firstTurn{first(1, 0, 1, 3900, 1664), first(2, 0, 1, 3900, 0)},
 			want:  &api.SweepFirstTurns{Openings: 2, Warm: 1, Cached: 1664},
 		},
-		"a short opening in one block": {turns: []firstTurn{first(1, 0, 1, 250, 64)}, tokens: 200,
-			want: &api.SweepFirstTurns{Openings: 1}},
-		"a short opening": {turns: []firstTurn{first(1, 0, 1, 450, 400)}, tokens: 400,
-			want: &api.SweepFirstTurns{Openings: 1, Warm: 1, Cached: 400}},
+		"a short opening in one block": {
+			turns: []firstTurn{first(1, 0, 1, 250, 64)}, tokens: 200,
+			want: &api.SweepFirstTurns{Openings: 1},
+		},
+		"a short opening": {
+			turns: []firstTurn{first(1, 0, 1, 450, 400)}, tokens: 400,
+			want: &api.SweepFirstTurns{Openings: 1, Warm: 1, Cached: 400},
+		},
 		"a question of a set, behind a system prompt": {turns: []firstTurn{first(1, 0, 1, 1000, 896)}},
 		"a tokenizer that counts fewer": {
 			turns: []firstTurn{first(1, 0, 1, 3000, 64)}, want: &api.SweepFirstTurns{Openings: 1},

@@ -18,8 +18,10 @@ func TestSweepsAreLimited(t *testing.T) {
 // A trial continues after failures of the target, until it answers no turn in both modes, or a span fails twice for
 // another reason.
 func TestTrialPauses(t *testing.T) {
-	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{Arm: "b", Attempt: 1, Turns: 9,
-		Failed: 30}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
+	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{
+		Arm: "b", Attempt: 1, Turns: 9,
+		Failed: 30,
+	}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
 	alsoNone := none
 	alsoNone.Arm = "b"
 	for name, row := range map[string]struct {

@@ -1,6 +1,5 @@
 //go:build unix
 
-//nolint:misspell // the libraries spell it color
 package main
 
 import (

@@ -202,7 +202,8 @@ func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answ
 
 // attempts retries until there is a question, with growing pauses.
 func (q *Questioner) attempts(ctx context.Context, messages []openai.ChatCompletionMessage) (question string,
-	err error) {
+	err error,
+) {
 	pause := firstPause
 	for n := 1; ; n++ {
 		question, err = q.once(ctx, messages)

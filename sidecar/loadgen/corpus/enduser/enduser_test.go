@@ -118,10 +118,14 @@ func TestFallsBack(t *testing.T) {
 		problem  string
 		attempts int64
 	}{
-		{"a wrong key", status(401, `{"error":{"message":"wrong key sk-secret"}}`), api.FollowupHTTP4xx,
-			"followup.api_key_file", 1},
-		{"a wrong model", status(404, `{"message":"no such model","type":"x","code":404}`), api.FollowupHTTP4xx,
-			"followup.model", 1},
+		{
+			"a wrong key", status(401, `{"error":{"message":"wrong key sk-secret"}}`), api.FollowupHTTP4xx,
+			"followup.api_key_file", 1,
+		},
+		{
+			"a wrong model", status(404, `{"message":"no such model","type":"x","code":404}`), api.FollowupHTTP4xx,
+			"followup.model", 1,
+		},
 		{"a rate limit", status(429, `{"error":{"message":"slow down"}}`), api.FollowupRateLimited, "slow down", 3},
 		{"a broken server", status(503, "<html>"), api.FollowupHTTP5xx, "503", 3},
 		{"a redirect", status(302, ""), api.FollowupMalformed, "", 3},
@@ -130,8 +134,10 @@ func TestFallsBack(t *testing.T) {
 		{"an empty answer", text(" \n"), api.FollowupEmpty, "no text", 3},
 		{"no question", text("I cannot ask."), api.FollowupMalformed, "not a question: I cannot ask.", 3},
 		{"a question that was asked", text("who OWNS the free list?"), api.FollowupRepeated, "", 1},
-		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect,
-			"EOF", 3},
+		{
+			"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect,
+			"EOF", 3,
+		},
 		{"a little that unpacks to much", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -192,7 +198,8 @@ func TestModelChanges(t *testing.T) {
 
 func TestCustomCertificateAuthority(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+		_ *http.Request,
+	) {
 		writeAnswer(w, "Why?")
 	}))
 	defer server.Close()

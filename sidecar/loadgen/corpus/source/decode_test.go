@@ -25,8 +25,10 @@ func TestDecode(t *testing.T) {
 		{
 			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" +
 				`{"id":"two","topic":"T","text":"B."}`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 1"},
-				{ID: "two", Topic: "T", Text: "B.", name: "a.jsonl, line 3"}},
+			[]item{
+				{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 1"},
+				{ID: "two", Topic: "T", Text: "B.", name: "a.jsonl, line 3"},
+			},
 			nil,
 		},
 		{
@@ -52,20 +54,32 @@ func TestDecode(t *testing.T) {
 				"a.jsonl, line 3: its text has control characters", "a.jsonl, line 4: it has a word of more than 2000 bytes",
 			},
 		},
-		{"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.json, item 1"}}, nil},
+		{
+			"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`,
+			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.json, item 1"}},
+			nil,
+		},
 		{
 			"a list", "a.JSON", `[{"id":"one","topic":"T","text":"A."}, 7]`,
 			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.JSON, item 1"}},
 			[]string{"a.JSON, item 2: not a JSON object"},
 		},
 		{"a list without end", "a.json", `[{"id":"one"`, nil, []string{"a.json: not JSON"}},
-		{"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.",
-			[]item{{ID: "b-gpu", Topic: "GPUs", Text: "# GPUs\n\nText.", name: "b/gpu.md"}}, nil},
-		{"a folder is the topic", "cloud_news/ä 1.txt", "# Text.",
-			[]item{{ID: "cloud_news-1", Topic: "Cloud news", Text: "# Text.", name: "cloud_news/ä 1.txt"}}, nil},
-		{"or else the name", "object-storage.md", "Text.",
-			[]item{{ID: "object-storage", Topic: "Object storage", Text: "Text.", name: "object-storage.md"}}, nil},
+		{
+			"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.",
+			[]item{{ID: "b-gpu", Topic: "GPUs", Text: "# GPUs\n\nText.", name: "b/gpu.md"}},
+			nil,
+		},
+		{
+			"a folder is the topic", "cloud_news/ä 1.txt", "# Text.",
+			[]item{{ID: "cloud_news-1", Topic: "Cloud news", Text: "# Text.", name: "cloud_news/ä 1.txt"}},
+			nil,
+		},
+		{
+			"or else the name", "object-storage.md", "Text.",
+			[]item{{ID: "object-storage", Topic: "Object storage", Text: "Text.", name: "object-storage.md"}},
+			nil,
+		},
 		{"not UTF-8", "a.txt", "a\xff", nil, []string{"a.txt: its text is not UTF-8"}},
 		{"empty", "a.md", " \n", nil, []string{"a.md: it has no text"}},
 		{"something else", "a.pdf", "%PDF", nil, []string{"a.pdf: not a .jsonl, .json, .md or .txt"}},
@@ -96,30 +110,49 @@ func TestQuestionSets(t *testing.T) {
 		skipped    string
 	}{
 		{"mtbench.jsonl", read("mtbench.jsonl"), []corpus.Starter{
-			{ID: "81", Topic: "writing", Script: []string{"Compose a travel post about an island.",
-				"Rewrite it, each sentence with the letter A."}},
+			{ID: "81", Topic: "writing", Script: []string{
+				"Compose a travel post about an island.",
+				"Rewrite it, each sentence with the letter A.",
+			}},
 			{ID: "82", Topic: "writing", Script: []string{"Draft a mail to a supervisor.", "Evaluate your own answer."}},
 		}, ""},
 		{"sharegpt.json", read("sharegpt.json"), []corpus.Starter{
 			{ID: "a_0", Topic: "Sharegpt", Script: []string{"Question one, please answer at length.", "And then?"}},
 			{ID: "b_0", Topic: "Sharegpt", Script: []string{"Question two."}},
 		}, ""},
-		{"m.jsonl",
-			`{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, {"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`, []corpus.Starter{
+		{
+			"m.jsonl",
+			`{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, {"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`,
+			[]corpus.Starter{
 				{ID: "m-1", Topic: "M", Script: []string{"你好，?", "B"}},
-			}, ""},
-		{"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`,
-			[]corpus.Starter{{ID: "x-y", Topic: "L", Script: []string{"A"}}}, ""},
-		{"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`,
-			[]corpus.Starter{{ID: "s", Topic: "A", Script: []string{"A", "B"}}}, ""},
-		{"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`,
-			[]corpus.Starter{{ID: "p-1", Topic: "P", Script: []string{"A"}},
-				{ID: "p-2", Topic: "P", Script: []string{"B", "C"}}}, ""},
+			},
+			"",
+		},
+		{
+			"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`,
+			[]corpus.Starter{{ID: "x-y", Topic: "L", Script: []string{"A"}}},
+			"",
+		},
+		{
+			"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`,
+			[]corpus.Starter{{ID: "s", Topic: "A", Script: []string{"A", "B"}}},
+			"",
+		},
+		{
+			"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`,
+			[]corpus.Starter{
+				{ID: "p-1", Topic: "P", Script: []string{"A"}},
+				{ID: "p-2", Topic: "P", Script: []string{"B", "C"}},
+			},
+			"",
+		},
 		{"e.jsonl", `{"turns": ["A", " "]}`, nil, "turn 2 of the user is empty"},
 		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, nil, "it has no turn of a user"},
 		{"t.jsonl", `{"turns": 7}`, nil, "not a question set's conversation"},
-		{"x.jsonl", `{"turns": [` + strings.Repeat(`"A",`, 50) + `"A"]}`, nil,
-			"it has 51 turns of the user; the limit is 50"},
+		{
+			"x.jsonl", `{"turns": [` + strings.Repeat(`"A",`, 50) + `"A"]}`, nil,
+			"it has 51 turns of the user; the limit is 50",
+		},
 	} {
 		f := fitAll([]document{{name: c.name, data: []byte(c.data)}})
 		assert.Equal(t, c.want, f.starters, c.name)
