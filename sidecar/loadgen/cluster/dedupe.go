@@ -176,8 +176,7 @@ func joinSet(set map[string]bool) string {
 }
 
 // sameProcess reports whether two pages with a common key show the same process. Processes that a script starts
-// together
-// may begin at the same moment, but their counts differ. The target's own page is assumed to be a copy.
+// together may begin at the same moment, but their counts differ. The target's own page is assumed to be a copy.
 func (p *shownProcess) sameProcess(other *shownProcess) bool {
 	const moment = 0.05 // share of all tokens that two pages read at the same time may differ by
 	most := max(p.tokens, other.tokens)

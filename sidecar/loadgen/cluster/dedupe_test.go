@@ -23,8 +23,7 @@ func enginePage(inflight int, start float64, further ...string) string {
 }
 
 // A request counts once, although engines write it once a rank. The page is read directly and through a Prometheus,
-// which
-// drops labels without a value.
+// which drops labels without a value.
 func TestSchedulersCountOnce(t *testing.T) {
 	sglang := func(metric, labels string, value int) string {
 		return fmt.Sprintf("sglang:%s{model_name=\"m\",%s} %d\n", metric, labels, value)

@@ -22,9 +22,8 @@ func dcgm(hostname string, pods ...string) string {
 }
 
 // With metrics pages alone, no label names a worker's pod, so the GPUs' pods and hosts are compared with the addresses
-// of
-// the workers' pages. The file in testdata has the utilization of each worker's GPUs in percent, and the number of GPUs
-// listed under a host.
+// of the workers' pages. The file in testdata has the utilization of each worker's GPUs in percent, and the number of
+// GPUs listed under a host.
 func TestGPUsAssignedWithoutPodLabels(t *testing.T) {
 	none := []string{"", "", "", ""}
 	a, b := workerPage("a", 1), workerPage("b", 1)

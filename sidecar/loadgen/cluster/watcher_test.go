@@ -245,8 +245,7 @@ func TestEngineTotals(t *testing.T) {
 }
 
 // The growth of counters is kept beyond the window and across a restart. A frontend without reports of cached tokens
-// has
-// no count of hits, instead of a count of zero.
+// has no count of hits, instead of a count of zero.
 func TestCountedHits(t *testing.T) {
 	page := func(cached, ends, input int) scene {
 		return scene{"frontend:8000": fmt.Sprintf("dynamo_frontend_cached_tokens_sum "+

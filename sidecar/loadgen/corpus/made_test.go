@@ -13,8 +13,7 @@ import (
 const far = 1_000_000
 
 // The own texts come first, unchanged. Further texts are made of each in rotation, with the same number of tokens, and
-// no
-// two begin with the same twelve tokens.
+// no two begin with the same twelve tokens.
 func TestMadeOpeningsFollowOwnTexts(t *testing.T) {
 	c, begins := builtin(t), map[string]bool{}
 	for i, s := range c.Starters {

@@ -36,8 +36,7 @@ var answers = []struct{ name, answer string }{
 }
 
 // There are fewer templates than fifty turns: no question may be repeated, empty, or grow with the answer. The same
-// draws
-// give the same questions.
+// draws give the same questions.
 func TestFollowNeverRepeats(t *testing.T) {
 	for _, tt := range answers {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,8 +7,7 @@ import (
 )
 
 // Excess is the amount by which a level exceeds its limit, as the logarithm of their ratio: the mean over its spans,
-// and
-// their number.
+// and their number.
 type Excess struct {
 	Level, Mean, Spans float64
 }

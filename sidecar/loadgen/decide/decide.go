@@ -411,8 +411,7 @@ func (s *state) best(d *Decision, m model) {
 }
 
 // others compares the arms by the other metrics: Holm's procedure at every look, including the results of earlier
-// looks.
-// Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
+// looks. Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
 // sequential trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
 func (s *state) others(d *Decision, left []int) {
 	d.Others = nil

@@ -35,9 +35,8 @@ func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 
 // failureScore returns the normal deviate of the score test that arm a fails more often than b. Failures come in
 // clusters, one for each run. Therefore the binomial variance is multiplied by the excess scatter of the runs
-// (Pearson's
-// X² over its degrees of freedom, if that exceeds 1), and Student's t has these degrees of freedom (overdispersion:
-// McCullagh and Nelder, second edition, 1989, section 4.5).
+// (Pearson's X² over its degrees of freedom, if that exceeds 1), and Student's t has these degrees of freedom
+// (overdispersion: McCullagh and Nelder, second edition, 1989, section 4.5).
 func (s *state) failureScore(all []FailureShare, a, b int) float64 {
 	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
 	p := both.share()

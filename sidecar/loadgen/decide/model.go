@@ -32,10 +32,9 @@ type Variance struct {
 }
 
 // fit fits the model by least squares. Block effects are removed by centering within blocks. All runs have one
-// variance,
-// double ones too: that holds where restarts scatter more than turns, and otherwise overstates the variance. The slope
-// removes a steady change over a block, or the difference of two lanes. It is fitted if leastDegrees are left without
-// it. Before that it inflates the variance, and the order within a block balances the estimates.
+// variance, double ones too: that holds where restarts scatter more than turns, and otherwise overstates the variance.
+// The slope removes a steady change over a block, or the difference of two lanes. It is fitted if leastDegrees are left
+// without it. Before that it inflates the variance, and the order within a block balances the estimates.
 func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	var blocks [][]observation
 	for _, o := range all {

@@ -19,9 +19,8 @@ type Run struct {
 // pair as one run. The seed draws the first order, which changes after every second block. Within two blocks of one
 // order each arm follows itself as often as the other arm, so that the after-effects of a run are the same for both.
 // Over four blocks both arms have as many single and double runs, so that a difference in their scatter is visible.
-// More
-// arms run once each in the order of a row of a Williams design, in which every arm follows every other equally often:
-// "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
+// More arms run once each in the order of a row of a Williams design, in which every arm follows every other equally
+// often: "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
 // Scientific Research 2 (1949). The seed draws the arms' names and the order of the rows.
 func Order(seed uint64, arms []int, block int) []Run {
 	switch len(arms) {
@@ -48,8 +47,7 @@ func Order(seed uint64, arms []int, block int) []Run {
 }
 
 // SideBySide returns the runs of a block of two arms on two lanes: two runs on each, with the arms exchanged in
-// between,
-// so that differences of the lanes cancel out. At is −½ on the first lane and ½ on the second.
+// between, so that differences of the lanes cancel out. At is −½ on the first lane and ½ on the second.
 func SideBySide(seed uint64, arms []int, block int) [2][2]Run {
 	outer, inner := outerInner(seed, arms, block)
 	run := func(arm int, at float64) Run { return Run{Arm: arm, Length: 1, At: at} }

@@ -7,8 +7,7 @@ import (
 )
 
 // Each block of two arms is ABBA or BAAB with the middle as one run. The seed draws the first order, which changes
-// after
-// every second block.
+// after every second block.
 func TestOrderOfTwoArmsBalances(t *testing.T) {
 	first := map[int]int{}
 	for seed := range uint64(200) {

@@ -33,8 +33,7 @@ func Detectable(p Plan, variance, blockSeconds float64) float64 {
 
 // Expected returns the median number of blocks after which a trial of two arms is over, if the estimate of a comparison
 // after so many blocks is the truth: once the interval excludes 0, or is within the margin. It is 0 where the time
-// limit
-// comes first.
+// limit comes first.
 func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 	_, looks, t := p.ahead(blockSeconds)
 	within := p.Metrics[0].margin(p.Margin) - math.Abs(c.Estimate)
@@ -49,8 +48,7 @@ func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 }
 
 // ahead returns the looks of a trial whose blocks take blockSeconds, with the critical values of Student's t; none
-// where
-// fewer than [LeastBlocks] fit into the time.
+// where fewer than [LeastBlocks] fit into the time.
 func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
 	s = state{Plan: p}
 	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))

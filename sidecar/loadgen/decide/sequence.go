@@ -14,8 +14,7 @@ const scaleOfEffects = .1
 const allowance = 2.5
 
 // Prior is prior knowledge of the variance of one batch, with a weight in degrees of freedom. The zero value is no
-// prior
-// knowledge.
+// prior knowledge.
 type Prior struct {
 	Variance float64
 	Degrees  float64

@@ -10,8 +10,7 @@ import (
 )
 
 // The memory of a shadow is bounded by the caches, not by the requests: once caches and decisions are full, four times
-// as
-// many requests use no more memory. No data of a conversation is kept after its last turn.
+// as many requests use no more memory. No data of a conversation is kept after its last turn.
 func TestMemoryIsBounded(t *testing.T) {
 	s := start(t, func(o *Options) { o.Capacity, o.Answers = 400, AnswersInferred })
 	var flights []*Flight

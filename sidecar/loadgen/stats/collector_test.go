@@ -281,9 +281,8 @@ func TestITLHistogram(t *testing.T) {
 }
 
 // A value that is not recorded, or outside the range, is absent and not zero. Results measured on this target are
-// beside
-// the default baseline at the present concurrency, and not in the table of all levels. The later of two rows for one
-// level is used, since both would fail the scrape.
+// beside the default baseline at the present concurrency, and not in the table of all levels. The later of two rows for
+// one level is used, since both would fail the scrape.
 func TestBaselineGauges(t *testing.T) {
 	g := fullGauges()
 	own, again := row(api.ModeKV, 180), row(api.ModeKV, 180)

@@ -99,8 +99,7 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 }
 
 // suffices reports whether a batch of a length has enough turns, none of them too long. It allocates nothing, since it
-// is
-// called again and again before a batch with long turns is over.
+// is called again and again before a batch with long turns is over.
 func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
 	ok, known, seconds := 0, 0, 0.
 	for i := range w.turns {
@@ -217,16 +216,14 @@ func (r *Report) liveRates(all []stepBatch) {
 }
 
 // liveHalf returns half the width of the interval of a mean over batches. It is not finite where a batch has no value,
-// or
-// there are too few.
+// or there are too few.
 func liveHalf(batches []float64, wander float64, prior decide.Prior) float64 {
 	mean, in := decide.Sequence(batches, liveError, wander, prior)
 	return in[1] - mean
 }
 
 // relative returns the interval of a value, from that of its batches on the logarithmic scale, on which a slow change
-// of
-// speed is the same for all values. It is nil where a batch has no value, or there are too few.
+// of speed is the same for all values. It is nil where a batch has no value, or there are too few.
 func relative(value float64, batches []float64, prior decide.Prior) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {

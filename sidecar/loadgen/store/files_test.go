@@ -109,8 +109,7 @@ func otherProgram(t *testing.T, path, statements string) {
 }
 
 // Changes to the files while they are in use are reported, turns count as lost and changes are refused. The files are
-// not
-// written any more, not even by Close.
+// not written any more, not even by Close.
 func TestFilesChangedWhileInUse(t *testing.T) {
 	for _, c := range []struct {
 		name   string

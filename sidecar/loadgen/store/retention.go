@@ -209,8 +209,7 @@ func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
 }
 
 // now returns the time from which ages count. While the process runs, a clock that is set forward has no effect, and
-// one
-// that is set back makes records younger: nothing is removed too early.
+// one that is set back makes records younger: nothing is removed too early.
 func (s *Store) now() time.Time {
 	now := s.opts.Now()
 	steady := s.opened.Round(0).Add(time.Since(s.opened))

@@ -66,6 +66,12 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	}
 	r.Title = orDefault(r.Title, "")
 	r.SLO = orDefault(r.SLO, settings.SLO)
+	setDefaults(&r, state.Driver)
+	return r, nil
+}
+
+// setDefaults sets the defaults that depend on the kind of request.
+func setDefaults(r *api.SweepRequest, driver string) {
 	switch r.Kind {
 	case api.SweepTrial:
 		r.Primary = orDefault(r.Primary, string(proof.MeanTTFT))
@@ -74,7 +80,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		r.MaxSeconds = orDefault(r.MaxSeconds, trialTime)
 	case api.SweepLevels:
 		order := api.OrderInterleaved
-		if switchIsCostly(state.Driver) && !*r.Together {
+		if switchIsCostly(driver) && !*r.Together {
 			order = api.OrderModeAfterMode
 		}
 		repeats := specRepeats
@@ -94,7 +100,6 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	if r.Kind != api.SweepTrial { // the seed of a trial is drawn at its start
 		r.Seed = orDefault(r.Seed, 1)
 	}
-	return r, nil
 }
 
 // offered returns the modes that both lanes can compare at the same time: those that both can

@@ -73,18 +73,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		return nil, errOneLane
 	}
 	now := time.Now()
-	all := make([]*attempt, len(spans))
-	begin := make([]lane.SpanOn, len(spans))
-	for i, span := range spans {
-		l := s.laneOf(i, span)
-		all[i] = &attempt{
-			sweep: s, lane: l, place: i, began: now, span: span, record: newRecorder(now, span.WarmUp, l.Opening),
-		}
-		begin[i] = lane.SpanOn{
-			Lane: all[i].lane, Observer: all[i].record,
-			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, RampedStart: span.Midway},
-		}
-	}
+	all, begin := s.attempts(now, spans)
 	switching := func(message string) {
 		for _, a := range all {
 			n := a.state(api.SpanSwitching, now, nil)
@@ -130,6 +119,20 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		outcomes[i] = &outcome{r, out, a.encodeSeconds(), failing}
 	}
 	return outcomes, nil
+}
+
+// attempts makes an attempt at each span, with the settings for its lane.
+func (s *sweep) attempts(now time.Time, spans []proof.Span) (all []*attempt, begin []lane.SpanOn) {
+	for i, span := range spans {
+		l := s.laneOf(i, span)
+		record := newRecorder(now, span.WarmUp, l.Opening)
+		all = append(all, &attempt{sweep: s, lane: l, place: i, began: now, span: span, record: record})
+		begin = append(begin, lane.SpanOn{
+			Lane: l, Observer: record,
+			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, RampedStart: span.Midway},
+		})
+	}
+	return all, begin
 }
 
 // flush waits for the store to have all turns. It describes the turns that could not be stored,
@@ -361,15 +364,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
 		lag.AllowRow(&row, r.TokensPerTurn())
-		r.Errors = map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}
-		for m, e := range map[proof.Metric]*float64{
-			proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.LaterTTFT95: row.Errors.TTFT.P95,
-			proof.TPOT95: row.Errors.TPOT.P95,
-		} {
-			if e != nil {
-				r.Errors[m] = *e
-			}
-		}
+		r.Errors = lagErrors(&lag, &row)
 	}
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
@@ -381,6 +376,20 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	return r, out
 }
 
+// lagErrors returns the error of each metric that late time stamps can cause.
+func lagErrors(lag *stats.Lag, row *api.BaselineRow) map[proof.Metric]float64 {
+	errs := map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}
+	for m, e := range map[proof.Metric]*float64{
+		proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.LaterTTFT95: row.Errors.TTFT.P95,
+		proof.TPOT95: row.Errors.TPOT.P95,
+	} {
+		if e != nil {
+			errs[m] = *e
+		}
+	}
+	return errs
+}
+
 func (a *attempt) snapshots() int {
 	if n := a.sweep.request().Snapshots; n != nil {
 		return *n
@@ -389,8 +398,7 @@ func (a *attempt) snapshots() int {
 }
 
 // invalidReason returns the reason why the measurement does not count; "" where it counts. In a trial, the speed and
-// the
-// failures of the target are no reasons.
+// the failures of the target are no reasons.
 func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 	if reason := warmReason(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
 		return reason

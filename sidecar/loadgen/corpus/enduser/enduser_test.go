@@ -274,8 +274,7 @@ func TestRetries(t *testing.T) {
 }
 
 // A server that hangs delays the first few questions, and then only occasional trials. After it recovers, the model
-// asks
-// again.
+// asks again.
 func TestBreakerPausesHangingServer(t *testing.T) {
 	d := &fakeServer{takes: time.Hour}
 	withServer(t, d, func(t *testing.T, q *Questioner) {

@@ -254,8 +254,7 @@ func (s *service) bucket() Bucket {
 }
 
 // A bucket that is unavailable at the start is replaced by the built-in articles. Then it is listed, read again, lost
-// and
-// recovered. After a failed reading the previous texts stay in use.
+// and recovered. After a failed reading the previous texts stay in use.
 func TestBucket(t *testing.T) {
 	s := newService(t)
 	s.put("texts/a.md", starter("a1"))
