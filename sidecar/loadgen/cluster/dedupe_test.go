@@ -273,11 +273,11 @@ func TestPageOfSeveralProcessesInTurn(t *testing.T) {
 	}
 	read(enginePage(1, 100))
 	read(enginePage(2, 200))
-	require.Len(t, read(enginePage(1, 100)).Workers, 1, "the page is the other worker's again")
+	require.Len(t, read(enginePage(1, 100)).Workers, 1, "the page has shown two processes in turn")
 	c := read(enginePage(2, 200))
-	require.Len(t, c.Workers, 1, "a worker without a page of its own")
+	require.Len(t, c.Workers, 1, "the page has shown a worker without a page of its own")
 	near(t, 1, c.Inflight, "of the worker that is known")
-	require.Equal(t, c.Problem, read(enginePage(1, 100)).Problem, "said all the time, not in turn")
+	require.Equal(t, c.Problem, read(enginePage(1, 100)).Problem, "the problem stays between the turns")
 	require.Contains(t, c.Problem,
 		"router:8000 shows the metrics of several processes in turn, so that they are left out; "+
 			"name the page of each worker in cluster.metrics_urls")

@@ -86,7 +86,7 @@ func TestPinnedRotatesEvenly(t *testing.T) {
 	p := pin(t, &fakeTransport{do: frontend(fixture(t, "health.json"))})
 	require.Equal(t, "pinned", p.Name())
 	require.Equal(t, []api.ModeState{kvOff, rrOff}, p.Offers())
-	require.Empty(t, p.Instance(), "under kv the router decides")
+	require.Empty(t, p.Instance(), "the router chooses the instance under kv")
 	require.Nil(t, p.Instances())
 
 	cold, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
@@ -96,21 +96,21 @@ func TestPinnedRotatesEvenly(t *testing.T) {
 	const askers, each = 8, 125 // 1000 turns over 3 instances
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	dealt := map[string]int{}
+	counts := map[string]int{}
 	for range askers {
 		group.Go(func() {
 			for range each {
 				id := p.Instance()
 				mu.Lock()
-				dealt[id]++
+				counts[id]++
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	require.Len(t, dealt, 3)
-	require.ElementsMatch(t, slices.Collect(maps.Keys(dealt)), p.Instances())
-	for id, n := range dealt {
+	require.Len(t, counts, 3)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(counts)), p.Instances())
+	for id, n := range counts {
 		require.InDelta(t, askers*each/3.0, n, 1, id)
 	}
 
@@ -124,7 +124,7 @@ func TestPinnedRefusesModesItCannotServe(t *testing.T) {
 	p := pin(t, &fakeTransport{do: frontend(health())})
 	_, err := p.Switch(t.Context(), kvOff, rrOff, ignoreReport)
 	require.ErrorContains(t, err, "no instances to send turns to: /health of http://frontend:8000 lists none")
-	require.Empty(t, p.Instance(), "still under kv")
+	require.Empty(t, p.Instance(), "a failed switch leaves kv in force")
 
 	var field *api.FieldError
 	_, err = p.Switch(t.Context(), kvOff, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
@@ -139,11 +139,11 @@ func TestPinnedRefusesModesItCannotServe(t *testing.T) {
 
 // pickedInstances counts the instances of the next turns.
 func pickedInstances(p *Pinned, turns int) map[string]int {
-	dealt := map[string]int{}
+	counts := map[string]int{}
 	for range turns {
-		dealt[p.Instance()]++
+		counts[p.Instance()]++
 	}
-	return dealt
+	return counts
 }
 
 func TestPinnedRefreshesInstances(t *testing.T) {
@@ -162,12 +162,12 @@ func TestPinnedRefreshesInstances(t *testing.T) {
 		for _, do := range []func(*http.Request) (*http.Response, error){refused, silent, frontend(health())} {
 			source.use(do)
 			after(5 * refreshEvery)
-			require.Equal(t, map[string]int{"1": 3, "3": 3}, pickedInstances(p, 6), "the known instances stay")
+			require.Equal(t, map[string]int{"1": 3, "3": 3}, pickedInstances(p, 6), "the known instances stay in rotation")
 		}
 
 		source.use(frontend(health("1", "4")))
 		after(2 * refreshEvery)
-		require.Equal(t, map[string]int{"1": 3, "4": 3}, pickedInstances(p, 6), "a new one joins")
+		require.Equal(t, map[string]int{"1": 3, "4": 3}, pickedInstances(p, 6), "a new instance joins the rotation")
 	})
 }
 
@@ -199,7 +199,7 @@ func TestManualSwitchWaitsForConfirm(t *testing.T) {
 		require.Equal(t, "manual", m.Name())
 		require.Len(t, m.Offers(), 3)
 		require.Empty(t, m.Instance())
-		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "nothing to confirm")
+		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "no switch has begun")
 
 		var phase, message string
 		var cold, done bool
@@ -215,14 +215,14 @@ func TestManualSwitchWaitsForConfirm(t *testing.T) {
 			require.Contains(t, message, word)
 		}
 		_, err := m.Switch(t.Context(), kvOff, rrOff, ignoreReport)
-		require.ErrorIs(t, err, api.ErrConflict, "one at a time")
+		require.ErrorIs(t, err, api.ErrConflict, "another switch waits")
 
 		require.NoError(t, m.Confirm())
 		synctest.Wait()
 		require.True(t, done)
 		require.True(t, cold)
 		require.NoError(t, result)
-		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "confirmed already")
+		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "the switch was confirmed before")
 	})
 }
 

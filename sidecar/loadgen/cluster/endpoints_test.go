@@ -71,7 +71,7 @@ func TestEndpointsSwitchRedirects(t *testing.T) {
 			require.Empty(t, e.Instance())
 			cold, err := e.Switch(t.Context(), kvOff, rrOff, h.report)
 			require.NoError(t, err)
-			require.False(t, cold, "the workers keep what they hold")
+			require.False(t, cold, "the caches keep their contents")
 			require.Equal(t, rrURL, d.at)
 			_, err = e.Switch(t.Context(), rrOff, kvOff, h.report)
 			require.NoError(t, err)

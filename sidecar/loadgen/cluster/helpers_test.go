@@ -102,7 +102,7 @@ func clusterOfFixtures(t *testing.T, frontend, worker string) api.Cluster {
 		scene{"frontend:8000": frontend, "worker:8081": worker})
 	require.True(t, c.Available)
 	require.Empty(t, c.Problem)
-	require.Len(t, c.Workers, 1, "the frontend, which has an id of its own, is none")
+	require.Len(t, c.Workers, 1, "the frontend, which has an id, is no worker")
 	return c
 }
 

@@ -41,7 +41,7 @@ func TestHistoryDropsOldPoints(t *testing.T) {
 		h.add(start.Add(time.Duration(i)*time.Second), samples)
 		growth = samples[0].growth
 	}
-	require.Equal(t, 60.0, growth, "the last 60 s only")
+	require.Equal(t, 60.0, growth, "points within the window")
 	require.Len(t, h, 1, "gauges are not kept")
 	require.LessOrEqual(t, len(h[keyOf(sample)].points), 61)
 	h.add(start.Add(400*time.Second), nil)

@@ -115,7 +115,7 @@ func TestImpossibleValuesAreLeftOut(t *testing.T) {
 		require.Nil(t, c.Workers[0].CacheUse, line)
 		require.Contains(t, problem, "are left out", line)
 	}
-	require.Equal(t, before+int64(len(impossible)), plausible.Rejected()[plausible.Metrics], "each is counted")
+	require.Equal(t, before+int64(len(impossible)), plausible.Rejected()[plausible.Metrics], "every sample is counted")
 
 	c, problem := readPage(t, workerPage("a", 4, "trtllm_num_requests_waiting NaN"))
 	require.Nil(t, c.Workers[0].Waiting, "not known")
@@ -160,7 +160,7 @@ func TestImpossibleValuesOfPrometheus(t *testing.T) {
 		require.Len(t, samples, 1, value)
 		require.Equal(t, 12.0, samples[0].Value, value)
 	}
-	require.Equal(t, before+3, plausible.Rejected()[plausible.Prometheus], "those that are numbers")
+	require.Equal(t, before+3, plausible.Rejected()[plausible.Prometheus], "only the samples with a valid number")
 }
 
 // A target that renames its series each second does not exhaust the memory.

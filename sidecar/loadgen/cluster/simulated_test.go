@@ -177,7 +177,7 @@ func TestSimulatedReportsState(t *testing.T) {
 		cold, err := s.Switch(t.Context(), rrEagle, rrEagle, ignoreReport)
 		require.NoError(t, err)
 		require.True(t, cold, "from a mode to itself, it restarts")
-		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
+		require.False(t, s.Simulation().Calibrated, "the calibration is that of the mode in force")
 
 		decisions, err := s.Decisions(t.Context(), 20)
 		require.NoError(t, err)
@@ -216,13 +216,13 @@ func TestSimulatedSwitchWaitsForRestart(t *testing.T) {
 					want = "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
 						"switching: the simulated cluster is restarting"
 				}
-				require.Equal(t, want, h.text(), "each word once")
+				require.Equal(t, want, h.text(), "each message is reported once")
 				require.Equal(t, []api.ModeState{rrEagle}, a.puts())
 
 				begun = time.Now()
 				cold, err = s.Switch(t.Context(), kvOff, rrEagle, ignoreReport)
 				require.NoError(t, err)
-				require.False(t, cold, "it was in that mode already, with what its caches held")
+				require.False(t, cold, "the cluster was in that mode already, with warm caches")
 				require.Zero(t, time.Since(begun))
 			})
 		})

@@ -113,7 +113,7 @@ func TestPrometheusFailures(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		server.Close()
 		_, err = source.Fetch(t.Context())
-		require.EqualError(t, err, "Prometheus at "+server.URL+": connection refused", "the same words every time")
+		require.EqualError(t, err, "Prometheus at "+server.URL+": connection refused", "the error is the same every time")
 	}
 }
 

@@ -100,7 +100,7 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 		require.NoError(t, err)
 		unread := source.explain(t.Context(), samples)
 		require.Equal(t, unread, source.explain(t.Context(), samples))
-		require.LessOrEqual(t, row.server.queries, 1, "not asked for its targets with every reading")
+		require.LessOrEqual(t, row.server.queries, 1, "the targets are not requested with every reading")
 		server.Close()
 		writeUnread(&text, row.name, unread)
 	}
@@ -135,7 +135,7 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 		c.Unread.Workers)
 	server.Close()
 	require.Zero(t, w.read(t.Context(), history{}))
-	require.Empty(t, w.Current().Unread, "now it is gone")
+	require.Empty(t, w.Current().Unread, "the server does not answer any more")
 }
 
 func TestUpQuery(t *testing.T) {

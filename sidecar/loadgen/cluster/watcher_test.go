@@ -94,7 +94,7 @@ func TestSourceLostAndRecovered(t *testing.T) {
 				c := w.Current()
 				require.False(t, c.Available, "5 s after the loss")
 				require.Contains(t, c.Problem, "http://frontend:8000/metrics: ")
-				require.Nil(t, c.Queued, "no old number")
+				require.Nil(t, c.Queued, "no figure of an earlier reading")
 				require.NotNil(t, c.Workers)
 				require.Empty(t, c.Workers)
 				require.GreaterOrEqual(t, c.UpdatedSecond, 4.0)
@@ -102,7 +102,7 @@ func TestSourceLostAndRecovered(t *testing.T) {
 				after(10 * time.Minute)
 				source.use(up.RoundTrip)
 				after(lastPause + readTimeout)
-				require.True(t, w.Current().Available, "back by itself")
+				require.True(t, w.Current().Available, "available again without a call")
 				require.NotNil(t, w.Current().Queued)
 				require.Equal(t, 3, strings.Count(text.String(), "\n"), "the log has one line for each change:\n%s", &text)
 			})
@@ -141,7 +141,7 @@ func TestRetriesBeforeFirstReading(t *testing.T) {
 		after(time.Minute)
 		require.Contains(t, w.Current().Problem, "connection refused")
 		require.InDelta(t, 60, w.Current().UpdatedSecond, 0.1)
-		require.Equal(t, 1, strings.Count(text.String(), "\n"), "said once:\n%s", &text)
+		require.Equal(t, 1, strings.Count(text.String(), "\n"), "the problem is logged once:\n%s", &text)
 		for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second} {
 			require.Equal(t, pause, begun[i+1].Sub(begun[i]))
 		}
@@ -183,7 +183,7 @@ func TestSetSpeculation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, discard)
 		after(1500 * time.Millisecond)
-		require.Nil(t, w.Current().Speculation.TokensPerStep, "not known whether on")
+		require.Nil(t, w.Current().Speculation.TokensPerStep, "the speculation is unknown")
 		w.SetSpeculation(api.SpeculationOff)
 		after(time.Second)
 		near(t, 1, w.Current().Speculation.TokensPerStep, "off")

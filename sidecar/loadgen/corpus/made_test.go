@@ -52,8 +52,8 @@ func TestMadeTextHasSentencesOfArticle(t *testing.T) {
 		left = strings.TrimSpace(left)
 		assert.Less(t, len(left), len(s.Text)/20, "%s leaves out %q", made.ID, left)
 		own := betweenParagraphs.Split(s.Text, -1)
-		assert.Equal(t, own[0], parts[1], "its title is first")
-		assert.Equal(t, own[len(own)-1], parts[len(parts)-1], "its end is last")
+		assert.Equal(t, own[0], parts[1], "the title comes first")
+		assert.Equal(t, own[len(own)-1], parts[len(parts)-1], "the last paragraph comes last")
 		same := 0
 		for j := 1; j < min(len(own), len(parts)-1); j++ {
 			if own[j] == parts[j+1] {
@@ -147,7 +147,7 @@ func TestSizedOpeningsHaveExactLength(t *testing.T) {
 		for i := 0; i < len(sized.Starters); i += 3 {
 			s := sized.Starters[i]
 			require.Equal(t, tokens, Tokens(s.Text), s.ID)
-			assert.True(t, strings.HasPrefix(s.Text, "# "+s.Topic+"\n\n"), "it begins as its article does")
+			assert.True(t, strings.HasPrefix(s.Text, "# "+s.Topic+"\n\n"), "the opening begins like its article")
 			texts[s.Text] = true
 			for _, number := range []int64{int64(i) + 10, 999_999_900 + int64(i)} {
 				made := sized.Opening(5, number)
@@ -156,7 +156,7 @@ func TestSizedOpeningsHaveExactLength(t *testing.T) {
 				assert.Contains(t, made.Text[:40], grouped(number), "no two share their first tokens")
 				found, ok := sized.Find(5, made.ID)
 				assert.True(t, ok)
-				assert.Equal(t, made, found, "the same whenever it is asked for")
+				assert.Equal(t, made, found, "the same opening on each request")
 				texts[made.Text] = true
 			}
 		}

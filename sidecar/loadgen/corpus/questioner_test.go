@@ -45,7 +45,8 @@ func TestFollowNeverRepeats(t *testing.T) {
 			q.Open(same, "Observability")
 			for range 49 {
 				next := q.Follow(t.Context(), r, "Observability", asked, tt.answer)
-				assert.Equal(t, next, q.Follow(t.Context(), same, "Observability", asked, tt.answer), "it depends on the draws")
+				assert.Equal(t, next, q.Follow(t.Context(), same, "Observability", asked, tt.answer),
+					"the question depends only on the draws")
 				assert.NotContains(t, asked, next)
 				assert.Regexp(t, `^[A-Z].*[.?]$`, next)
 				assert.Less(t, len(next), 300)
@@ -149,7 +150,7 @@ func TestFixedQuestioner(t *testing.T) {
 	assert.Equal(t, "always: go on, please", FixedQuestioner{Text: " go on,\n please\x00"}.Name())
 	long := strings.Repeat("why? ", 50)
 	assert.NotEqual(t, FixedQuestioner{Text: long}.Name(), FixedQuestioner{Text: long + "How?"}.Name())
-	assert.Less(t, len(FixedQuestioner{Text: long}.Name()), 200, "it stands in a line")
+	assert.Less(t, len(FixedQuestioner{Text: long}.Name()), 200, "the name is one line")
 	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
 	assert.Equal(t, q.Text, q.Follow(t.Context(), generator(1), "", []string{q.Text}, prose))
 }

@@ -50,7 +50,7 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	moderated.Prior = Variance{.001, 5}
 	c = Decide(moderated, blocks).Primary[0]
 	assert.InDelta(t, 8, c.DF, 0)
-	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "by the prior's degrees of freedom")
+	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "the prior adds its degrees of freedom")
 }
 
 // blocksOf draws whole blocks of arms with the given effects.
@@ -217,7 +217,7 @@ func TestDetectable(t *testing.T) {
 	assert.Greater(t, got, 2.80*se)
 	assert.Less(t, got, 3.0*se)
 	p.Prior = Variance{}
-	assert.Greater(t, Detectable(p, .0025, 600), got, "a variance that must be learned costs power")
+	assert.Greater(t, Detectable(p, .0025, 600), got, "an unknown variance reduces the power")
 	assert.InDelta(t, 2*got, Detectable(planWith(p, Variance{1, 1e6}), .01, 600), .01*got)
 	assert.True(t, math.IsNaN(Detectable(p, .0025, 1801)), "two blocks do not fit")
 }

@@ -75,7 +75,7 @@ func TestPlayerLoops(t *testing.T) {
 		require.NoError(t, err)
 		var h api.History
 		require.NoError(t, json.Unmarshal(text, &h))
-		require.Len(t, h.Points, tc.shown+1, "the history has nothing that is still to come")
+		require.Len(t, h.Points, tc.shown+1, "the history ends at the present snapshot")
 		require.Equal(t, s.Time, h.Points[tc.shown].Time)
 	}
 	for path, query := range map[string]url.Values{

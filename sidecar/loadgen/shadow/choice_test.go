@@ -30,7 +30,7 @@ func TestCandidateCosts(t *testing.T) {
 	assert.True(t, d.Agrees())
 	assert.False(t, d.Settled)
 	s.Figures(3 * time.Minute)
-	assert.True(t, d.Clear, "nothing else happened near it")
+	assert.True(t, d.Clear, "no other event within the skew")
 }
 
 // A choice is not clear if its margin is at most what the other requests within the skew can have moved.
@@ -88,7 +88,7 @@ func TestCapacityBecomesKnown(t *testing.T) {
 	f := s.Figures(2 * time.Minute)
 	assert.True(t, f.CapacityKnown)
 	assert.EqualValues(t, 40, f.Policies[0].Total.HitTokens)
-	assert.EqualValues(t, 1, f.Policies[0].Total.Crowded, "eleven blocks have no room in four")
+	assert.EqualValues(t, 1, f.Policies[0].Total.Crowded, "eleven blocks do not fit into four")
 }
 
 // The window holds the last minute.

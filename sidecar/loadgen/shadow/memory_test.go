@@ -42,7 +42,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	const begun = 4 // conversations that the last ten requests belong to, and one more
 	assert.LessOrEqual(t, len(s.pasts.new), begun, "conversations remembered for their answers")
 	for _, w := range s.worlds {
-		assert.LessOrEqual(t, len(w.homes.new), begun, "conversations with a worker of their own by policy %s", w.policy.Name)
+		assert.LessOrEqual(t, len(w.homes.new), begun, "conversations with a sticky worker under policy %s", w.policy.Name)
 	}
 	assert.EqualValues(t, 16_000-10-5, s.account.Requests, "ten are in progress, and five ended without a token")
 }

@@ -118,7 +118,7 @@ func TestThreads(t *testing.T) {
 	assert.NotEqual(t, a, b)
 	assert.Equal(t, a, threads.Conversation([]uint64{1, 2, 4, 5}))
 	assert.Equal(t, a, threads.Conversation([]uint64{1, 2, 4, 5}), "the same prompt again")
-	assert.NotEqual(t, a, threads.Conversation([]uint64{1, 2, 9}), "another one that goes on from the first turn")
+	assert.NotEqual(t, a, threads.Conversation([]uint64{1, 2, 9}), "another request that continues the first turn")
 	assert.Equal(t, b, threads.Conversation([]uint64{1, 3, 6}))
 	assert.Zero(t, threads.Conversation(nil))
 }

@@ -18,7 +18,7 @@ func TestSequencerWaitsForTheWorker(t *testing.T) {
 	b := f.Begin(at(100), Request{Blocks: path(1, 0, 10), PromptTokens: 105})
 	f.First(at(200), b, 22)
 	f.End(at(300), b, 20, 0)
-	assert.Zero(t, f.Advance(at(2000)), "nothing is known for sure")
+	assert.Zero(t, f.Advance(at(2000)), "the first worker is unknown")
 	assert.Zero(t, s.serial)
 	f.First(at(2100), a, 11)
 	f.Advance(at(2200))
@@ -44,6 +44,6 @@ func TestSequencerTimesOut(t *testing.T) {
 	assert.Zero(t, s.serial)
 	f.Advance(zero.Add(11 * time.Second))
 	figures := s.Figures(11 * time.Second)
-	assert.EqualValues(t, 1, figures.Policies[0].Total.Requests, "in the actual world the other one is nowhere")
+	assert.EqualValues(t, 1, figures.Policies[0].Total.Requests, "the actual world has no worker for the other request")
 	assert.EqualValues(t, 1, figures.Account.Requests)
 }

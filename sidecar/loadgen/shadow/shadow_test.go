@@ -88,7 +88,7 @@ func TestEviction(t *testing.T) {
 	turn(s, 10*time.Minute, Request{Blocks: path(2, 0, 10), PromptTokens: 101, Worker: 11})
 	turn(s, 11*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 101, Worker: 11})
 	h := hits(s)
-	assert.EqualValues(t, 100+30, h["actual"], "2 is whole, and of 1 three blocks are left")
+	assert.EqualValues(t, 100+30, h["actual"], "text 2 is complete, and three blocks of text 1 are left")
 	assert.EqualValues(t, 200, h["best"], "both caches' size holds all of them")
 }
 

@@ -30,7 +30,7 @@ func TestRatioInterval(t *testing.T) {
 	s.part[0], s.part[1] = 0, 20
 	assert.Equal(t, 1.0, s.interval(1)[1], "no ratio is above its limit")
 	s.whole[2] = 0
-	assert.Nil(t, s.interval(1), "a batch of which nothing is known")
+	assert.Nil(t, s.interval(1), "a batch is empty")
 }
 
 // The more the batches differ in their shares of values up to the quantile, the fewer values count as independent: 151

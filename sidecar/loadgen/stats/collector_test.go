@@ -221,7 +221,7 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 			n += m.GetHistogram().GetSampleCount()
 			total += m.GetHistogram().GetSampleSum()
 		}
-		assert.Equal(t, n, s.GetSampleCount(), "%s: the histogram has seen as much as the summary", name)
+		assert.Equal(t, n, s.GetSampleCount(), "%s: histogram and summary have the same count", name)
 		assert.InEpsilon(t, total, s.GetSampleSum(), 1e-9, name)
 	}
 	totals := r.Totals()

@@ -31,7 +31,7 @@ func TestLags(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &back))
 	assert.Equal(t, l, back)
 	require.NoError(t, json.Unmarshal([]byte("[[4000000000,1],[3,2]]"), &back))
-	assert.Equal(t, 2, back.N(), "a place that does not exist")
+	assert.Equal(t, 2, back.N(), "an invalid index is ignored")
 	require.Error(t, json.Unmarshal([]byte("7"), &back))
 }
 
@@ -99,8 +99,8 @@ func TestErrorBoundCoversLag(t *testing.T) {
 			assert.InDelta(t, before.P50Interval[0]-*m.TTFT.P50Error, m.TTFT.P50Interval[0], 1e-9)
 			assert.InDelta(t, before.P50Interval[1], m.TTFT.P50Interval[1], 1e-9, "a time stamp is never early")
 			assert.InDelta(t, before.P50Interval[1]+*m.TPOT.P50Error, m.TPOT.P50Interval[1], 1e-9)
-			assert.Less(t, *m.TPOT.P95Error, .003, "ten gaps share it")
-			assert.Nil(t, m.ITL.P50Error, "of what is not known")
+			assert.Less(t, *m.TPOT.P95Error, .003, "ten gaps share the error")
+			assert.Nil(t, m.ITL.P50Error, "an unknown value has no error")
 		})
 	}
 }

@@ -52,7 +52,8 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.InEpsilon(t, 100/test.every, r.Window.OutputTokensPerSecond, .02)
 			assert.InDelta(t, .5, *r.HitRatio, 1e-9)
 			assert.InDelta(t, *q.P50, math.Sqrt(q.P50Interval[0]*q.P50Interval[1]), 1e-9)
-			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9, "a wander is allowed for")
+			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9,
+				"the interval allows for slow changes of speed")
 
 			w.Add(Sample{Ended: now.Add(time.Second), Step: 2, Counted: true, Status: api.TurnOK})
 			r = w.Live(m, now.Add(2*time.Second), 2, api.SLO{})

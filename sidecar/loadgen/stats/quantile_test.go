@@ -24,7 +24,7 @@ func TestPercentile(t *testing.T) {
 	} {
 		assert.InDelta(t, c.want, Percentile(c.values, c.p), 1e-12, "%v at %v", c.values, c.p)
 	}
-	assert.True(t, math.IsNaN(Percentile(nil, .5)), "no values have no percentile")
+	assert.True(t, math.IsNaN(Percentile(nil, .5)), "no values give NaN")
 }
 
 // ascending returns the numbers from 1 to n.
@@ -62,7 +62,7 @@ func TestLowerRankIsExact(t *testing.T) {
 	for _, p := range []float64{.05, .5, .95} {
 		const n = 60_000
 		normal := n*p - 1.96*math.Sqrt(n*p*(1-p))
-		assert.InDelta(t, normal, lowerRank(n, p), 2, "far out the normal approximation holds")
+		assert.InDelta(t, normal, lowerRank(n, p), 2, "large ranks agree with the normal approximation")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestSummarize(t *testing.T) {
 	assert.Equal(t, 2.0, *q.P50)
 	assert.Nil(t, q.P50Interval, "three values have no interval")
 	empty := Summarize(nil)
-	assert.Nil(t, empty.P50, "not known, and not zero")
+	assert.Nil(t, empty.P50, "unknown, and not zero")
 
 	many := Summarize(ascending(100))
 	assert.Equal(t, 50.5, *many.P50)

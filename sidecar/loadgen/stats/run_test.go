@@ -88,7 +88,7 @@ func TestWholeOfLongRun(t *testing.T) {
 	assert.Equal(t, hours*3600*9, q.N)
 	assert.InEpsilon(t, .02, *q.P50, .005)
 	assert.InEpsilon(t, .08, *q.P95, .005)
-	assert.Nil(t, q.P50Interval, "batches that differ so much leave it open")
+	assert.Nil(t, q.P50Interval, "batches that differ this much give no interval")
 
 	r.Reset(at(hours * 3600))
 	assert.Zero(t, r.Whole(at(hours*3600+1), slices.Values(turns[:0])).Window.Metrics.ITL.N)

@@ -143,13 +143,13 @@ func TestWindowExpires(t *testing.T) {
 	r = w.Report(at(70.1), slo)
 	assert.Zero(t, r.OK)
 	assert.Zero(t, r.Window.Metrics.ITL.N)
-	assert.Nil(t, r.Window.Metrics.TTFT.P50, "not known, and not zero")
+	assert.Nil(t, r.Window.Metrics.TTFT.P50, "unknown, and not zero")
 	assert.Nil(t, r.Window.ErrorRatio)
 	assert.Empty(t, r.TTFTByTurn)
 	for i := range 1000 {
 		w.Add(whole(100 + float64(i)))
 	}
-	assert.LessOrEqual(t, len(w.turns), 60, "what is not shown is not kept")
+	assert.LessOrEqual(t, len(w.turns), 60, "expired turns are dropped")
 	assert.LessOrEqual(t, cap(w.turns), 1000)
 }
 
@@ -299,14 +299,15 @@ func TestCounted(t *testing.T) {
 		"without the turn that starts the span, with the one that straddles the step's start")
 	assert.Equal(t, 240.0, r.Window.OutputTokensPerSecond)
 	assert.Equal(t, int64(2400), r.OutputTokens)
-	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step is gone")
+	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step has no figures")
 	none := w.Counted(at(30), 3, slo)
 	assert.Zero(t, none.OK)
 	assert.Zero(t, none.Window.Seconds, "a step without a counted turn has not begun to settle")
 	assert.NotNil(t, none.Window.Errors)
-	assert.Equal(t, 7, w.Report(at(30), slo).OK, "all turns all the same")
-	assert.Equal(t, 70.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "it grows with the step")
-	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2, slo).Window.Seconds, "up to five minutes")
+	assert.Equal(t, 7, w.Report(at(30), slo).OK, "the window has all turns")
+	assert.Equal(t, 70.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "the span grows with the step")
+	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2, slo).Window.Seconds,
+		"the span is at most five minutes")
 }
 
 // The figures of a step with many turns a second cover the kept turns, and at least the window.

@@ -239,7 +239,7 @@ func TestPruneBeforeDatabaseFillsDisk(t *testing.T) {
 	assert.Zero(t, s.LostTurns())
 	assert.EqualValues(t, n, s.Status().StoredTurns)
 	ids := pageThrough(t, s, api.ConversationQuery{})
-	assert.Greater(t, len(ids), 200, "no more is removed than has to be")
+	assert.Greater(t, len(ids), 200, "only as many are removed as necessary")
 	assert.Equal(t, fmt.Sprintf("c%05d", n-1), ids[0], "the newest are kept")
 	assert.Contains(t, s.Status().Notice, "the disk is nearly full")
 	assert.Contains(t, s.Status().Notice, "are kept")
@@ -261,7 +261,7 @@ func TestReserveUsedWhenOtherFilesFillDisk(t *testing.T) {
 	assert.Empty(t, s.Status().Notice)
 	require.NoError(t, s.Close())
 	s = openTest(t, Options{Dir: dir}, l)
-	assert.NoFileExists(t, s.reservePath(), "SQLite needs room to open")
+	assert.NoFileExists(t, s.reservePath(), "opening requires free space")
 	others.Store(0)
 	s.maintain()
 	assert.FileExists(t, s.reservePath())
@@ -288,11 +288,11 @@ func TestRetentionAfterClockJump(t *testing.T) {
 	}
 	save(0)
 	now = began.AddDate(10, 0, 0)
-	assert.Equal(t, map[string]bool{"c00000": true}, kept(), "ten years forward")
+	assert.Equal(t, map[string]bool{"c00000": true}, kept(), "after a clock jump of ten years forward")
 	save(1)
 	now = began.Add(-time.Hour)
 	save(2)
-	assert.Equal(t, map[string]bool{"c00001": true, "c00002": true}, kept(), "an hour back")
+	assert.Equal(t, map[string]bool{"c00001": true, "c00002": true}, kept(), "after a clock jump of an hour back")
 }
 
 // A lock may hold within one machine only. Another machine takes the directory after the first one's claim has expired,
@@ -309,7 +309,7 @@ func TestClaimAcrossMachines(t *testing.T) {
 	assert.Equal(t, "10.0.0.1:8088", locked.Owner)
 	require.NoError(t, s.Close())
 	_, err = takeClaim(ctx, dir, elsewhere, time.Hour)
-	require.NoError(t, err, "a process that has ended is not waited for")
+	require.NoError(t, err, "opening does not wait for an ended process")
 
 	require.NoError(t, os.Remove(holderPath(dir)))
 	s = openTest(t, Options{Dir: dir}, still()) // does not touch its claim, as while suspended
@@ -319,7 +319,7 @@ func TestClaimAcrossMachines(t *testing.T) {
 	assert.ErrorIs(t, err, errTaken)
 	s.SaveTurn(turn("c", 1))
 	assert.ErrorContains(t, s.Close(), "another process has taken the data directory: process 7 at 10.0.0.2:8088")
-	assert.Equal(t, elsewhere, readHolder(holderPath(dir)), "the other one's claim stays")
+	assert.Equal(t, elsewhere, readHolder(holderPath(dir)), "the claim of the other process stays")
 }
 
 func TestDiscardRemovesOnlyWhatOpenMade(t *testing.T) {

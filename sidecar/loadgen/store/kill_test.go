@@ -96,7 +96,7 @@ func TestCommittedRecordsSurviveKill9(t *testing.T) {
 	for _, id := range reported {
 		c, err := s.Conversation(t.Context(), id)
 		require.NoError(t, err)
-		assert.Equal(t, api.ConversationCancelled, c.Status, "it did not survive its process")
+		assert.Equal(t, api.ConversationCancelled, c.Status, "recovery cancels the conversation of a killed process")
 		assert.Equal(t, []api.Turn{turn(id, 1)}, c.Turns)
 		assert.Equal(t, 1, c.TurnsDone)
 		assert.Equal(t, c.Turns[0].Ended, *c.Ended)

@@ -114,7 +114,7 @@ func TestReopenReturnsEverything(t *testing.T) {
 	}
 	require.NoError(t, s.SaveBaseline(ctx, table))
 	require.NoError(t, s.Close())
-	require.NoError(t, s.Close(), "a second time does nothing")
+	require.NoError(t, s.Close(), "a second Close has no effect")
 
 	s = openTest(t, Options{Dir: dir}, defaultLimits)
 	got, err := s.Conversation(ctx, c.ID)
@@ -214,7 +214,7 @@ func TestRecordsAfterCloseAreLost(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	s.SaveTurn(turn("c", 1))
 	require.NoError(t, s.Close())
-	assert.Zero(t, s.LostTurns(), "closing commits first")
+	assert.Zero(t, s.LostTurns(), "Close commits queued records")
 	s.SaveTurn(turn("c", 2))
 	s.SaveConversation(conversation(1)) // not counted, since it is no turn
 	assert.EqualValues(t, 1, s.LostTurns())
@@ -245,8 +245,8 @@ func TestFailingDiskRetries(t *testing.T) {
 			}
 			wait.Eventually(t, "the status says so", func() (any, bool) { return s.Status(), !s.Status().OK })
 			assert.Contains(t, s.Status().Problem, s.path)
-			assert.EqualValues(t, sent-50, s.LostTurns(), "the queue's bound is kept, the rest is lost")
-			assert.Len(t, turns(t, s, api.DefaultLane, 0), 1, "reading goes on")
+			assert.EqualValues(t, sent-50, s.LostTurns(), "turns beyond the queue's bound are lost")
+			assert.Len(t, turns(t, s, api.DefaultLane, 0), 1, "reads succeed while writes fail")
 			short, cancel := context.WithTimeout(ctx, time.Millisecond)
 			assert.ErrorIs(t, s.Flush(short), context.DeadlineExceeded)
 			cancel()
@@ -292,9 +292,9 @@ func TestQueueBounds(t *testing.T) {
 	assert.False(t, q.push(record{turn: true}), "too many turns")
 	assert.True(t, q.push(record{}), "other records have their own bound")
 	assert.False(t, q.push(record{}))
-	assert.True(t, q.push(record{done: make(chan struct{})}), "who waits is never refused")
+	assert.True(t, q.push(record{done: make(chan struct{})}), "a marker is never refused")
 	q.drop(2)
-	assert.True(t, q.push(record{turn: true, bytes: 100}), "dropping makes room again")
+	assert.True(t, q.push(record{turn: true, bytes: 100}), "drop frees space for records")
 	assert.Len(t, q.first(10, 1<<30), 3)
 }
 
@@ -576,8 +576,8 @@ func TestRetentionByCountKeepsNewestAndActive(t *testing.T) {
 	ids := pageThrough(t, s, api.ConversationQuery{})
 	require.Len(t, ids, 100)
 	assert.Equal(t, "c00299", ids[0])
-	assert.Equal(t, []string{"c00001", "c00000"}, ids[98:], "the active ones, though the oldest")
-	assert.Len(t, turns(t, s, api.DefaultLane, 0), 100, "their turns went along, and the orphan")
+	assert.Equal(t, []string{"c00001", "c00000"}, ids[98:], "active conversations are kept, although they are the oldest")
+	assert.Len(t, turns(t, s, api.DefaultLane, 0), 100, "their turns and the orphan are removed")
 }
 
 // The store removes old conversations without a call.
@@ -609,10 +609,10 @@ func TestRetentionByBytes(t *testing.T) {
 	now, err := measure(t.Context(), s.read)
 	require.NoError(t, err)
 	assert.Zero(t, s.excess(now))
-	assert.LessOrEqual(t, fileSize(t, s), int64(MinBytes), "the file is as small as it has to be")
+	assert.LessOrEqual(t, fileSize(t, s), int64(MinBytes), "the file shrinks below the limit")
 	ids := pageThrough(t, s, api.ConversationQuery{Limit: 1000})
 	assert.Less(t, len(ids), n)
-	assert.Greater(t, len(ids), n/4, "no more is removed than has to be")
+	assert.Greater(t, len(ids), n/4, "only as many are removed as necessary")
 	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
 	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
 }
@@ -694,7 +694,7 @@ func TestOldEventsAndStepsAreRemoved(t *testing.T) {
 	require.NoError(t, s.read.QueryRow("SELECT count(*) FROM events").Scan(&events))
 	require.NoError(t, s.read.QueryRow("SELECT count(*) FROM steps").Scan(&steps))
 	assert.Equal(t, 10_000, events)
-	assert.Equal(t, 10_001, steps, "the one that still runs is kept")
+	assert.Equal(t, 10_001, steps, "the step in progress is kept")
 }
 
 func TestReadWhileWriting(t *testing.T) {

@@ -149,7 +149,7 @@ func TestCancelEndsTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, api.SimulationCancelled, r.Progress.State)
 	assert.Equal(t, "it was cancelled", r.Error)
-	assert.Len(t, r.Points, 1, "what is computed stays")
+	assert.Len(t, r.Points, 1, "computed points are kept")
 	wait.Eventually(t, "no process", func() (any, bool) {
 		return process, exists(process) != nil && !d.Ran(time.Now())
 	})

@@ -193,7 +193,7 @@ func TestModelChanges(t *testing.T) {
 	assert.Equal(t, "Who owns it?", follow(t.Context(), q))
 	s := q.Report()
 	assert.Equal(t, "two", s.Model)
-	assert.Empty(t, s.Problem, "it asks again")
+	assert.Empty(t, s.Problem, "the model asks again")
 }
 
 func TestCustomCertificateAuthority(t *testing.T) {
@@ -293,7 +293,7 @@ func TestBreakerPausesHangingServer(t *testing.T) {
 			wait.Advance(time.Second)
 		}
 		s := q.Report()
-		assert.InDelta(t, 22, delayed, 4, "a break of 30 s each time in the end")
+		assert.InDelta(t, 22, delayed, 4, "breaks grow to 30 s")
 		assert.EqualValues(t, 600-delayed, s.Fallbacks[api.FollowupPaused])
 		assert.EqualValues(t, tolerated+delayed, s.Fallbacks[api.FollowupTimeout])
 		assert.Contains(t, s.Problem, "no question within 10s (followup.timeout)")

@@ -201,11 +201,11 @@ func TestFit(t *testing.T) {
 	}
 	assert.Equal(t, []string{"huge", "long", "r1", "s1", "t1"}, ids)
 	require.Len(t, f.starters, 5)
-	assert.True(t, f.starters[2].Text == text("r1", whole), "as it was")
-	assert.True(t, f.starters[3].Text == text("s1", whole/2)+"\n\n"+text("s2", whole/2+1), "both whole")
+	assert.True(t, f.starters[2].Text == text("r1", whole), "a text of the right length is unchanged")
+	assert.True(t, f.starters[3].Text == text("s1", whole/2)+"\n\n"+text("s2", whole/2+1), "both parts are complete")
 	assert.True(t, strings.HasPrefix(f.starters[4].Text,
 		text("t1", whole/2)+"\n\n"+text("t2", whole/4)+"\n\nSentence 0 of t3"))
-	assert.Equal(t, 3, f.cut, "long, huge, and the three")
+	assert.Equal(t, 3, f.cut, "long, huge and t1 are cut")
 	assert.Equal(t, 2, f.joined)
 	reasons := map[string]string{}
 	for _, s := range f.skipped {

@@ -134,7 +134,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 		}
 		pass(time.Minute)
 		assert.Equal(t, time.Now(), *r.Status().ReadAt)
-		assert.Zero(t, reported, "the same texts are the same corpus")
+		assert.Zero(t, reported, "equal texts give the same corpus")
 		assert.Same(t, first, r.Corpus())
 
 		write(t, dir+"/b.md", starter("b1"))
@@ -145,7 +145,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 		require.NoError(t, os.Rename(dir, dir+"-away"))
 		pass(time.Minute)
 		assert.Equal(t, "no such file or directory", r.Status().Problem)
-		assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
+		assert.Len(t, r.Corpus().Starters, 2, "the previous texts stay in use")
 		require.NoError(t, os.Rename(dir+"-away", dir))
 		pass(retryAfter)
 		assert.Empty(t, r.Status().Problem)
@@ -156,7 +156,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 		require.NoError(t, os.Remove(dir+"/a.md"))
 		pass(time.Minute)
 		assert.Contains(t, r.Status().Problem, "it has no .jsonl")
-		assert.Len(t, r.Corpus().Starters, 1, "the text stays")
+		assert.Len(t, r.Corpus().Starters, 1, "the previous text stays in use")
 		assert.Equal(t, 2, reported)
 	})
 }
@@ -295,7 +295,7 @@ func TestBucket(t *testing.T) {
 	assert.Equal(t, []string{"a", "b1", "folder-refused"}, ids(r.Corpus()))
 	s.gets = 0
 	reads(false, "")
-	assert.Zero(t, s.gets, "what is listed as before is not fetched again")
+	assert.Zero(t, s.gets, "an unchanged listing is not fetched again")
 	remove := func(keys ...string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -309,13 +309,13 @@ func TestBucket(t *testing.T) {
 
 	s.away = true
 	reads(false, "does not answer")
-	assert.Equal(t, first, r.Corpus().Name, "the texts stay")
+	assert.Equal(t, first, r.Corpus().Name, "the previous texts stay in use")
 	s.away = false
 	reads(false, "")
 	remove("a.md", "b.jsonl")
 	reads(false, "it has no .jsonl")
 	reads(false, "it has no .jsonl")
-	assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
+	assert.Len(t, r.Corpus().Starters, 2, "the previous texts stay in use")
 
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -323,7 +323,7 @@ func TestBucket(t *testing.T) {
 	reads(true, "")
 	_, err = r.read(ended)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, r.Status().Problem, "what the end of the program cuts short is no problem of the corpus")
+	assert.Empty(t, r.Status().Problem, "a canceled reading is no problem of the corpus")
 }
 
 // Keys and certificate authorities are used, and the problem describes invalid ones.

@@ -203,7 +203,7 @@ func TestNoShadowNamesMissingMetrics(t *testing.T) {
 			assert.Contains(t, s.Decisions(1).Message, want)
 			pass(clusterTimeout + time.Second)
 			s.adjust(time.Now())
-			assert.Nil(t, s.Follow(Sent{ID: "r"}), "nothing is kept without a shadow")
+			assert.Nil(t, s.Follow(Sent{ID: "r"}), "no event is kept without an account")
 		})
 	}
 	var none *Live
@@ -243,7 +243,7 @@ func TestResetBeginsWithEmptyCaches(t *testing.T) {
 		got := s.shadow()
 		assert.Equal(t, 1, got.Requests)
 		assert.True(t, got.Since.After(before))
-		assert.InDelta(t, 0, *got.CacheError, 1e-9, "nothing of before is found")
+		assert.InDelta(t, 0, *got.CacheError, 1e-9, "the caches are empty after the reset")
 	})
 }
 
@@ -325,7 +325,7 @@ func TestBlocksOfText(t *testing.T) {
 	again, _, _ := blocksOfText(32, 4, func(yield func(string, string) bool) {
 		_ = yield("user", long) && yield("assistant", "Yes.") && yield("user", "Why?")
 	})
-	assert.Equal(t, first, again[:len(first)], "a history that goes on begins with the same blocks")
+	assert.Equal(t, first, again[:len(first)], "a continued history begins with the same blocks")
 	other, _, _ := blocksOfText(32, 4, words("user", "x"+long))
 	assert.NotEqual(t, first[0], other[0])
 }

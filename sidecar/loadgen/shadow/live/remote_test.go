@@ -133,7 +133,7 @@ func TestReportsOfOtherProcessesGiveEqualFigures(t *testing.T) {
 				moment := s.account.remote.known
 				direct.advance(moment)
 				want, got := direct.Shadow(moment), s.Live.Shadow(moment)
-				require.Greater(t, want.Requests, 100, "since it was inferred whether answers are found again")
+				require.Greater(t, want.Requests, 100, "turns since the reuse of answers was inferred")
 				want.Since, want.Seconds = got.Since, got.Seconds // it was opened earlier
 				assert.Equal(t, want, got)
 				assert.Equal(t, direct.Decisions(1000), s.Live.Decisions(1000))
