@@ -137,7 +137,7 @@ func processParts() []suite.Part {
 	return []suite.Part{
 		{
 			Name: "booths",
-			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|TestKilledProcess|TestSweepOnTheCommandLine)$",
+			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|TestKilledProcessContinuesSweep|TestSweepOnTheCommandLine)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
 			Capability: "a booth of real processes",
 			Checks:     "every process killed, dashboards' queries with two lanes, a sweep over a kill",

@@ -23,19 +23,19 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// warmUp is how long a booth runs before it is measured: caches and Prometheus'
-// head have grown by then, and the step has settled.
+// warmUp is how long a booth runs before it is measured. After it, caches and the Prometheus head have grown, and the
+// step has settled.
 const warmUp = 90 * time.Second
 
-// boothRow is a whole booth on the simulated cluster, and how long it is measured.
+// boothRow is a booth on the simulated cluster to measure for a span.
 type boothRow struct {
 	conversations int
 	mode          api.Mode
 	span          time.Duration
 }
 
-// Under kv at 180 conversations a worker's batch overflows for a while and then
-// does not: one minute shows one or the other, five show both.
+// boothRows returns the rows of the booth's table. Under kv at 180 conversations, a worker's batch overflows for some
+// time and then does not: five minutes include both, one minute may not.
 func boothRows() []boothRow {
 	return []boothRow{
 		{180, api.ModeKV, 5 * time.Minute},
@@ -44,20 +44,23 @@ func boothRows() []boothRow {
 	}
 }
 
-// boothTable runs the whole booth, Grafana aside, and prints what its processes
-// cost beside what it showed.
+// boothTable runs the whole booth without Grafana, and prints its processes' cost and its figures.
 func boothTable(ctx context.Context) error {
 	booth, err := filepath.Abs("bin/booth")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nThe whole booth on the simulated cluster, without Grafana, after a warm-up of %v. Memory is the sum of the processes' peaks.\n\n", warmUp)
+	fmt.Printf(
+		"\nThe whole booth on the simulated cluster, without Grafana, after a warm-up of %v. Memory is the sum of the "+
+			"processes' peaks.\n\n",
+		warmUp)
 	for _, r := range boothRows() {
 		if err := measureBooth(ctx, booth, r); err != nil {
 			return fmt.Errorf("booth, %d conversations, %s: %w", r.conversations, r.mode, err)
 		}
 	}
-	fmt.Println("To reach at 180: under 60 % of one core and under 400 MB; TTFT p95 above 2,000 ms under kv and below 1,000 ms under round_robin, throughput higher under kv.")
+	fmt.Println("To reach at 180: under 60 % of one core and under 400 MB; TTFT p95 above 2,000 ms under kv and " +
+		"below 1,000 ms under round_robin, throughput higher under kv.")
 	return nil
 }
 
@@ -101,7 +104,8 @@ func startBooth(ctx context.Context, booth, dir string, r boothRow) (*exec.Cmd, 
 	}
 	cmd := exec.CommandContext(ctx, booth, "demo", "--grafana=off", "--cache-dir="+dir, "--mode="+string(r.mode),
 		"--concurrency="+strconv.Itoa(r.conversations), "--port="+strconv.Itoa(ports[0]))
-	cmd.Env = append(os.Environ(), "LOADGEN_TARGET_RPS=0", fmt.Sprintf("LOADGEN_START_RATE=%d", max(10, r.conversations/10)))
+	cmd.Env = append(os.Environ(), "LOADGEN_TARGET_RPS=0",
+		fmt.Sprintf("LOADGEN_START_RATE=%d", max(10, r.conversations/10)))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	if err := cmd.Start(); err != nil {
@@ -111,14 +115,14 @@ func startBooth(ctx context.Context, booth, dir string, r boothRow) (*exec.Cmd, 
 	return cmd, client, err
 }
 
-// cost is what one process has used so far.
+// cost is the use of one process so far.
 type cost struct {
 	name   string
 	cpu    time.Duration
 	memory int64 // bytes, the peak
 }
 
-// costs are those of a booth and of its children, by their process ids.
+// costs returns the costs of a booth and its children, by process ID.
 func costs(booth int) (map[int]cost, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -128,7 +132,7 @@ func costs(booth int) (map[int]cost, error) {
 	for _, p := range processes {
 		stat, err := p.Stat()
 		if err != nil || p.PID != booth && stat.PPID != booth {
-			continue // it has ended, or is none of them
+			continue // ended, or not part of the booth
 		}
 		cpu, memory, err := usage(p.PID)
 		if err != nil {
@@ -159,15 +163,15 @@ func printCosts(r boothRow, before, after map[int]cost, span time.Duration) {
 		used := now.cpu - before[pid].cpu
 		cpu += used
 		memory += now.memory
-		parts = append(parts, fmt.Sprintf("%s %.1f %%, %.0f MB", now.name, 100*used.Seconds()/span.Seconds(), float64(now.memory)/1e6))
+		parts = append(parts,
+			fmt.Sprintf("%s %.1f %%, %.0f MB", now.name, 100*used.Seconds()/span.Seconds(), float64(now.memory)/1e6))
 	}
 	slices.Sort(parts)
 	fmt.Printf("%d conversations, %s, %v: %.1f %% of one core, %.0f MB (%s)\n", r.conversations, r.mode, r.span,
 		100*cpu.Seconds()/span.Seconds(), float64(memory)/1e6, strings.Join(parts, "; "))
 }
 
-// printTurns shows what the turns were like that ended since a moment, from the
-// load generator's own records, and what it says of itself.
+// printTurns prints the figures of the turns that ended since a time, and the client's health.
 func printTurns(ctx context.Context, control *api.Client, since time.Time) error {
 	s, err := control.Snapshot(ctx)
 	if err != nil {
@@ -199,7 +203,7 @@ func printTurns(ctx context.Context, control *api.Client, since time.Time) error
 	return nil
 }
 
-// appendKnown appends a value where there is one.
+// appendKnown appends a value that is not nil.
 func appendKnown(values []float64, value *float64) []float64 {
 	if value == nil {
 		return values
@@ -207,7 +211,7 @@ func appendKnown(values []float64, value *float64) []float64 {
 	return append(values, *value)
 }
 
-// ms writes seconds as milliseconds, a dash where there are none.
+// ms formats seconds as milliseconds, nil as a dash.
 func ms(seconds *float64) string {
 	if seconds == nil {
 		return "—"

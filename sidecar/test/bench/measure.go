@@ -28,12 +28,12 @@ import (
 
 // row is one line of the table.
 type row struct {
-	streams int
-	burners int  // processes that compete with the load generator for its one core
-	plain   bool // the plain loop in place of the load generator
-	beside  bool // the load generator computes a what-if simulation, on the one core that it has itself
-	dynamo  bool // the server tells what a Dynamo tells
-	shadow  bool // which the load generator's shadow follows
+	streams   int
+	burners   int  // processes that compete with the load generator for its one core
+	plain     bool // the plain loop in place of the load generator
+	simulates bool // the load generator computes a what-if simulation on its one core
+	dynamo    bool // the server reports what Dynamo reports
+	shadow    bool // the load generator's shadow follows that server
 }
 
 func (r row) name() string {
@@ -46,8 +46,8 @@ func (r row) name() string {
 		return fmt.Sprintf("%d, shadow", r.streams)
 	case r.dynamo:
 		return fmt.Sprintf("%d, no shadow", r.streams)
-	case r.beside:
-		return fmt.Sprintf("%d, simulates beside", r.streams)
+	case r.simulates:
+		return fmt.Sprintf("%d, simulates too", r.streams)
 	}
 	return fmt.Sprint(r.streams)
 }
@@ -61,7 +61,7 @@ type result struct {
 	client                api.ClientHealth
 }
 
-// misjudged says whether an error is larger than its bound.
+// misjudged reports whether an error is larger than its bound.
 func (m result) misjudged() bool {
 	for i, e := range []float64{m.ttft50, m.ttft95, m.itl95} {
 		if math.Abs(e) > m.bound[i] {
@@ -73,14 +73,16 @@ func (m result) misjudged() bool {
 
 func (m result) line(r row) string {
 	if r.plain {
-		return fmt.Sprintf("%-24s %9s %9s %9s %12.0f %5.1f MB %8s", r.name(), "—", "—", "—", m.perCPU, float64(m.memory)/1e6, "—")
+		return fmt.Sprintf("%-24s %9s %9s %9s %12.0f %5.1f MB %8s", r.name(), "—", "—", "—", m.perCPU,
+			float64(m.memory)/1e6, "—")
 	}
 	note := ""
 	if m.misjudged() {
 		note = "  ← an error is beyond its bound"
 	}
-	return fmt.Sprintf("%-24s %6.2f ms %6.2f ms %6.2f ms %12.0f %5.1f MB %5.2f ms  %s, bounds %.2f, %.2f, %.2f%s", r.name(), m.ttft50, m.ttft95, m.itl95,
-		m.perCPU, float64(m.memory)/1e6, 1000*m.client.LagSeconds, m.client.Verdict, m.bound[0], m.bound[1], m.bound[2], note)
+	return fmt.Sprintf("%-24s %6.2f ms %6.2f ms %6.2f ms %12.0f %5.1f MB %5.2f ms  %s, bounds %.2f, %.2f, %.2f%s",
+		r.name(), m.ttft50, m.ttft95, m.itl95, m.perCPU, float64(m.memory)/1e6,
+		1000*m.client.LagSeconds, m.client.Verdict, m.bound[0], m.bound[1], m.bound[2], note)
 }
 
 // measure runs one row from the start of its processes to their end.
@@ -102,12 +104,13 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 		return result{}, err
 	}
 	defer os.RemoveAll(dir)
-	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams, fmt.Sprintf("--shadow-enabled=%t", !r.dynamo || r.shadow))
+	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams,
+		fmt.Sprintf("--shadow-enabled=%t", !r.dynamo || r.shadow))
 	if err != nil {
 		return result{}, err
 	}
 	defer stopChild(client)
-	if r.burners > 0 || r.beside {
+	if r.burners > 0 || r.simulates {
 		if err := pin(client.Process.Pid, 0); err != nil {
 			return result{}, err
 		}
@@ -116,8 +119,8 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 	if err := settled(ctx, control); err != nil {
 		return result{}, err
 	}
-	if r.beside {
-		stop := simulateBeside(ctx, control)
+	if r.simulates {
+		stop := startSimulations(ctx, control)
 		defer func() { failed = errors.Join(failed, stop()) }()
 	}
 	m, sent, err := observe(ctx, client.Process.Pid, "http://"+address)
@@ -127,7 +130,7 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 	return m, m.compare(ctx, control, sent)
 }
 
-// measurePlain does the same for the plain loop, of which only the cost is known.
+// measurePlain runs a row of the plain loop, of which only the cost is measured.
 func measurePlain(ctx context.Context, self, address string, streams int) (result, error) {
 	cmd := exec.CommandContext(ctx, self, "loop", "http://"+address, strconv.Itoa(streams))
 	cmd.Stderr = os.Stderr
@@ -159,7 +162,9 @@ func startServer(ctx context.Context, self string, dynamo bool) (*exec.Cmd, stri
 	return cmd, strings.TrimSpace(address), err
 }
 
-func startLoadgen(ctx context.Context, binary, target, dir string, streams int, more ...string) (*exec.Cmd, *api.Client, error) {
+func startLoadgen(
+	ctx context.Context, binary, target, dir string, streams int, more ...string,
+) (*exec.Cmd, *api.Client, error) {
 	ports, err := process.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
@@ -185,8 +190,7 @@ func stopChild(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// starve starts processes that want the load generator's core all the time, and
-// returns what ends them.
+// starve starts n processes that use the load generator's core all the time, and returns a function that ends them.
 func starve(ctx context.Context, self string, n int) (stop func()) {
 	var all []*exec.Cmd
 	for range n {
@@ -202,9 +206,9 @@ func starve(ctx context.Context, self string, n int) (stop func()) {
 	}
 }
 
-// simulateBeside has the load generator compute simulations, one after the other. What
-// it returns ends that, and gives the error of one that was not computed.
-func simulateBeside(ctx context.Context, control *api.Client) (stop func() error) {
+// startSimulations makes the load generator compute simulations, one after the other. The returned function ends them
+// and returns the error of a failed one.
+func startSimulations(ctx context.Context, control *api.Client) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	go func() {
@@ -243,7 +247,7 @@ func burn(ctx context.Context, cpu int) error {
 	return nil
 }
 
-// pin binds every thread of a process to one core; 0 means this process.
+// pin binds every thread of a process to one core. The process ID 0 means this process.
 func pin(pid, cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
@@ -262,10 +266,10 @@ func pin(pid, cpu int) error {
 	return nil
 }
 
-// settling is how long a row runs on once all its streams have begun.
+// settling is how long a row runs after all its streams have begun, before it is measured.
 const settling = 10 * time.Second
 
-// settled waits until every conversation has begun and settled.
+// settled waits until every conversation has begun and the step has settled.
 func settled(ctx context.Context, control *api.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -291,7 +295,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// observe lets one window pass: what it cost, and what the server sent.
+// observe lets one window pass, and returns the process's cost and what the server sent.
 func observe(ctx context.Context, pid int, server string) (m result, sent known.Truth, err error) {
 	if err = get(ctx, server+"/truth", &sent); err != nil {
 		return m, sent, err
@@ -315,7 +319,7 @@ func observe(ctx context.Context, pid int, server string) (m result, sent known.
 	return m, sent, nil
 }
 
-// compare holds the load generator's figures of the window against what the server sent.
+// compare sets the errors of the load generator's figures of the window against what the server sent.
 func (m *result) compare(ctx context.Context, control *api.Client, sent known.Truth) error {
 	s, err := control.Snapshot(ctx)
 	if err != nil {
@@ -324,7 +328,8 @@ func (m *result) compare(ctx context.Context, control *api.Client, sent known.Tr
 	w := s.Lanes[0].Window.Metrics
 	ttft, itl := stats.Summarize(sent.TTFT), stats.Summarize(sent.ITL)
 	if w.TTFT.P50 == nil || ttft.P50 == nil || s.Lanes[0].Totals.Errors > 0 {
-		return fmt.Errorf("nothing to compare: %d turns, %d errors %v", w.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
+		return fmt.Errorf("nothing to compare: %d turns, %d errors %v", w.TTFT.N, s.Lanes[0].Totals.Errors,
+			s.Lanes[0].Totals.ErrorsByClass)
 	}
 	m.ttft50, m.ttft95, m.itl95 = 1000*(*w.TTFT.P50-*ttft.P50), 1000*(*w.TTFT.P95-*ttft.P95), 1000*(*w.ITL.P95-*itl.P95)
 	for i, e := range []*float64{w.TTFT.P50Error, w.TTFT.P95Error, w.ITL.P95Error} {
@@ -349,8 +354,7 @@ func get(ctx context.Context, url string, v any) error {
 	return json.NewDecoder(res.Body).Decode(v)
 }
 
-// usage is the CPU time that a process has used and its peak of resident memory, in
-// bytes.
+// usage returns the CPU time that a process has used and its peak of resident memory in bytes.
 func usage(pid int) (cpu time.Duration, memory int64, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

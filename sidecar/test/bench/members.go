@@ -19,11 +19,10 @@ import (
 	"kvbooth/sidecar/test/known"
 )
 
-// membersStreams are held in every row, by one member or by several.
+// membersStreams is the number of streams of a row with load, on one member or on several.
 const membersStreams = 200
 
-// membersTable measures what it costs to have conversations held by members, and how wrong the
-// figures are that come back from them.
+// membersTable measures the cost of distributing conversations to members, and the errors of the figures.
 func membersTable(ctx context.Context) error {
 	server, err := process.FindNATS("bin")
 	if err != nil {
@@ -34,10 +33,17 @@ func membersTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nMembers, %v after all conversations have begun. CPU is of one core. Memory and open files are the most that one of the load generators has, the coordinator aside. Traffic is of the NATS server with all clients, in and out.\n\n", window)
+	fmt.Printf(
+		"\nMembers, %v after all conversations have begun. CPU is of one core. Memory and open files are the most that "+
+			"one of the load generators has, without the coordinator. Traffic is of the NATS server with all clients, in "+
+			"and out.\n\n",
+		window)
 	fmt.Printf("%-34s %9s %9s %9s %9s %8s %10s %12s %8s %10s %9s %6s  %s\n",
-		"streams", "TTFT p50", "TTFT p95", "ITL p95", "tokens/s", "turns/s", "load gens", "coordinator", "NATS", "traffic", "memory", "files", "verdict")
-	for _, r := range []membersRow{{0, membersStreams}, {1, 0}, {8, 0}, {1, membersStreams}, {2, membersStreams}, {4, membersStreams}} {
+		"streams", "TTFT p50", "TTFT p95", "ITL p95", "tokens/s", "turns/s", "load gens", "coordinator", "NATS",
+		"traffic", "memory", "files", "verdict")
+	for _, r := range []membersRow{
+		{0, membersStreams}, {1, 0}, {8, 0}, {1, membersStreams}, {2, membersStreams}, {4, membersStreams},
+	} {
 		if err := measureMembers(ctx, loadgen, server, r); err != nil {
 			return fmt.Errorf("%s: %w", r.name(), err)
 		}
@@ -46,7 +52,7 @@ func membersTable(ctx context.Context) error {
 	return storedTurns(ctx, loadgen, server)
 }
 
-// membersRow is a load generator with so many members, or without, which hold so many streams.
+// membersRow has a number of members, 0 for a load generator without members, and a number of streams.
 type membersRow struct{ members, streams int }
 
 func (r membersRow) name() string {
@@ -56,12 +62,12 @@ func (r membersRow) name() string {
 	return fmt.Sprintf("%d, held by %d members", r.streams, r.members)
 }
 
-// fleet are the processes of a row.
+// fleet holds the processes of a row.
 type fleet struct {
 	members           []*exec.Cmd
 	coordinator, nats *exec.Cmd
 	control           *api.Client
-	monitor           string // URL of the NATS server's own figures
+	monitor           string // URL of the NATS server's monitoring page
 }
 
 func measureMembers(ctx context.Context, loadgen, natsServer string, r membersRow) error {
@@ -102,16 +108,18 @@ func measureMembers(ctx context.Context, loadgen, natsServer string, r membersRo
 	}
 	share := func(a, b time.Duration) float64 { return 100 * (b - a).Seconds() / window.Seconds() }
 	fmt.Printf("%-34s %s %9.0f %8.1f %8.1f %% %10.1f %% %6.1f %% %5.1f kB/s %6.1f MB %6d  %s\n", r.name(), errors,
-		float64(len(sent.ITL))/window.Seconds(), float64(len(sent.TTFT))/window.Seconds(), share(before.loadgens, after.loadgens),
-		share(before.coordinator, after.coordinator), share(before.nats, after.nats), float64(after.bytes-before.bytes)/1000/window.Seconds(),
+		float64(len(sent.ITL))/window.Seconds(), float64(len(sent.TTFT))/window.Seconds(),
+		share(before.loadgens, after.loadgens),
+		share(before.coordinator, after.coordinator), share(before.nats, after.nats),
+		float64(after.bytes-before.bytes)/1000/window.Seconds(),
 		float64(after.memory)/1e6, after.files, verdict)
 	return nil
 }
 
-// measure gives what a window cost, and what the server sent in it.
+// measure returns the costs before and after a window, and what the server sent in it.
 func (f *fleet) measure(ctx context.Context, server string) (before, after fleetCost, sent known.Truth, err error) {
 	truth := "http://" + server + "/truth"
-	if err = get(ctx, truth, &sent); err != nil { // of before
+	if err = get(ctx, truth, &sent); err != nil { // discards what was sent before
 		return before, after, sent, err
 	}
 	if before, err = f.costs(ctx); err != nil {
@@ -127,13 +135,15 @@ func (f *fleet) measure(ctx context.Context, server string) (before, after fleet
 	return before, after, sent, get(ctx, truth, &sent)
 }
 
-// errors says how far the figures are from what the server sent; a row without streams has none.
-func (f *fleet) errors(ctx context.Context, r membersRow, sent known.Truth) (text string, verdict api.Verdict, err error) {
+// errors describes the errors of the figures, with dashes for a row without streams.
+func (f *fleet) errors(
+	ctx context.Context, r membersRow, sent known.Truth,
+) (text string, verdict api.Verdict, err error) {
 	var m result
 	if r.streams == 0 {
 		return fmt.Sprintf("%9s %9s %9s", "—", "—", "—"), m.client.Verdict, nil
 	}
-	if err := pause(ctx, 2*time.Second); err != nil { // for the last report of every member
+	if err := pause(ctx, 2*time.Second); err != nil { // for the last report of each member
 		return "", "", err
 	}
 	if err := m.compare(ctx, f.control, sent); err != nil {
@@ -142,7 +152,7 @@ func (f *fleet) errors(ctx context.Context, r membersRow, sent known.Truth) (tex
 	return fmt.Sprintf("%6.2f ms %6.2f ms %6.2f ms", m.ttft50, m.ttft95, m.itl95), m.client.Verdict, nil
 }
 
-// start starts the load generator, and with members a NATS server and these.
+// start starts the load generator, and a NATS server and members if the row has them.
 func (f *fleet) start(ctx context.Context, loadgen, natsServer, target, dir string, r membersRow) error {
 	if r.members == 0 {
 		cmd, control, err := startLoadgen(ctx, loadgen, target, dir, r.streams)
@@ -154,7 +164,8 @@ func (f *fleet) start(ctx context.Context, loadgen, natsServer, target, dir stri
 		return err
 	}
 	for i := range r.members {
-		cmd := exec.CommandContext(ctx, loadgen, "member", "--join="+url, fmt.Sprintf("--members-name=member-%d", i), "--log-level=error")
+		cmd := exec.CommandContext(ctx, loadgen, "member", "--join="+url, fmt.Sprintf("--members-name=member-%d", i),
+			"--log-level=error")
 		cmd.Stderr = os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		if err := cmd.Start(); err != nil {
@@ -166,9 +177,9 @@ func (f *fleet) start(ctx context.Context, loadgen, natsServer, target, dir stri
 		f.coordinator, f.control, err = startLoadgen(ctx, loadgen, target, dir, r.streams, "--members-nats-url="+url)
 		return err
 	}
-	// One conversation and a user who thinks for the whole row: every member but one has a
-	// share of none.
-	f.coordinator, f.control, err = startLoadgen(ctx, loadgen, target, dir, 1, "--members-nats-url="+url, "--think-time=10m", "--max-tokens=1", "--output-tokens-mean=0", "--output-tokens-cv=0")
+	// One conversation with a think time longer than the row: all members but one have no conversation.
+	f.coordinator, f.control, err = startLoadgen(ctx, loadgen, target, dir, 1, "--members-nats-url="+url,
+		"--think-time=10m", "--max-tokens=1", "--output-tokens-mean=0", "--output-tokens-cv=0")
 	return err
 }
 
@@ -178,11 +189,12 @@ func (f *fleet) startNATS(ctx context.Context, program, dir string) (url string,
 		return "", err
 	}
 	f.monitor = "http://" + process.Loopback(ports[1]) + "/varz"
-	f.nats = exec.CommandContext(ctx, program, "-js", "-sd", filepath.Join(dir, "nats"), "-a", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-m", strconv.Itoa(ports[1]))
+	f.nats = exec.CommandContext(ctx, program, "-js", "-sd", filepath.Join(dir, "nats"), "-a", "127.0.0.1", "-p",
+		strconv.Itoa(ports[0]), "-m", strconv.Itoa(ports[1]))
 	return "nats://" + process.Loopback(ports[0]), f.nats.Start()
 }
 
-// idle waits until the order is there.
+// idle waits until the members' orders are effective.
 func (f *fleet) idle(ctx context.Context, members int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -205,12 +217,12 @@ func (f *fleet) stop() {
 	}
 }
 
-// fleetCost is what the processes have used so far.
+// fleetCost is the use of the processes so far.
 type fleetCost struct {
 	loadgens, coordinator, nats time.Duration
-	bytes                       int64 // that the NATS server took and gave
+	bytes                       int64 // received and sent by the NATS server
 	memory                      int64 // bytes, the peak of the largest load generator
-	files                       int   // open, of the one that has most
+	files                       int   // open, the most of one load generator
 }
 
 func (f *fleet) costs(ctx context.Context) (c fleetCost, err error) {

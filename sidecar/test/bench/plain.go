@@ -14,16 +14,16 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// startRate is how many streams begin in a second.
+// startRate is the number of streams that begin per second.
 func startRate(streams int) int { return max(1, streams/10) }
 
-// begins is how long it takes until all have begun.
+// begins returns how long it takes until all streams have begun.
 func begins(streams int) time.Duration {
 	return time.Duration(streams) * time.Second / time.Duration(startRate(streams))
 }
 
-// plainLoop has so many streams at once ask again and again over go-openai, and
-// reads what comes. It keeps no history, stores nothing and measures nothing.
+// plainLoop requests answers in concurrent streams through go-openai and reads them. It keeps no history, stores
+// nothing and measures nothing.
 func plainLoop(ctx context.Context, target string, streams int) error {
 	config := openai.DefaultConfig("")
 	config.BaseURL = target + "/v1"
@@ -38,7 +38,7 @@ func plainLoop(ctx context.Context, target string, streams int) error {
 			for err == nil {
 				err = readOne(loops, client)
 			}
-			stop(err) // the first fault ends them all, and the row with them
+			stop(err) // the first error ends all streams and the row
 		})
 	}
 	wg.Wait()
@@ -50,7 +50,9 @@ func plainLoop(ctx context.Context, target string, streams int) error {
 
 func readOne(ctx context.Context, client *openai.Client) error {
 	s, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{
-		Model: "bench", Stream: true, Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
+		Model: "bench", Stream: true, Messages: []openai.ChatCompletionMessage{{
+			Role: openai.ChatMessageRoleUser, Content: "Hello.",
+		}},
 		MaxTokens: int(meanTokens * (1 + .15*rand.NormFloat64())), //nolint:staticcheck // the server reads this one
 	})
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// simulations are what the table of simulations computes.
+// simulations are the rows of the table of simulations.
 var simulations = []struct {
 	name    string
 	request study.Request
-	within  time.Duration // that it is to take on two cores; 0: nothing is asked
-	memory  int64         // MB that it is to take
+	within  time.Duration // the target on two cores; 0 means none
+	memory  int64         // MB, the target
 }{
 	{name: "grid as recorded", within: 10 * time.Second, memory: 300},
 	{name: "200 workers", request: study.Request{
@@ -30,15 +30,16 @@ var simulations = []struct {
 	}},
 }
 
-// simulationTable runs each simulation in a process of its own, since what it takes of
-// memory is that process's peak.
+// simulationTable runs each simulation in a process of its own, whose peak is the simulation's memory.
 func simulationTable(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nSimulation: each run %v of virtual time, on %d cores.\n\n", closedloop.LevelDuration, runtime.GOMAXPROCS(0))
-	fmt.Printf("%-18s %6s %14s %8s %8s %8s  %s\n", "simulation", "runs", "conversations", "time", "CPU", "memory", "to reach")
+	fmt.Printf("\nSimulation: each run %v of virtual time, on %d cores.\n\n", closedloop.LevelDuration,
+		runtime.GOMAXPROCS(0))
+	fmt.Printf("%-18s %6s %14s %8s %8s %8s  %s\n", "simulation", "runs", "conversations", "time", "CPU", "memory",
+		"to reach")
 	for _, s := range simulations {
 		g, err := s.request.Grid()
 		if err != nil {

@@ -17,13 +17,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// storedMany turns, each with about storedChars characters of texts, are handed to a coordinator.
+// storedMany turns with about storedChars characters each are published to a coordinator.
 const (
 	storedMany  = 40_000
 	storedChars = 2_400
 )
 
-// storedTurns measures how many turns a second one coordinator stores that members have handed over.
+// storedTurns measures how many turns of members one coordinator stores per second.
 func storedTurns(ctx context.Context, loadgen, natsServer string) error {
 	dir, err := os.MkdirTemp("", "kvbooth-bench-")
 	if err != nil {
@@ -36,7 +36,8 @@ func storedTurns(ctx context.Context, loadgen, natsServer string) error {
 	if err != nil {
 		return err
 	}
-	f.coordinator, _, err = startLoadgen(ctx, loadgen, "127.0.0.1:9", dir, 1, "--members-nats-url="+url, "--log-level=error")
+	f.coordinator, _, err = startLoadgen(ctx, loadgen, "127.0.0.1:9", dir, 1, "--members-nats-url="+url,
+		"--log-level=error")
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func storedTurns(ctx context.Context, loadgen, natsServer string) error {
 	defer closes()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	for _, err := unstored(ctx, js); err != nil; _, err = unstored(ctx, js) { // until the coordinator listens
+	for _, err := unstored(ctx, js); err != nil; _, err = unstored(ctx, js) { // until the coordinator has its consumer
 		if p := pause(ctx, 50*time.Millisecond); p != nil {
 			return fmt.Errorf("the coordinator does not listen: %w", err)
 		}
@@ -66,7 +67,8 @@ func storedTurns(ctx context.Context, loadgen, natsServer string) error {
 		}
 	}
 	took := time.Since(began)
-	fmt.Printf("\nOne coordinator stored %d turns of %d characters in %.1f s, %.0f a second, with %.0f %% of a core for it and the NATS server.\n",
+	fmt.Printf("\nOne coordinator stored %d turns of %d characters in %.1f s, %.0f a second, with %.0f %% of a core "+
+		"for it and the NATS server.\n",
 		storedMany, storedChars, took.Seconds(), storedMany/took.Seconds(), 100*(f.cpuOfBoth()-cpu).Seconds()/took.Seconds())
 	return nil
 }
@@ -80,7 +82,7 @@ func connect(url string) (js jetstream.JetStream, closes func(), err error) {
 	return js, conn.Close, err
 }
 
-// unstored is how many turns have been handed over that the coordinator has not stored.
+// unstored returns the number of published turns that the coordinator has not stored.
 func unstored(ctx context.Context, js jetstream.JetStream) (n uint64, err error) {
 	c, err := js.Consumer(ctx, "kvbooth_default_turns", "store")
 	if err != nil {
@@ -93,14 +95,14 @@ func unstored(ctx context.Context, js jetstream.JetStream) (n uint64, err error)
 	return info.NumPending + uint64(info.NumAckPending), nil
 }
 
-// cpuOfBoth is what coordinator and NATS server have used.
+// cpuOfBoth returns the CPU time of coordinator and NATS server so far.
 func (f *fleet) cpuOfBoth() time.Duration {
 	one, _, _ := usage(f.coordinator.Process.Pid)
 	other, _, _ := usage(f.nats.Process.Pid)
 	return one + other
 }
 
-// handOver publishes turns as members do, and waits until the server has them.
+// handOver publishes turns as members do, and waits until the server has acknowledged them.
 func handOver(ctx context.Context, js jetstream.JetStream) error {
 	draw := rand.New(rand.NewPCG(1, 1))
 	now := time.Now()
@@ -113,10 +115,14 @@ func handOver(ctx context.Context, js jetstream.JetStream) error {
 		data, err := json.Marshal(map[string]any{
 			"run": "bench",
 			"turn": api.Turn{
-				RequestID: fmt.Sprintf("%s-%d", id, number), Conversation: id, Number: number, Lane: api.DefaultLane, Step: 1, Status: api.TurnOK,
+				RequestID: fmt.Sprintf("%s-%d", id, number), Conversation: id, Number: number, Lane: api.DefaultLane, Step: 1,
+				Status:  api.TurnOK,
 				Started: now, Ended: now, AssistantMessage: strings.Join(words, " "),
 			},
-			"conversation": api.Conversation{ID: id, Lane: api.DefaultLane, Number: int64(i / 4), Status: api.ConversationActive, TurnsPlanned: 4, TurnsDone: number, Started: now},
+			"conversation": api.Conversation{
+				ID: id, Lane: api.DefaultLane, Number: int64(i / 4), Status: api.ConversationActive, TurnsPlanned: 4,
+				TurnsDone: number, Started: now,
+			},
 		})
 		if err != nil {
 			return err

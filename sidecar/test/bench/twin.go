@@ -13,36 +13,40 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// laneStreams is how many conversations each lane has where nobody asks for another number.
+// laneStreams is the default number of conversations of each lane.
 const laneStreams = 180
 
-// mostOfTwo is what two lanes may cost, as a multiple of one.
+// mostOfTwo is the largest allowed cost of two lanes, as a multiple of one.
 const mostOfTwo = 2.1
 
-// laneCost is what the load generator's process cost in a window, with its lanes.
+// laneCost is the cost of the load generator's process in a window.
 type laneCost struct {
 	cpu    float64 // of one core
 	memory int64   // bytes, the peak
-	chunks int     // that arrived
+	chunks int     // received
 }
 
-// twinTable measures the load generator with one lane and with two, each lane against a
-// server of its own, and prints what the second one costs.
+// twinTable measures the load generator with one lane and with two, each with a server of its own.
 func twinTable(ctx context.Context, streams int) error {
 	loadgen, err := filepath.Abs("bin/loadgen")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nOne lane and two, %d streams each, every lane against a server of its own, %v after all conversations have begun.\n\n", streams, window)
+	fmt.Printf(
+		"\nOne lane and two, %d streams each, every lane against a server of its own, %v after all conversations have "+
+			"begun.\n\n",
+		streams, window)
 	var all [2]laneCost
 	for i := range all {
 		if all[i], err = measureLanes(ctx, loadgen, i+1, streams); err != nil {
 			return fmt.Errorf("%d lanes: %w", i+1, err)
 		}
-		fmt.Printf("%d lane(s): %.1f %% of one core, %.1f MB, %d chunks\n", i+1, 100*all[i].cpu, float64(all[i].memory)/1e6, all[i].chunks)
+		fmt.Printf("%d lane(s): %.1f %% of one core, %.1f MB, %d chunks\n", i+1, 100*all[i].cpu, float64(all[i].memory)/1e6,
+			all[i].chunks)
 	}
 	cpu, memory := all[1].cpu/all[0].cpu, float64(all[1].memory)/float64(all[0].memory)
-	fmt.Printf("Two cost %.2f times the CPU and %.2f times the memory of one, with %.2f times the chunks. To reach: at most %.1f times.\n",
+	fmt.Printf("Two cost %.2f times the CPU and %.2f times the memory of one, with %.2f times the chunks. To reach: "+
+		"at most %.1f times.\n",
 		cpu, memory, float64(all[1].chunks)/float64(all[0].chunks), mostOfTwo)
 	if cpu > mostOfTwo || memory > mostOfTwo {
 		return fmt.Errorf("two lanes cost more than %.1f times one", mostOfTwo)

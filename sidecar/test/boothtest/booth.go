@@ -26,10 +26,10 @@ import (
 
 // Booth is a cluster, a Prometheus and a load generator.
 type Booth struct {
-	Root       string // of the module
+	Root       string // path of the module
 	Prometheus string // URL
 	Loadgen    string // URL
-	Token      string // of the load generator, "" for none
+	Token      string // of the load generator; "" means none
 
 	bin    string
 	target Target
@@ -39,15 +39,15 @@ type Booth struct {
 // binVariable names the folder of built programs. Without it, the test builds them.
 const binVariable = "BOOTHTEST_BIN"
 
-// Options make a [Booth].
+// Options configure a [Booth].
 type Options struct {
-	Token string   // of the load generator, "" for none
-	Flags []string // more of the load generator's
-	// Target starts the cluster; bin is the folder of built programs.
+	Token string   // of the load generator; "" means none
+	Flags []string // further flags of the load generator
+	// Target starts the cluster. bin is the directory of built programs.
 	Target func(t *testing.T, bin string) Target
 }
 
-// Start starts all of it, with short answers. The workload waits for an operator.
+// Start starts a booth with short answers. The workload is not started.
 func Start(t *testing.T, o Options) *Booth {
 	t.Helper()
 	root, err := source.Root()
@@ -55,8 +55,8 @@ func Start(t *testing.T, o Options) *Booth {
 	b := &Booth{Root: root, Token: o.Token, bin: Programs(t), parts: map[string]*Part{}}
 	b.target = o.Target(t, b.bin)
 	maps.Copy(b.parts, b.target.Parts)
-	// The load generator asks Prometheus, which reads the load generator's metrics: one of the two is reached
-	// through an address that is there before both.
+	// Load generator and Prometheus need each other's address: the load generator gets that of a proxy, which exists
+	// before both.
 	prometheus, to := Forward(t)
 	b.Prometheus = "http://" + prometheus
 	b.Loadgen, b.parts["loadgen"] = b.LoadgenPart(t, "loadgen", o.Token, o.Flags...)
@@ -66,8 +66,8 @@ func Start(t *testing.T, o Options) *Booth {
 	return b
 }
 
-// Programs gives the folder of booth and loadgen: the one that the environment names,
-// else one of the test's own.
+// Programs returns the directory of booth and loadgen: the one that BOOTHTEST_BIN names, or a temporary one with new
+// builds.
 func Programs(t *testing.T) string {
 	t.Helper()
 	if bin := os.Getenv(binVariable); bin != "" {
@@ -82,8 +82,8 @@ func Programs(t *testing.T) string {
 	return bin
 }
 
-// Forward gives an address of loopback for a server that is not started yet. The URL of that server is given to
-// the function; until then, calls are answered with 502.
+// Forward returns an address of loopback for a server that is not started yet, and a function that takes the server's
+// URL. Until then, calls are answered with 502.
 func Forward(t *testing.T) (address string, to func(server string)) {
 	t.Helper()
 	var target atomic.Pointer[url.URL]
@@ -106,7 +106,7 @@ func Forward(t *testing.T) (address string, to func(server string)) {
 	}
 }
 
-// prometheusPrints finds the address in what Prometheus logs.
+// prometheusPrints finds the address in the log of Prometheus.
 var prometheusPrints = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
 // Prometheus starts a Prometheus with the content of a prometheus.yml.
@@ -127,7 +127,7 @@ func Prometheus(t *testing.T, bin, config string) *Part {
 	return p
 }
 
-// scrapes is a prometheus.yml with the labels that the pages have on a cluster.
+// scrapes returns a prometheus.yml with the labels of a cluster.
 func (c Target) scrapes(loadgen string) string {
 	var text strings.Builder
 	text.WriteString("global: {scrape_interval: 1s, scrape_timeout: 1s, scrape_native_histograms: true, " +
@@ -156,25 +156,24 @@ func numbered(name string, addresses []string) map[string]string {
 	return pods
 }
 
-// Target is the cluster.
+// Target returns the cluster.
 func (b *Booth) Target() Target { return b.target }
 
-// Bin is the folder of built programs.
+// Bin returns the directory of built programs.
 func (b *Booth) Bin() string { return b.bin }
 
-// AnotherLoadgen starts a further load generator against the same cluster, and
-// gives its URL.
+// AnotherLoadgen starts a further load generator with the same cluster, and returns its URL.
 func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string) string {
 	t.Helper()
 	address, _ := b.LoadgenPart(t, name, token, flags...)
 	return address
 }
 
-// LoadgenPrints finds the address in what a load generator prints.
+// LoadgenPrints finds the address in the output of a load generator.
 var LoadgenPrints = regexp.MustCompile(`load generator started" address=https?://(\S+)`)
 
-// LoadgenPart is AnotherLoadgen, and gives the process, too. It keeps the machine quiet: short answers, and users
-// who think, so that there are few requests a second. A cap would hold the concurrency back instead.
+// LoadgenPart is like AnotherLoadgen, and returns the process too. It keeps the machine's load low: short answers, and
+// think times, so that there are few requests per second. A cap on requests would reduce the concurrency instead.
 func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (address string, p *Part) {
 	t.Helper()
 	args := []string{
@@ -194,11 +193,10 @@ func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (
 	return p.URL(), p
 }
 
-// resultsVariable names the folder for screenshots and logs. Without it, they go to
-// test-results in the module.
+// resultsVariable names the directory for screenshots and logs. The default is test-results in the module.
 const resultsVariable = "BOOTHTEST_RESULTS"
 
-// Results is the folder for screenshots and logs.
+// Results returns the directory for screenshots and logs.
 func Results(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv(resultsVariable); dir != "" {
@@ -209,7 +207,7 @@ func Results(t *testing.T) string {
 	return filepath.Join(root, "test-results")
 }
 
-// Log is the file that a program writes to.
+// Log returns the path of a program's log.
 func Log(t *testing.T, name string) string {
 	t.Helper()
 	return filepath.Join(Results(t), "logs", strings.ReplaceAll(t.Name(), "/", "-"), name+".log")

@@ -1,4 +1,3 @@
-// Package boothtest is what the tests in a browser share: the programs of a booth,
-// all on loopback, with a simulated cluster under load, and the journeys of
-// tests/browser through them.
+// Package boothtest has what browser tests share: the programs of a booth on loopback, with a simulated cluster under
+// load, and the runner of the journeys in tests/browser.
 package boothtest

@@ -15,10 +15,10 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// Tools are what the journeys need of the machine.
+// Tools are the programs that the journeys need.
 type Tools struct{ node, chromium string }
 
-// FindTools skips the test where one of them is missing.
+// FindTools finds the tools, and skips the test if one is missing.
 func FindTools(t *testing.T) Tools {
 	t.Helper()
 	var found Tools
@@ -30,7 +30,7 @@ func FindTools(t *testing.T) Tools {
 	return found
 }
 
-// Need skips the test, by the name of what it needs, where that is missing.
+// Need skips the test if err is missing, with the name of the needed tool, and fails it with other errors.
 func Need(t *testing.T, err, missing error, name string) {
 	t.Helper()
 	switch {
@@ -41,12 +41,11 @@ func Need(t *testing.T, err, missing error, name string) {
 	}
 }
 
-// filterVariable names the environment variable with the journeys' files to run, separated
-// by commas.
+// filterVariable names the environment variable with the files of the journeys to run, separated by commas.
 const filterVariable = "BOOTHTEST_JOURNEYS"
 
-// Journeys runs a project of playwright.config.ts, with what else its journeys are
-// to find in their environment. They count in the suite's reports, if it runs them.
+// Journeys runs a project of playwright.config.ts with further environment variables. A suite that runs the test
+// includes the journeys in its reports.
 func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...string) {
 	t.Helper()
 	playwright := filepath.Join(b.Root, "node_modules", "@playwright", "test", "cli.js")

@@ -22,16 +22,14 @@ import (
 // AnyPort is the address that a part listens on when it starts for the first time: a free port of loopback.
 const AnyPort = "127.0.0.1:0"
 
-// Part is a process of the booth that a journey may kill and start again. Its
-// methods are safe for concurrent use.
+// Part is a process of the booth, which a journey can kill and start again. Its methods are safe for concurrent use.
 type Part struct {
-	// Command listens on AnyPort. Where it is started again, the address that it had stands in the place of
-	// AnyPort in its arguments.
+	// Command listens on AnyPort. A restart replaces AnyPort in its arguments with the address of the first start.
 	Command process.Command
-	// Prints finds the address, host:port, in what the program prints, as the first submatch.
+	// Prints finds the address, host:port, in the program's output, as the first submatch.
 	Prints *regexp.Regexp
-	// Ready is the URL that answers once the part serves, with AnyPort in the place of the address. Without one, a
-	// part is taken to serve when it prints its address.
+	// Ready is the URL that answers when the part serves, with AnyPort in place of the address. If empty, the part is
+	// ready when it prints its address.
 	Ready string
 
 	mu      sync.Mutex
@@ -39,11 +37,11 @@ type Part struct {
 	process *process.Process // nil: not running
 }
 
-// startWithin is what a part may take to serve. Grafana makes its database.
-const startWithin = 2 * time.Minute
+// startTimeout is the time for a part to start. Grafana creates its database in it.
+const startTimeout = 2 * time.Minute
 
-// Run starts a part, which is stopped when the test ends, and gives the submatches of
-// Prints. A test that failed shows the end of its log.
+// Run starts a part, which is stopped when the test ends, and returns the submatches of Prints. A failed test logs the
+// end of the part's log.
 func (p *Part) Run(t *testing.T) (printed []string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -54,7 +52,7 @@ func (p *Part) Run(t *testing.T) (printed []string) {
 	})
 	older := size(p.Command.Log)
 	require.NoError(t, p.launch())
-	wait.Within(t, startWithin, p.Command.Name+" prints its address", func() (any, bool) {
+	wait.Within(t, startTimeout, p.Command.Name+" prints its address", func() (any, bool) {
 		text, err := os.ReadFile(p.Command.Log)
 		if err != nil {
 			return err, false
@@ -70,7 +68,7 @@ func (p *Part) Run(t *testing.T) (printed []string) {
 	return printed
 }
 
-// size is that of a log, to which a program appends.
+// size returns the size of a file, 0 if there is none.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,17 +77,17 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// URL is where the part serves.
+// URL returns the part's URL.
 func (p *Part) URL() string { return "http://" + p.Address() }
 
-// Address is where the part serves, as host:port.
+// Address returns the part's address, host:port.
 func (p *Part) Address() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.address
 }
 
-// PID is the id of the process, 0 while none runs.
+// PID returns the process ID, 0 while the part is not running.
 func (p *Part) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +110,7 @@ func (p *Part) launch() (err error) {
 	return err
 }
 
-// addressed puts the address that the part has, if it has one, in the place of AnyPort.
+// addressed replaces AnyPort with the part's address, if it has one.
 func (p *Part) addressed(text string) string {
 	if p.address == "" {
 		return text
@@ -120,7 +118,7 @@ func (p *Part) addressed(text string) string {
 	return strings.ReplaceAll(text, AnyPort, p.address)
 }
 
-// ready returns when the part serves.
+// ready waits until the part serves.
 func (p *Part) ready(ctx context.Context) error {
 	p.mu.Lock()
 	url, running := p.addressed(p.Ready), p.process
@@ -128,7 +126,7 @@ func (p *Part) ready(ctx context.Context) error {
 	if url == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := local.Ready(ctx, url, running); err != nil {
 		return fmt.Errorf("%s is not ready: %w", p.Command.Name, err)
@@ -136,14 +134,14 @@ func (p *Part) ready(ctx context.Context) error {
 	return nil
 }
 
-// running says whether the part was started, and not killed or stopped since.
+// running reports whether the part was started, and not killed or stopped since.
 func (p *Part) running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.process != nil
 }
 
-// ended says whether the process has ended by itself.
+// ended reports whether the process has ended.
 func (p *Part) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +153,7 @@ func (p *Part) ended() bool {
 	}
 }
 
-// start starts a part that was killed, and returns when it serves.
+// start starts a part that was killed, and waits until it serves.
 func (p *Part) start(ctx context.Context) error {
 	if p.running() {
 		return nil
@@ -166,13 +164,13 @@ func (p *Part) start(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// Start starts a part that was killed.
+// Start starts a part that was killed, and waits until it serves.
 func (p *Part) Start(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.start(t.Context()))
 }
 
-// Kill ends the process as a crash would.
+// Kill kills the process.
 func (p *Part) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +180,7 @@ func (p *Part) Kill() {
 	}
 }
 
-// stop asks the process to end.
+// stop stops the process.
 func (p *Part) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,15 +190,14 @@ func (p *Part) stop() {
 	}
 }
 
-// stop asks a process to end, and kills one that does not.
+// stop stops a process, and kills it after 10 s.
 func stop(p *process.Process) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p.Stop(ctx)
 }
 
-// control serves what the journeys do to the parts, by name: POST /<part>/kill and
-// POST /<part>/start, which answers when the part serves.
+// control serves POST /<part>/kill and POST /<part>/start for the journeys. The latter answers when the part serves.
 func control(t *testing.T, parts map[string]*Part) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -11,39 +11,38 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Target is a cluster that serves the model. Another kind, such as a real Dynamo,
-// fills in the same.
+// Target is a cluster that serves the model, simulated or real.
 type Target struct {
-	Frontend string // host:port, as all of them
+	Frontend string // host:port, as in the other fields
 	Workers  []string
 	GPUs     []string
-	Loadgen  []string         // flags of the load generator that go with it
-	Parts    map[string]*Part // what of it the journeys may kill and start
+	Loadgen  []string         // the load generator's flags for this cluster
+	Parts    map[string]*Part // the processes that the journeys can kill and start
 }
 
 const workers = 3
 
-// clusterPrints finds the addresses in what `booth cluster` prints: of the frontend, of the pages of the workers and
-// of those of their GPUs.
+// clusterPrints finds the addresses of the frontend, the workers' metrics and the GPUs' metrics in the output of
+// `booth cluster`.
 var clusterPrints = regexp.MustCompile(
 	`(?s)cluster frontend +http://(\S+), .*?\n  workers +(\S[^\n]+)\n  their GPUs +(\S[^\n]+)\n`)
 
-// page finds the address of a page of metrics.
+// page finds the address of a metrics URL.
 var page = regexp.MustCompile(`http://(\S+)/metrics`)
 
-// Simulated starts the simulated cluster, of TensorRT-LLM. It changes its mode in half
-// a second.
+// Simulated starts the simulated cluster with TensorRT-LLM. It changes its mode in half a second.
 func Simulated(t *testing.T, bin string) Target {
 	t.Helper()
 	return SimulatedAs(t, bin, "trtllm")
 }
 
-// SimulatedAs starts the simulated cluster of an engine, with more flags.
+// SimulatedAs starts the simulated cluster with an engine and further flags.
 func SimulatedAs(t *testing.T, bin, engine string, flags ...string) Target {
 	t.Helper()
 	profile := sim.H200()
 	cluster := &Part{Prints: clusterPrints, Ready: "http://" + AnyPort + "/health", Command: process.Command{
-		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: append([]string{
+		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine),
+		Args: append([]string{
 			"cluster", "--engine=" + engine, "--profile=" + profile.Name, "--restart=500ms",
 			fmt.Sprintf("--workers=%d", workers), "--port=0", "--worker-port=0", "--gpu-port=0",
 		}, flags...),
@@ -60,7 +59,7 @@ func SimulatedAs(t *testing.T, bin, engine string, flags ...string) Target {
 	}
 }
 
-// pages are the addresses of pages of metrics.
+// pages returns the addresses of metrics URLs.
 func pages(list string) []string {
 	var addresses []string
 	for _, found := range page.FindAllStringSubmatch(list, -1) {
@@ -69,7 +68,7 @@ func pages(list string) []string {
 	return addresses
 }
 
-// MetricsURLs are the pages of the workers and of their GPUs, as the load generator takes them.
+// MetricsURLs returns the metrics URLs of workers and GPUs, separated by commas.
 func (c Target) MetricsURLs() string {
 	var urls []string
 	for _, address := range append(c.Workers, c.GPUs...) {

@@ -18,9 +18,8 @@ import (
 
 const again = "run go tool mage docs"
 
-// The document is what the profiles and the kept results make of it, and the results are
-// those of the profiles as they are.
-func TestDocument(t *testing.T) {
+// The stored results must be those of the current profiles.
+func TestDocumentIsCurrent(t *testing.T) {
 	kept, err := read(resultsFile)
 	require.NoError(t, err)
 	var names []string
@@ -35,16 +34,15 @@ func TestDocument(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile("../../../" + document)
 	require.NoError(t, err)
-	is, should := strings.Split(string(text), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(is), len(should)) {
-		require.Equal(t, should[i], is[i], "line %d: %s", i+1, again)
+	got, wanted := strings.Split(string(text), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(got), len(wanted)) {
+		require.Equal(t, wanted[i], got[i], "line %d: %s", i+1, again)
 	}
-	assert.Len(t, is, len(should), again)
+	assert.Len(t, got, len(wanted), again)
 }
 
-// One row of each table, simulated once more, gives what was kept: the model is the one
-// that the errors were computed with.
-func TestKeptResults(t *testing.T) {
+// One row of each table is simulated again, to find changes of the model.
+func TestStoredResultsAreCurrent(t *testing.T) {
 	kept, err := read(resultsFile)
 	require.NoError(t, err)
 	for _, one := range kept.Profiles {
@@ -56,7 +54,8 @@ func TestKeptResults(t *testing.T) {
 		b, ok := recordedOf(p)
 		require.True(t, ok)
 		row := one.Rows[0]
-		b.Rows = slices.DeleteFunc(b.Rows, func(r api.BaselineRow) bool { return r.Concurrency != row.Concurrency || r.Mode != row.Mode })
+		b.Rows = slices.DeleteFunc(b.Rows,
+			func(r api.BaselineRow) bool { return r.Concurrency != row.Concurrency || r.Mode != row.Mode })
 		rows, _, err := calibrate.Check(t.Context(), p, b, errorSeeds, 2, nil)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
@@ -65,15 +64,14 @@ func TestKeptResults(t *testing.T) {
 	}
 }
 
-// Each row of the H200's table is in one of its sets.
-func TestSets(t *testing.T) {
+func TestEachRowIsInOneSet(t *testing.T) {
 	b, ok := recordedOf(sim.H200())
 	require.True(t, ok)
 	counts := make([]int, len(sets["h200-tp1"]))
 	for _, r := range b.Rows {
 		in := 0
 		for i, s := range sets["h200-tp1"] {
-			if s.of(r) {
+			if s.contains(r) {
 				counts[i]++
 				in++
 			}

@@ -1,7 +1,6 @@
-// Command calibration writes docs/calibration.md: of each built-in profile, its
-// constants with their sources and bounds, and how far it is from the recorded table of
-// its deployment. What it simulates for that, it keeps in testdata/results.json, so that
-// the text can be written again, and held against the committed one, without it.
+// Command calibration writes docs/calibration.md: the constants of each built-in profile with their sources and
+// bounds, and the profile's errors against the recorded table of its deployment. It stores the simulated figures in
+// testdata/results.json, so that a test can render the document without simulating.
 package main
 
 import (
@@ -33,19 +32,19 @@ const (
 	document    = "docs/calibration.md"   // in the repository
 
 	errorSeeds = 12 // runs of every row
-	judgeSeeds = 2  // runs of every row and change of a constant, for what the table determines
+	judgeSeeds = 2  // runs of every row and change of a constant, to find what the table determines
 )
 
-// results are all that took computing.
+// results are the stored figures.
 type results struct {
 	Profiles []profileResults `json:"profiles"`
 }
 
-// profileResults are those of one profile. Seconds, shares and tokens a second.
+// profileResults are the figures of one profile, in seconds, shares and tokens per second.
 type profileResults struct {
 	Name      string               `json:"name"`
-	Hash      string               `json:"hash"` // of the profile that they were computed with
-	Rows      []rowResults         `json:"rows"` // none without a recorded table
+	Hash      string               `json:"hash"` // of the profile at the time of the simulation
+	Rows      []rowResults         `json:"rows"` // empty without a recorded table
 	Constants map[string]knowledge `json:"constants,omitempty"`
 }
 
@@ -63,7 +62,7 @@ type rowResults struct {
 // knowledge is how well the recorded table determines a constant.
 type knowledge struct {
 	Status calibrate.Status `json:"status"`
-	Half   float64          `json:"half"` // of the 95 % interval, with all other constants free; 0: it is wider than the bounds
+	Half   float64          `json:"half"` // of the 95 % interval with all constants free; 0: wider than the bounds
 }
 
 func main() {
@@ -75,7 +74,7 @@ func main() {
 	}
 }
 
-// write computes everything, at the top of the repository.
+// write computes all figures and writes the results and the document. It must run in the repository's root.
 func write(ctx context.Context) error {
 	var all results
 	for _, name := range profiles {
@@ -102,10 +101,10 @@ func write(ctx context.Context) error {
 	return os.WriteFile(document, text, 0o644)
 }
 
-// profiles in the order of the document.
+// profiles are the profiles in the document's order.
 var profiles = []string{"h200-tp1", "h100-tp2", "h100-tp4"}
 
-// recordedOf is the built-in table of a profile's deployment; false without one.
+// recordedOf returns the built-in table of a profile's deployment, or false without one.
 func recordedOf(p sim.Profile) (api.Baseline, bool) {
 	all := baseline.Builtin()
 	i := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == p.Baseline })
@@ -131,12 +130,19 @@ func compute(ctx context.Context, name string) (profileResults, error) {
 	}
 	for _, r := range rows {
 		s := r.Simulated
-		out.Rows = append(out.Rows, rowResults{r.Recorded.Concurrency, r.Recorded.Mode, round(s.TTFT50), round(s.TTFT95), round(s.TPOT50), round(s.TokensPerSecond), round(s.Hit)})
+		out.Rows = append(out.Rows,
+			rowResults{
+				r.Recorded.Concurrency, r.Recorded.Mode,
+				round(s.TTFT50), round(s.TTFT95), round(s.TPOT50), round(s.TokensPerSecond), round(s.Hit),
+			})
 	}
-	judged, err := calibrate.Assess(ctx, calibrate.Options{Start: p, Baselines: []api.Baseline{baseline.WithIntervals(b)}, Seeds: judgeSeeds, OnProgress: progress()})
+	judged, err := calibrate.Assess(ctx,
+		calibrate.Options{
+			Start: p, Baselines: []api.Baseline{baseline.WithIntervals(b)}, Seeds: judgeSeeds, OnProgress: progress(),
+		})
 	var refused *api.FieldError
 	switch {
-	case errors.As(err, &refused): // the table does not have what a fit needs
+	case errors.As(err, &refused): // the table has too few figures for a fit
 		return out, nil
 	case err != nil:
 		return out, err
@@ -152,8 +158,8 @@ func compute(ctx context.Context, name string) (profileResults, error) {
 	return out, nil
 }
 
-// round keeps five digits that count: enough for any sentence, and few enough that the
-// file is the same on every machine.
+// round keeps five significant digits: more than any sentence needs, and few enough that the file is the same on every
+// machine.
 func round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) {
 		return 0
@@ -170,18 +176,18 @@ func hash(p sim.Profile) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
 }
 
-// progress writes a line a second.
+// progress returns a function that prints at most a line per second.
 func progress() func(calibrate.Progress) {
-	said := time.Now()
+	printed := time.Now()
 	return func(p calibrate.Progress) {
-		if time.Since(said) >= time.Second || p.Done == p.Runs {
-			said = time.Now()
+		if time.Since(printed) >= time.Second || p.Done == p.Runs {
+			printed = time.Now()
 			fmt.Printf("%s: %d of %d runs\n", p.Phase, p.Done, p.Runs)
 		}
 	}
 }
 
-// read gives what was kept.
+// read reads stored results.
 func read(file string) (all results, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -192,10 +198,11 @@ func read(file string) (all results, err error) {
 	return all, d.Decode(&all)
 }
 
-// beside puts the kept figures beside the recorded rows.
-func (r *profileResults) beside(b api.Baseline) (rows []calibrate.Row) {
+// join returns the stored figures with the recorded rows.
+func (r *profileResults) join(b api.Baseline) (rows []calibrate.Row) {
 	for _, kept := range r.Rows {
-		i := slices.IndexFunc(b.Rows, func(row api.BaselineRow) bool { return row.Concurrency == kept.Concurrency && row.Mode == kept.Mode })
+		i := slices.IndexFunc(b.Rows,
+			func(row api.BaselineRow) bool { return row.Concurrency == kept.Concurrency && row.Mode == kept.Mode })
 		if i < 0 {
 			continue
 		}

@@ -16,17 +16,20 @@ import (
 //go:embed calibration.md.tmpl
 var page string
 
-// set is some rows of a table, whose errors stand together.
+// set is a part of a table's rows, for which the document has a line of errors.
 type set struct {
-	what string
-	of   func(api.BaselineRow) bool
+	title    string
+	contains func(api.BaselineRow) bool
 }
 
-// sets are those of each profile; all rows where it has none.
+// sets are those of each profile. A profile without sets has one of all rows.
 var sets = map[string][]set{
 	"h200-tp1": {
 		{"fitted to: 60, 80 … 160 in both modes, 180 under round_robin", func(r api.BaselineRow) bool { return fittedTo(r) }},
-		{"held out: 40, 50, the levels between, 170 under round_robin", func(r api.BaselineRow) bool { return !fittedTo(r) && !collapse(r) }},
+		{
+			"held out: 40, 50, the levels between, 170 under round_robin",
+			func(r api.BaselineRow) bool { return !fittedTo(r) && !collapse(r) },
+		},
 		{"the collapse: 170 and 180 under kv", collapse},
 	},
 }
@@ -35,29 +38,31 @@ func fittedTo(r api.BaselineRow) bool {
 	return r.Concurrency >= 60 && r.Concurrency%20 == 0 && !collapse(r)
 }
 
-// collapse is where one worker of the recorded run had more requests than its batch
-// holds: from one level to the next, p95 changes fourfold, so that no mean error says
-// anything.
+// collapse reports whether a row is at a level where one worker of the recorded run had more requests than its batch
+// holds: from one level to the next, p95 changes fourfold, so that a mean error means nothing.
 func collapse(r api.BaselineRow) bool { return r.Mode == api.ModeKV && r.Concurrency >= 170 }
 
-// section is what the document says of a profile.
+// section is the document's section about a profile.
 type section struct {
 	Profile   sim.Profile
 	Title     string
 	Errors    []string // lines of a table
 	Rows      []string
 	Constants []string
-	Judged    bool // Constants say how well they are determined
+	Judged    bool // Constants include how well they are determined
 }
 
-// render makes the document of what was computed and of the profiles as they are.
+// render renders the document from the stored results and the current profiles.
 func render(all results) ([]byte, error) {
 	data := struct {
 		Sections                   []section
 		ErrorSeeds, JudgeSeeds     int
 		Tolerance                  float64
 		MiddlePercent, TailPercent float64
-	}{ErrorSeeds: errorSeeds, JudgeSeeds: judgeSeeds, Tolerance: 100 * calibrate.Tolerance, MiddlePercent: 100 * calibrate.MaxError, TailPercent: 100 * calibrate.MaxTail}
+	}{
+		ErrorSeeds: errorSeeds, JudgeSeeds: judgeSeeds, Tolerance: 100 * calibrate.Tolerance,
+		MiddlePercent: 100 * calibrate.MaxError, TailPercent: 100 * calibrate.MaxTail,
+	}
 	for _, kept := range all.Profiles {
 		p, err := sim.LoadProfile(kept.Name)
 		if err != nil {
@@ -71,10 +76,14 @@ func render(all results) ([]byte, error) {
 }
 
 func sectionOf(p sim.Profile, kept profileResults) section {
-	s := section{Profile: p, Judged: len(kept.Constants) > 0, Title: fmt.Sprintf("%s: %s, %s a worker, %s", p.Name, p.GPU, gpus(p.TensorParallel), workers(p.Workers))}
+	s := section{
+		Profile: p, Judged: len(kept.Constants) > 0,
+		Title: fmt.Sprintf("%s: %s, %s a worker, %s", p.Name, p.GPU, gpus(p.TensorParallel), workers(p.Workers)),
+	}
 	for _, c := range p.Constants() {
 		origin := p.Sources[c.Name]
-		line := fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s | %s | %s |", c.Name, c.Get(&p), c.Low, c.High, c.Why, origin.Origin, origin.From)
+		line := fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s | %s | %s |", c.Name, c.Get(&p), c.Low, c.High, c.Why,
+			origin.Origin, origin.From)
 		if s.Judged {
 			line += " " + determined(kept.Constants[c.Name]) + " |"
 		}
@@ -84,7 +93,7 @@ func sectionOf(p sim.Profile, kept profileResults) section {
 	if !ok {
 		return s
 	}
-	rows := kept.beside(b)
+	rows := kept.join(b)
 	list := sets[p.Name]
 	if list == nil {
 		list = []set{{"all rows; nothing was fitted to them", func(api.BaselineRow) bool { return true }}}
@@ -92,18 +101,19 @@ func sectionOf(p sim.Profile, kept profileResults) section {
 	for _, part := range list {
 		var some []calibrate.Row
 		for _, r := range rows {
-			if part.of(r.Recorded) {
+			if part.contains(r.Recorded) {
 				some = append(some, r)
 			}
 		}
 		e := calibrate.ErrorsOf(some)
-		s.Errors = append(s.Errors, fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", part.what, e.Rows,
+		s.Errors = append(s.Errors, fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", part.title, e.Rows,
 			percent(e.TTFT50), percent(e.TTFT95), percent(e.Throughput), percent(e.TPOT), points(e.Hit)))
 	}
 	for _, r := range rows {
 		m, v := r.Recorded, r.Simulated
 		s.Rows = append(s.Rows, fmt.Sprintf("| %d | %s | %s | %s | %s | %s | %s |", m.Concurrency, m.Mode,
-			pair(1000*v.TTFT50, m.TTFT.P50, 1000, 0), pair(1000*v.TTFT95, m.TTFT.P95, 1000, 0), pair(v.TokensPerSecond, m.OutputTokensPerSecond, 1, 0),
+			pair(1000*v.TTFT50, m.TTFT.P50, 1000, 0), pair(1000*v.TTFT95, m.TTFT.P95, 1000, 0),
+			pair(v.TokensPerSecond, m.OutputTokensPerSecond, 1, 0),
 			pair(1000*v.TPOT50, m.TPOT.P50, 1000, 1), pair(100*v.Hit, m.KVHitRatio, 100, 1)))
 	}
 	return s
@@ -128,7 +138,7 @@ func gpus(n int) string {
 
 func workers(n int) string { return fmt.Sprintf("%d workers", n) }
 
-// pair is a simulated figure with the recorded one, which a factor brings to its unit.
+// pair formats a simulated figure with the recorded one, which factor converts to the same unit.
 func pair(simulated float64, recorded *float64, factor float64, digits int) string {
 	if recorded == nil {
 		return fmt.Sprintf("%.*f", digits, simulated)

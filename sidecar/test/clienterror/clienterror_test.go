@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// measure is the client: it measures a window for each line that it reads, and writes the TTFT with its error.
+// measure is the client process: for each line of its input, it measures a window and writes TTFT with its error.
 func measure(url string) error {
 	client, err := chat.New(chat.Options{URL: url, Model: "bench"})
 	if err != nil {
@@ -65,7 +65,7 @@ func measure(url string) error {
 		var turns sync.WaitGroup
 		for i := range streams {
 			turns.Go(func() {
-				<-time.After(time.Duration(i) * 200 * time.Millisecond / streams) // in step, few moments would count
+				<-time.After(time.Duration(i) * 200 * time.Millisecond / streams) // spreads the streams over the window
 				for time.Since(began) < window {
 					r := client.Do(ctx, chat.Request{MaxTokens: 2})
 					if ttft, ok := r.TTFT(); ok {
@@ -87,7 +87,7 @@ func measure(url string) error {
 	return nil
 }
 
-// quantile is what the windows showed of one, in milliseconds.
+// quantile holds the windows' figures of one quantile, in milliseconds.
 type quantile struct {
 	name          string
 	truth, ratios []float64
@@ -107,8 +107,8 @@ func median(values []float64) float64 {
 	return stats.Percentile(values, .5)
 }
 
-// The bound covers the true error of TTFT p50 and p95 in at least 95 % of the windows, and is at most four times too
-// large at the median, of answers that take equally long and of others.
+// The bound covers the true error of TTFT p50 and p95 in at least 95 % of the windows, and its median is at most four
+// times the error, with answers of equal and of different length.
 func TestBoundCoversTheTrueError(t *testing.T) {
 	all := []*quantile{{name: "p50"}, {name: "p95"}}
 	for _, ms := range []time.Duration{0, 2, 5, 10, 20, 50} {
@@ -127,14 +127,15 @@ func TestBoundCoversTheTrueError(t *testing.T) {
 	}
 	for _, q := range all {
 		n := len(q.ratios)
-		figure.Report(t, "TTFT %s: errors of %.2f to %.1f ms (medians of %d settings), covered in %d of %d windows by a bound of "+
-			"%.1f times the error (median)", q.name, slices.Min(q.truth), slices.Max(q.truth), len(q.truth), q.covered, n, median(q.ratios))
+		figure.Report(t, "TTFT %s: errors of %.2f to %.1f ms (medians of %d settings), "+
+			"covered in %d of %d windows by a bound of %.1f times the error (median)",
+			q.name, slices.Min(q.truth), slices.Max(q.truth), len(q.truth), q.covered, n, median(q.ratios))
 		assert.GreaterOrEqual(t, float64(q.covered), .95*float64(n), q.name)
 		assert.LessOrEqual(t, median(q.ratios), 4., q.name)
 	}
 }
 
-// windows measures with a client that is kept from running for a time at once, again and again.
+// windows measures with a client that is stopped repeatedly for a time.
 func windows(t *testing.T, server *known.Server, stop time.Duration) []*quantile {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -168,13 +169,13 @@ func windows(t *testing.T, server *known.Server, stop time.Duration) []*quantile
 	return found
 }
 
-// throttle keeps a process from running for a quarter of the time, as a limit on its CPU does, until ctx ends.
+// throttle stops a process for a quarter of the time, as a limit on its CPU does, until ctx ends.
 func throttle(ctx context.Context, pid int, stop time.Duration) {
 	for stop > 0 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(2*stop + rand.N(2*stop)): // in step with nothing
+		case <-time.After(2*stop + rand.N(2*stop)): // random, so that it is not in step with the client
 		}
 		_ = unix.Kill(pid, unix.SIGSTOP)
 		<-time.After(stop)

@@ -12,14 +12,14 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// What the core may differ by from the real Dynamo.
+// The largest allowed differences between core and real Dynamo.
 const (
 	hitBound    = .02 // of the prompts' tokens
 	stayBound   = .03 // of the turns
-	spreadBound = .20 // of the real one's
+	spreadBound = .20 // of the real figure
 )
 
-// setting is what the sides have in common.
+// setting is what both sides of a comparison have in common.
 type setting struct {
 	level   int // conversations in progress
 	mode    api.Mode
@@ -30,14 +30,14 @@ func (s setting) String() string {
 	return fmt.Sprintf("%d conversations, %s, %d workers", s.level, s.mode, s.workers)
 }
 
-// pair is one setting: several runs of the core, and one of the real Dynamo.
+// pair is one setting with several runs of the core and one of the real Dynamo.
 type pair struct {
 	setting
 	core []result
 	real result
 }
 
-// bounded is a figure that must agree.
+// bounded is a figure whose difference has a bound.
 type bounded struct {
 	name     string
 	bound    float64
@@ -54,8 +54,8 @@ var bounds = []bounded{
 	{"in-flight spread", spreadBound, true, func(r *result) float64 { return r.spread }, plain},
 }
 
-// difference is the core's mean less the real one, and what chance leaves open of it: a
-// run of the real Dynamo is taken to scatter as one of the core does.
+// difference returns the core's mean minus the real figure, and the margin of chance. A run of the real Dynamo is
+// assumed to scatter as one of the core does.
 func (b bounded) difference(p *pair) (value, margin float64) {
 	core, dynamo := bandOf(p.core, b.of), b.of(&p.real)
 	if b.relative {
@@ -64,9 +64,8 @@ func (b bounded) difference(p *pair) (value, margin float64) {
 	return core.mean - dynamo, core.run95
 }
 
-// judge holds the difference against the bound. One that lies beyond it by less
-// than chance may make up shows nothing, and stays open; what was not measured is
-// not met.
+// judge compares the difference with the bound. A difference beyond the bound by less than chance is undecided. A
+// figure that was not measured does not meet its bound.
 func (b bounded) judge(p *pair) judgement {
 	value, margin := b.difference(p)
 	switch apart := math.Abs(value); {
@@ -78,7 +77,7 @@ func (b bounded) judge(p *pair) judgement {
 	return notMet
 }
 
-// size writes a difference.
+// size formats a difference.
 func (b bounded) size(v float64) string {
 	if b.relative {
 		return orMissing(v, "%.3g %%", 100*v)
@@ -86,7 +85,7 @@ func (b bounded) size(v float64) string {
 	return points(v)
 }
 
-// judgement is what comes of a bound.
+// judgement is the result of comparing a figure with its bound.
 type judgement string
 
 const (
@@ -95,8 +94,7 @@ const (
 	notMet judgement = "NOT MET"
 )
 
-// judge says what keeps a pair from passing, and what stays open, which a longer span
-// would decide.
+// judge returns the figures that do not meet their bounds, and those that only a longer span could decide.
 func (p *pair) judge() (unmet, undecided []string) {
 	if len(p.real.failed) > 0 {
 		unmet = append(unmet, "turns failed: "+classes(p.real.failed))
@@ -130,7 +128,7 @@ func known(v *float64) float64 {
 	return *v
 }
 
-// recorded is the profile's baseline in a setting, with as many workers as it has.
+// recorded returns the profile's baseline in a setting, scaled to the setting's workers.
 func recorded(profile sim.Profile, s setting) api.Column {
 	if s.workers != profile.Workers {
 		return api.Column{}

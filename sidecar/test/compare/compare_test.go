@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// measured is a result of round figures, so that a case says only what differs.
+// measured returns a result of round figures, changed by a test case.
 func measured(change func(*result)) result {
 	quantiles := func(v float64) api.Quantiles { return api.Quantiles{P50: new(v), P95: new(2 * v), N: 234} }
 	r := result{
@@ -25,8 +25,8 @@ func measured(change func(*result)) result {
 	return r
 }
 
-// pairOf has as many runs of the core as there are seeds, all alike but for hit rate, share that
-// stays and spread, whose standard deviations are .5 points, 1 point and .2.
+// pairOf returns a pair with as many equal runs of the core as there are seeds, except that hit rate, stays and spread
+// have standard deviations of .5 points, 1 point and .2.
 func pairOf(core, dynamo func(*result)) *pair {
 	p := &pair{setting: setting{60, api.ModeKV, 3}, real: measured(dynamo)}
 	for i := range coreSeeds {
@@ -41,7 +41,7 @@ func pairOf(core, dynamo func(*result)) *pair {
 	return p
 }
 
-func TestBounds(t *testing.T) {
+func TestJudgeComparesWithBounds(t *testing.T) {
 	for _, row := range []struct {
 		intent      string
 		change      func(*result)
@@ -50,12 +50,18 @@ func TestBounds(t *testing.T) {
 		{"the same", nil, nil, nil},
 		{"hit rate within the bound, above", func(r *result) { r.hit += .0199 }, nil, nil},
 		{"hit rate within the bound, below", func(r *result) { r.hit -= .0199 }, nil, nil},
-		{"beyond the bound, by no more than chance", func(r *result) { r.hit += .021 }, nil, []string{"hit rate: 2.1 points apart, of which chance makes up to 1.15 points; allowed are 2 points"}},
+		{
+			"beyond the bound, by no more than chance", func(r *result) { r.hit += .021 }, nil,
+			[]string{"hit rate: 2.1 points apart, of which chance makes up to 1.15 points; allowed are 2 points"},
+		},
 		{"hit rate too high", func(r *result) { r.hit += .04 }, []string{"hit rate: 4 points"}, nil},
 		{"hit rate too low", func(r *result) { r.hit -= .04 }, []string{"hit rate: 4 points"}, nil},
 		{"too many stay", func(r *result) { r.stay += .11 }, []string{"same worker again: 11 points"}, nil},
 		{"spread within the bound", func(r *result) { r.spread *= 1.19 }, nil, nil},
-		{"spread beyond the bound, by no more than chance", func(r *result) { r.spread *= 1.25 }, nil, []string{"in-flight spread: 25 % apart, of which chance makes up to 14.3 %; allowed are 20 %"}},
+		{
+			"spread beyond the bound, by no more than chance", func(r *result) { r.spread *= 1.25 }, nil,
+			[]string{"in-flight spread: 25 % apart, of which chance makes up to 14.3 %; allowed are 20 %"},
+		},
 		{"too much spread", func(r *result) { r.spread *= 2 }, []string{"in-flight spread: 100 % apart"}, nil},
 		{"both", func(r *result) { r.hit, r.stay = .5, .5 }, []string{"hit rate", "same worker again"}, nil},
 		{"nothing known is not met", func(r *result) { r.stay = math.NaN() }, []string{"same worker again: — apart"}, nil},
@@ -67,11 +73,12 @@ func TestBounds(t *testing.T) {
 			contain(t, undecided, row.open)
 		})
 	}
-	unmet, _ := pairOf(nil, func(r *result) { r.failed = map[api.ErrorClass]int{api.ErrorTimeout: 2, api.ErrorStall: 1} }).judge()
+	unmet, _ := pairOf(nil,
+		func(r *result) { r.failed = map[api.ErrorClass]int{api.ErrorTimeout: 2, api.ErrorStall: 1} }).judge()
 	contain(t, unmet, []string{"turns failed: 1 stall, 2 timeout"})
 }
 
-// contain checks that each line has the words wanted of it.
+// contain checks that each line contains the corresponding word.
 func contain(t *testing.T, lines, words []string) {
 	t.Helper()
 	require.Len(t, lines, len(words))

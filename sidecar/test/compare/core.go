@@ -13,21 +13,21 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// The questions that a workload asks, in tokens with the chat template around them, as
-// the tokenizer of sim counts them: see TestTokensOfQuestions.
+// The questions of a workload in tokens, with the chat template, as the tokenizer of sim counts them: see
+// TestQuestionTokensAreThoseOfTheSimulation.
 var (
 	fixedQuestion    = api.Distribution{Mean: 14}          // "elaborate further"
 	builtInQuestions = api.Distribution{Mean: 24, CV: .11} // the built-in questioner's
 )
 
-// sameSentence is the recorded follow-up question.
+// sameSentence is the follow-up question of the recorded results.
 const sameSentence = "elaborate further"
 
-// startRate is that of the load generator, new conversations a second.
+// startRate is the load generator's rate, in new conversations per second.
 const startRate = 10
 
-// workloadOf is the recorded workload on the built-in articles, whose first prompts have
-// the tokens that they have at the cluster.
+// workloadOf returns the recorded workload with the built-in articles, whose first prompts have the same number of
+// tokens as at the cluster.
 func workloadOf(level int, seed uint64, questions api.Distribution) (closedloop.Workload, error) {
 	articles, err := corpus.Builtin()
 	if err != nil {
@@ -44,17 +44,16 @@ func workloadOf(level int, seed uint64, questions api.Distribution) (closedloop.
 	return w, nil
 }
 
-// coreSeeds is with how many seeds the core runs a setting.
+// coreSeeds is the number of seeds with which the core runs a setting.
 const coreSeeds = 12
 
-// part is the turns of a run that are read, by the order in which they end: the first
-// so many warm up, and so many after them are measured. Turns and not seconds, since a
-// slower cluster is at earlier turns of its conversations at the same second.
+// part selects the turns of a run, in the order of their ends: the first warmUp turns are not measured, the next
+// measured turns are. It counts turns instead of seconds, since conversations of a slower cluster are at earlier
+// turns at the same time.
 type part struct{ warmUp, measured int }
 
-// core runs a setting in virtual time, on a cluster with cold caches, once for each of
-// [coreSeeds] seeds. The conversations are the same in each run, where sameDraws; else
-// each has its own.
+// core runs a setting in virtual time on a cluster with cold caches, once for each of [coreSeeds] seeds. With
+// sameDraws, the conversations are the same in each run; otherwise each run has its own.
 func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, read part) (runs []result, err error) {
 	o.Mode = s.mode
 	seed := w.Seed
@@ -97,7 +96,7 @@ func coreRun(o sim.Options, w closedloop.Workload, read part) (result, error) {
 	return r, nil
 }
 
-// turnOf is a turn of the core as the load generator would give it.
+// turnOf converts a turn of the core to a turn of the load generator.
 func turnOf(t *closedloop.Turn, began time.Time) api.Turn {
 	turn := api.Turn{
 		Conversation: strconv.FormatInt(t.Conversation, 10), Number: t.Number, Status: api.TurnOK,
@@ -111,18 +110,17 @@ func turnOf(t *closedloop.Turn, began time.Time) api.Turn {
 	return turn
 }
 
-// band is what several runs of the core give for a figure.
+// band describes a figure's values in several runs of the core.
 type band struct {
 	n             int
 	mean          float64
 	lowest, most  float64
 	deviation     float64 // standard, of one run
-	run95, run999 float64 // half the width of the interval that holds 95 % (99.9 %) of further runs
+	run95, run999 float64 // half the width of the prediction interval of one further run, 95 % and 99.9 %
 }
 
-// bandOf reads a figure of runs. By how much a further run may be off the mean of n is
-// t·s·√(1+1/n), with Student's t for n−1 degrees of freedom; see Hahn and Meeker,
-// "Statistical Intervals" (1991), section 4.3.
+// bandOf computes the band of a figure. The half width of the prediction interval is t·s·√(1+1/n), with Student's t
+// for n−1 degrees of freedom; see Hahn and Meeker, "Statistical Intervals" (1991), section 4.3.
 func bandOf(runs []result, of func(*result) float64) band {
 	b := band{n: len(runs), lowest: math.Inf(1), most: math.Inf(-1)}
 	var values []float64

@@ -16,16 +16,14 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// TestDemo holds the demo's workload against the demo's cluster: the load generator's
-// workload and client, over HTTP, with the built-in questioner, at each level and in each mode
-// for the span, after the warm-up. The clock is that of a bubble, so that the figures are
-// those of a machine that is never busy. It prints them beside those of twelve runs of
-// the core of that length, each with conversations of its own, and fails where one lies
-// beyond what 99.9 % of further runs keep to. The colours are those of the SLOs that are
-// set by default. As in:
+// TestDemoLiveMatchesCore runs the demo's workload against the demo's cluster over HTTP: the load generator's
+// workload and client with the built-in questioner, at each level and in each mode for the span, after the warm-up.
+// The clock is that of a synctest bubble, so that the figures do not depend on the machine's load. The test prints
+// the figures beside those of twelve runs of the core of equal length with other conversations, and fails if one is
+// outside the 99.9 % prediction interval. The colors are those of the default SLOs. To run it:
 //
-//	go test -tags=compare ./sidecar/test/compare -run=TestDemo -v
-func TestDemo(t *testing.T) {
+//	go test -tags=compare ./sidecar/test/compare -run=TestDemoLiveMatchesCore -v
+func TestDemoLiveMatchesCore(t *testing.T) {
 	for _, s := range settings(t) {
 		profile := sim.H200()
 		if s.workers != profile.Workers {
@@ -39,7 +37,7 @@ func TestDemo(t *testing.T) {
 			o.Mode, o.Seed = s.mode, *seed
 			var got result
 			synctest.Test(t, func(t *testing.T) { got = live(t, o, w, corpus.BuiltinQuestioner{}, *warmUp, *span) })
-			w.Seed += 1000 // conversations that the live run does not have
+			w.Seed += 1000 // other conversations than those of the live run
 			runs, err := core(s, o, w, false, part{got.before, got.turns})
 			require.NoError(t, err)
 
@@ -58,7 +56,8 @@ func TestDemo(t *testing.T) {
 				if d := v - b.mean; d > b.run999 || d < -b.run999 {
 					t.Errorf("%s: %s live, %s ± %s in the core", f.name, f.text(v), f.text(b.mean), f.text(b.run999))
 				}
-				row(table, f.name, f.text(v), f.text(b.mean), b.text(f.text), within, lookedUp(f.recorded(&column), f.text), colour(f.slo, v), colour(f.slo, b.mean))
+				row(table, f.name, f.text(v), f.text(b.mean), b.text(f.text), within, lookedUp(f.recorded(&column), f.text),
+					colour(f.slo, v), colour(f.slo, b.mean))
 			}
 			table.Flush()
 			fmt.Fprint(t.Output(), out.String())
@@ -66,10 +65,12 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// colour is what a screen gives a figure, "" without an SLO.
+// colour returns a figure's color on the screen, "" without an SLO.
 func colour(slo, v float64) string {
 	if slo == 0 {
 		return ""
 	}
-	return map[baseline.SLOColour]string{baseline.SLOMet: "green", baseline.SLONear: "yellow", baseline.SLOMissed: "red"}[baseline.Judge(v, slo)]
+	return map[baseline.SLOColour]string{
+		baseline.SLOMet: "green", baseline.SLONear: "yellow", baseline.SLOMissed: "red",
+	}[baseline.Judge(v, slo)]
 }

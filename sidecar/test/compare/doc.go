@@ -1,14 +1,11 @@
-// Package compare holds three things against one another on one workload: the core of
-// the simulated cluster, which runs in virtual time (package closedloop); the same core
-// live, over HTTP, under the load generator's own workload and client; and a real NVIDIA
-// Dynamo with mock workers. It prints what came of it side by side, beside the recorded
-// results.
+// Package compare compares three things on one workload: the core of the simulated cluster in virtual time (package
+// closedloop); the same core over HTTP, with the load generator's own workload and client; and a real NVIDIA Dynamo
+// with mock workers. It prints their figures beside the recorded results.
 //
-// Live and core are compared in the suite at a small size, and at that of the demo behind
-// the build tag compare, in a bubble of virtual time both. The real Dynamo, behind the
-// same tag, takes wall time and wants a quiet machine: one that lacks CPU is late with
-// its tokens and so routes otherwise. Both sides are made from the same profile there.
-// What the router decides is bounded: hit rate, the share of turns that return to their
-// worker, and how unevenly requests are spread. Timing is not, since the mock workers know
-// less of a GPU than the simulation does; the recorded results are the truth for it.
+// A small comparison of live and core is part of the suite; that of the demo's size needs the build tag compare. Both
+// run in virtual time. The comparison with a real Dynamo, behind the same tag, takes wall time and an idle machine:
+// without enough CPU, Dynamo's tokens are late, and it routes otherwise. Both of its sides use the same profile.
+// Figures of the router's decisions have bounds: hit rate, the share of turns that return to their worker, and how
+// unevenly requests are spread. Timing has none, since the mock workers model less of a GPU than the simulation does;
+// the recorded results are the reference for it.
 package compare

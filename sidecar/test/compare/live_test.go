@@ -32,15 +32,13 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// The simulated cluster over HTTP, driven by the load generator's own workload and
-// client, gives what the closed loop of the core gives on the same draws. Server,
-// connections and clock are in a bubble of virtual time, so that no machine is too slow
-// for it.
+// The simulated cluster over HTTP, with the load generator's workload and client, has the figures of the core's closed
+// loop on the same draws. Server, connections and clock are in a synctest bubble, so that the machine's speed does not
+// matter.
 //
-// What remains of chance on the same draws is the cluster's own, such as the jitter of
-// its iterations, and what small differences grow to. It is known from [coreSeeds] runs
-// of the core with other seeds: the live run, whose seed is another one again, must lie
-// where 99.9 % of further runs of the core do.
+// On the same draws, the differences that remain are due to the cluster's own randomness, such as the jitter of its
+// iterations, and its consequences. [coreSeeds] runs of the core with other seeds show their size: the live run, with
+// yet another seed, must be within the 99.9 % prediction interval.
 func TestLiveAgainstCore(t *testing.T) {
 	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -48,7 +46,7 @@ func TestLiveAgainstCore(t *testing.T) {
 			s := setting{24, mode, 3}
 			w, err := workloadOf(s.level, 1, fixedQuestion)
 			require.NoError(t, err)
-			w.MaxTokens, w.Output = 256, &api.Distribution{Mean: 150, CV: .3} // so that there are many turns
+			w.MaxTokens, w.Output = 256, &api.Distribution{Mean: 150, CV: .3} // short answers make more turns
 			o := sim.DefaultOptions(sim.H200())
 			o.Mode, o.Seed = mode, coreSeeds+1
 			var got result
@@ -73,13 +71,13 @@ func TestLiveAgainstCore(t *testing.T) {
 					f.name, f.text(v), f.text(b.mean), f.text(b.run999))
 				t.Logf("the other mode %+8.4f", off)
 			}
-			assert.True(t, apart, "no figure would tell that it is the other mode's")
+			assert.True(t, apart, "no figure distinguishes the two modes")
 		})
 	}
 }
 
-// live holds the workload against a simulated cluster over HTTP, in a bubble, and reads
-// the turns that end in a span after a warm-up.
+// live runs the workload against a simulated cluster over HTTP in a bubble, and returns the figures of the turns that
+// end in a span after a warm-up.
 func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questioner, warmUp, span time.Duration) result {
 	server, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
 	require.NoError(t, err)
@@ -103,7 +101,8 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	load := workload.New(workload.Options{
 		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: q, Observer: seen,
 	}, workload.Settings{
-		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens, Output: w.Output, StartRate: w.StartRate,
+		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens,
+		Output: w.Output, StartRate: w.StartRate,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -126,8 +125,8 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	return r
 }
 
-// sentence opens every conversation on an article in the same way, as workloadOf takes it
-// to, and then asks what was asked when the results were recorded.
+// sentence opens every conversation on an article in the same way, as workloadOf assumes, and asks the follow-up
+// question of the recorded results.
 type sentence struct{ corpus.BuiltinQuestioner }
 
 func (sentence) Open(_ *rand.Rand, topic string) string {
@@ -140,8 +139,7 @@ func (sentence) Follow(context.Context, *rand.Rand, string, []string, string) st
 
 var inflight = regexp.MustCompile(`(?m)^dynamo_component_inflight_requests\{.*\} (\d+)$`)
 
-// spreadOf is how many requests the busiest worker has more than the idlest, as their
-// metrics tell it.
+// spreadOf returns the difference of the requests on the busiest and the least busy worker, from the metrics.
 func spreadOf(t *testing.T, server *httpd.Server) float64 {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range server.Workers() {
@@ -158,7 +156,7 @@ func spreadOf(t *testing.T, server *httpd.Server) float64 {
 	return most - least
 }
 
-// turnsSeen keeps the turns of a workload.
+// turnsSeen records the turns of a workload.
 type turnsSeen struct {
 	mu    sync.Mutex
 	turns []api.Turn
@@ -190,25 +188,26 @@ func (s *turnsSeen) TurnEnded(of *workload.Turn, r *chat.Result) {
 	s.turns = append(s.turns, turn)
 }
 
-// The rest of [workload.Observer].
+// The other methods of [workload.Observer] do nothing.
 func (*turnsSeen) ConversationStarted(*workload.Conversation)                            {}
 func (*turnsSeen) TurnStarted(*workload.Turn)                                            {}
 func (*turnsSeen) Chunk(int)                                                             {}
 func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
 func (*turnsSeen) Active(int, int)                                                       {}
 
-// What the simulations are fed is what the questioners ask, in tokens of the cluster.
-func TestTokensOfQuestions(t *testing.T) {
+// The token counts that the simulations use are those of the questioners' texts.
+func TestQuestionTokensAreThoseOfTheSimulation(t *testing.T) {
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	lengths := func(q corpus.Questioner) (all []float64) {
 		for k := range uint64(60) {
 			r, s := draw.Random(k), articles.Starters[k%10]
-			answer := s.Text[:len(s.Text)/4] // as long as an answer, and about the subject
+			answer := s.Text[:len(s.Text)/4] // about as long as an answer, on the same subject
 			asked := []string{q.Open(r, s.Topic)}
 			asked = append(asked, q.Follow(t.Context(), r, s.Topic, asked, answer))
 			before := []sim.Message{{Role: "user", Content: s.Text + "\n\n" + asked[0]}}
-			after := append(before, sim.Message{Role: "assistant", Content: answer}, sim.Message{Role: "user", Content: asked[1]})
+			after := append(before, sim.Message{Role: "assistant", Content: answer},
+				sim.Message{Role: "user", Content: asked[1]})
 			all = append(all, float64(sim.Count(sim.RenderChat(after))-sim.Count(sim.RenderChat(before)+answer)))
 		}
 		return all

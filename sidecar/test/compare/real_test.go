@@ -26,8 +26,8 @@ import (
 	"kvbooth/sidecar/test/dynamo"
 )
 
-// What is measured, as in: go test -tags=compare ./sidecar/test/compare -run=TestCompare -v -args -levels=60 -span=5m.
-// With -artifacts and -outputdir=DIR before -args, logs and turns are kept.
+// Flags of a comparison, as in: go test -tags=compare ./sidecar/test/compare -run=TestCompare -v -args -levels=60
+// -span=5m. With -artifacts and -outputdir=DIR before -args, logs and turns are kept.
 var (
 	levels  = flag.String("levels", "60,120,180", "conversations to keep in progress")
 	modes   = flag.String("modes", "kv,round_robin", "modes of the router: kv, round_robin, least_loaded")
@@ -38,14 +38,14 @@ var (
 )
 
 const (
-	firstPort    = 21000 // of Dynamo's processes, away from those of a booth that may run
-	portsEach    = 200   // of a setting, since several are measured at a time
+	firstPort    = 21000 // of Dynamo's processes, not those of a running booth
+	portsEach    = 200   // per setting, since several are measured at a time
 	settleWithin = 3 * time.Minute
 	sampleEvery  = time.Second
 	storedWithin = 500 * time.Millisecond // turns are committed within 200 ms
 )
 
-// settings are all of them; several are measured at a time, as many as -parallel says.
+// settings returns all settings. The flag -parallel sets how many are measured at a time.
 func settings(t *testing.T) (all []setting) {
 	for level := range strings.SplitSeq(*levels, ",") {
 		for mode := range strings.SplitSeq(*modes, ",") {
@@ -63,13 +63,17 @@ func settings(t *testing.T) (all []setting) {
 	return all
 }
 
-// TestCompare prints a table for each setting and fails where a bound is broken by
-// more than chance may make up, or where turns failed.
+// TestCompare prints a table for each setting, and fails if a difference exceeds its bound by more than chance, or if
+// turns failed.
 func TestCompare(t *testing.T) {
 	profile, bin := sim.H200(), boothtest.Programs(t)
-	fmt.Fprintf(t.Output(), `The core of the simulated cluster, in virtual time, against NVIDIA Dynamo %s with mock workers, both from the profile %s; neither finds the blocks of answers again.
-Each run: cold caches, the recorded workload with seed %d, %v of warm-up, %v measured. Both have the same conversations, and of the core as many turns are read, behind as many; it is run with %d seeds of its own.
-Differences are the core's mean less real; ± is what 95 %% of further runs keep to, by the scatter of the core's. Recorded: %s, the truth for timing. Its engines find answers again.
+	fmt.Fprintf(t.Output(), `The core of the simulated cluster, in virtual time, against
+NVIDIA Dynamo %s with mock workers.
+Both use the profile %s; neither reuses the blocks of answers.
+Each run: cold caches, the recorded workload with seed %d, %v of warm-up, %v measured. Both have the same conversations.
+As many turns of the core are measured, after as many; it runs with %d seeds of its own.
+Differences are the core's mean minus the real figure; ± is the 95 %% prediction interval of a run of the core.
+Recorded: %s, the reference for timing. Its engines reuse answers.
 `, local.DynamoVersion, profile.Name, *seed, *warmUp, *span, coreSeeds, profile.Baseline)
 	for i, s := range settings(t) {
 		t.Run(s.String(), func(t *testing.T) {
@@ -94,11 +98,11 @@ Differences are the core's mean less real; ± is what 95 %% of further runs keep
 	}
 }
 
-// startDynamo starts a real Dynamo whose router has the mode itself, with a load
-// generator against it.
+// startDynamo starts a real Dynamo whose router is in the setting's mode, and a load generator for it.
 func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, port int) *run {
 	d := dynamo.Start(t, port, func(o *local.Options) {
-		o.Mode, o.Workers, o.LogDir = strings.ReplaceAll(string(s.mode), "_", "-"), s.workers, t.ArtifactDir() // as Dynamo spells it
+		o.Mode, o.Workers = strings.ReplaceAll(string(s.mode), "_", "-"), s.workers
+		o.LogDir = t.ArtifactDir()
 	})
 	var pages []string
 	for _, w := range d.Workers() {
@@ -106,23 +110,25 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 	}
 	return startLoadgen(t, bin, "--target-url="+d.URL(), "--target-model="+dynamo.Model,
 		"--cluster-metrics-urls="+strings.Join(pages, ","), "--start", "--target-rps=0",
-		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(w.Seed, 10),
-		fmt.Sprintf("--turns-min=%d", w.Turns.Min), fmt.Sprintf("--turns-max=%d", w.Turns.Max), "--followup-text="+sameSentence,
-		"--output-tokens-mean="+number(w.Output.Mean), "--output-tokens-cv="+number(w.Output.CV), // mock answers end nowhere by themselves
+		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(
+			w.Seed, 10),
+		fmt.Sprintf("--turns-min=%d", w.Turns.Min), fmt.Sprintf("--turns-max=%d", w.Turns.Max),
+		"--followup-text="+sameSentence,
+		"--output-tokens-mean="+number(w.Output.Mean), "--output-tokens-cv="+number(w.Output.CV), // ends mock answers
 		"--mode-driver=manual", "--mode-mode="+string(s.mode), "--mode-offers="+string(s.mode))
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// run is a load generator against a cluster.
+// run is a load generator with its cluster.
 type run struct {
 	client *api.Client
 
 	samples   int
 	spreads   []float64
 	last      api.LaneSnapshot
-	mistrusts int    // samples in which the load generator mistrusted itself
-	mistrust  string // why, in the last of them
+	mistrusts int    // samples with an unreliable client
+	mistrust  string // the reason in the last of them
 }
 
 func startLoadgen(t *testing.T, bin string, args ...string) *run {
@@ -137,8 +143,7 @@ func startLoadgen(t *testing.T, bin string, args ...string) *run {
 	return &run{client: client}
 }
 
-// observe waits until all conversations have begun, lets the warm-up and the span
-// pass, and gives what was measured.
+// observe waits until all conversations have begun and the warm-up is over, and returns the figures of the span.
 func (r *run) observe(t *testing.T) result {
 	wait.Within(t, settleWithin, "all conversations have begun", func() (any, bool) {
 		s, err := r.client.Status(t.Context())
@@ -156,7 +161,7 @@ func (r *run) observe(t *testing.T) result {
 	return r.collect(t, from, to)
 }
 
-// sample notes what the load generator sees now.
+// sample records the client's health.
 func (r *run) sample(t *testing.T) {
 	s, err := r.client.Snapshot(t.Context())
 	require.NoError(t, err)
@@ -171,7 +176,7 @@ func (r *run) sample(t *testing.T) {
 	}
 }
 
-// collect reads the turns and makes the result of them.
+// collect reads the turns and computes the result.
 func (r *run) collect(t *testing.T, from, to time.Time) result {
 	var raw bytes.Buffer
 	require.NoError(t, r.client.TurnsCSV(t.Context(), &raw, "", 0))
@@ -179,7 +184,8 @@ func (r *run) collect(t *testing.T, from, to time.Time) result {
 	turns, err := api.ReadTurns(&raw)
 	require.NoError(t, err)
 	got := summarise(turns, from, to)
-	require.NotZero(t, got.turns, "no turn ended well in the span; failed: %s. %s", classes(got.failed), r.last.Target.Problem)
+	require.NotZero(t, got.turns, "no turn ended well in the span; failed: %s. %s", classes(got.failed),
+		r.last.Target.Problem)
 	got.spread = mean(r.spreads)
 	if r.mistrusts > 0 {
 		got.mistrust = fmt.Sprintf("in %d of %d seconds: %s", r.mistrusts, r.samples, r.mistrust)

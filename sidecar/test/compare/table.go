@@ -11,10 +11,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// missing stands where nothing was measured or recorded.
+// missing is shown for a figure that was not measured or recorded.
 const missing = "—"
 
-// table is one setting, side by side.
+// table renders one setting.
 func (p *pair) table(recorded api.Column) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%v: %d runs of the core, %d turns of the real one\n", p.setting, len(p.core), p.real.turns)
@@ -22,7 +22,8 @@ func (p *pair) table(recorded api.Column) string {
 	fmt.Fprintln(w, "  \tcore\tits runs\treal Dynamo\tdifference\tbound\trecorded")
 	for _, b := range bounds {
 		core := bandOf(p.core, b.of)
-		row(w, b.name, b.text(core.mean), core.text(b.text), b.text(b.of(&p.real)), b.differenceText(p), fmt.Sprintf("%s: %s", b.size(b.bound), b.judge(p)), b.recorded(&recorded))
+		row(w, b.name, b.text(core.mean), core.text(b.text), b.text(b.of(&p.real)), b.differenceText(p),
+			fmt.Sprintf("%s: %s", b.size(b.bound), b.judge(p)), b.recorded(&recorded))
 	}
 	for _, f := range figures {
 		if slices.ContainsFunc(bounds, func(b bounded) bool { return b.name == f.name }) {
@@ -32,7 +33,8 @@ func (p *pair) table(recorded api.Column) string {
 		if d := core.mean/dynamo - 1; !math.IsNaN(d) {
 			difference = fmt.Sprintf("%+.0f %%", 100*d)
 		}
-		row(w, f.name, f.text(core.mean), core.text(f.text), f.text(dynamo), difference, "", lookedUp(f.recorded(&recorded), f.text))
+		row(w, f.name, f.text(core.mean), core.text(f.text), f.text(dynamo), difference, "",
+			lookedUp(f.recorded(&recorded), f.text))
 	}
 	w.Flush()
 	if p.real.mistrust != "" {
@@ -41,7 +43,7 @@ func (p *pair) table(recorded api.Column) string {
 	return out.String()
 }
 
-// text is the least and the largest value of the runs.
+// text formats the range of the runs.
 func (b band) text(of func(float64) string) string { return of(b.lowest) + " – " + of(b.most) }
 
 func row(w io.Writer, cells ...string) { fmt.Fprintln(w, "  "+strings.Join(cells, "\t")) }
@@ -57,8 +59,7 @@ func (b bounded) differenceText(p *pair) string {
 	return fmt.Sprintf("%+.1f ± %.1f points", 100*value, 100*margin)
 }
 
-// recorded is a figure as it was recorded; of those with a bound only hit rates were, and
-// with three workers.
+// recorded formats the recorded figure. Of the figures with a bound, only hit rates were recorded, with three workers.
 func (b bounded) recorded(c *api.Column) string {
 	if b.name != hitRate {
 		return missing
@@ -94,7 +95,7 @@ func plain(v float64) string {
 	return orMissing(v, "%.0f", v)
 }
 
-// orMissing formats a value unless it is not known.
+// orMissing formats a value, or returns missing for NaN.
 func orMissing(known float64, format string, shown float64) string {
 	if math.IsNaN(known) {
 		return missing

@@ -8,22 +8,22 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// result is what one run measured.
+// result has the figures of one run.
 type result struct {
-	before int                    // turns that had ended well before the span
-	turns  int                    // that ended well in it
-	failed map[api.ErrorClass]int // those that did not
-	hit    float64                // cached over prompt tokens; NaN where nothing was measured
-	stay   float64                // share of follow-up turns on the worker of the turn before; NaN as well
+	before int                    // turns that succeeded before the span
+	turns  int                    // turns that succeeded in it
+	failed map[api.ErrorClass]int // turns that failed in it
+	hit    float64                // cached tokens over prompt tokens; NaN if not measured
+	stay   float64                // share of follow-up turns on the worker of the turn before; NaN if not measured
 
 	ttft, tpot api.Quantiles // seconds
-	spread     float64       // requests in flight, the most on a worker less the least; mean over the span
-	rate       float64       // output tokens a second of the turns that ended
-	mistrust   string        // when and why the load generator mistrusted itself; empty if it did not
+	spread     float64       // requests in flight, the most on a worker minus the least; mean over the span
+	rate       float64       // output tokens per second of the turns that ended
+	mistrust   string        // when and why the client was unreliable; empty if it was not
 }
 
-// summarise makes a result of the turns that ended in [from, to). The turns
-// before them tell where their conversations were.
+// summarise computes the result of the turns that ended in [from, to). The turns before them determine the workers of
+// their conversations.
 func summarise(turns []api.Turn, from, to time.Time) result {
 	before := 0
 	t := tally{workers: map[place]string{}, failed: map[api.ErrorClass]int{}}
@@ -44,17 +44,17 @@ func summarise(turns []api.Turn, from, to time.Time) result {
 	}
 }
 
-// tally collects what turns tell.
+// tally collects figures of turns.
 type tally struct {
 	workers            map[place]string
 	ok                 int
 	failed             map[api.ErrorClass]int
 	ttft, tpot, output []float64
-	prompt, cached     []float64 // tokens, of the turns that tell both
-	stays              []float64 // of follow-up turns: 1 on the worker of the turn before, else 0
+	prompt, cached     []float64 // tokens, of the turns that have both
+	stays              []float64 // of follow-up turns: 1 on the worker of the turn before, otherwise 0
 }
 
-// place is where a turn stands in the workload.
+// place is a turn's position in the workload.
 type place struct {
 	conversation string
 	number       int
@@ -102,5 +102,5 @@ func sum(values []float64) (total float64) {
 	return total
 }
 
-// mean is NaN for no values.
+// mean returns NaN for no values.
 func mean(values []float64) float64 { return sum(values) / float64(len(values)) }

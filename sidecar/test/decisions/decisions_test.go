@@ -16,7 +16,7 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// trials is how many there are to a cell.
+// trials returns the number of trials per cell.
 func trials() int {
 	if n, err := strconv.Atoi(os.Getenv("DECISIONS_TRIALS")); err == nil {
 		return n
@@ -24,10 +24,10 @@ func trials() int {
 	return 1000
 }
 
-// cell is what many trials of one world came to.
+// cell counts the results of many trials of one world.
 type cell struct {
-	better, worse, none, over, trade int // of the last arm
-	others                           int // trials in which some other metric was shown to differ
+	better, worse, none, over, trade int // decisions about the last arm
+	others                           int // trials in which another metric was found to differ
 	failsMore                        int
 	covered, final                   int
 	bias                             float64 // sum of the estimates of trials with a verdict, over the truth
@@ -74,7 +74,7 @@ func (c *cell) median() float64 {
 	return c.minutes[len(c.minutes)/2]
 }
 
-// simulate runs trials of two arms on one world, with each of the first metrics deciding.
+// simulate runs trials of two arms on one world, once with each of the first metrics as the primary one.
 func simulate(w world, primaries int, truth float64) []*cell {
 	cells, known := make([]*cell, primaries), make([]decide.Boundaries, primaries)
 	for i := range trials() {
@@ -92,12 +92,13 @@ func simulate(w world, primaries int, truth float64) []*cell {
 
 func percent(n, of int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(max(1, of))) }
 
-// most is how many of n trials may be wrong where 5 % of them are, with three standard errors.
+// most returns the largest plausible number of errors in n trials with an error rate of 5 %: three standard errors
+// above.
 func most(n int) int { return int(math.Ceil(.05*float64(n) + 3*math.Sqrt(.05*.95*float64(n)))) }
 
-// Equal arms are called different in no more than 5 % of trials, whichever metric decides and in any of the others, and
-// an arm that fails its slowest turns is never called better.
-func TestEqualArms(t *testing.T) {
+// Equal arms are called different in at most 5 % of trials, with every primary metric and in every other metric. An
+// arm that fails its slowest turns is never called better.
+func TestEqualArmsAreRarelyCalledDifferent(t *testing.T) {
 	t.Parallel()
 	for _, w := range []struct {
 		name string
@@ -139,7 +140,7 @@ func TestEqualArms(t *testing.T) {
 	}
 }
 
-// wrong is the share of trials with a difference; where B fails, that of B called better and of A.
+// wrong formats the share of trials with a difference; if B fails, the shares with B called better and with A.
 func (c *cell) wrong(failing bool, n int) string {
 	if failing {
 		return fmt.Sprintf("%s (A %s)", percent(c.better, n), percent(c.worse, n))
@@ -147,8 +148,8 @@ func (c *cell) wrong(failing bool, n int) string {
 	return percent(c.better+c.worse, n)
 }
 
-// True differences: how many trials decide, when, and how well the final estimate and its interval hold.
-func TestPower(t *testing.T) {
+// For true differences: how many trials decide, when, and how accurate the final estimate and its interval are.
+func TestTrueDifferencesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []float64{-.05, -.10, -.14, -.18, -.26, -.33} {
 		w := world{effect: []float64{0, math.Log1p(effect)}, restart: .01}
@@ -168,8 +169,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// Equivalence: equal arms are called so.
-func TestNoDifference(t *testing.T) {
+func TestEqualArmsAreCalledEquivalent(t *testing.T) {
 	t.Parallel()
 	for primary, c := range simulate(world{restart: .01}, 5, 0) {
 		figure.Report(t, "equal arms, %s: %s %% end with no difference of 5 %%, median %.0f min",
@@ -177,8 +177,8 @@ func TestNoDifference(t *testing.T) {
 	}
 }
 
-// What a trial is said to find before it starts, it finds.
-func TestDetectable(t *testing.T) {
+// The difference that a trial is predicted to detect is detected.
+func TestDetectableDifferenceIsDetected(t *testing.T) {
 	t.Parallel()
 	known := &decide.Boundaries{}
 	variance := 0.
@@ -188,13 +188,13 @@ func TestDetectable(t *testing.T) {
 	difference := -decide.Detectable(plan(2, 0, known), variance, 3*(change+warmUp)+4*length)
 	c := simulate(world{restart: .01, effect: []float64{0, difference}}, 1, difference)[0]
 	share := float64(c.better) / float64(len(c.minutes))
-	figure.Report(t, "said to find %.1f %% in 80 %% of trials within the hour: found in %.1f %%",
+	figure.Report(t, "predicted to detect %.1f %% in 80 %% of trials within the hour: detected in %.1f %%",
 		100*math.Expm1(difference), 100*share)
 	assert.InDelta(t, decide.Power, share, .1)
 }
 
-// Five arms, 28 spans at most.
-func TestFiveArms(t *testing.T) {
+// Trials of five arms have at most 28 spans.
+func TestBestOfFiveArmsIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
@@ -226,7 +226,8 @@ func TestFiveArms(t *testing.T) {
 		}
 		n := len(c.minutes)
 		figure.Report(t, "%s: some arm eliminated in %s %%, the fourth found in %s %%, "+
-			"among those that may be best in %s %%, median %.0f min", test.name, percent(eliminated, n), percent(found, n), percent(kept, n), c.median())
+			"among those that may be best in %s %%, median %.0f min",
+			test.name, percent(eliminated, n), percent(found, n), percent(kept, n), c.median())
 		if test.effect[3] == 0 {
 			assert.LessOrEqual(t, eliminated, most(n))
 		}

@@ -1,3 +1,3 @@
-// Package decisions runs thousands of trials on simulated spans whose truth is known, and prints how often they are
+// Package decisions runs thousands of trials on simulated spans with a known truth, and prints how often they are
 // wrong, how often they decide, and when: the table of docs/statistics.md.
 package decisions

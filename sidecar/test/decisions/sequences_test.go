@@ -22,12 +22,12 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// liveTarget is a lane that measures a run of a world.
+// liveTarget is a lane of a simulated run.
 type liveTarget struct {
 	window *stats.Window
 	meter  *stats.Meter
-	turns  []stats.Sample // that are to come
-	tokens []float64      // in each second that is to come
+	turns  []stats.Sample // not passed yet
+	tokens []float64      // per second, not passed yet
 	second int
 }
 
@@ -51,7 +51,7 @@ func newLiveTarget(w world, trial, minutes int) *liveTarget {
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
-// pass takes in what comes in a minute, and returns its end.
+// pass adds a minute's turns to the lane, and returns the end of that minute.
 func (l *liveTarget) pass() (now time.Time) {
 	for range 60 {
 		l.meter.Add(began.Add(seconds(float64(l.second)+.5)), int(l.tokens[l.second]))
@@ -68,7 +68,7 @@ func (l *liveTarget) pass() (now time.Time) {
 	return now
 }
 
-// row is what five minutes of a run leave as a row of this target.
+// row returns the baseline row of five minutes of a run.
 func row(w world, trial int) api.Baseline {
 	l := newLiveTarget(w, trial, 5)
 	var now time.Time
@@ -81,7 +81,7 @@ func row(w world, trial int) api.Baseline {
 	return api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{one}}
 }
 
-// liveVerdicts are the minutes of an hour at which each metric was first called better or worse than a row.
+// liveVerdicts returns the minute of an hour at which each metric was first called better or worse than a row.
 func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
@@ -101,9 +101,9 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	return first
 }
 
-// Live: a step against a row of the same target, looked at every minute for an hour. An unchanged system is hardly ever
-// called different in anything, whether its speed wanders or not, and a true difference is found soon.
-func TestLive(t *testing.T) {
+// A step is compared with a row of the same target every minute for an hour. An unchanged system is hardly ever called
+// different, with constant or wandering speed, and a true difference is found soon.
+func TestLiveVerdictsAgainstRow(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ wander, effect float64 }{{0, 0}, {.01, 0}, {.01, -.15}, {.01, -.30}, {.01, -.40}} {
 		some, different, minutes := 0, map[string]int{}, map[string][]float64{}
@@ -123,9 +123,11 @@ func TestLive(t *testing.T) {
 		line := ""
 		for _, name := range liveMetrics {
 			slices.Sort(minutes[name])
-			line += fmt.Sprintf("; %s in %s %%, median %.0f min", name, percent(different[name], trials()), minutes[name][trials()/2])
+			line += fmt.Sprintf("; %s in %s %%, median %.0f min", name, percent(different[name], trials()),
+				minutes[name][trials()/2])
 		}
-		figure.Report(t, "live, speed wanders by %.0f %%, TTFT %+.0f %%: something called different within an hour in %s %%%s",
+		figure.Report(t, "live, speed wanders by %.0f %%,"+
+			" TTFT %+.0f %%: something called different within an hour in %s %%%s",
 			100*test.wander, 100*test.effect, percent(some, trials()), line)
 		if test.effect == 0 {
 			assert.LessOrEqual(t, some, most(trials()))
@@ -137,8 +139,8 @@ var liveMetrics = []string{
 	"TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "latency p50", "latency p95", "throughput", "requests", "hit rate",
 }
 
-// swept is a finished sweep of two modes at seven levels with three repeats, whose values scatter by 5 %; the second mode
-// is slower by so many standard deviations at every level.
+// swept returns a finished sweep of two modes at seven levels with three repeats, whose values scatter by 5 %. The
+// second mode is slower by effect standard deviations at every level.
 func swept(rng *rand.Rand, effect float64) api.Sweep {
 	s := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepDone, Request: api.SweepRequest{
 		Kind: api.SweepLevels, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
@@ -160,8 +162,8 @@ func swept(rng *rand.Rand, effect float64) api.Sweep {
 	return s
 }
 
-// Sweeps: what a report names of seven levels and three figures, with three repeats.
-func TestLevels(t *testing.T) {
+// A report compares seven levels and three figures, with three repeats.
+func TestSweepReportNamesDifferences(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 3))
 	for _, effect := range []float64{0, 2} {
@@ -173,7 +175,8 @@ func TestLevels(t *testing.T) {
 			}
 			levels, some = levels+n, some+count(n > 0)
 		}
-		figure.Report(t, "sweeps of arms that differ by %.0f standard deviations: some level named in %s %% of reports, %s %% of all levels",
+		figure.Report(t, "sweeps of arms that differ by %.0f standard deviations: some level named in %s %% of "+
+			"reports, %s %% of all levels",
 			effect, percent(some, trials()), percent(levels, 21*trials()))
 		if effect == 0 {
 			assert.LessOrEqual(t, some, most(trials()))
@@ -188,7 +191,7 @@ func count(yes bool) int {
 	return 0
 }
 
-// spanWith is a result of a capacity search's span with a TTFT of so many seconds.
+// spanWith returns the result of a capacity search's span with a TTFT in seconds.
 func spanWith(s proof.Span, ttft float64) proof.Result {
 	r := proof.Recording{Until: s.Seconds, Tokens: make([]float64, int(s.Seconds)+1)}
 	for at := 0.; at < s.Seconds; at++ {
@@ -197,13 +200,13 @@ func spanWith(s proof.Span, ttft float64) proof.Result {
 	return proof.Result{Number: s.Number, Elapsed: s.Seconds, Recording: r}
 }
 
-// Capacity: searches over nine levels from 60 to 180, of 36 spans at most, on curves that cross the limit at a known level.
-func TestCapacity(t *testing.T) {
+// Searches over nine levels from 60 to 180 have at most 36 spans. The curves cross the limit at a known level.
+func TestCapacityIntervalCoversTruth(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(8, 3))
-	for _, slope := range []float64{.0005, .002, .01} { // of log p95 for each conversation
+	for _, slope := range []float64{.0005, .002, .01} { // of log p95 per conversation
 		for _, truth := range []float64{100, 140} {
-			covered, says, estimates, widths := 0, 0, []float64{}, []float64{}
+			covered, undetermined, estimates, widths := 0, 0, []float64{}, []float64{}
 			for range trials() {
 				plan := proof.CapacityPlan{
 					Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 15, Seconds: 60, MaxTime: 36 * 60,
@@ -224,7 +227,7 @@ func TestCapacity(t *testing.T) {
 				}
 				m := c.State().Modes[0]
 				covered += count(float64(m.Interval[0]) <= truth && (m.Above || truth <= float64(m.Interval[1])))
-				says += count(m.Interval[0] == 0 && m.Above)
+				undetermined += count(m.Interval[0] == 0 && m.Above)
 				estimates = append(estimates, float64(*m.Level))
 				width := float64(m.Interval[1] - m.Interval[0])
 				if m.Above {
@@ -235,9 +238,12 @@ func TestCapacity(t *testing.T) {
 			slices.Sort(estimates)
 			slices.Sort(widths)
 			n := len(estimates)
-			figure.Report(t, "capacity, p95 rises by %s a conversation, truth %.0f: estimates %.0f to %.0f (nine of ten), median %.0f; "+
-				"interval holds the truth in %s %%, median width %.0f, says nothing in %s %%", fmt.Sprintf("%.2f %%", 100*slope), truth,
-				estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2], percent(says, n))
+			figure.Report(t, "capacity, p95 rises by %s a conversation, truth %.0f: estimates %.0f to %.0f (nine of ten), "+
+				"median %.0f; "+
+				"interval covers the truth in %s %%, median width %.0f, undetermined in %s %%", fmt.Sprintf("%.2f %%", 100*slope),
+				truth,
+				estimates[n/20], estimates[n*19/20], estimates[n/2],
+				percent(covered, n), widths[n/2], percent(undetermined, n))
 			assert.GreaterOrEqual(t, covered, n-most(n))
 		}
 	}

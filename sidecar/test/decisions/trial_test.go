@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// plan is that of a trial; primary is the place of the metric that decides.
+// plan returns the plan of a trial. Primary is the index of the deciding metric.
 func plan(arms, primary int, known *decide.Boundaries) decide.Plan {
 	return decide.Plan{
 		Arms: arms, Alpha: .05, Margin: .05, MaxSeconds: hour, Known: known, Metrics: first(primary, metrics),
@@ -25,8 +25,8 @@ func run(p decide.Plan, w world, trial int) (d decide.Decision, seconds float64)
 	return d, taken(blocks, len(blocks))
 }
 
-// blocks runs all blocks of a trial of two arms that fit into an hour. What decides is open: [decide.Decide] ignores
-// those after the one that ends the trial.
+// blocks runs all blocks of a trial of two arms that fit into an hour, for any primary metric: [decide.Decide]
+// ignores the blocks after the one that ends the trial.
 func blocks(w world, trial int) (all []decide.Block) {
 	s := newSpans(w, 2, trial)
 	for n := 0; n < 2 || taken(all, n)*float64(n+1)/float64(n) <= hour; n++ {
@@ -35,7 +35,7 @@ func blocks(w world, trial int) (all []decide.Block) {
 	return all
 }
 
-// taken is how many seconds the first blocks took.
+// taken returns the seconds of the first n blocks.
 func taken(all []decide.Block, n int) (seconds float64) {
 	for _, b := range all[:n] {
 		seconds += b.Seconds
@@ -43,12 +43,12 @@ func taken(all []decide.Block, n int) (seconds float64) {
 	return seconds
 }
 
-// first puts one in front of the others.
+// first moves element i to the front.
 func first[T any](i int, all []T) []T {
 	return slices.Concat(all[i:i+1], all[:i], all[i+1:])
 }
 
-// block runs a block: in turns, or on two lanes where these differ.
+// block runs a block, one span after the other, or on two lanes if these differ.
 func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	var all []samples
 	add := func(r decide.Run, lane int) {

@@ -15,8 +15,8 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// pairedTurns draws an hour of turns that two lanes have in common, in the order of their ends: 60 conversations of four
-// turns of 25 s on each. How busy the workers of a lane are lasts for half a minute.
+// pairedTurns draws an hour of turns that two lanes have in common, in the order of their ends: 60 conversations with
+// four turns of 25 s on each lane. The load of a lane's workers changes every half minute.
 func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 	s := newSpans(w, 2, trial)
 	const conversations, turns, each, step = 60, 4, 25., 5.
@@ -35,7 +35,7 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 			break
 		}
 		for number := range turns {
-			tokens := tokens * math.Exp(.3*s.rng.NormFloat64()) // the same on both
+			tokens := tokens * math.Exp(.3*s.rng.NormFloat64()) // the same on both lanes
 			t := proof.PairedTurn{Conversation: int64(k), Number: number + 1}
 			begins, ends := at+float64(number)*each, 0.
 			for lane := range t.Sides {
@@ -60,8 +60,8 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 	return all
 }
 
-// Twin: two lanes, looked at every minute for an hour, of which no interval leaves out 0 unless they differ.
-func TestTwin(t *testing.T) {
+// Two lanes are compared every minute for an hour. No interval excludes 0 unless the lanes differ.
+func TestTwinIntervalsExcludeZeroOnlyForDifferences(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []float64{0, -.05, -.15, -.30} {
 		some, excluded, minutes := 0, map[proof.Metric]int{}, []float64{}
@@ -93,7 +93,8 @@ func TestTwin(t *testing.T) {
 		for _, m := range proof.PairedMetrics {
 			line += fmt.Sprintf(", %s in %s %%", m, percent(excluded[m], trials()))
 		}
-		figure.Report(t, "twin, TTFT %+.0f %%: some interval leaves out 0 within an hour in %s %%%s; that of mean TTFT after %.0f min (median)",
+		figure.Report(t, "twin, TTFT %+.0f %%: some interval leaves out 0 within an hour in %s %%%s; that of mean TTFT "+
+			"after %.0f min (median)",
 			100*effect, percent(some, trials()), line, minutes[trials()/2])
 		if effect == 0 {
 			assert.LessOrEqual(t, some, most(trials()))

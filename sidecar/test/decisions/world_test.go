@@ -12,29 +12,29 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// world is what a target does to its spans beyond chance. All of it is on the logarithmic scale: .03 is 3 %.
+// world describes a target's effects on its spans apart from chance, on the logarithmic scale: .03 is 3 %.
 type world struct {
 	effect   []float64 // of each arm on its TTFT; nil: none
-	restart  float64   // standard deviation from run to run, of all times and of the throughput
-	rougher  float64   // by how much more the last arm's runs scatter, as a multiple; 0: 1
-	lane     float64   // by how much the second of two lanes is slower; the arms then run side by side
-	drift    float64   // each span is slower than the one before
-	switched float64   // a span after a change of arm is slower
-	after    float64   // a span after one of the first arm is slower
-	stalls   bool      // at times nothing has its first token for a while, heavy-tailed
+	restart  float64   // standard deviation between runs, of all times and of the throughput
+	rougher  float64   // factor on the scatter of the last arm's runs; 0: 1
+	lane     float64   // slowness of the second of two lanes; the arms then run side by side
+	drift    float64   // slowness of each span compared with the one before
+	switched float64   // slowness of a span after a change of arm
+	after    float64   // slowness of a span after one of the first arm
+	stalls   bool      // heavy-tailed pauses without first tokens
 	span     float64   // seconds that a span counts; 0: 60
-	failing  float64   // share of its turns, the slowest, that the last arm fails
-	wander   float64   // standard deviation of a slow change of speed, with a memory of ten minutes
+	failing  float64   // share of the last arm's turns that fail, the slowest ones
+	wander   float64   // standard deviation of a slow change of speed, with a correlation time of ten minutes
 }
 
-// What a span is like: 60 conversations with turns of about 25 s.
+// A span has 60 conversations with turns of about 25 s.
 const (
-	rate     = 2.4   // turns that begin in a second
-	tokens   = 830   // of an answer
+	rate     = 2.4   // turns that begin per second
+	tokens   = 830   // per answer
 	perToken = .0275 // seconds
 	warmUp   = 100.  // seconds before a run counts
 	change   = 5.    // seconds that a change of arm takes
-	length   = 60.   // seconds that a span counts, unless a world has another length
+	length   = 60.   // seconds that a span counts by default
 	hour     = 3600.
 )
 
@@ -53,7 +53,7 @@ func newSpans(w world, arms int, trial int) *spans {
 	return &spans{world: w, arms: arms, rng: rand.New(rand.NewPCG(uint64(trial), 34)), previous: -1}
 }
 
-// seconds is how long a span counts.
+// seconds returns the time that a span counts.
 func (w *world) seconds() float64 {
 	if w.span > 0 {
 		return w.span
@@ -68,7 +68,7 @@ func (s *spans) effectOf(arm int) float64 {
 	return s.effect[arm]
 }
 
-// record draws a run of an arm that counts for some seconds, as so many spans, on a lane.
+// record draws a run of an arm of some seconds, which consists of several spans, on a lane.
 func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + seconds}
 	rough := 1.
@@ -77,7 +77,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	}
 	level := s.restart*rough*s.rng.NormFloat64() + s.lane*float64(lane)
 	wandered := s.wanders(r.Until)
-	at := func(t float64) float64 { // what all times are multiplied by, on the logarithmic scale
+	at := func(t float64) float64 { // the log of the factor on all times
 		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
 		v := level + wandered[int(t/60)] + s.drift*(s.time+float64(span))
 		if span == 0 && s.previous >= 0 && s.previous != arm {
@@ -90,10 +90,10 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	}
 	busy, stalled := 0., math.Inf(-1)
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
-		if t >= next { // how busy the workers are changes every 5 s
+		if t >= next { // the load of the workers changes every 5 s
 			busy, next = .5*busy+.2*s.rng.NormFloat64(), next+5
 		}
-		if s.stalls && s.rng.Float64() < 1./rate/120 { // once in two minutes; Pareto with infinite variance
+		if s.stalls && s.rng.Float64() < 1./rate/120 { // once per two minutes; Pareto with infinite variance
 			stalled = t + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
 		}
 		ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
@@ -116,7 +116,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	return r
 }
 
-// wanders is by how much the system is slower in each minute, on the logarithmic scale.
+// wanders returns the system's slowness in each minute, on the logarithmic scale.
 func (s *spans) wanders(seconds float64) []float64 {
 	all := make([]float64, int(seconds/60)+1)
 	if s.wander == 0 {
@@ -130,7 +130,7 @@ func (s *spans) wanders(seconds float64) []float64 {
 	return all
 }
 
-// fail makes the slowest turns fail, when they would have had their first token.
+// fail makes the slowest turns fail at the time of their first token.
 func (s *spans) fail(turns []proof.Turn) {
 	order := make([]int, len(turns))
 	for i := range order {
@@ -155,13 +155,13 @@ func compareFloats(a, b float64) int {
 	return 0
 }
 
-// passed says that a run of so many spans of an arm is over.
+// passed advances the time by a run of several spans of an arm.
 func (s *spans) passed(arm, of int) {
 	s.time += float64(of)
 	s.previous = arm
 }
 
-// The metrics, in the order of a table; one of them is put first.
+// metrics are in the order of a table. A test moves one of them to the front.
 var metrics = []decide.Metric{
 	{Name: "TTFT mean", LessIsBetter: true},
 	{Name: "TTFT p95", LessIsBetter: true},
@@ -172,7 +172,7 @@ var metrics = []decide.Metric{
 	{Name: "hit rate", Share: true},
 }
 
-// samples are the turns of a recording that count.
+// samples are the counted turns of a recording.
 type samples struct {
 	ttft, tpot                   decide.Sample
 	failed, ended, good          int
@@ -209,7 +209,7 @@ func counted(r proof.Recording) (s samples) {
 	return s
 }
 
-// values are those of all metrics.
+// values returns the figures of all metrics.
 func (s *samples) values(slowestTTFT, slowestTPOT float64) map[string]float64 {
 	p95, _ := s.ttft.Quantile(.95, slowestTTFT)
 	p50, _ := s.ttft.Quantile(.5, slowestTTFT)

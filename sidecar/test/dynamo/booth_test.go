@@ -27,21 +27,21 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// booth is a Dynamo and a load generator against it.
+// booth is a Dynamo with a load generator.
 type booth struct {
 	dynamo *local.Dynamo
 	client *api.Client
 	base   string
 }
 
-// startBooth starts both; they end with the test.
+// startBooth starts a booth, which ends with the test.
 func startBooth(t *testing.T) *booth {
 	t.Helper()
 	d := Start(t, 18000)
 	return startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned")
 }
 
-// startAgainst starts a load generator against a Dynamo; it ends with the test.
+// startAgainst starts a load generator for a Dynamo, which ends with the test.
 func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 	t.Helper()
 	args = append(args,
@@ -54,17 +54,19 @@ func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 		args = append(args, "--listen="+boothtest.AnyPort)
 	}
 	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Command: process.Command{
-		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Args: args, Log: boothtest.Log(t, "loadgen"), Env: os.Environ(),
+		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Args: args, Log: boothtest.Log(
+			t, "loadgen"), Env: os.Environ(),
 	}}
 	p.Run(t)
-	client, err := api.NewClient(http.DefaultClient, p.URL(), os.Getenv("LOADGEN_TOKEN")) // which the load generator has, too
+	client, err := api.NewClient(http.DefaultClient, p.URL(), os.Getenv("LOADGEN_TOKEN")) // the load generator's
 	require.NoError(t, err)
 	b := &booth{dynamo: d, base: p.URL(), client: client}
-	b.wait(t, "a probed target", time.Minute, func(s api.LaneStatus) bool { return s.Target.Reachable && s.Extensions["nvext"] })
+	b.wait(t, "a probed target", time.Minute,
+		func(s api.LaneStatus) bool { return s.Target.Reachable && s.Extensions["nvext"] })
 	return b
 }
 
-// wait polls the lane's status until it is as wanted.
+// wait polls the lane's status until the wanted condition holds.
 func (b *booth) wait(t *testing.T, what string, limit time.Duration, wanted func(api.LaneStatus) bool) {
 	t.Helper()
 	wait.Within(t, limit, what, func() (any, bool) {
@@ -102,7 +104,8 @@ func (b *booth) end(t *testing.T, drain bool) {
 	t.Helper()
 	_, err := b.client.Stop(t.Context(), api.DefaultLane, api.StopRequest{Drain: drain})
 	require.NoError(t, err)
-	b.wait(t, "the end of the workload", time.Minute, func(s api.LaneStatus) bool { return s.State.Phase == api.PhaseStopped })
+	b.wait(t, "the end of the workload", time.Minute,
+		func(s api.LaneStatus) bool { return s.State.Phase == api.PhaseStopped })
 }
 
 func (b *booth) setMode(t *testing.T, m api.Mode) {
@@ -120,10 +123,10 @@ type turn struct {
 	ttft, serverTTFT          float64
 }
 
-// turns are those of the last step.
+// turns returns the turns of the last step.
 func (b *booth) turns(t *testing.T) []turn {
 	t.Helper()
-	// What has ended is committed within 200 ms.
+	// Turns are committed within 200 ms after their end.
 	step := b.status(t).Lanes[0].State.Step.ID
 	var rows [][]string
 	b.wait(t, "the turns of the step", 10*time.Second, func(s api.LaneStatus) bool {
@@ -164,7 +167,7 @@ func number(s string) float64 {
 	return v
 }
 
-// counts are the frontend's own.
+// counts are sums of the frontend's metrics.
 type counts struct{ prompt, cached float64 }
 
 func (b *booth) frontendCounts(t *testing.T) counts {
@@ -176,14 +179,13 @@ func (b *booth) frontendCounts(t *testing.T) counts {
 	}
 }
 
-// uptime is the frontend process's, in seconds; a restart begins it anew.
+// uptime returns the frontend process's uptime in seconds. A restart resets it.
 func (b *booth) uptime(t *testing.T) float64 {
 	t.Helper()
 	return scrape(t, b.dynamo.URL())["dynamo_component_uptime_seconds"]
 }
 
-// scrape reads a frontend's metrics: the sum of a histogram, the value of a gauge
-// or a counter.
+// scrape reads a frontend's metrics: the sum of a histogram, the value of a gauge or counter.
 func scrape(t *testing.T, frontend string) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -195,7 +197,7 @@ func scrape(t *testing.T, frontend string) map[string]float64 {
 	return values
 }
 
-// families reads the metrics at a root address.
+// families reads the metrics of a server.
 func families(t *testing.T, root string) map[string]*dto.MetricFamily {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -27,59 +27,66 @@ import (
 )
 
 const (
-	doctorToken     = "a-token-that-nobody-guesses"
+	doctorToken     = "a-token-hard-to-guess"
 	doctorNamespace = "dynamo-workload"
 )
 
-// TestDoctor breaks one part of a real Dynamo and what is around it at a time, and has the
-// doctor name it. One Dynamo serves all of it; the worker is killed last.
-func TestDoctor(t *testing.T) {
+// One part of a real Dynamo or of its environment is broken at a time, and the doctor must report it. All cases share
+// one Dynamo; the worker is killed last.
+func TestDoctorFindsBrokenParts(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", doctorToken)
 	d := Start(t, 18000)
-	listen := FreePort(t, 18088) // which Prometheus knows before the load generator starts
+	listen := FreePort(t, 18088) // fixed, since Prometheus is configured before the load generator starts
 	whole, lacking := scraping(t, d, listen, 3), scraping(t, d, listen, 2)
 	spare := func(name string, port int, change func(*process.Command)) string {
 		url, _ := startFrontend(t, d, "kv", name, port, change)
 		return url
 	}
 	alone := spare("alone", 18060, func(c *process.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
-	deaf := spare("deaf", 18070, func(c *process.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
-	b := startAgainst(t, d, "--listen="+process.Loopback(listen), "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
+	noEvents := spare("no-events", 18070, func(c *process.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
+	b := startAgainst(t, d, "--listen="+process.Loopback(listen), "--target-url="+d.URL(),
+		"--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
 		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)
-	for _, url := range []string{alone, deaf} {
+	for _, url := range []string{alone, noEvents} {
 		answers(t, url+"/v1/models")
 	}
 	o := doctor.Options{LoadgenURL: b.base, Token: doctorToken, Version: api.ProgramVersion()}
 
-	b.says(t, "all is well", o, none,
-		"Load generator: ok: our token is accepted", "Target: ok: 3 of 3 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of",
-		"Prometheus: ok: the workers' series in namespace dynamo-workload: present and fresh, from 3 endpoint(s)", "Prometheus: warning: the DCGM GPU series")
+	b.finds(t, "all is well", o, none,
+		"Load generator: ok: our token is accepted", "Target: ok: 3 of 3 workers have registered",
+		"Target: ok: the router knows the caches: it predicts a hit rate of",
+		"Prometheus: ok: the workers' series in namespace dynamo-workload: present and fresh, from 3 endpoint(s)",
+		"Prometheus: warning: the DCGM GPU series")
 
 	wrong := o
 	wrong.Token += "-not"
-	b.says(t, "wrong token", wrong, one, "Load generator: problem: it rejects our token")
+	b.finds(t, "wrong token", wrong, one, "Load generator: problem: it rejects our token")
 
 	unscraped := o
 	unscraped.PrometheusURL = lacking
-	b.says(t, "Prometheus does not scrape a worker", unscraped, one, "Prometheus: problem: the workers' series in namespace dynamo-workload: 2 of 3 endpoints have them")
+	b.finds(t, "Prometheus does not scrape a worker", unscraped, one,
+		"Prometheus: problem: the workers' series in namespace dynamo-workload: 2 of 3 endpoints have them")
 
 	bare := o
 	bare.TargetURL = alone
-	b.says(t, "no model", bare, some, "Target: problem: no worker has registered: "+alone+" lists no model", "Target: problem: 0 of 3 workers have registered")
+	b.finds(t, "no model", bare, some, "Target: problem: no worker has registered: "+alone+" lists no model",
+		"Target: problem: 0 of 3 workers have registered")
 
 	silent := o
-	silent.TargetURL = deaf
-	b.says(t, "no events", silent, one, "Target: problem: the router receives no KV events: it predicted a hit rate of 0 for 5 repeats")
+	silent.TargetURL = noEvents
+	b.finds(t, "no events", silent, one,
+		"Target: problem: the router receives no KV events: it predicted a hit rate of 0 for 5 repeats")
 
 	d.KillWorker(0)
-	b.says(t, "a worker is killed", o, some, "Target: problem: 2 of 3 workers have registered; not responding: dynamo-worker-1", "Prometheus: problem: it cannot scrape dynamo-worker-1")
+	b.finds(t, "a worker is killed", o, some,
+		"Target: problem: 2 of 3 workers have registered; not responding: dynamo-worker-1",
+		"Prometheus: problem: it cannot scrape dynamo-worker-1")
 }
 
-// discovery is the variable of the folder in which Dynamo's processes find one another.
+// discovery is the prefix of the variable with the directory in which Dynamo's processes register.
 const discovery = "DYN_FILE_KV="
 
-// withoutEvents makes a folder in which workers and models are found, but not where their events
-// are published.
+// withoutEvents makes a discovery directory with workers and models, but without the addresses of their events.
 func withoutEvents(t *testing.T, env []string) string {
 	t.Helper()
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, discovery) })
@@ -88,7 +95,7 @@ func withoutEvents(t *testing.T, env []string) string {
 	for _, kept := range []string{"instances", "mdc"} {
 		files, err := filepath.Glob(filepath.Join(all, "v1", kept, "*"))
 		require.NoError(t, errors.Join(err, os.MkdirAll(filepath.Join(dir, "v1", kept), 0o700)))
-		for _, file := range files { // links, since a worker that lives touches its files
+		for _, file := range files { // links, since a running worker updates its files
 			require.NoError(t, os.Link(file, filepath.Join(dir, "v1", kept, filepath.Base(file))))
 		}
 	}
@@ -99,28 +106,29 @@ func none(r doctor.Report) bool { return r.Problems == 0 }
 func one(r doctor.Report) bool  { return r.Problems == 1 }
 func some(r doctor.Report) bool { return r.Problems > 1 }
 
-// says examines until the report is as wanted and has all lines, each of which begins so; every
-// problem comes with what to do.
-func (b *booth) says(t *testing.T, name string, o doctor.Options, wanted func(doctor.Report) bool, lines ...string) {
+// finds runs the doctor until the report is as wanted and has all lines, by prefix. Each problem must have a fix.
+func (b *booth) finds(t *testing.T, name string, o doctor.Options, wanted func(doctor.Report) bool, lines ...string) {
 	t.Helper()
 	wait.Within(t, 30*time.Second, name, func() (any, bool) {
 		r, err := doctor.Examine(t.Context(), o)
 		require.NoError(t, err)
-		said := []string{}
+		found := []string{}
 		for _, s := range r.Sections {
 			for _, f := range s.Findings {
-				said = append(said, fmt.Sprintf("%s: %s: %s", s.Name, f.Severity, f.Found))
-				assert.False(t, f.Severity == kubernetes.Problem && f.Do == "", "%s: nothing to do about %q", name, f.Found)
+				found = append(found, fmt.Sprintf("%s: %s: %s", s.Name, f.Severity, f.Found))
+				assert.False(t, f.Severity == kubernetes.Problem && f.Do == "", "%s: no fix for %q", name, f.Found)
 			}
 		}
-		return strings.Join(said, "\n"), wanted(r) && !slices.ContainsFunc(lines, func(line string) bool {
-			return !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, line) })
+		return strings.Join(found, "\n"), wanted(r) && !slices.ContainsFunc(lines, func(line string) bool {
+			return !slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, line) })
 		})
 	})
 }
 
-// startFrontend starts one more frontend under a mode, changed, which ends with the test, and gives its address.
-func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*process.Command)) (string, *process.Process) {
+// startFrontend starts a further frontend in a mode with changes, which ends with the test, and returns its address.
+func startFrontend(
+	t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*process.Command),
+) (string, *process.Process) {
 	t.Helper()
 	port = FreePort(t, port)
 	command := d.FrontendCommand(mode, port)
@@ -139,7 +147,7 @@ func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, c
 	return "http://" + process.Loopback(port), p
 }
 
-// answers waits until a page does.
+// answers waits until a URL answers.
 func answers(t *testing.T, url string) {
 	t.Helper()
 	wait.Eventually(t, url+" answers", func() (any, bool) {
@@ -152,8 +160,8 @@ func answers(t *testing.T, url string) {
 	})
 }
 
-// scraping starts a Prometheus that scrapes the frontend, the first workers, and the load
-// generator; it ends with the test.
+// scraping starts a Prometheus that scrapes the frontend, the first workers, and the load generator. It ends with the
+// test.
 func scraping(t *testing.T, d *local.Dynamo, loadgen, workers int) string {
 	t.Helper()
 	page := func(job, namespace, pod, address string) local.ScrapeTarget {

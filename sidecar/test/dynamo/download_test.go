@@ -31,7 +31,7 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// interpreter is a Python that has Dynamo, and with it what Dynamo's images have.
+// interpreter returns a Python with Dynamo and the other packages of Dynamo's images.
 func interpreter(t *testing.T) string {
 	t.Helper()
 	cache, err := local.CacheDir()
@@ -41,25 +41,25 @@ func interpreter(t *testing.T) string {
 	return python
 }
 
-// hub is a Hugging Face hub with one repository, of one commit.
+// hub is a fake Hugging Face hub with one repository of one commit.
 type hub struct {
-	repo, commit, token string // token is "" where anybody may read
-	wants               string // repository that is asked for
+	repo, commit, token string // token is "" if the repository is public
+	wants               string // the requested repository
 	files               map[string][]byte
 	url                 string
 
 	mu sync.Mutex
-	// holdAfter is how many bytes of each large file are sent before the hub sends nothing more; 0 sends all.
+	// holdAfter is the number of bytes of each large file after which the hub stops sending; 0 sends all.
 	holdAfter int
-	// wrong are files of which the next answer has a wrong byte, cut those whose connection breaks in the middle of it.
+	// wrong are files whose next answer has a wrong byte, cut files whose next answer is interrupted.
 	wrong, cut map[string]bool
-	// elsewhere is the host that large files are on, which must not see the token; leaks counts how often it did.
+	// elsewhere is the host of large files, which must not get the token. leaks counts the requests with it.
 	elsewhere string
 	leaks     int
-	// asked are the ranges that were asked for, by file; "" is the whole.
+	// asked are the requested ranges by file; "" is the whole file.
 	asked map[string][]string
 	calls int
-	held  chan string // a file's name whenever one is held
+	held  chan string // names of held files
 }
 
 // largeBytes is the size of a large file.
@@ -73,10 +73,12 @@ func startHub(t *testing.T) *hub {
 		return data
 	}
 	h := &hub{
-		repo: "example/Model-70B", wants: "example/Model-70B", commit: strings.Repeat("a1", 20), wrong: map[string]bool{}, cut: map[string]bool{}, asked: map[string][]string{}, held: make(chan string, 16),
+		repo: "example/Model-70B", wants: "example/Model-70B", commit: strings.Repeat("a1", 20), wrong: map[string]bool{},
+		cut: map[string]bool{}, asked: map[string][]string{}, held: make(chan string, 16),
 		files: map[string][]byte{
 			"config.json": []byte(`{"model_type": "llama"}`), "tokenizer.json": []byte("{}"),
-			"model-00001-of-00002.safetensors": large(1), "model-00002-of-00002.safetensors": large(2), "original/model.pth": large(3),
+			"model-00001-of-00002.safetensors": large(1), "model-00002-of-00002.safetensors": large(2),
+			"original/model.pth": large(3),
 		},
 	}
 	server := httptest.NewServer(h)
@@ -133,7 +135,10 @@ func (h *hub) list(w http.ResponseWriter) {
 		}
 		siblings = append(siblings, s)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"id": h.repo, "modelId": h.repo, "sha": h.commit, "private": false, "siblings": siblings, "tags": []string{}, "downloads": 0})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"id": h.repo, "modelId": h.repo, "sha": h.commit, "private": false, "siblings": siblings, "tags": []string{},
+		"downloads": 0,
+	})
 }
 
 func (h *hub) send(w http.ResponseWriter, r *http.Request, name string) {
@@ -176,7 +181,7 @@ func (h *hub) send(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// cutting breaks the connection after some bytes.
+// cutting is a response whose connection breaks after some bytes.
 type cutting struct {
 	http.ResponseWriter
 	left int
@@ -199,20 +204,27 @@ func gitName(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// command is a run of the chart's script.
-func (h *hub) command(ctx context.Context, t *testing.T, python, to, token string, more ...string) (*exec.Cmd, *output.Buffer) {
+// command returns a run of the chart's script.
+func (h *hub) command(
+	ctx context.Context, t *testing.T, python, to, token string, more ...string,
+) (*exec.Cmd, *output.Buffer) {
 	t.Helper()
 	root, err := source.Root()
 	require.NoError(t, err)
-	args := append([]string{filepath.Join(root, chart.Dir, "files", "download.py"), "--to=" + to, "--ignore=original/*", "--every=0.05"}, more...)
+	args := append(
+		[]string{filepath.Join(root, chart.Dir, "files", "download.py"), "--to=" + to, "--ignore=original/*", "--every=0.05"},
+		more...)
 	cmd := exec.CommandContext(ctx, python, append(args, h.wants+"@main")...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HF_ENDPOINT=" + h.url, "HF_HOME=" + t.TempDir(), "HF_TOKEN=" + token, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*"}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HF_ENDPOINT=" + h.url, "HF_HOME=" + t.TempDir(), "HF_TOKEN=" + token,
+		"PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*",
+	}
 	out := &output.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd, out
 }
 
-func (h *hub) run(t *testing.T, python, to, token string, more ...string) (code int, said string) {
+func (h *hub) run(t *testing.T, python, to, token string, more ...string) (code int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -231,7 +243,7 @@ func (h *hub) isWhole(t *testing.T, to string) {
 	for name, want := range h.files {
 		got, err := os.ReadFile(filepath.Join(to, "Model-70B", name))
 		if strings.HasPrefix(name, "original/") {
-			require.ErrorIs(t, err, os.ErrNotExist, "%s is not wanted", name)
+			require.ErrorIs(t, err, os.ErrNotExist, "%s must not be downloaded", name)
 			continue
 		}
 		require.NoError(t, err)
@@ -239,34 +251,34 @@ func (h *hub) isWhole(t *testing.T, to string) {
 	}
 }
 
-// The Job of the chart that fetches the weights, against a hub on loopback: it goes on where it was killed, fetches what
-// came damaged again, and does nothing when all is there.
-func TestDownload(t *testing.T) {
+// The Job of the chart that downloads the weights resumes after a kill, downloads damaged files again, and does
+// nothing when all files are complete.
+func TestDownloadResumesAndRepairs(t *testing.T) {
 	python, h, to := interpreter(t), startHub(t), t.TempDir()
 	marker := filepath.Join(to, "Model-70B", ".kvbooth.json")
 
-	// Killed while both large files are half there.
+	// The first run is killed after half of both large files.
 	h.holdAfter = largeBytes / 2
 	ctx, kill := context.WithCancel(t.Context())
-	cmd, out := h.command(ctx, t, python, to, "")
+	cmd, printed := h.command(ctx, t, python, to, "")
 	require.NoError(t, cmd.Start())
 	for range 2 {
 		wait.Receive(t, "a request for a file", h.held)
 	}
-	wait.Eventually(t, "it does not say how far it is", func() (any, bool) {
-		return nil, strings.Contains(out.String(), "example/Model-70B: 0.01 GB of 0.02 GB (50 %)")
+	wait.Eventually(t, "the output has the progress", func() (any, bool) {
+		return nil, strings.Contains(printed.String(), "example/Model-70B: 0.01 GB of 0.02 GB (50 %)")
 	})
 	kill()
 	require.Error(t, cmd.Wait())
-	require.NoFileExists(t, marker, "half a model has no marker")
+	require.NoFileExists(t, marker, "an incomplete model must not have a marker")
 
-	// The next run asks for the rest only. One file comes damaged, and is asked for again; the connection of the other
-	// breaks, and goes on where it was.
+	// The next run requests only the rest. One file is damaged and is requested again. The connection of the other
+	// file breaks, and the download resumes.
 	h.holdAfter = 0
 	h.wrong["model-00002-of-00002.safetensors"] = true
 	h.cut["model-00001-of-00002.safetensors"] = true
-	code, said := h.run(t, python, to, "")
-	require.Zero(t, code, said)
+	code, out := h.run(t, python, to, "")
+	require.Zero(t, code, out)
 	h.isWhole(t, to)
 	resumed := 0
 	for _, ranges := range h.asked {
@@ -276,55 +288,55 @@ func TestDownload(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 2, resumed, "half of each was there, and it began anew: %q", h.asked)
-	assert.Contains(t, said, "model-00002-of-00002.safetensors is damaged and fetched again")
-	assert.Contains(t, said, "model-00001-of-00002.safetensors ended")
+	require.Equal(t, 2, resumed, "both half files must be resumed: %q", h.asked)
+	assert.Contains(t, out, "model-00002-of-00002.safetensors is damaged and fetched again")
+	assert.Contains(t, out, "model-00001-of-00002.safetensors ended")
 	require.Contains(t, h.asked["model-00001-of-00002.safetensors"], fmt.Sprintf("bytes=%d-", largeBytes/2+1<<20))
-	assert.Contains(t, said, "is whole: 4 files with the hub's checksums")
+	assert.Contains(t, out, "is whole: 4 files with the hub's checksums")
 	require.FileExists(t, marker)
 
-	// All is there: the hub is not even asked.
+	// All files are complete: no request is sent.
 	calls := h.calls
-	code, said = h.run(t, python, to, "")
-	require.Zero(t, code, said)
-	assert.Contains(t, said, "nothing to do")
+	code, out = h.run(t, python, to, "")
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "nothing to do")
 	require.Equal(t, calls, h.calls)
 
-	// A file that is gone is seen at once; one with a wrong byte when checksums are asked for.
+	// A missing file is found without checksums, a wrong byte only with --verify.
 	weights := filepath.Join(to, "Model-70B", "model-00001-of-00002.safetensors")
 	require.NoError(t, os.Remove(filepath.Join(to, "Model-70B", "config.json")))
-	code, said = h.run(t, python, to, "")
-	require.Zero(t, code, said)
-	assert.Contains(t, said, "config.json is missing or has another size")
+	code, out = h.run(t, python, to, "")
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "config.json is missing or has another size")
 	h.isWhole(t, to)
 	damaged := bytes.Clone(h.files["model-00001-of-00002.safetensors"])
 	damaged[1<<20] ^= 1
 	require.NoError(t, os.WriteFile(weights, damaged, 0o600))
-	code, said = h.run(t, python, to, "", "--verify")
-	require.Zero(t, code, said)
-	assert.Contains(t, said, "model-00001-of-00002.safetensors is damaged and fetched again")
+	code, out = h.run(t, python, to, "", "--verify")
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "model-00001-of-00002.safetensors is damaged and fetched again")
 	h.isWhole(t, to)
 }
 
-// What another try does not mend ends the Job at once, with what to do.
-func TestDownloadRefused(t *testing.T) {
+// Errors that a retry cannot repair end the Job at once, with what to do.
+func TestDownloadEndsAtPermanentErrors(t *testing.T) {
 	python, h := interpreter(t), startHub(t)
 	h.token = "right"
-	for name, c := range map[string]struct{ token, says string }{
+	for name, c := range map[string]struct{ token, message string }{
 		"wrong token": {"wrong", "the hub shows no such repository to the token in HF_TOKEN"},
 		"no token":    {"", "the hub shows no such repository to no token (set model.download.token.secret)"},
 	} {
-		code, said := h.run(t, python, t.TempDir(), c.token)
-		require.Equal(t, 3, code, "%s: %s", name, said)
-		assert.Contains(t, said, c.says, name)
-		assert.NotContains(t, said, "Traceback", name)
+		code, out := h.run(t, python, t.TempDir(), c.token)
+		require.Equal(t, 3, code, "%s: %s", name, out)
+		assert.Contains(t, out, c.message, name)
+		assert.NotContains(t, out, "Traceback", name)
 	}
-	code, said := h.run(t, python, t.TempDir(), "right")
-	require.Zero(t, code, said)
-	require.Zero(t, h.leaks, "the token went to where the files are")
+	code, out := h.run(t, python, t.TempDir(), "right")
+	require.Zero(t, code, out)
+	require.Zero(t, h.leaks, "the token must not be sent to the host of the files")
 
 	h.wants = "example/None"
-	code, said = h.run(t, python, t.TempDir(), "right")
-	require.Equal(t, 3, code, said)
-	assert.Contains(t, said, "whether its name is right")
+	code, out = h.run(t, python, t.TempDir(), "right")
+	require.Equal(t, 3, code, out)
+	assert.Contains(t, out, "whether its name is right")
 }

@@ -16,8 +16,7 @@ import (
 
 const conversations = 24
 
-// The whole life of a run on one Dynamo: the parts build on each other, and a
-// Dynamo takes half a minute to start.
+// The parts depend on each other, since a Dynamo takes half a minute to start.
 func TestRealDynamo(t *testing.T) {
 	b := startBooth(t)
 	t.Run("the frontend answers what is kept of it", b.answersAsKept)
@@ -27,8 +26,7 @@ func TestRealDynamo(t *testing.T) {
 	t.Run("the frontend is killed and comes back", b.losesFrontend)
 }
 
-// After a drain the tokens of usage are those that the frontend counted, and
-// every worker was seen.
+// After a drain, the tokens of usage equal the frontend's counts, and every worker has served turns.
 func (b *booth) countsAgree(t *testing.T) {
 	before := b.frontendCounts(t)
 	b.start(t)
@@ -47,14 +45,14 @@ func (b *booth) countsAgree(t *testing.T) {
 	printTTFT(t, turns)
 }
 
-// same holds two counts within 0.1 % of each other.
+// same requires that two counts differ by less than 0.1 %.
 func same(t *testing.T, what string, client, server float64) {
 	t.Helper()
 	t.Logf("%s: %.0f by usage, %.0f by the frontend", what, client, server)
 	assert.InEpsilon(t, server, client, .001, what)
 }
 
-// printTTFT prints what the client adds to the frontend's own first token.
+// printTTFT prints the difference between the client's TTFT and the frontend's.
 func printTTFT(t *testing.T, turns []turn) {
 	t.Helper()
 	var gaps []float64
@@ -69,7 +67,7 @@ func printTTFT(t *testing.T, turns []turn) {
 		len(gaps), gaps[len(gaps)/2], gaps[len(gaps)*95/100])
 }
 
-// Under pinned round robin each worker gets as many turns as the others, within one.
+// Under pinned round robin, the workers' numbers of turns differ by at most one.
 func (b *booth) dealsEvenly(t *testing.T) {
 	workers, uptime := b.dynamo.Workers(), b.uptime(t)
 	b.setMode(t, api.ModeRoundRobin)
@@ -85,7 +83,7 @@ func (b *booth) dealsEvenly(t *testing.T) {
 	b.setMode(t, api.ModeKV)
 }
 
-// The turns on a killed worker end with a class; conversations go on.
+// The turns of a killed worker end with an error class, and conversations continue.
 func (b *booth) losesWorker(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)
@@ -100,12 +98,11 @@ func (b *booth) losesWorker(t *testing.T) {
 			assert.Contains(t, api.ErrorClasses, api.ErrorClass(turn.class), turn.id)
 		}
 	}
-	assert.Zero(t, s.Lanes[0].State.Concurrency.Actual, "conversations that hang after the stop")
+	assert.Zero(t, s.Lanes[0].State.Concurrency.Actual, "no conversation may be active after the stop")
 	require.NoError(t, b.dynamo.RestartWorker(t.Context(), 0))
 }
 
-// A killed frontend fails turns with a class; when it is ready again, the
-// workload recovers by itself.
+// A killed frontend fails turns with an error class. When it is ready again, the workload recovers by itself.
 func (b *booth) losesFrontend(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)

@@ -19,10 +19,9 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// Two frontends over one set of workers, one with a KV router and one that deals
-// round robin: under load the turns are sent there and back and there again, and
-// not one of them fails.
-func TestTwoFrontends(t *testing.T) {
+// Two frontends, one with a KV router and one with round robin, share the workers. Under load, the mode is switched
+// several times without a failed turn.
+func TestSwitchBetweenFrontendsFailsNoTurn(t *testing.T) {
 	d := Start(t, 18000)
 	second := startSecondFrontend(t, d)
 	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second)
@@ -54,11 +53,11 @@ func TestTwoFrontends(t *testing.T) {
 	b.refusesDeadEndpoint(t)
 }
 
-// disturbEachOther has both frontends serve at the same time, each a lane: that the same workers
-// are behind them is recognised by their ids and said, and no figure is taken for either router's
-// own: nothing is compared, and no row is kept.
+// disturbEachOther uses both frontends at the same time, one per lane. The load generator must detect by the worker
+// IDs that they share workers and report it, and must not compare the lanes or keep a row.
 func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
-	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second, "--twin-mode-mode=round_robin")
+	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second,
+		"--twin-mode-mode=round_robin")
 	v, err := b.client.Twin(t.Context())
 	if err != nil || v.A.Target != d.URL() || v.B.Target != second || len(v.SharedWorkers) != 0 {
 		t.Fatalf("two lanes before a turn: %+v, %v", v, err)
@@ -73,19 +72,22 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 	instances, err := d.Instances(t.Context())
 	require.NoError(t, err)
 	slices.Sort(instances)
-	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared || !strings.Contains(v.Caution, "do not show what either router could serve alone") {
+	const caution = "do not show what either router could serve alone"
+	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared ||
+		!strings.Contains(v.Caution, caution) {
 		t.Errorf("shared by %v, evidence %s, %q; instances in /health: %v", v.SharedWorkers, v.Evidence, v.Caution, instances)
 	}
 	b.wait(t, "the word on both lanes", time.Minute, func(api.LaneStatus) bool {
 		s, err := b.client.Snapshot(t.Context())
 		return err == nil && len(s.Lanes) == 2 && !slices.ContainsFunc(s.Lanes, func(l api.LaneSnapshot) bool {
-			return !slices.Equal(l.SharedWorkers, v.SharedWorkers) || !strings.Contains(l.Baseline.Withheld, "3 of the workers also serve lane")
+			return !slices.Equal(l.SharedWorkers, v.SharedWorkers) || !strings.Contains(l.Baseline.Withheld,
+				"3 of the workers also serve lane")
 		})
 	})
 	b.stop(t)
 }
 
-// noneFailed looks at the turns of all steps, those that a switch met among them.
+// noneFailed requires that no turn of any step failed.
 func (b *booth) noneFailed(t *testing.T) {
 	t.Helper()
 	rows, err := readCSV(t.Context(), b.base+"/api/v1/turns.csv")
@@ -100,7 +102,7 @@ func (b *booth) noneFailed(t *testing.T) {
 	}
 }
 
-// settles waits for turns in a mode, and finds none that failed.
+// settles waits for turns in a mode, and requires that none failed.
 func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 	t.Helper()
 	b.waitOK(t, 200, time.Minute)
@@ -116,12 +118,13 @@ func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 	t.Logf("%s: turns %v, per worker %v, %.1f %% cached", m, count, slices.Sorted(maps.Values(workers)),
 		100*float64(lane.Totals.CachedTokens)/float64(lane.Totals.InputTokens))
 	assert.Zero(t, count[string(api.TurnError)])
-	if dealt := slices.Sorted(maps.Values(workers)); m == api.ModeRoundRobin && (len(dealt) != 3 || dealt[2]-dealt[0] > conversations/2) {
-		t.Errorf("turns per worker: %v, want three alike, but for those in flight", dealt)
+	dealt := slices.Sorted(maps.Values(workers))
+	if m == api.ModeRoundRobin && (len(dealt) != 3 || dealt[2]-dealt[0] > conversations/2) {
+		t.Errorf("turns per worker: %v, want three equal numbers except for turns in flight", dealt)
 	}
 }
 
-// refusesDeadEndpoint asks for a mode whose frontend has gone: the old one stays.
+// refusesDeadEndpoint requests a mode whose frontend is not running: the mode must not change.
 func (b *booth) refusesDeadEndpoint(t *testing.T) {
 	t.Helper()
 	b.setMode(t, api.ModeRoundRobin)
@@ -135,17 +138,17 @@ func (b *booth) refusesDeadEndpoint(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)
 	b.drain(t)
-	assert.Zero(t, b.status(t).Lanes[0].Totals.Errors, "after a switch that was refused")
+	assert.Zero(t, b.status(t).Lanes[0].Totals.Errors, "a refused switch fails no turn")
 }
 
-// started is how many requests a frontend was sent.
+// started returns the number of requests that a frontend has received.
 func started(t *testing.T, frontend string) float64 {
 	t.Helper()
 	return scrape(t, frontend)["dynamo_frontend_requests_started_total"]
 }
 
-// startSecondFrontend starts a frontend that deals round robin over the workers of
-// d, and gives its address when it lists all of them and the model.
+// startSecondFrontend starts a frontend with round robin over the workers of d, and returns its address when it lists
+// the model and all workers.
 func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
 	t.Helper()
 	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*process.Command) {})

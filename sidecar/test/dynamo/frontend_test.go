@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite "+httpdtest.File+" with what the real Dynamo answers")
 
-// What the simulated cluster is held against is what a real Dynamo answers.
+// A real Dynamo gives the answers that the simulated cluster is compared with.
 func (b *booth) answersAsKept(t *testing.T) {
 	all, err := httpdtest.Exchanges()
 	require.NoError(t, err)
@@ -32,11 +32,11 @@ func (b *booth) answersAsKept(t *testing.T) {
 		}
 		assert.Equal(t, e.Status, status, "%s: %s", e.Name, answer)
 		assert.Equal(t, httpdtest.Shape(e.Answer), httpdtest.Shape(answer), e.Name)
-		var kept, said httpdtest.Problem
+		var kept, got httpdtest.Problem
 		if status >= 400 && len(answer) > 0 {
-			require.NoError(t, json.Unmarshal(answer, &said), e.Name)
+			require.NoError(t, json.Unmarshal(answer, &got), e.Name)
 			require.NoError(t, json.Unmarshal(e.Answer, &kept), e.Name)
-			assert.Equal(t, kept, said, e.Name)
+			assert.Equal(t, kept, got, e.Name)
 		}
 	}
 	if !*update {

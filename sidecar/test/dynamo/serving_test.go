@@ -20,7 +20,7 @@ import (
 	"kvbooth/internal/source"
 )
 
-// call is a command line and an environment for one of Dynamo's parsers, see testdata/parse.py.
+// call is a command line and an environment for one of Dynamo's parsers; see testdata/parse.py.
 type call struct {
 	Name    string            `json:"name"`
 	Program string            `json:"program"`
@@ -28,7 +28,7 @@ type call struct {
 	Args    []string          `json:"args"`
 }
 
-// understood is what the parser made of it.
+// understood is a parser's result.
 type understood struct {
 	Error          string         `json:"error"`
 	RouterMode     string         `json:"router_mode"`
@@ -50,23 +50,23 @@ func parse(t *testing.T, calls []call) []understood {
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), interpreter(t), filepath.Join("testdata", "parse.py"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONDONTWRITEBYTECODE=1"}
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &said
+	var problems bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &problems
 	out, err := cmd.Output()
-	require.NoError(t, err, said.String())
+	require.NoError(t, err, problems.String())
 	var all []understood
 	require.NoError(t, json.Unmarshal(out, &all), string(out))
 	require.Len(t, all, len(calls))
 	return all
 }
 
-// graphs are the DynamoGraphDeployments of a rendering, and the variants that the load generator can switch to.
+// graphs are the DynamoGraphDeployments of a rendered chart, and the variants that the load generator can switch to.
 type graphs struct {
 	byName   map[string]graph
 	variants map[string]variant
 }
 
-// variant is how the workers run with a speculation, as the load generator reads it.
+// variant is the workers' configuration with a speculation, in the load generator's format.
 type variant struct {
 	Args []string
 	Env  []struct{ Name, Value string }
@@ -84,11 +84,15 @@ type graph struct {
 	} `json:"spec"`
 }
 
-// calls are those of a graph's frontend and worker.
+// calls returns the calls of a graph's frontend and worker.
 func (g graph) calls(name string) (all []call) {
 	for i, program := range []string{"frontend", g.Spec.BackendFramework} {
 		c := g.Spec.Components[i].PodTemplate.Spec.Containers[0]
-		all = append(all, call{Name: name + " " + g.Spec.Components[i].Name, Program: program, Env: map[string]string{}, Args: append([]string{}, c.Args...)})
+		all = append(all,
+			call{
+				Name: name + " " + g.Spec.Components[i].Name, Program: program,
+				Env: map[string]string{}, Args: append([]string{}, c.Args...),
+			})
 		for _, e := range append(append([]corev1.EnvVar{}, g.Spec.Env...), c.Env...) {
 			all[i].Env[e.Name] = e.Value
 		}
@@ -116,8 +120,8 @@ func render(t *testing.T, helm chart.Helm, o chart.Options) graphs {
 	return found
 }
 
-// Dynamo's own parsers take what the chart makes, of every engine and variant, and understand it as it is meant.
-func TestArguments(t *testing.T) {
+// Dynamo's own parsers accept the chart's arguments for every engine and variant, with the intended meaning.
+func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
 	helm, err := chart.FindHelm(t.Context(), root)
@@ -132,8 +136,8 @@ func TestArguments(t *testing.T) {
 	router := func(mode string) func(*testing.T, understood) {
 		return func(t *testing.T, u understood) {
 			assert.Equal(t, mode, u.RouterMode)
-			assert.Equal(t, 32, u.BlockSize, "the router's blocks are the engine's")
-			assert.True(t, u.Events, "the router listens to events")
+			assert.Equal(t, 32, u.BlockSize, "the router's block size must be the engine's")
+			assert.True(t, u.Events, "the router must use events")
 		}
 	}
 	for _, engine := range []string{"trtllm", "vllm", "sglang"} {
@@ -161,7 +165,7 @@ func TestArguments(t *testing.T) {
 					assert.Equal(t, 16384, u.MaxTokens)
 					assert.Equal(t, 64, u.MaxBatch)
 					assert.Equal(t, 32, u.BlockSize)
-					assert.True(t, u.Events, "the worker tells the router of its blocks")
+					assert.True(t, u.Events, "the worker must publish events of its blocks")
 					assert.True(t, u.Metrics)
 					speculates(t, engine, speculation, u)
 				}
@@ -202,7 +206,7 @@ func TestArguments(t *testing.T) {
 	t.Logf("%d command lines", len(calls))
 }
 
-// speculates holds what speculates against what shall.
+// speculates checks the parsed speculation.
 func speculates(t *testing.T, engine, speculation string, u understood) {
 	t.Helper()
 	var want any
@@ -210,14 +214,22 @@ func speculates(t *testing.T, engine, speculation string, u understood) {
 	case "trtllm off":
 		assert.Equal(t, false, u.Engine["disable_overlap_scheduler"])
 	case "trtllm draft":
-		want = map[string]any{"decoding_type": "Draft_Target", "max_draft_len": 5., "speculative_model": "/models/Llama-3.1-8B-Instruct-FP8"}
+		want = map[string]any{
+			"decoding_type": "Draft_Target", "max_draft_len": 5., "speculative_model": "/models/Llama-3.1-8B-Instruct-FP8",
+		}
 		assert.Equal(t, true, u.Engine["disable_overlap_scheduler"])
 	case "trtllm eagle3":
-		want = map[string]any{"decoding_type": "Eagle3", "max_draft_len": 3., "speculative_model": "/models/EAGLE3-LLaMA3.3-Instruct-70B"}
+		want = map[string]any{
+			"decoding_type": "Eagle3", "max_draft_len": 3., "speculative_model": "/models/EAGLE3-LLaMA3.3-Instruct-70B",
+		}
 	case "vllm draft":
-		want = map[string]any{"method": "draft_model", "num_speculative_tokens": 5., "model": "/models/Llama-3.1-8B-Instruct-FP8"}
+		want = map[string]any{
+			"method": "draft_model", "num_speculative_tokens": 5., "model": "/models/Llama-3.1-8B-Instruct-FP8",
+		}
 	case "vllm eagle3":
-		want = map[string]any{"method": "eagle3", "num_speculative_tokens": 3., "model": "/models/EAGLE3-LLaMA3.3-Instruct-70B"}
+		want = map[string]any{
+			"method": "eagle3", "num_speculative_tokens": 3., "model": "/models/EAGLE3-LLaMA3.3-Instruct-70B",
+		}
 	case "sglang draft":
 		want = "STANDALONE"
 	case "sglang eagle3":
@@ -225,7 +237,9 @@ func speculates(t *testing.T, engine, speculation string, u understood) {
 	}
 	if engine == "trtllm" {
 		assert.Equal(t, want, u.Engine["speculative_config"])
-		assert.Equal(t, map[string]any{"dtype": "fp8", "enable_block_reuse": true, "free_gpu_memory_fraction": .9, "tokens_per_block": 32.}, u.Engine["kv_cache_config"])
+		assert.Equal(t,
+			map[string]any{"dtype": "fp8", "enable_block_reuse": true, "free_gpu_memory_fraction": .9, "tokens_per_block": 32.},
+			u.Engine["kv_cache_config"])
 		assert.Equal(t, true, u.Engine["enable_chunked_prefill"])
 		return
 	}

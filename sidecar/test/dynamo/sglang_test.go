@@ -17,10 +17,10 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// Mock workers of SGLang tell nobody of cached tokens: there is no hit rate and not
-// one of 0 %, while the router predicts one. What SGLang does tell has its row, and
-// without a Prometheus the GPUs of a DCGM page find their workers.
-func TestSGLang(t *testing.T) {
+// Mock workers of SGLang do not report cached tokens: there is no hit rate instead of one of 0 %, while the router
+// still predicts one. Other metrics of SGLang are in the table, and without Prometheus, the GPUs of a DCGM page are
+// matched with their workers.
+func TestSGLangWithoutCachedTokens(t *testing.T) {
 	d := Start(t, 18000, func(o *local.Options) { o.Engine = "sglang" })
 	gpus := startExporter(t, len(d.Workers()))
 	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned", "--cluster-metrics-urls="+gpus)
@@ -36,28 +36,31 @@ func TestSGLang(t *testing.T) {
 	c := lane.Cluster
 	assert.Equal(t, "sglang", c.Engine)
 	require.Len(t, c.Workers, len(d.Workers()), c.Problem)
-	assert.Contains(t, c.Problem, "by index", "the GPUs were matched by their order")
+	assert.Contains(t, c.Problem, "by index", "the GPUs must be matched by their order")
 	for i, w := range c.Workers {
 		assert.True(t, w.Inflight != nil && w.Waiting != nil && w.HitRatio != nil, "%s lacks %v", w.Name, w.NotReported)
 		require.Len(t, w.GPUs, 1, w.Name)
 		assert.Equal(t, fmt.Sprint(i), w.GPUs[0].Index, w.Name)
 	}
 	metrics := families(t, b.base)
-	assert.NotContains(t, metrics, "loadgen_cached_tokens_total", "not reported")
+	assert.NotContains(t, metrics, "loadgen_cached_tokens_total", "must not be exported")
 	assert.Contains(t, metrics, "loadgen_input_tokens_total")
 	b.drain(t)
 }
 
-// startExporter serves the page of a DCGM exporter of this machine, since mock workers
-// have no GPUs.
+// startExporter serves the page of a DCGM exporter of this machine, since mock workers have no GPUs.
 func startExporter(t *testing.T, gpus int) string {
 	t.Helper()
 	var page strings.Builder
 	for i := range gpus {
-		labels := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",device="nvidia%d",modelName="NVIDIA H200",Hostname="this-machine"}`, i, i, i)
-		fmt.Fprintf(&page, "DCGM_FI_DEV_GPU_UTIL%s %d\nDCGM_FI_DEV_FB_USED%s 71000\nDCGM_FI_DEV_FB_FREE%s 60000\n", labels, 50+i, labels, labels)
+		labels := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",device="nvidia%d",modelName="NVIDIA H200",Hostname="this-machine"}`,
+			i, i, i)
+		fmt.Fprintf(&page, "DCGM_FI_DEV_GPU_UTIL%s %d\nDCGM_FI_DEV_FB_USED%s 71000\nDCGM_FI_DEV_FB_FREE%s 60000\n", labels,
+			50+i, labels, labels)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page.String()) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, page.String())
+	}))
 	t.Cleanup(server.Close)
 	return server.URL
 }

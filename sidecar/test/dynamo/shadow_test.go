@@ -16,17 +16,17 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// longShadow makes the test of the shadow run for a quarter of an hour, with three and with
-// five workers, and print its figures.
+// longShadow is an environment variable with which the shadow's test runs for a quarter of an hour, with three and
+// with five workers, and prints its figures.
 const longShadow = "KVBOOTH_LONG_SHADOW"
 
-// The shadow of a real Dynamo: that of the policy in force is within one point of the measured
-// hit rate, that of the other one within two of what this then measures on the same draws, and
-// our choice is the router's in 95 % of the clear turns.
-func TestShadow(t *testing.T) {
+// With a real Dynamo, the shadow's hit rate of the current policy is within one point of the measured one, that of
+// the other policy within two points of the one measured with it on the same draws, and the predicted choice is the
+// router's in 95 % of the clear turns.
+func TestShadowPredictsRouter(t *testing.T) {
 	if os.Getenv(longShadow) == "" {
-		// Of the first turns with cold caches, chance decides how many find an opening that another worker has, on either
-		// side. With 500 turns that alone was seen to make 0.99 points.
+		// With cold caches, it depends on chance how many of the first turns find an opening that another worker has.
+		// With 500 turns, that alone made a difference of 0.99 points.
 		shadows(t, 3, 1000)
 		return
 	}
@@ -35,21 +35,21 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// shadows runs round-robin and then kv for so many turns each.
+// shadows runs round-robin and then kv for a number of turns each.
 func shadows(t *testing.T, workers int, turns int64) {
 	d := Start(t, 18000, func(o *local.Options) { o.Workers = workers })
 	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned")
 	b.start(t)
 	b.waitOK(t, 250, 10*time.Minute)
-	// The mock workers do not find blocks of answers again. Which of the two holds is inferred, from turns that on a busy
-	// machine the account hears of late; where it changes its mind later, its sums begin anew then.
+	// The mock workers do not reuse blocks of answers. The account infers this from turns, with a delay on a busy
+	// machine, and resets its sums when it changes the inferred value.
 	wait.Within(t, 3*time.Minute, "the account finds that answers are forgotten", func() (any, bool) {
 		s, err := b.client.Shadow(t.Context(), api.DefaultLane)
 		return err, err == nil && s.AnswersReused != nil && !*s.AnswersReused
 	})
 	b.stop(t)
 	seen := map[api.Mode]shadowSeen{}
-	for _, mode := range []api.Mode{api.ModeRoundRobin, api.ModeKV} { // a change each, so that both begin with cold prefixes
+	for _, mode := range []api.Mode{api.ModeRoundRobin, api.ModeKV} { // both begin with cold prefixes after a change
 		b.setMode(t, mode)
 		b.start(t)
 		b.waitOK(t, turns, 10*time.Minute)
@@ -73,7 +73,7 @@ func shadows(t *testing.T, workers int, turns int64) {
 	switch {
 	case c == nil || c.Turns == 0:
 		t.Error("no choices under kv")
-	case c.Clear < 40: // on a machine that is too busy, requests in flight can have moved nearly every choice
+	case c.Clear < 40: // on a busy machine, requests in flight can influence nearly every choice
 		t.Logf("only %d of %d turns were clear, too few to judge", c.Clear, c.Turns)
 	case float64(c.ClearAgreed) < .95*float64(c.Clear):
 		t.Errorf("choices under kv: %+v", c)
@@ -83,8 +83,8 @@ func shadows(t *testing.T, workers int, turns int64) {
 	assert.Len(t, kv.decisions.Decisions[0].Candidates, workers)
 }
 
-// shadowSeen is what the load generator tells at a moment, with the hit rates since the
-// caches were cold, by policy; measured: what really happened.
+// shadowSeen has the shadow's figures at a time. Hit rates are since the caches were cold, by policy; "measured" is
+// that of the cluster.
 type shadowSeen struct {
 	api.Shadow
 	decisions api.DecisionList
@@ -104,13 +104,13 @@ func (b *booth) shadow(t *testing.T) (s shadowSeen) {
 		return read[name].Metric[0].GetCounter().GetValue()
 	}
 	s.hit = map[string]float64{}
-	all, told := sum("loadgen_shadow_prompt_tokens_total"), sum("loadgen_shadow_measured_prompt_tokens_total")
+	all, measured := sum("loadgen_shadow_prompt_tokens_total"), sum("loadgen_shadow_measured_prompt_tokens_total")
 	for _, m := range read["loadgen_shadow_prefill_tokens_total"].GetMetric() {
 		for _, label := range m.Label {
 			if policy := label.GetValue(); label.GetName() == "policy" {
 				of := all
 				if policy == "measured" {
-					of = told
+					of = measured
 				}
 				s.hit[policy] = 1 - m.GetCounter().GetValue()/of
 			}
@@ -130,7 +130,8 @@ func (s shadowSeen) log(t *testing.T, mode api.Mode) {
 		t.Logf("  %-20s %5.2f %%, spread %.1f", p.Policy, 100*s.hit[p.Policy], spread)
 	}
 	if c := s.Choices; c != nil {
-		t.Logf("  choices: of %d turns %d agreed, %d ties; %d clear (%.0f %%), of these %d agreed (%.1f %%)", c.Turns, c.Agreed, c.Ties, c.Clear,
+		t.Logf("  choices: of %d turns %d agreed, %d ties; %d clear (%.0f %%), of these %d agreed (%.1f %%)",
+			c.Turns, c.Agreed, c.Ties, c.Clear,
 			100*float64(c.Clear)/float64(c.Turns), c.ClearAgreed, 100*float64(c.ClearAgreed)/float64(c.Clear))
 	}
 	for _, d := range s.Diagnoses {

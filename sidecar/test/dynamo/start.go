@@ -17,12 +17,11 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Model is the name under which the mock workers of [Start] serve.
+// Model is the name of the model of the mock workers of [Start].
 const Model = "meta-llama/Llama-3.1-70B-Instruct"
 
-// Start starts a real Dynamo with three mock workers on free ports of loopback, its
-// frontend on the given port or the next free one, and ends it with the test. It
-// installs Dynamo first if need be. What changes the options comes last.
+// Start starts a real Dynamo with three mock workers on free ports of loopback, its frontend on the given port or the
+// next free one, and ends it with the test. It installs Dynamo first if necessary. Changes modify the options.
 func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *local.Dynamo {
 	t.Helper()
 	cache, err := local.CacheDir()
@@ -37,8 +36,9 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 	require.NoError(t, os.WriteFile(path, npz.Bytes(), 0o600))
 	o := local.Options{
 		Python: python, ModelDir: dir, ModelName: Model, ProfilePath: path, LogDir: t.TempDir(),
-		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences, MaxBatchedTokens: profile.MaxBatchedTokens,
-		FrontendPort: FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
+		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences,
+		MaxBatchedTokens: profile.MaxBatchedTokens,
+		FrontendPort:     FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
 	}
 	for _, change := range changes {
 		change(&o)
@@ -53,7 +53,7 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 	return d
 }
 
-// FreePort gives the first free port of loopback from the given one on.
+// FreePort returns the first free port of loopback from the given one on.
 func FreePort(t *testing.T, from int) int {
 	t.Helper()
 	ports, err := process.FreePorts(from, 1)

@@ -26,10 +26,9 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// What Dynamo makes of a conversation, by its chat template and tokenizer.json, is
-// what the simulation makes of it. A worker and the frontend that were killed do
-// the same when they are back; at the end nothing is left.
-func TestDynamoReadsTheSameTokens(t *testing.T) {
+// Dynamo and the simulation make the same tokens of a conversation, by chat template and tokenizer.json, also after a
+// worker and the frontend were killed and restarted. In the end, no process is left.
+func TestDynamoHasTheSimulationsTokens(t *testing.T) {
 	d := Start(t, 18000)
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
@@ -43,15 +42,15 @@ func TestDynamoReadsTheSameTokens(t *testing.T) {
 	require.NoError(t, d.StartFrontend(t.Context()))
 	after := d.Workers()
 	assert.NotEqual(t, before[0].Instance, after[0].Instance)
-	assert.Equal(t, before[1:], after[1:], "only the first is a new one")
-	forgetsTheDead(t, d)
+	assert.Equal(t, before[1:], after[1:], "only the first worker is a new process")
+	forgetsTheKilled(t, d)
 	sameTokens(t, d, "Again.")
 	leavesNothing(t, d)
 }
 
-// forgetsTheDead waits until the frontend lists no other instances than those
-// that run: it goes on sending turns to a killed worker until its lease is over.
-func forgetsTheDead(t *testing.T, d *local.Dynamo) {
+// forgetsTheKilled waits until the frontend lists only running instances. Until its lease ends, a killed worker still
+// gets turns.
+func forgetsTheKilled(t *testing.T, d *local.Dynamo) {
 	t.Helper()
 	var want []string
 	for _, w := range d.Workers() {
@@ -65,7 +64,7 @@ func forgetsTheDead(t *testing.T, d *local.Dynamo) {
 	})
 }
 
-// sameTokens compares the ids that Dynamo gives for a conversation with ours.
+// sameTokens compares Dynamo's token IDs of a conversation with the simulation's.
 func sameTokens(t *testing.T, d *local.Dynamo, text string) {
 	t.Helper()
 	messages := []sim.Message{
@@ -77,7 +76,7 @@ func sameTokens(t *testing.T, d *local.Dynamo, text string) {
 	assert.Equal(t, sim.Encode(sim.RenderChat(messages)), tokenIDs(t, d, messages), "%.40q", text)
 }
 
-// tokenIDs asks for one token of an answer, and for the ids of the prompt.
+// tokenIDs requests an answer of one token and returns the prompt's token IDs.
 func tokenIDs(t *testing.T, d *local.Dynamo, messages []sim.Message) (ids []uint32) {
 	t.Helper()
 	type message struct {
@@ -97,7 +96,7 @@ func tokenIDs(t *testing.T, d *local.Dynamo, messages []sim.Message) (ids []uint
 	body, err := json.Marshal(request)
 	require.NoError(t, err)
 	for line := range strings.Lines(post(t, d.URL()+"/v1/chat/completions", body)) {
-		if quoted, ok := strings.CutPrefix(line, ": "); ok { // in a comment line, as a JSON string
+		if quoted, ok := strings.CutPrefix(line, ": "); ok { // a comment line with a JSON string
 			var list string
 			require.NoError(t, json.Unmarshal([]byte(quoted), &list))
 			require.NoError(t, json.Unmarshal([]byte(list), &ids))
@@ -121,22 +120,21 @@ func post(t *testing.T, url string, body []byte) string {
 	return answer.String()
 }
 
-// leavesNothing stops a Dynamo and looks for what it held.
+// leavesNothing stops a Dynamo and checks that its processes and port are gone.
 func leavesNothing(t *testing.T, d *local.Dynamo) {
 	t.Helper()
 	began, workers := time.Now(), d.Workers()
 	d.Stop(t.Context())
 	t.Logf("stopped after %v", time.Since(began).Round(time.Millisecond))
 	for _, w := range workers {
-		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "%s with process id %d is gone", w.Name, w.PID)
+		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "%s still runs with process ID %d", w.Name, w.PID)
 	}
 	listener, err := net.Listen("tcp", strings.TrimPrefix(d.URL(), "http://"))
-	require.NoError(t, err, "the frontend's port is free again")
+	require.NoError(t, err, "the frontend's port must be free again")
 	_ = listener.Close()
 }
 
-// The Hugging Face library reads the same ids out of any text as the simulation.
-func TestHuggingFaceReadsTheSameTokens(t *testing.T) {
+func TestHuggingFaceHasTheSimulationsTokens(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, sim.WriteModel(dir))
 	texts := awkwardTexts(5000)
@@ -152,9 +150,10 @@ json.dump([tokenizer.encode(text, add_special_tokens=False).ids for text in job[
 	}
 }
 
-// awkwardTexts are put together from what tokenizers get wrong.
+// awkwardTexts returns random combinations of characters that tokenizers often treat incorrectly.
 func awkwardTexts(n int) []string {
-	pieces := append(strings.Fields("'s 'S 'ſ 'LL 're a the hello ing Z 0 12 1234 ٣ ½ Ⅷ _ - !! ... é e\u0301 ß İ ǅ 日本 한글 العربية ა 😀 👩‍👩‍👧 "+
+	pieces := append(strings.Fields("'s 'S 'ſ 'LL 're a the hello ing Z 0 12 1234 ٣ ½ Ⅷ _ - !! ... é e\u0301 ß İ ǅ "+
+		"日本 한글 العربية ა 😀 👩‍👩‍👧 "+
 		"\U0001F1E6 \U0010fffd \u200b \ufeff \x00 \x7f <|im_end|> <|endoftext|> <|im_start|> <|im"),
 		" ", "  ", "    ", "\t", "\n", "\r\n", "\r", "\v", "\f", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -167,8 +166,8 @@ func awkwardTexts(n int) []string {
 	return texts
 }
 
-// NumPy, with which Dynamo looks into a profile first, reads it as it was meant.
-func TestNumPyReadsTheProfile(t *testing.T) {
+// Dynamo validates a profile with NumPy first.
+func TestNumPyReadsProfile(t *testing.T) {
 	var archive bytes.Buffer
 	require.NoError(t, sim.WriteNPZ(&archive, sim.H200()))
 	path := filepath.Join(t.TempDir(), "profile.npz")
@@ -190,8 +189,7 @@ with numpy.load(json.load(sys.stdin)) as arrays:
 	}
 }
 
-// python runs a script in Dynamo's environment, with one value as JSON on its
-// standard input, and reads the value that it prints.
+// python runs a script in Dynamo's environment, with a JSON value as standard input, and decodes its output.
 func python(t *testing.T, script string, in, out any) {
 	t.Helper()
 	input, err := json.Marshal(in)

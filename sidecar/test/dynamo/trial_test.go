@@ -15,13 +15,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A trial on a real Dynamo, with turns dealt out by the load generator for round-robin, ends
-// with a verdict, or with its time, and a report of either.
-func TestTrial(t *testing.T) {
+// The load generator distributes the turns for round-robin. The trial ends with a verdict or at its time limit, and
+// with a report in both cases.
+func TestTrialOnDynamoEndsWithReport(t *testing.T) {
 	b := startBooth(t)
 	s := b.trial(t, 5*time.Minute)
 	require.Equal(t, api.SweepDone, s.State, s.Reason)
-	require.NotNil(t, s.Trial.Primary, "two blocks fit into its time")
+	require.NotNil(t, s.Trial.Primary, "two blocks must fit into its time")
 	require.NotEqual(t, "running", s.Trial.Verdict)
 	var report bytes.Buffer
 	require.NoError(t, b.client.SweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
@@ -31,7 +31,7 @@ func TestTrial(t *testing.T) {
 	t.Log(strings.Join(s.Words, "\n"))
 }
 
-// trial runs one of kv against round-robin, for at most so long, and gives it when it has ended.
+// trial runs a trial of kv and round-robin within a time limit, and returns it after its end.
 func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
 	t.Helper()
 	s, err := b.client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
@@ -45,7 +45,8 @@ func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
 		return s.Progress, s.State != api.SweepRunning
 	})
 	for _, span := range s.Spans {
-		t.Logf("span %d, %s, %s: %d turns in %.0f s, by %s, %s", span.Number, span.Arm, span.Mode.Mode, span.Turns, span.Until.Sub(span.CountedFrom).Seconds(), span.Cold, span.Spoiled)
+		t.Logf("span %d, %s, %s: %d turns in %.0f s, by %s, %s", span.Number, span.Arm, span.Mode.Mode, span.Turns,
+			span.Until.Sub(span.CountedFrom).Seconds(), span.Cold, span.Spoiled)
 	}
 	return s
 }

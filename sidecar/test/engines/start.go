@@ -24,14 +24,13 @@ const (
 	token = "a-token-for-the-operators"
 	model = "tiny"
 
-	// engineUp is what an engine may take to serve: it loads PyTorch first.
+	// engineUp is the time for an engine to start. It loads PyTorch first.
 	engineUp = 5 * time.Minute
-	// aside is the share of the processor that an engine's session gets, as a nice value: on two cores, the load
-	// generator beside it would be late.
-	aside = "15"
+	// engineNice is the nice value of an engine's session. Without it, the load generator would be late on two cores.
+	engineNice = "15"
 )
 
-// folder is where engines, routers and a model are installed; without them, the test is skipped.
+// folder returns the directory with engines, routers and a model, and skips the test without it.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("ENGINES")
@@ -48,8 +47,8 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// server starts a program that serves HTTP at a free port of loopback, which its arguments follow from, and waits until
-// it answers at a path.
+// server starts a program that serves HTTP on a free port of loopback, which is passed in its arguments, and waits
+// until it answers at a path.
 func server(t *testing.T, name, path string, c func(port int) process.Command) (url string) {
 	t.Helper()
 	ports, err := process.FreePorts(9000, 1)
@@ -66,8 +65,8 @@ func server(t *testing.T, name, path string, c func(port int) process.Command) (
 			t.Logf("%s, from %s:\n%s", name, command.Log, process.Tail(command.Log))
 		}
 	})
-	// A session of its own is a group of the scheduler, where there are such groups.
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(aside), 0o600)
+	// A session of its own is a scheduling group, if the kernel has autogroups.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(engineNice), 0o600)
 	url = "http://" + process.Loopback(ports[0])
 	wait.Within(t, engineUp, name+" answers", func() (any, bool) {
 		require.False(t, p.Exited(), "%s exited:\n%s", name, process.Tail(command.Log))
@@ -89,7 +88,7 @@ func answers(ctx context.Context, url string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// engine starts one vLLM engine on the CPU.
+// engine starts a vLLM engine on the CPU.
 func engine(t *testing.T, dir, name string) (url string) {
 	return server(t, name, "/health", func(port int) process.Command {
 		return process.Command{
@@ -107,7 +106,7 @@ func engine(t *testing.T, dir, name string) (url string) {
 	})
 }
 
-// router starts an sglang-router with a policy over workers.
+// router starts an sglang-router with a policy for workers.
 func router(t *testing.T, dir, policy string, workers ...string) (url string) {
 	metrics, err := process.FreePorts(9200, 1)
 	require.NoError(t, err)
@@ -124,7 +123,7 @@ func router(t *testing.T, dir, policy string, workers ...string) (url string) {
 	})
 }
 
-// loadgen starts a load generator whose mode kv is cache_aware and whose round_robin is round_robin.
+// loadgen starts a load generator with the frontends of kv, cacheAware, and of round_robin.
 func loadgen(t *testing.T, bin, cacheAware, roundRobin string) *api.Client {
 	t.Helper()
 	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz"}

@@ -24,13 +24,12 @@ import (
 const (
 	conversations = 6
 	spanSeconds   = 20.
-	limit         = 25 * time.Minute // of one trial
+	limit         = 25 * time.Minute // per trial
 )
 
-// A router that sends a conversation to the engine that has its prefix is not found worse than one that does not look,
-// and equal arms give a verdict by chance alone. What either trial says agrees with a separate computation over the
-// stored turns.
-func TestTrials(t *testing.T) {
+// cache_aware routing is not found worse than round-robin, and equal arms differ only by chance. The results of both
+// trials agree with a separate computation over the stored turns.
+func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 	dir, bin := folder(t), boothtest.Programs(t)
 	workers := []string{engine(t, dir, "engine-1"), engine(t, dir, "engine-2")}
 	client := loadgen(t, bin, router(t, dir, "cache_aware", workers...), router(t, dir, "round_robin", workers...))
@@ -51,7 +50,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// trial runs one and returns it once it is over.
+// trial runs a trial and returns it after its end.
 func trial(t *testing.T, client *api.Client, a, b api.Mode) api.Sweep {
 	t.Helper()
 	s, err := client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
@@ -83,19 +82,19 @@ func turns(t *testing.T, client *api.Client) []api.Turn {
 	return all
 }
 
-// run is what the stored turns of a span show.
+// run has the figures of a span's stored turns.
 type run struct {
 	b       bool
 	block   int
-	at      float64 // where the run's middle is in its block
+	at      float64 // position of the run's middle in its block
 	log     float64 // of the mean TTFT
 	elapsed float64
 }
 
-// spansPerBlock is how many there are in ABBA with its middle in one.
+// spansPerBlock is the number of spans of ABBA, whose middle is one span.
 const spansPerBlock = 3
 
-// runs computes them from spans that count. A turn belongs to the span in which its first token came.
+// runs computes the runs of the counted spans. A turn belongs to the span of its first token.
 func runs(t *testing.T, s *api.Sweep, all []api.Turn) (list []run) {
 	t.Helper()
 	lost := 0.
@@ -127,8 +126,7 @@ func runs(t *testing.T, s *api.Sweep, all []api.Turn) (list []run) {
 	return list[:len(list)/spansPerBlock*spansPerBlock]
 }
 
-// regression is an ordinary least squares fit of log TTFT by arm, block and, where slope is set, the place in the
-// block.
+// regression is an ordinary least squares fit of log TTFT by arm, block and, with slope, the position in the block.
 func regression(t *testing.T, list []run, slope bool) (effect, deviation, df float64) {
 	t.Helper()
 	blocks := list[len(list)-1].block + 1
@@ -158,9 +156,9 @@ func regression(t *testing.T, list []run, slope bool) (effect, deviation, df flo
 	return beta.AtVec(0), math.Sqrt(mat.Dot(&residuals, &residuals) / df * inverse.At(0, 0)), df
 }
 
-// agrees holds a trial's figures against the stored turns: the estimate after the last look, and the interval of the
-// first look, of which there is a closed form: 95 % of an error of 5 %, spent by Hwang, Shih and DeCani with γ = −2 on
-// the share of the blocks that fit into the time limit.
+// agrees compares a trial's figures with the stored turns: the estimate after the last look, and the interval of the
+// first look, which has a closed form: 95 % with an error of 5 %, spent by Hwang, Shih and DeCani with γ = −2 on the
+// share of the blocks that fit into the time limit.
 func agrees(t *testing.T, s api.Sweep, all []api.Turn) {
 	t.Helper()
 	list := runs(t, &s, all)
@@ -183,7 +181,8 @@ func agrees(t *testing.T, s api.Sweep, all []api.Turn) {
 	spent := .95 * .05 * math.Expm1(2*share) / math.Expm1(2)
 	half := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-spent/2) * deviation
 	require.NotNil(t, first.Interval)
-	figure.Report(t, "after two blocks: %+.1f %% (%+.1f to %+.1f %%), by separate code %+.1f %% (%+.1f to %+.1f %%) without the load generator's own error",
+	figure.Report(t, "after two blocks: %+.1f %% (%+.1f to %+.1f %%), by separate code %+.1f %% (%+.1f to %+.1f %%) "+
+		"without the load generator's own error",
 		100*first.Difference, 100*first.Interval[0], 100*first.Interval[1],
 		100*math.Expm1(effect), 100*math.Expm1(effect-half), 100*math.Expm1(effect+half))
 	assert.InDelta(t, math.Expm1(effect), first.Difference, 1e-3, "difference")

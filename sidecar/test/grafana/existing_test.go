@@ -33,32 +33,32 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// existing follows docs/existing-grafana.md and docs/api.md. Its blocks are run with the folders of
-// the page below one of the test's, and with addresses of loopback.
+// existing follows docs/existing-grafana.md and docs/api.md. The pages' code blocks run with the test's directories
+// and loopback addresses in place of those of the page.
 type existing struct {
 	t         *testing.T
 	root      string // stands for /
 	blocks    map[string]string
-	used      map[string]bool // of the blocks
-	addresses []string        // the page's addresses and folders, each followed by the test's
+	used      map[string]bool // blocks that were used, by name
+	addresses []string        // the page's addresses and directories, each followed by the test's
 	first     string          // address of the load generator
-	second    string          // the same, of the one with a certificate
+	second    string          // address of the load generator with a certificate
 	grafana   string          // URL
 	token     string
 	client    http.Client
 }
 
-// theirs is the uid of the data source that this Grafana has already.
+// theirs is the UID of this Grafana's own data source.
 const theirs = "my-prometheus"
 
-// TestExistingGrafana follows the page with the app's archive, in a Grafana and a
-// Prometheus without anything of the booth, on the simulated cluster.
+// TestExistingGrafana follows the page with the app's archive, with a Grafana and a Prometheus that have nothing of
+// the booth, and the simulated cluster.
 func TestExistingGrafana(t *testing.T) {
 	follow(t, find(t), boothtest.Simulated(t, boothtest.Programs(t)), nil)
 }
 
-// follow follows the page for a cluster. The panels without data, by dashboard and
-// title, give the reason that stands here.
+// follow follows the page for a cluster. The panels in without have no data, and show the given reason, by dashboard
+// and title.
 func follow(t *testing.T, installed local.Grafana, target boothtest.Target, without map[string]string) {
 	t.Helper()
 	for _, name := range []string{"sh", "curl", "unzip", "awk"} {
@@ -83,7 +83,7 @@ func follow(t *testing.T, installed local.Grafana, target boothtest.Target, with
 	e.checkTLS()
 	e.checkUninstall()
 	for name := range e.blocks {
-		assert.True(t, e.used[name], "the block %s is used by no test", name)
+		assert.True(t, e.used[name], "no test uses the block %s", name)
 	}
 }
 
@@ -106,7 +106,7 @@ func newExisting(t *testing.T, bin string, target boothtest.Target) *existing {
 	e.at("/var/lib/", e.root+"/var/lib/")
 	e.at("/usr/local/bin/", bin+"/")
 	for i, worker := range target.Workers {
-		gpus := "127.0.0.1:1" // answers nothing
+		gpus := "127.0.0.1:1" // serves nothing
 		if len(target.GPUs) > 0 {
 			gpus = target.GPUs[i]
 		}
@@ -116,19 +116,19 @@ func newExisting(t *testing.T, bin string, target boothtest.Target) *existing {
 	return e
 }
 
-// at names the test's address or folder for one of the page's.
+// at defines the test's address or directory for one of the page's.
 func (e *existing) at(page, test string) { e.addresses = append(e.addresses, page, test) }
 
-// replace puts the test's addresses into a text of the page, which is about one of the load generators.
+// replace replaces the page's addresses in a text about one of the load generators.
 func (e *existing) replace(text, loadgen string) string {
 	own := []string{"loadgen.example.org:8088", loadgen, "0.0.0.0:8088", loadgen}
 	return strings.NewReplacer(append(own, e.addresses...)...).Replace(text)
 }
 
-// fence is a block with a name, indented as far as its fences are.
+// fence matches a named block, indented as far as its fences are.
 var fence = regexp.MustCompile("(?ms)^( *)```[a-z]+ ([a-z.-]+)\n(.*?)^ *```$")
 
-// blocks are the blocks of pages, by their names.
+// blocks returns the blocks of pages by name.
 func blocks(page string) map[string]string {
 	found := map[string]string{}
 	for _, match := range fence.FindAllStringSubmatch(page, -1) {
@@ -137,7 +137,7 @@ func blocks(page string) map[string]string {
 	return found
 }
 
-// block is one of them, with the test's addresses and those of a load generator.
+// block returns a block with the test's addresses and those of a load generator.
 func (e *existing) block(name, loadgen string) string {
 	e.t.Helper()
 	require.Contains(e.t, e.blocks, name, "the pages have no such block")
@@ -145,7 +145,7 @@ func (e *existing) block(name, loadgen string) string {
 	return e.replace(e.blocks[name], loadgen)
 }
 
-// write puts a block, or what was made of it, into a file of the page.
+// write writes a text into a file of the page.
 func (e *existing) write(path, text string) {
 	e.t.Helper()
 	path = filepath.Join(e.root, path)
@@ -153,7 +153,7 @@ func (e *existing) write(path, text string) {
 	require.NoError(e.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// run has a shell run a block for the first load generator, and gives what it prints.
+// run runs a block for the first load generator in a shell, and returns its output.
 func (e *existing) run(name, dir string) string {
 	e.t.Helper()
 	cmd := exec.CommandContext(e.t.Context(), "sh", "-eu", "-c", e.block(name, e.first))
@@ -165,7 +165,7 @@ func (e *existing) run(name, dir string) string {
 	return out.String()
 }
 
-// startLoadgens starts one by the command of the unit, and one with a certificate.
+// startLoadgens starts a load generator by the unit's command, and one with a certificate.
 func (e *existing) startLoadgens(bin string) {
 	e.t.Helper()
 	e.run("token", "")
@@ -177,7 +177,7 @@ func (e *existing) startLoadgens(bin string) {
 	unit := regexp.MustCompile(`(?m)^ExecStart=(.+)$`).FindStringSubmatch(e.block("loadgen.service", e.first))
 	require.NotNil(e.t, unit, "the unit starts nothing")
 	command := strings.Fields(unit[1])
-	// Short answers and users who think keep the machine quiet.
+	// Short answers and think times keep the machine's load low.
 	env := append(os.Environ(), "LOADGEN_MAX_TOKENS=64", "LOADGEN_OUTPUT_TOKENS_MEAN=24", "LOADGEN_OUTPUT_TOKENS_CV=.15",
 		"LOADGEN_THINK_TIME=9s", "LOADGEN_START_RATE=40")
 	first := &boothtest.Part{
@@ -205,7 +205,7 @@ func (e *existing) startLoadgens(bin string) {
 	})
 }
 
-// certify writes a certificate for loopback that is its own authority.
+// certify writes a self-signed certificate for loopback.
 func (e *existing) certify(cert, key string, authorities ...string) {
 	e.t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
@@ -218,16 +218,16 @@ func (e *existing) certify(cert, key string, authorities ...string) {
 	}
 }
 
-// startPrometheus starts theirs, with its own interval and the page's jobs, and gives its URL.
+// startPrometheus starts the existing Prometheus, with its own interval and the page's jobs, and returns its URL.
 func (e *existing) startPrometheus(bin string) string {
 	e.t.Helper()
 	west := strings.Replace(e.block("tls-prometheus.yml", e.second), "job_name: loadgen", "job_name: loadgen-west", 1)
 	own := "global: {scrape_interval: 15s}\n"
-	return boothtest.Prometheus(e.t, bin, own+e.block("prometheus.yml", e.first)+west+e.block("several.yml", e.second)).URL()
+	config := own + e.block("prometheus.yml", e.first) + west + e.block("several.yml", e.second)
+	return boothtest.Prometheus(e.t, bin, config).URL()
 }
 
-// startGrafana starts theirs, which has a data source already, with the archive and the
-// environment as the page has them.
+// startGrafana starts the existing Grafana, which has a data source already, with the page's archive and environment.
 func (e *existing) startGrafana(installed local.Grafana) {
 	e.t.Helper()
 	e.pack("download")
@@ -252,14 +252,15 @@ func (e *existing) startGrafana(installed local.Grafana) {
 	e.at("grafana.example.org:3000", strings.TrimPrefix(e.grafana, "http://"))
 }
 
-// pack packs what is in dist for this system alone, with the backend that is there.
+// pack packs dist for this system alone, with its backend.
 func (e *existing) pack(dir string) {
 	e.t.Helper()
 	module, err := source.Root()
 	require.NoError(e.t, err)
 	dist := filepath.Join(module, "dist")
 	_, err = pack.App(pack.Options{
-		Dist: dist, Examples: filepath.Join(module, "provisioning"), Dir: filepath.Join(e.root, dir), Date: time.Unix(1<<30, 0),
+		Dist: dist, Examples: filepath.Join(module, "provisioning"), Dir: filepath.Join(e.root, dir), Date: time.Unix(
+			1<<30, 0),
 		Platforms: []pack.Platform{{OS: runtime.GOOS, Arch: runtime.GOARCH}}, Out: io.Discard,
 		Build: func(b pack.Backend) error {
 			return os.Link(filepath.Join(dist, local.AppBackend()), filepath.Join(b.Dir, local.AppBackend()))
@@ -268,7 +269,7 @@ func (e *existing) pack(dir string) {
 	require.NoError(e.t, err)
 }
 
-// ask calls Grafana as its administrator, and decodes what it answers.
+// ask calls Grafana as its administrator, and decodes the answer.
 func (e *existing) ask(method, path string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -285,24 +286,23 @@ func (e *existing) ask(method, path string, body, answer any) error {
 		return err
 	}
 	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, said)
+		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, content)
 	}
-	return json.Unmarshal(said, answer)
+	return json.Unmarshal(content, answer)
 }
 
-// checkDataSource finds the uid as the page says.
+// checkDataSource reads the UID in the page's way.
 func (e *existing) checkDataSource() {
 	e.t.Helper()
 	assert.Contains(e.t, e.run("uid", ""), `"uid":"`+theirs+`"`)
 }
 
-// checkRules waits until every rule was evaluated, each on their data source, and holds
-// that none of them failed.
+// checkRules waits until each rule was evaluated on the existing data source, and requires that none failed.
 func (e *existing) checkRules() {
 	e.t.Helper()
 	var stored []struct {
@@ -344,7 +344,7 @@ func (e *existing) checkRules() {
 	})
 }
 
-// checkSecondLoadgen holds that the series of the second one have their own lane.
+// checkSecondLoadgen requires that the series of the second load generator have their own lane.
 func (e *existing) checkSecondLoadgen() {
 	e.t.Helper()
 	wait.Eventually(e.t, "the second load generator is the lane west", func() (any, bool) {
@@ -354,7 +354,7 @@ func (e *existing) checkSecondLoadgen() {
 	})
 }
 
-// checkResults reads what was measured as the page shows it.
+// checkResults reads the results in the page's way.
 func (e *existing) checkResults() {
 	e.t.Helper()
 	assert.Regexp(e.t, `(?m)^turn 1 \d+\.\d+ s$`, e.run("api-turns", ""))
@@ -367,7 +367,7 @@ func (e *existing) checkResults() {
 	assert.NotEqual(e.t, api.PhaseRunning, state.Phase)
 }
 
-// checkTLS leads the app to the load generator with the certificate.
+// checkTLS configures the app for the load generator with the certificate.
 func (e *existing) checkTLS() {
 	e.t.Helper()
 	e.write("etc/grafana/provisioning/plugins/kvbooth.yaml", e.block("tls-app.yaml", e.second))
@@ -383,7 +383,7 @@ func (e *existing) checkTLS() {
 	})
 }
 
-// checkUninstall takes rules and dashboards away as the page does.
+// checkUninstall removes rules and dashboards in the page's way.
 func (e *existing) checkUninstall() {
 	e.t.Helper()
 	e.write("etc/grafana/provisioning/alerting/kvbooth.yaml", e.block("uninstall-rules.yaml", e.first))

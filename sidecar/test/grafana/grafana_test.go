@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// token is the load generator's: without one, no wrong one could be tried.
+	// token is the load generator's token. It is set, so that the journeys can try a wrong one.
 	token = "the-booth-of-a-test"
-	// password is that of every user of the test's Grafana: admin, and those whom the journeys add.
+	// password is the password of all users of the test's Grafana: admin, and those that the journeys add.
 	password = "only-for-a-test"
 )
 
-// TestGate runs the journeys that visit every part of the app once.
+// TestGate runs the journeys that visit each part of the app once.
 func TestGate(t *testing.T) { run(t, "", "grafana-gate", boothtest.Simulated) }
 
 // TestBooth runs all other journeys.
 func TestBooth(t *testing.T) { run(t, "", "grafana", boothtest.Simulated) }
 
-// TestUnderAPath runs the journeys that take another way where Grafana is not at the root.
+// TestUnderAPath runs the journeys that depend on Grafana's path.
 func TestUnderAPath(t *testing.T) { run(t, "/grafana", "under-a-path", boothtest.Simulated) }
 
-// run runs a project of the journeys on a booth around a target, in a Grafana of its own under a path.
+// run runs a project of the journeys on a booth with a target and a Grafana under a path.
 func run(t *testing.T, path, project string, target func(*testing.T, string) boothtest.Target) *boothtest.Booth {
 	t.Helper()
 	installed, tools := find(t), boothtest.FindTools(t)
@@ -41,7 +41,7 @@ func run(t *testing.T, path, project string, target func(*testing.T, string) boo
 	return b
 }
 
-// find skips the test where no Grafana is installed.
+// find skips the test if Grafana is not installed.
 func find(t *testing.T) local.Grafana {
 	t.Helper()
 	installed, err := local.FindGrafana(t.Context())
@@ -49,8 +49,8 @@ func find(t *testing.T) local.Grafana {
 	return installed
 }
 
-// startGrafana starts Grafana with the project's provisioning and app, under a path
-// such as /grafana, or "". Without a login, one is a Viewer.
+// startGrafana starts Grafana with the project's provisioning and app, under a path such as /grafana, or "". Users
+// without a login are Viewers.
 func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, path string) string {
 	t.Helper()
 	dist := filepath.Join(b.Root, "dist")
@@ -76,8 +76,8 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 // listens finds the address in Grafana's log.
 var listens = regexp.MustCompile(`HTTP Server Listen" address=(\S+)`)
 
-// part starts a Grafana on a free port. It serves once it has read its provisioning, down to a data source: it
-// reports that it is healthy before, and some calls that come meanwhile are never answered.
+// part starts a Grafana on a free port. It is ready after it has read its provisioning, including a data source: it
+// reports earlier that it is healthy, and does not answer some calls until then.
 func part(t *testing.T, installed local.Grafana, path, source string, o local.GrafanaOptions) *boothtest.Part {
 	t.Helper()
 	o.Log = boothtest.Log(t, "grafana")

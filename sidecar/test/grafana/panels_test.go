@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// The parts of a dashboard that say what it asks.
+// The parts of a dashboard with its queries.
 type (
 	dashboard struct {
 		UID        string
@@ -46,10 +46,8 @@ type (
 	}
 )
 
-// checkDashboards waits until every panel of all dashboards shows data: what
-// Prometheus is asked by the same queries through Grafana, and what is live by the
-// same channels. Those that have none give the reason that is told for them, which
-// has to be true.
+// checkDashboards waits until each panel of all dashboards has data, from the same queries through Grafana and the
+// same live channels. The panels in without must show the given reason, which must be true.
 func (e *existing) checkDashboards(without map[string]string) {
 	e.t.Helper()
 	e.checkReasons(slices.Collect(maps.Values(without)))
@@ -79,8 +77,8 @@ func (e *existing) checkDashboards(without map[string]string) {
 			require.NoError(e.t, err, name)
 			if len(got) > 0 {
 				delete(empty, name)
-			} else if said := p.FieldConfig.Defaults.NoValue; said != without[name] {
-				reasons = append(reasons, fmt.Errorf("%s says %q", name, said))
+			} else if shown := p.FieldConfig.Defaults.NoValue; shown != without[name] {
+				reasons = append(reasons, fmt.Errorf("%s shows %q", name, shown))
 			}
 		}
 		return errors.Join(reasons...), len(reasons) == 0
@@ -91,13 +89,12 @@ func (e *existing) checkDashboards(without map[string]string) {
 	e.checkLive(channels)
 }
 
-// checkReasons holds that what panels without data say is so, by what Prometheus knows
-// of its targets.
+// checkReasons verifies the reasons of panels without data with queries to Prometheus.
 func (e *existing) checkReasons(reasons []string) {
 	e.t.Helper()
 	proofs := map[string]string{
 		"no DCGM exporter is scraped":                 `sum(up{job="dcgm-exporter"}) == 0`,
-		"not scraped, or not reported by this engine": `min(up{job="dynamo-worker"}) == 1`, // they are read, and do not tell
+		"not scraped, or not reported by this engine": `min(up{job="dynamo-worker"}) == 1`, // scraped, but not reported
 	}
 	for _, reason := range reasons {
 		wait.Eventually(e.t, "it is true that "+reason, func() (any, bool) {
@@ -107,7 +104,7 @@ func (e *existing) checkReasons(reasons []string) {
 	}
 }
 
-// dashboard gives one that came with the app, with the panels of collapsed rows.
+// dashboard returns a dashboard of the app, with the panels of collapsed rows.
 func (e *existing) dashboard(uid string) (d dashboard) {
 	e.t.Helper()
 	wait.Eventually(e.t, "the dashboard "+uid+" is there", func() (any, bool) {
@@ -122,10 +119,10 @@ func (e *existing) dashboard(uid string) (d dashboard) {
 	return d
 }
 
-// variable is one in a query, such as $lane, ${lane} or ${lane:regex}.
+// variable matches a variable in a query, such as $lane, ${lane} or ${lane:regex}.
 var variable = regexp.MustCompile(`\$(?:(\w+)|\{(\w+)(?::\w+)?\})`)
 
-// fill puts what somebody chooses who follows the page in the place of the variables.
+// fill replaces the variables by the values of a user who follows the page.
 func (d dashboard) fill(text string) string {
 	chosen := map[string]string{}
 	for _, v := range d.Templating.List {
@@ -147,8 +144,7 @@ func (d dashboard) fill(text string) string {
 	})
 }
 
-// query asks their data source through Grafana, as a panel does, and says which of the
-// queries gave a number.
+// query queries the existing data source through Grafana, as a panel does, and returns which queries gave a number.
 func (e *existing) query(targets []target) (map[string]bool, error) {
 	var queries []map[string]any
 	for _, q := range targets {
@@ -159,15 +155,15 @@ func (e *existing) query(targets []target) (map[string]bool, error) {
 			})
 		}
 	}
-	var told struct {
+	var answer struct {
 		Results map[string]struct {
 			Error  string
 			Frames []frame
 		}
 	}
-	err := e.ask("POST", "/api/ds/query", map[string]any{"from": "now-5m", "to": "now", "queries": queries}, &told)
+	err := e.ask("POST", "/api/ds/query", map[string]any{"from": "now-5m", "to": "now", "queries": queries}, &answer)
 	got := map[string]bool{}
-	for name, result := range told.Results {
+	for name, result := range answer.Results {
 		if result.Error != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", name, result.Error))
 		}
@@ -184,29 +180,30 @@ type frame struct {
 	Data   struct{ Values [][]any }
 }
 
-// hasNumber says whether any number in it is one.
+// hasNumber reports whether a number field has a value.
 func (f frame) hasNumber() bool {
 	for i, values := range f.Data.Values {
-		if i < len(f.Schema.Fields) && f.Schema.Fields[i].Type == "number" && slices.ContainsFunc(values, func(v any) bool { return v != nil }) {
+		isNumber := i < len(f.Schema.Fields) && f.Schema.Fields[i].Type == "number"
+		if isNumber && slices.ContainsFunc(values, func(v any) bool { return v != nil }) {
 			return true
 		}
 	}
 	return false
 }
 
-// tells says whether a message has a figure: a snapshot always, a frame beside its time.
-func tells(message json.RawMessage) bool {
+// hasFigure reports whether a message has a figure: a snapshot always, a frame if it has a field beside its time.
+func hasFigure(message json.RawMessage) bool {
 	var snapshot api.Snapshot
 	if json.Unmarshal(message, &snapshot) == nil && len(snapshot.Lanes) > 0 {
 		return true
 	}
 	var f frame
 	return json.Unmarshal(message, &f) == nil && len(f.Data.Values) > 1 &&
-		slices.ContainsFunc(f.Data.Values[1:], func(values []any) bool { return slices.ContainsFunc(values, func(v any) bool { return v != nil }) })
+		slices.ContainsFunc(f.Data.Values[1:],
+			func(values []any) bool { return slices.ContainsFunc(values, func(v any) bool { return v != nil }) })
 }
 
-// checkLive subscribes to channels as panels do, and waits until each has brought
-// something.
+// checkLive subscribes to channels as panels do, and waits for a message on each.
 func (e *existing) checkLive(channels map[string]bool) {
 	e.t.Helper()
 	request, err := http.NewRequestWithContext(e.t.Context(), "GET", e.grafana, nil)
@@ -223,11 +220,12 @@ func (e *existing) checkLive(channels map[string]bool) {
 	id := 1
 	for channel := range channels {
 		id++
-		require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id": %d, "subscribe": {"channel": "1/%s"}}`, id, channel)))
+		subscribe := fmt.Appendf(nil, `{"id": %d, "subscribe": {"channel": "1/%s"}}`, id, channel)
+		require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, subscribe))
 	}
 	for len(channels) > 0 {
 		_, text, err := conn.ReadMessage()
-		require.NoError(e.t, err, "nothing came on %v", slices.Sorted(maps.Keys(channels)))
+		require.NoError(e.t, err, "no message on %v", slices.Sorted(maps.Keys(channels)))
 		for line := range strings.Lines(string(text)) {
 			var message struct {
 				Error json.RawMessage
@@ -241,7 +239,7 @@ func (e *existing) checkLive(channels map[string]bool) {
 			if line = strings.TrimSpace(line); line == "{}" { // a ping
 				require.NoError(e.t, conn.WriteMessage(websocket.TextMessage, []byte("{}")))
 			}
-			if tells(message.Push.Pub.Data) {
+			if hasFigure(message.Push.Pub.Data) {
 				delete(channels, strings.TrimPrefix(message.Push.Channel, "1/"))
 			}
 		}

@@ -15,11 +15,11 @@ import (
 	"kvbooth/sidecar/test/dynamo"
 )
 
-// dynamoPort is where the search for free ports begins: Dynamo's processes have to be given theirs.
+// dynamoPort is the first port that is tried for Dynamo's processes, which need explicit ports.
 const dynamoPort = 23000
 
-// realDynamo starts a real Dynamo with mock workers. Its mode is changed without a
-// restart: under round-robin, the load generator names the worker of each turn.
+// realDynamo starts a real Dynamo with mock workers. Its mode changes without a restart: under round-robin, the load
+// generator names the worker of each turn.
 func realDynamo(t *testing.T, _ string) boothtest.Target {
 	t.Helper()
 	d, p := dynamo.Start(t, dynamoPort), sim.H200()
@@ -42,7 +42,7 @@ func host(t *testing.T, address string) string {
 	return u.Host
 }
 
-// withoutGPUs are the panels that a Dynamo with mock workers has no data for.
+// withoutGPUs are the panels without data for a Dynamo with mock workers, with their reasons.
 var withoutGPUs = map[string]string{
 	"kvbooth-booth: GPU Memory (per GPU)":           "no DCGM exporter is scraped",
 	"gtc-demo: GPU Memory (per GPU)":                "no DCGM exporter is scraped",
@@ -51,8 +51,7 @@ var withoutGPUs = map[string]string{
 	"gtc-demo: Speculative Decoding":                "not scraped, or not reported by this engine",
 }
 
-// TestRealDynamo holds the core of the journeys against a real Dynamo, and follows the
-// page on an existing Grafana with it.
+// TestRealDynamo runs the core journeys with a real Dynamo, and follows the page on an existing Grafana with it.
 func TestRealDynamo(t *testing.T) {
 	if _, _, err := local.FindPython(t.Context()); err != nil {
 		t.Skipf("skipped: no Python 3.10 or later (%v)", err)

@@ -1,4 +1,3 @@
-// Package intervals holds the load generator's statistics against the simulated
-// cluster, in virtual time: windows of one unchanged setting must hardly ever differ,
-// and a true difference must be told soon.
+// Package intervals tests the load generator's statistics with the simulated cluster in virtual time: windows of one
+// unchanged setting are hardly ever called different, and a true difference is found soon.
 package intervals

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	warmUp = 7 * time.Minute // five turns of the slowest, and more
-	rowOf  = 5 * time.Minute // how long the step takes that a row is of
-	apart  = 4 * time.Minute // from the end of that to the step that is compared with it: the longest conversations
+	warmUp = 7 * time.Minute // more than five turns of the slowest conversation
+	rowOf  = 5 * time.Minute // length of the step that leaves a row
+	apart  = 4 * time.Minute // from its end to the step that is compared with it: the longest conversations
 )
 
 var (
@@ -30,14 +30,14 @@ var (
 	slo   = api.SLO{TTFT: .6, TPOT: .06}
 )
 
-// measured is a run: a step that leaves a row, and later one that is looked at every minute.
+// measured is a run with a step that leaves a row, and a later step that is compared every minute.
 type measured struct {
 	row   api.BaselineRow
 	looks []stats.Report
 }
 
-// measure runs a setting until the second step has taken so long.
-func measure(t *testing.T, of setting, looked time.Duration) (m measured) {
+// measure runs a setting until the second step has lasted for looked.
+func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 	t.Helper()
 	window, meter := stats.NewWindow(began), stats.NewMeter(began)
 	first, second := warmUp+rowOf, warmUp+rowOf+apart
@@ -53,28 +53,30 @@ func measure(t *testing.T, of setting, looked time.Duration) (m measured) {
 			}
 		}
 	}
-	require.NoError(t, run(of, second+looked+time.Minute, func(at time.Duration, n int) { meter.Add(began.Add(at), n) },
-		func(at time.Duration, s stats.Sample) {
+	require.NoError(t, run(s, second+looked+time.Minute, func(at time.Duration, n int) { meter.Add(began.Add(at), n) },
+		func(at time.Duration, sample stats.Sample) {
 			look(at)
-			s.Ended, s.Counted = began.Add(at), warmUp <= at && at < first || second <= at
-			if s.Step = 1; second <= at {
-				s.Step = 2
+			sample.Ended, sample.Counted = began.Add(at), warmUp <= at && at < first || second <= at
+			sample.Step = 1
+			if second <= at {
+				sample.Step = 2
 			}
-			window.Add(s)
+			window.Add(sample)
 		}))
 	m.row.Concurrency, m.row.Mode, m.row.Speculation = 1, api.ModeKV, api.SpeculationOff
 	return m
 }
 
-// outcomes compares a step with a row of this target.
-func outcomes(is *stats.Report, row api.BaselineRow) map[string]api.Outcome {
+// outcomes compares a step with a row of the same target.
+func outcomes(step *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 	b := api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}}
-	column := baseline.Compare(lane.Compared(is), b, 1).Columns[0]
+	column := baseline.Compare(lane.Compared(step), b, 1).Columns[0]
 	found := map[string]api.Outcome{}
 	for name, value := range map[string]api.LookedUp{
 		"TTFT p50": column.TTFT.P50, "TTFT p95": column.TTFT.P95, "TPOT p50": column.TPOT.P50, "TPOT p95": column.TPOT.P95,
-		"ITL p50": column.ITL.P50, "ITL p95": column.ITL.P95, "latency p50": column.Latency.P50, "latency p95": column.Latency.P95,
-		output: column.OutputTokensPerSecond, "requests/s": column.RequestsPerSecond, "hit rate": column.KVHitRatio,
+		"ITL p50": column.ITL.P50, "ITL p95": column.ITL.P95, "latency p50": column.Latency.P50,
+		"latency p95": column.Latency.P95,
+		output:        column.OutputTokensPerSecond, "requests/s": column.RequestsPerSecond, "hit rate": column.KVHitRatio,
 	} {
 		found[name] = value.Improvement.Outcome
 	}
@@ -83,8 +85,8 @@ func outcomes(is *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 
 const output = "output tokens/s"
 
-// On the simulated cluster, a step of an unchanged setting is hardly ever called different from a row of it in anything
-// within an hour of looking at it every minute.
+// On the simulated cluster, a step is compared with a row of the same setting every minute for an hour, and is hardly
+// ever called different in any metric.
 func TestStepsOfOneSettingDoNotDiffer(t *testing.T) {
 	const n, most = 20, 4
 	for _, concurrency := range []int{60, 120, 180} {
@@ -122,8 +124,8 @@ func TestTrueDifferenceIsFound(t *testing.T) {
 			var minutes []float64
 			for seed := range uint64(n) {
 				was := measure(t, setting{concurrency: 120, mode: mode, seed: seed + 1}, 0)
-				is := measure(t, setting{concurrency: 120, mode: mode, seed: n + seed + 1, slower: slower}, 20*time.Minute)
-				first := slices.IndexFunc(is.looks, func(r stats.Report) bool {
+				m := measure(t, setting{concurrency: 120, mode: mode, seed: n + seed + 1, slower: slower}, 20*time.Minute)
+				first := slices.IndexFunc(m.looks, func(r stats.Report) bool {
 					return outcomes(&r, was.row)[output] == api.OutcomeWorse
 				})
 				if first < 0 {
@@ -132,7 +134,8 @@ func TestTrueDifferenceIsFound(t *testing.T) {
 				minutes = append(minutes, float64(first+1))
 			}
 			slices.Sort(minutes)
-			figure.Report(t, "10 %% less throughput: found after %.0f minutes (median), nine of ten by %.0f", minutes[n/2], minutes[n*9/10-1])
+			figure.Report(t, "10 %% less throughput: found after %.0f minutes (median), nine of ten by %.0f", minutes[n/2],
+				minutes[n*9/10-1])
 			assert.LessOrEqual(t, minutes[n*9/10-1], 20.)
 		})
 	}

@@ -12,16 +12,18 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// setting is what a run does not change. The workload is the recorded one.
+// setting is constant in a run. The workload is the recorded one.
 type setting struct {
 	concurrency int
 	mode        api.Mode
 	seed        uint64
-	slower      float64 // what all iterations take, as a multiple of the profile's; 0: 1
+	slower      float64 // factor on the duration of all iterations; 0: 1
 }
 
-// run lets a cluster serve a setting until a moment of its virtual time.
-func run(s setting, until time.Duration, tokens func(time.Duration, int), ended func(time.Duration, stats.Sample)) error {
+// run runs a cluster in a setting until a virtual time.
+func run(
+	s setting, until time.Duration, tokens func(time.Duration, int), ended func(time.Duration, stats.Sample),
+) error {
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
 	o.Mode, o.Seed = s.mode, s.seed
 	w.Concurrency, w.Seed = s.concurrency, s.seed
@@ -33,7 +35,7 @@ func run(s setting, until time.Duration, tokens func(time.Duration, int), ended 
 		return err
 	}
 	type turn struct {
-		last time.Duration // when tokens came last
+		last time.Duration // time of the last tokens
 		gaps []stats.Gap
 	}
 	open := map[int64]*turn{} // by conversation
@@ -58,7 +60,7 @@ func run(s setting, until time.Duration, tokens func(time.Duration, int), ended 
 	return l.Run(until)
 }
 
-// slow makes all iterations take longer.
+// slow multiplies the duration of all iterations.
 func slow(p *sim.Profile, factor float64) {
 	for _, c := range p.Constants() {
 		if strings.HasPrefix(c.Name, "step.") && c.Name != "step.jitter" {

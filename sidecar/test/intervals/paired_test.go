@@ -50,16 +50,16 @@ func runLane(mode api.Mode, concurrency int, draws, system uint64, until time.Du
 	return all, l.Run(until)
 }
 
-// looked is what looking at a pair of lanes every minute showed.
+// looked is the result of comparing a pair of lanes every minute.
 type looked struct {
-	excluded map[string]time.Duration // when each interval first left out 0
-	missed   map[string]bool          // an interval left out the truth at some time
+	excluded map[string]time.Duration // when each interval first excluded 0
+	missed   map[string]bool          // whether an interval excluded the truth at some time
 	evidence api.TwinEvidence
 	last     []api.PairedMetric
 }
 
-// pair puts two lanes together as the load generator does, of the turns that were sent after both had settled, and looks
-// at them every minute.
+// pair pairs the turns of two lanes as the load generator does, from when both have settled, and calls look every
+// minute.
 func pair(lanes [2][]onLane, concurrency int, settled time.Duration, look func(at time.Duration, p *proof.Pairs)) {
 	type key struct {
 		conversation int64
@@ -84,16 +84,18 @@ func pair(lanes [2][]onLane, concurrency int, settled time.Duration, look func(a
 			look(next, p)
 		}
 		p.Add(proof.PairedTurn{
-			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]proof.PairedSide{t.a.side, t.b.side},
+			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]proof.PairedSide{
+				t.a.side, t.b.side,
+			},
 		})
 	}
 }
 
-// runs simulates pairs of lanes for an hour, each with draws and clusters of its own. truth is what they differ in.
+// runs simulates n pairs of lanes for an hour, each with its own draws and clusters. Truth is their difference.
 func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, truth map[string]float64) []looked {
 	t.Helper()
 	results := make([]looked, n)
-	settled := time.Duration(float64(concurrency) / 10 * float64(time.Second)) // at ten starts a second
+	settled := time.Duration(float64(concurrency) / 10 * float64(time.Second)) // ten conversations start per second
 	var group errgroup.Group
 	group.SetLimit(2)
 	for run := range n {
@@ -132,9 +134,10 @@ func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, truth map[string]
 	return results
 }
 
-// Looked at every minute for an hour, two lanes in one mode are hardly ever found to differ in any metric. The intervals of
-// kv against round-robin hold the mean of all runs, and leave out 0 soon. BENCH=1 runs more, and at other concurrencies.
-func TestPairedSequences(t *testing.T) {
+// Two lanes in one mode are compared every minute for an hour, and are hardly ever found to differ in any metric. The
+// intervals of kv against round-robin cover the mean of all runs, and exclude 0 soon. BENCH=1 adds runs, and other
+// concurrencies.
+func TestPairedIntervalsCoverTruth(t *testing.T) {
 	n, levels := 40, []int{60}
 	if os.Getenv("BENCH") != "" {
 		n, levels = 200, []int{60, 120, 180}
@@ -177,9 +180,11 @@ func TestPairedSequences(t *testing.T) {
 					ratio += *r.last[i].VarianceRatio / float64(n)
 				}
 				slices.Sort(minutes)
-				line += fmt.Sprintf("; %s ± %.4f after an hour, variance / %.2f, leaves out 0 after %.0f min (median)", m, width, ratio, minutes[n/2])
+				line += fmt.Sprintf("; %s ± %.4f after an hour, variance / %.2f, leaves out 0 after %.0f min (median)", m, width,
+					ratio, minutes[n/2])
 			}
-			figure.Report(t, "kv and %s at %d: some interval wrong at some time within an hour in %d of %d%s; %v", other, concurrency, wrong, n, line, evidence)
+			figure.Report(t, "kv and %s at %d: some interval wrong at some time within an hour in %d of %d%s; %v", other,
+				concurrency, wrong, n, line, evidence)
 			assert.LessOrEqual(t, wrong, most)
 			if other == api.ModeKV {
 				assert.LessOrEqual(t, evidence[api.EvidenceDiffer], most/2)

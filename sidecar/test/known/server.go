@@ -1,5 +1,4 @@
-// Package known is an OpenAI-compatible server whose token times are known, for
-// measurements of how wrong the load generator is.
+// Package known is an OpenAI-compatible server with known token times, to measure the load generator's errors.
 package known
 
 import (
@@ -20,31 +19,28 @@ import (
 	"time"
 )
 
-// Timing is what a [Server] does with every request.
+// Timing is the timing of a [Server]'s answers.
 type Timing struct {
 	First  time.Duration // from the request's last byte to the first token
-	Spread time.Duration // that the first token is later by at most, differently in each turn
-	Gap    time.Duration // between two tokens; each is a chunk, and max_tokens says how many
+	Spread time.Duration // largest additional delay of the first token, which differs between turns
+	Gap    time.Duration // between two tokens, each a chunk; max_tokens sets their number
 }
 
-// Truth is what the server did, by its own clock, since the last reset.
+// Truth has the actual times since the last reset, by the server's clock.
 type Truth struct {
 	TTFT []float64 // seconds from the request's last byte to the write of the first token
 	ITL  []float64 // seconds between two writes
 }
 
-// Server notes when it wrote each chunk, so that a client's figures can be held
-// against what was really sent and not against what was meant to be. It is safe for
-// concurrent use.
+// Server records when it wrote each chunk, so that a client's figures can be compared with the actual times instead
+// of the intended ones. It is safe for concurrent use.
 type Server struct {
-	// Answer, where it is not nil, is asked for each completion, before the server
-	// begins to answer; it answers itself and says so, or leaves that to the server.
-	// It is set before [Server.Serve].
+	// Answer is called for each completion before the server begins to answer, unless it is nil. If it has answered
+	// itself, it returns true. It must be set before [Server.Serve].
 	Answer func(c net.Conn) (answered bool)
 
-	// Dynamo makes it tell what a Dynamo tells: the worker with each chunk, the ids of the
-	// prompt's tokens where they are asked for, and the size of its caches. It is set before
-	// [Server.Serve].
+	// Dynamo adds what a Dynamo reports: the worker with each chunk, the IDs of the prompt's tokens on request, and
+	// the size of its caches. It must be set before [Server.Serve].
 	Dynamo bool
 
 	timing Timing
@@ -55,7 +51,7 @@ type Server struct {
 	truth Truth
 }
 
-// New makes a server.
+// New returns a server that is not listening yet.
 func New(t Timing) *Server {
 	return &Server{timing: t, frames: [][]byte{
 		chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
@@ -64,14 +60,14 @@ func New(t Timing) *Server {
 	}}
 }
 
-// chunk is one event of the stream as a chunk of the transfer, begun with what
-// every event has.
+// chunk returns one event of the stream, with the fields that every event has, as a chunk of the transfer encoding.
 func chunk(rest string) []byte {
-	event := `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",` + rest + "\n\n"
+	event := `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",` +
+		rest + "\n\n"
 	return fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
 }
 
-// maxTokens is what the request allows, one token where it says nothing.
+// maxTokens returns the request's max_tokens, one if it is missing.
 func maxTokens(body []byte) int {
 	req := struct {
 		MaxTokens int `json:"max_tokens"`
@@ -82,7 +78,7 @@ func maxTokens(body []byte) int {
 	return req.MaxTokens
 }
 
-// Serve answers over the listener, which it closes, until ctx ends.
+// Serve answers requests of the listener until ctx ends. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -134,31 +130,35 @@ func reply(c net.Conn, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, err = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	return err
 }
 
-// workers are those that a Dynamo would have.
+// workers are the instance IDs of a Dynamo's workers.
 var workers = []string{"1001", "1002", "1003"}
 
-// metrics are the few that the load generator's shadow needs.
+// metrics writes the metrics that the load generator's shadow needs.
 func (s *Server) metrics(c net.Conn) error {
 	if !s.Dynamo {
 		_, err := io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 		return err
 	}
-	body := "# TYPE dynamo_frontend_model_total_kv_blocks gauge\ndynamo_frontend_model_total_kv_blocks{model=\"bench\"} 11119\n" +
-		"# TYPE dynamo_frontend_model_kv_cache_block_size gauge\ndynamo_frontend_model_kv_cache_block_size{model=\"bench\"} 32\n" +
+	body := "# TYPE dynamo_frontend_model_total_kv_blocks " +
+		"gauge\ndynamo_frontend_model_total_kv_blocks{model=\"bench\"} 11119\n" +
+		"# TYPE dynamo_frontend_model_kv_cache_block_size " +
+		"gauge\ndynamo_frontend_model_kv_cache_block_size{model=\"bench\"} 32\n" +
 		"# TYPE dynamo_frontend_worker_last_input_sequence_tokens gauge\n"
 	for _, w := range workers {
 		body += fmt.Sprintf("dynamo_frontend_worker_last_input_sequence_tokens{worker_id=%q} 3700\n", w)
 	}
-	_, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, err := fmt.Fprintf(c,
+		"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	return err
 }
 
-// promptIDs is the event with the ids of a prompt, of which each stands for five bytes of the
-// request, as a chunk of the transfer.
+// promptIDs returns the event with a prompt's token IDs, each of which stands for five bytes of the request, as a
+// chunk of the transfer encoding.
 func promptIDs(body []byte) []byte {
 	event := []byte("event: token_ids\n: \"[")
 	for piece := range slices.Chunk(body, 5) {
@@ -168,7 +168,7 @@ func promptIDs(body []byte) []byte {
 	return fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
 }
 
-// stream writes one answer, each token at its due time, and notes when that was.
+// stream writes one answer with each token at its due time, and records the actual times.
 func (s *Server) stream(c net.Conn, received time.Time, body []byte) error {
 	tokens, frames := maxTokens(body), s.frames
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -176,7 +176,10 @@ func (s *Server) stream(c net.Conn, received time.Time, body []byte) error {
 	if s.Dynamo {
 		worker := workers[s.turn.Add(1)%int64(len(workers))]
 		frames = slices.Clone(frames)
-		frames[1] = chunk(fmt.Sprintf(`"choices":[{"index":0,"delta":{"content":" token"},"finish_reason":null}],"nvext":{"worker_id":{"prefill_worker_id":%s,"decode_worker_id":%[1]s}}}`, worker))
+		frames[1] = chunk(fmt.Sprintf(
+			`"choices":[{"index":0,"delta":{"content":" `+
+				`token"},"finish_reason":null}],"nvext":{"worker_id":{"prefill_worker_id":%s,"decode_worker_id":%[1]s}}}`,
+			worker))
 		if bytes.Contains(body, []byte(`"token_ids"`)) {
 			begin = append([]byte(head), promptIDs(body)...)
 		}
@@ -205,7 +208,8 @@ func (s *Server) stream(c net.Conn, received time.Time, body []byte) error {
 		last = at
 	}
 	s.note(mine)
-	usage := chunk(fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3700,"completion_tokens":%d,"total_tokens":%d}}`, tokens, 3700+tokens))
+	usage := chunk(fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3700,"completion_tokens":%d,"total_tokens":%d}}`,
+		tokens, 3700+tokens))
 	end := slices.Concat(frames[2], usage, []byte("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 	_, err := c.Write(end)
 	return err
@@ -218,7 +222,7 @@ func (s *Server) note(t Truth) {
 	s.truth.ITL = append(s.truth.ITL, t.ITL...)
 }
 
-// Take gives what was noted, and begins anew.
+// Take returns the recorded times and resets them.
 func (s *Server) Take() Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()

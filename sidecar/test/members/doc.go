@@ -1,5 +1,4 @@
-// Package members kills members, the coordinator and the NATS server between them, again and
-// again, behind the build tag members. All are processes of their own, under load against the
-// simulated cluster, which notes who sent what. Meanwhile and afterwards it holds what was
-// acknowledged against what is stored, and measures how long each recovery takes.
+// Package members kills members, the coordinator and their NATS server repeatedly, behind the build tag members. All
+// are processes of their own, under load with the simulated cluster, which records the requests of each process. The
+// test compares what was acknowledged with what is stored, and measures the duration of each recovery.
 package members

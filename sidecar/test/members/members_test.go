@@ -18,7 +18,7 @@ import (
 	"kvbooth/sidecar/loadgen/members"
 )
 
-// number is the value of an environment variable.
+// number returns the value of an environment variable, or a default.
 func number(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -30,9 +30,9 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// After kills of every part and a stop of a member, every acknowledged turn is stored once, no conversation number is
-// held twice, and the concurrency is back. The log has how long each recovery took.
-func TestKills(t *testing.T) {
+// After kills of every part and a stop of a member, each acknowledged turn is stored once, no conversation number is
+// on two members, and the concurrency is restored. The log has the duration of each recovery.
+func TestKillsLoseNoAcknowledgedTurn(t *testing.T) {
 	r := newRig(t, number(t, "MEMBERS_CONVERSATIONS", 400), 8)
 	_, err := r.client.Start(t.Context(), api.DefaultLane, api.StartRequest{})
 	require.NoError(t, err)
@@ -49,24 +49,25 @@ func TestKills(t *testing.T) {
 	require.NoError(t, err)
 	counted := r.lane().Totals
 	stored := r.whole("SELECT count(*) FROM turns")[0]
-	assert.Equal(t, stored, strconv.FormatInt(counted.OK+counted.Errors+counted.Cancelled, 10), "the totals count every stored turn")
+	assert.Equal(t, stored, strconv.FormatInt(counted.OK+counted.Errors+counted.Cancelled, 10),
+		"the totals count every stored turn")
 	r.Logf("totals after the takeovers: %d turns, %s stored", counted.OK+counted.Errors+counted.Cancelled, stored)
 	r.audit()
 }
 
-// took logs how long a recovery took.
+// took logs the duration of a recovery.
 func (r *rig) took(what string, since time.Time) {
 	r.Logf("%s after %.2f s", what, time.Since(since).Seconds())
 }
 
-// lost waits until nothing of a lease is listed any more, and all that it held is replaced.
+// lost waits until no conversation of a lease is listed, and all are replaced.
 func (r *rig) lost(what, id string) (blocks []members.Block) {
 	r.Helper()
 	began := time.Now()
-	blocks = r.witness.holds(id)
+	blocks = r.recorder.holds(id)
 	r.until("the conversations of a "+what+" have ended", func() bool { return r.listed(blocks) == 0 })
 	r.took(what+": its conversations have ended", began)
-	known := r.witness.lastOf(id).Add(leaseSpan)
+	known := r.recorder.lastOf(id).Add(leaseSpan)
 	r.until("what a "+what+" held is replaced", func() bool { return time.Now().After(known) && r.held(r.conversations) })
 	r.took(what+": the concurrency is back, from the end of its lease", known)
 	return blocks
@@ -74,24 +75,24 @@ func (r *rig) lost(what, id string) (blocks []members.Block) {
 
 func (r *rig) memberKilled(m *part) {
 	r.Helper()
-	lease, ok := r.witness.leaseOf(m.name)
+	lease, ok := r.recorder.leaseOf(m.name)
 	require.True(r, ok)
 	m.process.Kill()
 	r.start(m)
 	r.lost("killed member", lease.ID)
-	r.until("every member is there", func() bool { n, _ := r.witness.present(time.Now()); return n == len(r.members) })
+	r.until("every member is there", func() bool { n, _ := r.recorder.present(time.Now()); return n == len(r.members) })
 }
 
-// coordinatorKilled kills the coordinator. Members go on without it, and the next one takes the run over.
+// coordinatorKilled kills the coordinator. Members continue without it, and the next coordinator takes over the run.
 func (r *rig) coordinatorKilled() {
 	r.Helper()
 	killed := time.Now()
 	r.coordinator.process.Kill()
 	r.startCoordinator()
 	r.until("the coordinator is back", func() bool { _, err := r.client.Snapshot(r.Context()); return err == nil })
-	_, active := r.witness.present(time.Now())
-	// where one has just ended, the next may be about to begin
-	assert.Greater(r, active, r.conversations*8/10, "members go on")
+	_, active := r.recorder.present(time.Now())
+	// a conversation may have just ended, and the next not begun
+	assert.Greater(r, active, r.conversations*8/10, "members must continue")
 	r.until("the run is taken over", func() bool { return r.held(r.conversations) })
 	r.took("coordinator: the concurrency is back", killed)
 	r.until("the store lists what is in progress", func() bool {
@@ -105,44 +106,45 @@ func (r *rig) natsKilled() {
 	killed := time.Now()
 	r.nats.Kill()
 	r.nats.Restart()
-	r.until("the connection is back", func() bool { return r.witness.isBack().After(killed) })
-	back := r.witness.isBack()
+	r.until("the connection is back", func() bool { return r.recorder.isBack().After(killed) })
+	back := r.recorder.isBack()
 	r.until("members are there again", func() bool {
-		return r.witness.renewedSince(back) == len(r.members) && r.held(r.conversations)
+		return r.recorder.renewedSince(back) == len(r.members) && r.held(r.conversations)
 	})
 	r.took("NATS server: the concurrency is back", killed)
 }
 
-// memberStopped stops a member for longer than its lease and has it wake. It sends nothing more of what it held.
+// memberStopped stops a member for longer than its lease and continues it. It must send nothing more of its
+// conversations.
 func (r *rig) memberStopped(m *part) {
 	r.Helper()
-	lease, ok := r.witness.leaseOf(m.name)
+	lease, ok := r.recorder.leaseOf(m.name)
 	require.True(r, ok)
 	require.NoError(r, syscall.Kill(m.process.PID(), syscall.SIGSTOP))
 	blocks := r.lost("stopped member", lease.ID)
 	woken, before := time.Now(), len(r.target.all())
 	require.NoError(r, syscall.Kill(m.process.PID(), syscall.SIGCONT))
 	r.until("the stopped member comes back as another", func() bool {
-		l, ok := r.witness.leaseOf(m.name)
+		l, ok := r.recorder.leaseOf(m.name)
 		return ok && l.ID != lease.ID && r.held(r.conversations)
 	})
 	r.took("stopped member: it is back, from its waking", woken)
 	for _, a := range r.target.all()[before:] {
 		held := slices.ContainsFunc(blocks, func(b members.Block) bool { return b.From <= a.number && a.number < b.To })
 		if a.by == m.key() && held {
-			assert.Fail(r, "a member that woke after its lease goes on", a.id)
+			assert.Fail(r, "a member sends after its lease has ended", a.id)
 		}
 	}
 }
 
-// audit compares what was acknowledged, and what the target received, with what is stored.
+// audit compares acknowledgements and received requests with what is stored.
 func (r *rig) audit() {
 	r.Helper()
-	r.witness.mu.Lock()
-	acked := r.witness.acked
-	r.witness.mu.Unlock()
+	r.recorder.mu.Lock()
+	acked := r.recorder.acked
+	r.recorder.mu.Unlock()
 	asked := r.target.all()
-	require.Greater(r, len(acked), len(asked)/2, "the witness receives the acknowledgements")
+	require.Greater(r, len(acked), len(asked)/2, "the recorder must receive the acknowledgements")
 	stored := map[string]bool{}
 	r.until("every acknowledged turn is stored", func() bool {
 		clear(stored)
@@ -171,11 +173,11 @@ func (r *rig) audit() {
 	r.until("every conversation has ended", func() bool {
 		return len(r.whole("SELECT id FROM conversations WHERE status = 'active'")) == 0
 	})
-	r.witness.eachOnce(r.T)
+	r.recorder.eachOnce(r.T)
 	holders, times := map[int64]string{}, map[string]int{}
 	for _, a := range asked {
 		times[a.id]++
-		assert.Equal(r, 1, times[a.id], "the target was asked twice for %s", a.id)
+		assert.Equal(r, 1, times[a.id], "the target received %s twice", a.id)
 		if by, ok := holders[a.number]; ok {
 			assert.Equal(r, by, a.by, "conversation %d changed its member", a.number)
 		}

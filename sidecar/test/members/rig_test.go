@@ -26,22 +26,22 @@ import (
 
 const fleet = "test"
 
-// rig is a coordinator with its members, a NATS server between them, and the cluster.
+// rig is a coordinator with its members, their NATS server, and the cluster.
 type rig struct {
 	*testing.T
 
 	conversations int
 	target        *target
-	witness       *witness
+	recorder      *recorder
 	nats          *natstest.Server
 	coordinator   *part
 	members       []*part
 	client        *api.Client
-	dir           string // of the data
+	dir           string // of the stored data
 	db            *sql.DB
 }
 
-// part is a process that is killed and started again.
+// part is a process that can be killed and restarted.
 type part struct {
 	role, name string
 	command    process.Command
@@ -49,13 +49,13 @@ type part struct {
 	starts     int
 }
 
-// newRig starts a coordinator of so many conversations at most with n members.
+// newRig starts a coordinator with a maximum of conversations and n members.
 func newRig(t *testing.T, conversations, n int) *rig {
 	t.Helper()
 	bin := boothtest.Programs(t)
 	r := &rig{T: t, conversations: conversations, target: startTarget(t), nats: natstest.Start(t), dir: t.TempDir()}
 	loadgen := filepath.Join(bin, "loadgen")
-	// A pause of 25 ms for each conversation: 40 turns a second with any number of conversations.
+	// A think time of 25 ms per conversation gives 40 turns per second with any number of conversations.
 	think := time.Duration(conversations) * 25 * time.Millisecond
 	r.coordinator = &part{role: "coordinator", command: process.Command{Path: loadgen, Args: []string{
 		"--members-nats-url=" + r.nats.URL(), "--members-fleet=" + fleet, "--listen=127.0.0.1:0", "--data-dir=" + r.dir,
@@ -68,10 +68,12 @@ func newRig(t *testing.T, conversations, n int) *rig {
 	for i := range n {
 		name := fmt.Sprintf("m%d", i)
 		args := []string{"member", "--join=" + r.nats.URL(), "--members-fleet=" + fleet, "--members-name=" + name}
-		r.members = append(r.members, &part{role: "member", name: name, command: process.Command{Path: loadgen, Args: args}})
+		r.members = append(r.members, &part{
+			role: "member", name: name, command: process.Command{Path: loadgen, Args: args},
+		})
 	}
 	t.Cleanup(r.stop)
-	r.witness = newWitness(t, r.nats.URL(), fleet)
+	r.recorder = newRecorder(t, r.nats.URL(), fleet)
 	for _, m := range r.members {
 		r.start(m)
 	}
@@ -83,18 +85,18 @@ func newRig(t *testing.T, conversations, n int) *rig {
 	)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.db.Close()) })
-	r.until("all members are there", func() bool { now, _ := r.witness.present(time.Now()); return now == n })
+	r.until("all members are there", func() bool { now, _ := r.recorder.present(time.Now()); return now == n })
 	return r
 }
 
-// start starts a process, which the target can tell from those before it.
+// start starts a process with a new key.
 func (r *rig) start(p *part) {
 	r.Helper()
 	c := p.command
 	p.starts++
 	c.Name = fmt.Sprint(p.role, p.name, ".", p.starts)
 	c.Log = boothtest.Log(r.T, c.Name)
-	require.NoError(r, os.RemoveAll(c.Log)) // of an earlier run
+	require.NoError(r, os.RemoveAll(c.Log)) // from an earlier run
 	c.Env = append(process.Environment(), "LOADGEN_TARGET_API_KEY="+p.key())
 	p.command.Log = c.Log
 	var err error
@@ -104,7 +106,7 @@ func (r *rig) start(p *part) {
 
 var prints = regexp.MustCompile(`load generator started" address=(http://\S+)`)
 
-// startCoordinator starts the coordinator on any port, and the client of its API.
+// startCoordinator starts the coordinator on any free port, and the client of its API.
 func (r *rig) startCoordinator() {
 	r.Helper()
 	r.start(r.coordinator)
@@ -120,10 +122,10 @@ func (r *rig) startCoordinator() {
 	})
 }
 
-// key is the key of the process, by which the target tells it.
+// key returns the API key by which the target identifies the process.
 func (p *part) key() string { return fmt.Sprintf("%s.%d", p.name, p.starts) }
 
-// stop ends all, the coordinator first.
+// stop stops all processes, the coordinator first.
 func (r *rig) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -134,13 +136,13 @@ func (r *rig) stop() {
 	}
 }
 
-// holder is the next member, from one on, that holds conversations: one that was late may hold none.
+// holder returns the next member, from an index on, with conversations. A late member may have none.
 func (r *rig) holder(from int) (m *part) {
 	r.Helper()
 	r.until("a member holds conversations", func() bool {
 		for i := range r.members {
 			m = r.members[(from+i)%len(r.members)]
-			if l, ok := r.witness.leaseOf(m.name); ok && l.Lanes["main"].Active > 0 {
+			if l, ok := r.recorder.leaseOf(m.name); ok && l.Lanes["main"].Active > 0 {
 				return true
 			}
 		}
@@ -149,7 +151,7 @@ func (r *rig) holder(from int) (m *part) {
 	return m
 }
 
-// until waits for a condition. The last state of a failure is the concurrency by API and members.
+// until waits for a condition. A failure shows the concurrency by API and members.
 func (r *rig) until(what string, holds func() bool) {
 	r.Helper()
 	wait.Within(r, 2*time.Minute, what, func() (any, bool) { return r, holds() })
@@ -157,31 +159,31 @@ func (r *rig) until(what string, holds func() bool) {
 
 func (r *rig) String() string {
 	s, err := r.client.Snapshot(context.Background())
-	n, active := r.witness.present(time.Now())
+	n, active := r.recorder.present(time.Now())
 	if err != nil {
 		return err.Error()
 	}
 	return fmt.Sprintf("the API shows %+v, %d members report %d conversations", s.Lanes[0].State.Concurrency, n, active)
 }
 
-// held reports whether so many conversations are in progress, by the API and by the members.
+// held reports whether n conversations are in progress, by the API and by the members.
 func (r *rig) held(n int) bool {
 	s, err := r.client.Snapshot(r.Context())
-	_, active := r.witness.present(time.Now())
+	_, active := r.recorder.present(time.Now())
 	if err != nil || s.Lanes[0].State.Concurrency.Actual != n {
 		return false
 	}
 	return active == n
 }
 
-// lane is the one that there is, as the API shows it.
+// lane returns the only lane's snapshot.
 func (r *rig) lane() api.LaneSnapshot {
 	s, err := r.client.Snapshot(r.Context())
 	require.NoError(r, err)
 	return s.Lanes[0]
 }
 
-// set moves the slider and waits until all members together follow.
+// set sets the concurrency and waits until the members have reached it.
 func (r *rig) set(n int) {
 	r.Helper()
 	_, err := r.client.Patch(r.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &n})
@@ -189,7 +191,7 @@ func (r *rig) set(n int) {
 	r.until(fmt.Sprintf("%d conversations", n), func() bool { return r.held(n) })
 }
 
-// listed is how many conversations of these numbers the store has as active.
+// listed returns how many conversations of these numbers are active in the store.
 func (r *rig) listed(blocks []members.Block) (n int) {
 	r.Helper()
 	for _, b := range blocks {
@@ -202,7 +204,7 @@ func (r *rig) listed(blocks []members.Block) (n int) {
 	return n
 }
 
-// whole reads the first column of a query.
+// whole returns the first column of a query's rows.
 func (r *rig) whole(query string) (all []string) {
 	r.Helper()
 	rows, err := r.db.QueryContext(r.Context(), query)

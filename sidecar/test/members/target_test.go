@@ -20,28 +20,28 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// target is the simulated cluster, which notes what is asked of it.
+// target is the simulated cluster, which records requests.
 type target struct {
 	address string
 
 	mu       sync.Mutex
 	asked    []asked
-	answered map[string]bool // request ids of answers that were taken to their end
+	answered map[string]bool // request IDs of completely read answers
 }
 
-// asked is a request as it arrived.
+// asked is a received request.
 type asked struct {
 	id     string
 	number int64  // of the conversation
-	by     string // the process, which its key names
+	by     string // key of the sending process
 	at     time.Time
 }
 
-// startTarget starts one.
+// startTarget starts a target.
 func startTarget(t *testing.T) *target {
 	t.Helper()
 	profile := sim.H200()
-	profile.Workers = 32 // what is measured here is not the cluster
+	profile.Workers = 32 // enough, since the cluster is not what is measured
 	o := sim.DefaultOptions(profile)
 	o.Mode, o.Seed, o.Restart = api.ModeKV, 1, 500*time.Millisecond
 	cluster, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
@@ -83,7 +83,7 @@ func (s *target) noting(next http.Handler) http.Handler {
 	})
 }
 
-// all is what was asked so far.
+// all returns the requests so far.
 func (s *target) all() []asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,18 +19,18 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// nobody observes a workload.
-type nobody struct{}
+// noObserver ignores a workload's events.
+type noObserver struct{}
 
-func (nobody) ConversationStarted(*workload.Conversation)                            {}
-func (nobody) TurnStarted(*workload.Turn)                                            {}
-func (nobody) Chunk(int)                                                             {}
-func (nobody) TurnEnded(*workload.Turn, *chat.Result)                                {}
-func (nobody) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
-func (nobody) Active(int, int)                                                       {}
+func (noObserver) ConversationStarted(*workload.Conversation)                            {}
+func (noObserver) TurnStarted(*workload.Turn)                                            {}
+func (noObserver) Chunk(int)                                                             {}
+func (noObserver) TurnEnded(*workload.Turn, *chat.Result)                                {}
+func (noObserver) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
+func (noObserver) Active(int, int)                                                       {}
 
-// run holds 60 conversations for so long, and a minute before it, against a cluster with
-// cold caches, and gives the turns that were sent after that minute.
+// run runs 60 conversations with a cluster that has cold caches, for a minute and then for a duration, and returns the
+// turns that were sent after the minute.
 func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Duration) (turns []virtual.Turn) {
 	synctest.Test(t, func(t *testing.T) {
 		texts, err := corpus.Builtin()
@@ -38,7 +38,8 @@ func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Dura
 		target, err := virtual.New(virtual.Options{Mode: mode, Seed: 1})
 		require.NoError(t, err)
 		w := workload.New(workload.Options{
-			Lane: "main", Run: "r1", Seed: 1, Sender: target, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Observer: nobody{},
+			Lane: "main", Run: "r1", Seed: 1, Sender: target, Corpus: texts, Questioner: corpus.BuiltinQuestioner{},
+			Observer: noObserver{},
 		}, workload.Settings{
 			Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: openings, MaxTokens: 1024,
 			Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,

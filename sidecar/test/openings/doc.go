@@ -1,4 +1,4 @@
-// Package openings holds the load generator's workload against the model of a cluster,
-// in virtual time: what a text of its own for every conversation does to the times to
-// the first token, turn by turn, under each router. Text and tokenizer are the real ones.
+// Package openings runs the load generator's workload with the model of a cluster in virtual time. It tests the
+// effect of a text of its own for each conversation on the times to first token, by turn and router. Texts and
+// tokenizer are the real ones.
 package openings

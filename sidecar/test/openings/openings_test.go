@@ -16,12 +16,12 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// figures are what a client sees of the turns with one number.
+// figures are a client's figures of the turns with one number.
 type figures struct {
 	n    int
 	p50  time.Duration // TTFT
 	p75  time.Duration
-	cold float64 // share of the turns that found less than half of their prompt in a cache
+	cold float64 // share of the turns with less than half of their prompt in a cache
 }
 
 func byNumber(t *testing.T, turns []virtual.Turn) map[int]figures {
@@ -47,30 +47,29 @@ func byNumber(t *testing.T, turns []virtual.Turn) map[int]figures {
 	return all
 }
 
-// With ten shared texts every turn hits, wherever it is sent. With a text of its own for
-// every conversation, turn 1 is prefilled in full under any router, and later turns hit
-// under kv. Under round-robin with three workers, turn 2 is cold two times in three; a
-// later one is where none of the turns before it was on its worker, which is so
-// (2/3)^(n−1) of the time for turn n.
-func TestTurnsBeyondTheFirst(t *testing.T) {
+// With ten shared texts, every turn hits on every worker. With a text of its own for each conversation, turn 1 is
+// prefilled in full under any router, and later turns hit under kv. Under round-robin with three workers, turn n is
+// cold if none of the turns before was on its worker, which has the probability (2/3)^(n−1).
+func TestFollowUpTurnsHitByRouter(t *testing.T) {
 	shared := measure(t, api.ModeKV, 10, 3*time.Minute)
 	kv := measure(t, api.ModeKV, workload.OneEach, 3*time.Minute)
-	// Shares of conversations that share workers settle slowly.
+	// Under round-robin, the shares of cold turns converge slowly.
 	dealt := measure(t, api.ModeRoundRobin, workload.OneEach, 15*time.Minute)
 
 	for number, f := range shared {
-		assert.Less(t, f.cold, .1, "ten texts are soon cached everywhere: turn %d", number)
+		assert.Less(t, f.cold, .1, "ten texts must soon be in every cache: turn %d", number)
 	}
-	assert.InEpsilon(t, shared[2].p50.Seconds(), shared[1].p50.Seconds(), .25, "so that the first turn is as fast as the others")
+	assert.InEpsilon(t, shared[2].p50.Seconds(), shared[1].p50.Seconds(), .25,
+		"so that the first turn is as fast as the others")
 
-	assert.InDelta(t, 1, kv[1].cold, 1e-9, "a text that nobody has seen")
+	assert.InDelta(t, 1, kv[1].cold, 1e-9, "a new text is in no cache")
 	assert.InDelta(t, 1, dealt[1].cold, 1e-9)
 	for number := 2; number <= 5; number++ {
 		assert.Less(t, kv[number].cold, .15, "turn %d", number)
-		assert.Greater(t, kv[1].p50.Seconds(), 1.7*kv[number].p50.Seconds(), "turn 1 slow, turn %d fast", number)
+		assert.Greater(t, kv[1].p50.Seconds(), 1.7*kv[number].p50.Seconds(), "turn 1 must be slower than turn %d", number)
 		assert.InDelta(t, math.Pow(2./3, float64(number-1)), dealt[number].cold, .2, "turn %d", number)
 	}
-	assert.Greater(t, dealt[2].p75.Seconds(), 1.7*kv[2].p75.Seconds(), "turn 2 is slow again, two times in three")
+	assert.Greater(t, dealt[2].p75.Seconds(), 1.7*kv[2].p75.Seconds(), "turn 2 must be slow in two of three cases")
 	reporting.Report(t, "turn 2 of texts of their own: %.0f %% cold under kv, %.0f %% under round-robin",
 		100*kv[2].cold, 100*dealt[2].cold)
 }

@@ -13,10 +13,10 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// token is that of the load generators that have one.
+// token is the token of the load generators that have one.
 const token = "the-page-of-a-test"
 
-// TestGate runs the journeys that visit every page and use every control once.
+// TestGate runs the journeys that visit each page and use each control once.
 func TestGate(t *testing.T) {
 	tools := boothtest.FindTools(t)
 	b := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated, Flags: []string{"--think-time=3s"}})
@@ -38,13 +38,13 @@ func TestPage(t *testing.T) {
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
 }
 
-// twin is a load generator that sends the same conversations to the booth's cluster and to another one.
+// twin starts a load generator that sends the same conversations to the booth's cluster and to another one.
 func twin(t *testing.T, b *boothtest.Booth, other boothtest.Target) string {
 	t.Helper()
 	return b.AnotherLoadgen(t, "twin", "", "--twin-target-url=http://"+other.Frontend)
 }
 
-// needPage fails the test where the load generator was built without its page.
+// needPage fails the test if the load generator was built without its page.
 func needPage(t *testing.T, url string) {
 	t.Helper()
 	response, err := http.Get(url)

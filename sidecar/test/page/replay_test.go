@@ -18,8 +18,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// replay stands before a load generator and sends, in place of its stream, as many
-// snapshots as it is asked for, as fast as the page takes them.
+// replay is a proxy of a load generator whose stream sends a requested number of snapshots as fast as the page reads
+// them.
 type replay struct {
 	mu    sync.Mutex
 	conns map[*websocket.Conn]bool
@@ -27,8 +27,8 @@ type replay struct {
 	ended chan struct{}
 }
 
-// startReplay gives the URL: POST /replay?n=…&title=… sends n snapshots, the last
-// of which with this title.
+// startReplay starts the proxy and returns its URL. POST /replay?n=…&title=… sends n snapshots, the last one with the
+// title.
 func startReplay(t *testing.T, loadgen string) string {
 	t.Helper()
 	target, err := url.Parse(loadgen)
@@ -42,17 +42,17 @@ func startReplay(t *testing.T, loadgen string) string {
 	mux := http.NewServeMux()
 	mux.Handle("/", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Header.Del("Origin") // ours, and not the load generator's own
+		r.Out.Header.Del("Origin") // the proxy's, not the load generator's
 	}})
 	mux.HandleFunc("GET "+api.Prefix+"/stream", p.stream)
 	mux.HandleFunc("POST /replay", p.play)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	t.Cleanup(p.end) // what was hijacked, the server does not close
+	t.Cleanup(p.end) // the server does not close hijacked connections
 	return server.URL
 }
 
-// stream speaks once a second when it does not play, as a load generator does.
+// stream sends a snapshot per second while it does not replay, as a load generator does.
 func (p *replay) stream(w http.ResponseWriter, r *http.Request) {
 	upgrader := websocket.Upgrader{}
 	conn, err := upgrader.Upgrade(w, r, nil)
@@ -68,7 +68,7 @@ func (p *replay) stream(w http.ResponseWriter, r *http.Request) {
 	delete(p.conns, conn)
 }
 
-// speak returns when the page has gone, or the test ends.
+// speak returns when the page has disconnected, or the test ends.
 func (p *replay) speak(conn *websocket.Conn) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -109,8 +109,8 @@ func (p *replay) play(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next makes the snapshot of a second later: most figures change a little, and
-// every ten minutes a step begins.
+// next changes the snapshot to that of the next second: most figures change a little, and a step begins every ten
+// minutes.
 func (p *replay) next(i int) {
 	p.last.Time = p.last.Time.Add(time.Second)
 	for j := range p.last.Lanes {

@@ -1,4 +1,4 @@
-// Package pairs holds two lanes against two simulated clusters in virtual time: what their
-// pairs of turns say must be what either lane says for itself, a showcase must be in none of
-// it, and each lane must measure what a run alone against its cluster does.
+// Package pairs tests two lanes with two simulated clusters in virtual time: the figures of their paired turns must
+// agree with those of each lane, a showcase must be in none of them, and each lane must measure the same as a single
+// lane with its cluster.
 package pairs

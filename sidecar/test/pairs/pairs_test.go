@@ -37,7 +37,7 @@ type booth struct {
 	ended [2][]lane.EndedTurn
 }
 
-// demo is a workload of so many conversations. Its answers have so many tokens on average.
+// demo returns a workload with a concurrency, and answers with a mean number of tokens.
 func demo(concurrency int, tokens float64) workload.Settings {
 	return workload.Settings{
 		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
@@ -45,7 +45,7 @@ func demo(concurrency int, tokens float64) workload.Settings {
 	}
 }
 
-// virtually runs f in virtual time on a booth with these clusters, one or two.
+// virtually runs f in virtual time on a booth with one or two clusters.
 func virtually(t *testing.T, settings workload.Settings, clusters []virtual.Options, f func(b *booth)) {
 	t.Helper()
 	dir := virtual.Folder(t)
@@ -83,7 +83,8 @@ func apart(t *testing.T, f func(b *booth)) {
 	settings := demo(60, 830)
 	settings.TargetRPS = 25
 	virtually(t, settings, []virtual.Options{
-		{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second}, {Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second},
+		{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second},
+		{Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second},
 	}, f)
 }
 
@@ -111,7 +112,7 @@ func metric(t *testing.T, v api.Twin, name string) api.PairedMetric {
 	return api.PairedMetric{}
 }
 
-// means are those of all turns that count on a lane, whether or not the other lane has them.
+// means returns the means over all counted turns of a lane, paired or not.
 func (b *booth) means(i int) (ttft, tpot, latency, hit float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,9 +127,9 @@ func (b *booth) means(i int) (ttft, tpot, latency, hit float64) {
 	return ttft / n, tpot / n, latency / n, cached / prompt
 }
 
-// kv against round-robin at 60: what the pairs say has the sign and the size of what the
-// lanes say by themselves, of all their turns and of their windows.
-func TestPairsAgreeWithTheLanes(t *testing.T) {
+// At 60 conversations, the paired differences of kv and round-robin have the sign and the size of those between all
+// turns and between the windows of the lanes.
+func TestPairsAgreeWithLanes(t *testing.T) {
 	apart(t, func(b *booth) {
 		b.start()
 		wait.Advance(15 * time.Minute)
@@ -154,14 +155,14 @@ func TestPairsAgreeWithTheLanes(t *testing.T) {
 		require.NotNil(t, p95.Difference)
 		windows := [2]api.Window{snapshot.Lanes[0].Window, snapshot.Lanes[1].Window}
 		assert.Equal(t, *windows[1].Metrics.TTFT.P95 > *windows[0].Metrics.TTFT.P95, *p95.Difference > 0)
-		assert.InDelta(t, *snapshot.Lanes[1].KV.HitRatio-*snapshot.Lanes[0].KV.HitRatio, *metric(t, v, "kv_hit_ratio").Difference, .05)
+		assert.InDelta(t, *snapshot.Lanes[1].KV.HitRatio-*snapshot.Lanes[0].KV.HitRatio,
+			*metric(t, v, "kv_hit_ratio").Difference, .05)
 	})
 }
 
-// One mode on both clusters, which differ in nothing, shows that they are alike, and a second
-// half with the modes swapped gives figures of both. Pairs are counted anew each time. A twin that
-// is lost leaves lane main alone.
-func TestArrangements(t *testing.T) {
+// One mode on both of two equal clusters shows that they are alike, and a second half with the modes swapped gives
+// figures of both. Pairs are counted anew each time. If the twin is lost, lane main continues alone.
+func TestArrangementsOfTwin(t *testing.T) {
 	apart(t, func(b *booth) {
 		b.start()
 		wait.Advance(20 * time.Minute)
@@ -177,7 +178,7 @@ func TestArrangements(t *testing.T) {
 		assert.Empty(t, v.Caution)
 		assert.Equal(t, api.ModeRoundRobin, v.A.Mode)
 		assert.Greater(t, swapped.N, apart.N, "of both halves")
-		assert.InEpsilon(t, -*apart.Difference, *swapped.Difference, .25, "A has the other mode now")
+		assert.InEpsilon(t, -*apart.Difference, *swapped.Difference, .25, "A is now the other mode")
 		assert.Less(t, swapped.Interval[1], 0.)
 
 		b.arrange(api.TwinSame)
@@ -192,14 +193,14 @@ func TestArrangements(t *testing.T) {
 		assert.Empty(t, v.Caution)
 
 		b.arrange(api.TwinApart)
-		assert.Equal(t, api.EvidenceAlike, b.twin().Evidence, "it holds for the targets, in whatever mode")
+		assert.Equal(t, api.EvidenceAlike, b.twin().Evidence, "the evidence is of the targets, in any mode")
 		_, err := b.lanes[0].Start(t.Context(), "test", api.StartRequest{Concurrency: new(30)})
 		require.NoError(t, err)
 		v = b.twin()
 		assert.Zero(t, v.Pairs)
 		assert.Contains(t, v.Caution, "not checked at 30")
 
-		_, err = b.desk.ArrangeTwin(t.Context(), "test", api.TwinRequest{Arranged: "aside"})
+		_, err = b.desk.ArrangeTwin(t.Context(), "test", api.TwinRequest{Arranged: "unknown"})
 		require.ErrorAs(t, err, new(*api.FieldError))
 		b.clusters[1].Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 		wait.Advance(10 * time.Minute)
@@ -209,22 +210,22 @@ func TestArrangements(t *testing.T) {
 	})
 }
 
-// arrange waits until the modes are dealt out, and nothing counts yet.
+// arrange changes the arrangement and waits until it is in effect. No pairs count then.
 func (b *booth) arrange(as api.TwinArrangement) {
 	b.t.Helper()
 	_, err := b.desk.ArrangeTwin(b.t.Context(), "test", api.TwinRequest{Arranged: as})
 	require.NoError(b.t, err)
 	_, err = b.desk.ArrangeTwin(b.t.Context(), "test", api.TwinRequest{Arranged: as})
-	require.ErrorIs(b.t, err, api.ErrConflict, "while it is under way")
+	require.ErrorIs(b.t, err, api.ErrConflict, "a change must not begin during another")
 	wait.Advance(7 * time.Second)
 	v := b.twin()
 	require.Equal(b.t, as, v.Arranged)
 	require.Equal(b.t, api.PhaseRunning, b.lanes[0].State().Phase)
-	require.Zero(b.t, v.Pairs, "pairs are counted anew")
+	require.Zero(b.t, v.Pairs, "pairs must be counted anew")
 }
 
-// A showcase is in no figure of either lane, beside a workload and without one.
-func TestShowcaseCountsNowhere(t *testing.T) {
+// A showcase is in no figure of either lane, with and without a workload.
+func TestShowcaseIsInNoFigure(t *testing.T) {
 	apart(t, func(b *booth) {
 		ctx := t.Context()
 		_, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(2)})
@@ -232,7 +233,7 @@ func TestShowcaseCountsNowhere(t *testing.T) {
 		wait.Advance(time.Second)
 		s := b.view.Snapshot()
 		for _, l := range s.Lanes {
-			assert.True(t, l.State.Showcase, "it is said")
+			assert.True(t, l.State.Showcase, "the state has the showcase")
 			assert.False(t, l.State.Running)
 			assert.Zero(t, l.Window.Awaiting.N)
 		}
@@ -262,9 +263,9 @@ func TestShowcaseCountsNowhere(t *testing.T) {
 		for i, l := range b.view.Snapshot().Lanes {
 			assert.False(t, l.State.Showcase)
 			answered := int64(len(b.clusters[i].Turns()))
-			assert.Equal(t, answered-2-3, l.Totals.OK, "all turns of lane %s but those of the showcases", l.Name)
+			assert.Equal(t, answered-2-3, l.Totals.OK, "all turns of lane %s except those of the showcases", l.Name)
 			assert.Len(t, b.ended[i], int(l.Totals.OK+l.Totals.Cancelled+l.Totals.Errors))
-			assert.Zero(t, l.Totals.Cancelled, "the showcase that was replaced is none of the lane's")
+			assert.Zero(t, l.Totals.Cancelled, "the replaced showcase is not in the lane's totals")
 		}
 		_, err = b.desk.StopShowcase(ctx, "test")
 		require.ErrorIs(t, err, api.ErrConflict)
@@ -273,8 +274,8 @@ func TestShowcaseCountsNowhere(t *testing.T) {
 
 var errBroken = &chat.Error{Class: api.ErrorHTTP5xx, Message: "it is broken"}
 
-// A target that fails ends the showcase with words, and the other one's answer stands.
-func TestShowcaseSaysWhatFailed(t *testing.T) {
+// If a target fails, the showcase has its error, and the other target's answer.
+func TestShowcaseReportsError(t *testing.T) {
 	apart(t, func(b *booth) {
 		_, err := b.desk.StartShowcase(t.Context(), "test", api.ShowcaseRequest{})
 		require.NoError(t, err)
@@ -293,7 +294,7 @@ func TestShowcaseSaysWhatFailed(t *testing.T) {
 	})
 }
 
-// figures are what a lane's users felt after a warm-up.
+// figures are the names of a lane's figures after a warm-up.
 var figures = []string{"TTFT p50, s", "TTFT p95, s", "TPOT p50, s", "KV hit ratio", "output tokens/s"}
 
 const warmUp, span = time.Minute, 150 * time.Second
@@ -317,9 +318,9 @@ func figuresOf(turns []virtual.Turn) []float64 {
 	}
 }
 
-// Each lane measures what a run alone against its cluster does: within the 99.9 % prediction
-// interval of six such runs, which differ in what the cluster leaves to chance.
-func TestEachLaneIsAsAlone(t *testing.T) {
+// Each lane measures the same as a single lane with its cluster: its figures are within the 99.9 % prediction
+// interval of six such runs with other seeds of the cluster.
+func TestEachLaneMeasuresAsAlone(t *testing.T) {
 	t.Parallel()
 	const alone, quantile = 6, 6.869 // of Student's t with 5 degrees of freedom, 99.95 %
 	modes := []api.Mode{api.ModeKV, api.ModeRoundRobin}
@@ -349,14 +350,14 @@ func TestEachLaneIsAsAlone(t *testing.T) {
 			figure.Report(t, "%s, %s: %.4g beside another lane, alone %.4g ± %.2g (99.9 %% of runs)",
 				mode, what, together[i][j], mean, off)
 			assert.InDelta(t, mean, together[i][j], off, "%s, %s", mode, what)
-			assert.Less(t, off, .35*mean, "%s, %s: the interval says nothing", mode, what)
+			assert.Less(t, off, .35*mean, "%s, %s: the interval is too wide to show anything", mode, what)
 		}
 	}
 }
 
-// Conversation k has the same draws on both lanes, however far one of them is behind: the
-// same opening, and answers of the same lengths.
-func TestConversationsAreTheSame(t *testing.T) {
+// Conversation k has the same draws on both lanes, even if one lane is behind: the same opening, and answers of the
+// same lengths.
+func TestLanesHaveTheSameConversations(t *testing.T) {
 	t.Parallel()
 	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeRoundRobin, Seed: 2}}
 	virtually(t, demo(30, 300), clusters, func(b *booth) {
@@ -388,17 +389,18 @@ func TestConversationsAreTheSame(t *testing.T) {
 			assert.Equal(b.t, *a.OutputTokens, *other.OutputTokens, "%+v", k)
 			if k.turn == 1 {
 				assert.Equal(b.t, a.UserMessage, other.UserMessage, "%+v", k)
-				assert.InDelta(b.t, *a.PromptTokens, *other.PromptTokens, 12, "%+v: but for the nonces", k)
+				assert.InDelta(b.t, *a.PromptTokens, *other.PromptTokens, 12, "%+v: equal except for the nonces", k)
 			}
 		}
-		assert.Greater(b.t, pairs, len(of[0])*8/10, "of the turns of main")
+		assert.Greater(b.t, pairs, len(of[0])*8/10, "pairs of the turns of main")
 	})
 }
 
-// Two lanes that begin in one mode have no second one to swap with.
-func TestNoSecondMode(t *testing.T) {
+// Two lanes that have had only one mode have no second one to swap with.
+func TestSwapNeedsSecondMode(t *testing.T) {
 	t.Parallel()
-	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}
+	virtually(t, demo(20, 300), clusters, func(b *booth) {
 		v := b.twin()
 		assert.Equal(b.t, api.TwinSame, v.Arranged)
 		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
@@ -409,11 +411,12 @@ func TestNoSecondMode(t *testing.T) {
 	})
 }
 
-// Two lanes over one set of workers are recognised by who answers, and it is said; no row is
-// kept, and nothing is called better or worse. Two clusters are not taken for one.
-func TestSharedWorkers(t *testing.T) {
+// Two lanes with the same workers are detected by the workers' IDs and reported; no row is kept, and no figure is
+// called better or worse. Two clusters with different workers are not reported.
+func TestSharedWorkersAreDetected(t *testing.T) {
 	t.Parallel()
-	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 1}}, func(b *booth) { // equal seeds: the same ids
+	equalIDs := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 1}} // by equal seeds
+	virtually(t, demo(20, 300), equalIDs, func(b *booth) {
 		b.start()
 		var v api.Twin
 		wait.Within(b.t, 10*time.Minute, "it is seen", func() (any, bool) {
@@ -421,7 +424,9 @@ func TestSharedWorkers(t *testing.T) {
 			return v, len(v.SharedWorkers) == 3
 		})
 		assert.Equal(b.t, api.EvidenceShared, v.Evidence)
-		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
+		assert.Contains(b.t, v.Caution,
+			"the same workers serve both lanes: the lanes affect each other, so the results do not show what either "+
+				"router could serve alone")
 		wait.Advance(3 * time.Minute)
 		for _, l := range b.view.Snapshot().Lanes {
 			assert.EqualValues(b.t, v.SharedWorkers, l.SharedWorkers)
@@ -430,7 +435,8 @@ func TestSharedWorkers(t *testing.T) {
 			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes affect each other")
 		}
 	})
-	virtually(t, demo(20, 300), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}
+	virtually(t, demo(20, 300), clusters, func(b *booth) {
 		b.start()
 		wait.Advance(3 * time.Minute)
 		assert.Empty(b.t, b.desk.SharedWorkers())

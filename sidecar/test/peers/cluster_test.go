@@ -26,8 +26,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// interpreter gives the Python of an environment with the package, or skips the test
-// where there is none to be had.
+// interpreter returns the Python of an environment with the package, and skips the test if it cannot be installed.
 func interpreter(t *testing.T, p local.PythonPackage) string {
 	t.Helper()
 	if _, _, err := local.FindPython(t.Context()); err != nil {
@@ -37,22 +36,23 @@ func interpreter(t *testing.T, p local.PythonPackage) string {
 	require.NoError(t, err)
 	python, err := p.Install(t.Context(), cache, os.Stderr)
 	if errors.Is(err, local.ErrPip) {
-		t.Skipf("skipped: no %s; install it with python3 -m pip install %[1]s==%s where the package index can be reached (%v)",
+		t.Skipf("skipped: no %s; install it with python3 -m pip install %[1]s==%s where the package index can be "+
+			"reached (%v)",
 			p.Name, p.Version, err)
 	}
 	require.NoError(t, err)
 	return python
 }
 
-// cluster is a simulated cluster that records at its socket, by the clock on the wall,
-// when chats came and when their answers began and ended.
+// cluster is a simulated cluster that records at its socket, by wall clock, when requests arrived and when their
+// answers began and ended.
 type cluster struct {
 	t   *testing.T
 	url string
 
 	mu          sync.Mutex
 	first, last time.Time
-	waits       []time.Duration // of each answer, until its first byte
+	waits       []time.Duration // of each answer until its first byte
 }
 
 // answer is a response whose first byte is recorded.
@@ -101,13 +101,13 @@ func (c *cluster) record(change func()) {
 	change()
 }
 
-// figures are what the cluster says of the chats that it answered.
+// figures are the cluster's figures of the requests that it answered.
 type figures struct {
 	requests, failed, promptTokens, outputTokens float64
 
 	ttft       time.Duration // mean, at the socket
-	simulated  time.Duration // the same in the cluster's own time, which nothing holds up
-	throughput float64       // output tokens a second, from the first chat's beginning to the last one's end
+	simulated  time.Duration // mean in the cluster's own time, without delays of the machine
+	throughput float64       // output tokens per second, from the first request's arrival to the last answer's end
 }
 
 func (c *cluster) figures() (f figures) {
@@ -146,7 +146,7 @@ func (c *cluster) figures() (f figures) {
 	return f
 }
 
-// run runs a program to its end, and gives what it prints to standard output.
+// run runs a program to its end, and returns its standard output.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -158,8 +158,7 @@ func run(t *testing.T, program string, args ...string) string {
 	return stdout.String()
 }
 
-// What a load generator is asked for, and what of it must hold however fast the
-// machine is.
+// The load generator's parameters, and what must hold however slow the machine is.
 const (
 	requests     = 24
 	streams      = 8
@@ -167,13 +166,12 @@ const (
 	outputTokens = 60
 )
 
-// agrees holds a load generator's figures against the cluster's of the same requests.
+// agrees compares a load generator's figures with the cluster's of the same requests.
 //
-// What was sent and came back is counted, so it is equal. A client's first token
-// cannot come before it was sent, nor that before the cluster's own time says that it
-// was made; and the client's span holds the cluster's. What the client adds is its
-// parsing, its waits for a core, its start and its end: on a quiet machine with two
-// cores, less than a fifth of a TTFT of near a second and of a span of ten.
+// Requests and tokens are counted, so they are equal. A client's first token cannot arrive before the cluster has
+// sent it, and not before it was generated in the cluster's own time; the client's span includes the cluster's. The
+// client adds parsing, waiting for a core, start and end: on an idle machine with two cores, less than a fifth of a
+// TTFT of near a second and of a span of ten.
 func (c *cluster) agrees(by figures) {
 	c.t.Helper()
 	ours := c.figures()
@@ -183,11 +181,11 @@ func (c *cluster) agrees(by figures) {
 	assert.Zero(c.t, ours.failed)
 	assert.InDelta(c.t, ours.requests, by.requests, 0)
 	assert.Zero(c.t, by.failed)
-	assert.InDelta(c.t, requests*outputTokens, ours.outputTokens, 0, "ignore_eos: as many as were asked for")
+	assert.InDelta(c.t, requests*outputTokens, ours.outputTokens, 0, "ignore_eos: the requested number of tokens")
 	assert.InDelta(c.t, ours.outputTokens, by.outputTokens, 0)
 	assert.InDelta(c.t, ours.promptTokens, by.promptTokens, 0)
 	assert.GreaterOrEqual(c.t, ours.ttft, ours.simulated)
-	assert.GreaterOrEqual(c.t, by.ttft+time.Millisecond, ours.ttft, "to the rounding")
+	assert.GreaterOrEqual(c.t, by.ttft+time.Millisecond, ours.ttft, "up to rounding")
 	assert.Less(c.t, by.ttft.Seconds(), 1.2*ours.ttft.Seconds())
 	assert.LessOrEqual(c.t, by.throughput, 1.01*ours.throughput)
 	assert.Greater(c.t, by.throughput, .8*ours.throughput)

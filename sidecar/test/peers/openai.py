@@ -1,4 +1,4 @@
-"""Asks an OpenAI-compatible server as an application would, and prints what came as JSON."""
+"""Sends requests to an OpenAI-compatible server as an application would, and prints the answers as JSON."""
 
 import json
 import sys
@@ -7,9 +7,9 @@ import time
 import openai
 
 client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
-said = {"models": [m.id for m in client.models.list()]}
-model = said["models"][0]
-said["model"] = client.models.retrieve(model).id
+results = {"models": [m.id for m in client.models.list()]}
+model = results["models"][0]
+results["model"] = client.models.retrieve(model).id
 question = [{"role": "user", "content": "What does a KV cache hold?"}]
 
 
@@ -24,7 +24,7 @@ def refused(**more):
         return {"error": type(e).__name__, "status": e.status_code, "message": e.body["message"]}
 
 
-def told(answer):
+def summary(answer):
     return {
         "text": answer.choices[0].message.content,
         "reason": answer.choices[0].finish_reason,
@@ -51,17 +51,17 @@ def streamed(tokens):
     return {"text": text, "tokens": usage.completion_tokens, "prompt": usage.prompt_tokens, "ttft": first, "latency": last, "timing": timing}
 
 
-said["whole"] = told(ask(max_tokens=80))
-said["stopped"] = told(ask(max_tokens=80, stop=" the"))
-said["least"] = told(ask(max_tokens=80, extra_body={"min_tokens": 79}))
-said["streams"] = [streamed(150) for _ in range(4)]
-said["refused"] = {
+results["whole"] = summary(ask(max_tokens=80))
+results["stopped"] = summary(ask(max_tokens=80, stop=" the"))
+results["least"] = summary(ask(max_tokens=80, extra_body={"min_tokens": 79}))
+results["streams"] = [streamed(150) for _ in range(4)]
+results["refused"] = {
     "temperature": refused(temperature=2.5),
     "n": refused(n=2),
     "unknown": refused(extra_body={"nonsense": 1}),
 }
 question = []
-said["refused"]["messages"] = refused()
+results["refused"]["messages"] = refused()
 model = "other"
-said["refused"]["model"] = refused()
-json.dump(said, sys.stdout)
+results["refused"]["model"] = refused()
+json.dump(results, sys.stdout)

@@ -20,16 +20,16 @@ import (
 //go:embed openai.py
 var openaiScript string
 
-// said is what the script prints.
-type said struct {
+// printed is the output of the script.
+type printed struct {
 	Models                []string
 	Model                 string
-	Whole, Stopped, Least told
+	Whole, Stopped, Least reply
 	Streams               []streamed
 	Refused               map[string]refused
 }
 
-type told struct {
+type reply struct {
 	Text, Reason   string
 	Tokens, Prompt int
 }
@@ -49,11 +49,11 @@ type refused struct {
 	Status         int
 }
 
-// OpenAI's own library for Python lists, asks, streams, stops and is refused.
-func TestOpenAIClient(t *testing.T) {
+// OpenAI's own library for Python lists models, sends requests, streams, stops and is refused.
+func TestOpenAIClientWorks(t *testing.T) {
 	python := interpreter(t, local.PythonPackage{Name: "openai", Version: "3.54.0", MB: 71})
 	c := start(t)
-	var s said
+	var s printed
 	require.NoError(t, json.Unmarshal([]byte(run(t, python, "-c", openaiScript, c.url)), &s))
 	assert.Equal(t, []string{sim.H200().Model}, s.Models)
 	assert.Equal(t, sim.H200().Model, s.Model)
@@ -70,9 +70,9 @@ func TestOpenAIClient(t *testing.T) {
 	for _, a := range s.Streams {
 		assert.Equal(t, 150, a.Tokens)
 		output += a.Tokens
-		// The first token does not come before the cluster has it, nor is it held back:
-		// it is there before half of the rest has been made, however slow the client.
-		assert.GreaterOrEqual(t, 1000*a.TTFT, a.Timing.TTFT-1, "to the clock's millisecond")
+		// The first token arrives after the cluster has generated it, but before half of the rest is generated,
+		// however slow the client is.
+		assert.GreaterOrEqual(t, 1000*a.TTFT, a.Timing.TTFT-1, "up to the clock's millisecond")
 		assert.Less(t, 1000*a.TTFT, (a.Timing.TTFT+a.Timing.Total)/2)
 		assert.GreaterOrEqual(t, 1000*a.Latency, a.Timing.Total-1)
 		theirs += time.Duration(a.TTFT*float64(time.Second)) / time.Duration(len(s.Streams))

@@ -19,8 +19,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// tokenizer is a folder with the simulation's own tokenizer, from which both tools
-// make their prompts without asking a hub for one.
+// tokenizer returns a directory with the simulation's tokenizer, from which both tools generate prompts without a hub.
 func tokenizer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +27,7 @@ func tokenizer(t *testing.T) string {
 	return dir
 }
 
-// mean is how both tools tell a figure.
+// mean is a figure in the format of both tools.
 type mean struct {
 	Avg  float64 `json:"avg"`
 	Mean float64 `json:"mean"`
@@ -42,7 +41,7 @@ func read(t *testing.T, path string, v any) {
 	require.NoError(t, json.Unmarshal(data, v))
 }
 
-// imports reads the same file as a baseline, so that a format that has changed is noticed.
+// imports imports the same file as a baseline, to notice changes of the format.
 func imports(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -53,21 +52,24 @@ func imports(t *testing.T, path string) {
 	require.Len(t, b.Rows, 1)
 	row := b.Rows[0]
 	require.Equal(t, []int{streams, requests}, []int{row.Concurrency, row.N})
-	for _, v := range []*float64{row.TTFT.P50, row.TTFT.P95, row.TPOT.P50, row.TPOT.P95, row.OutputTokensPerSecond, row.RequestsPerSecond} {
+	for _, v := range []*float64{
+		row.TTFT.P50, row.TTFT.P95, row.TPOT.P50, row.TPOT.P95, row.OutputTokensPerSecond, row.RequestsPerSecond,
+	} {
 		require.NotNil(t, v, b.Notes)
 	}
 }
 
-// NVIDIA's load generator measures what the cluster says of itself.
-func TestAIPerf(t *testing.T) {
+func TestAIPerfAgreesWithCluster(t *testing.T) {
 	python := interpreter(t, local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200})
 	c, dir := start(t), t.TempDir()
 	run(t, filepath.Join(filepath.Dir(python), "aiperf"), "profile",
 		"--model", sim.H200().Model, "--url", c.url, "--endpoint-type", "chat", "--streaming", "--tokenizer", tokenizer(t),
 		"--concurrency", strconv.Itoa(streams), "--request-count", strconv.Itoa(requests),
 		"--synthetic-input-tokens-mean", strconv.Itoa(promptTokens), "--synthetic-input-tokens-stddev", "0",
-		"--output-tokens-mean", strconv.Itoa(outputTokens), "--output-tokens-stddev", "0", "--extra-inputs", "ignore_eos:true",
-		"--use-server-token-count", "--random-seed", "7", "--ui", "none", "--no-gpu-telemetry", "--no-server-metrics", "--output-artifact-dir", dir)
+		"--output-tokens-mean", strconv.Itoa(outputTokens), "--output-tokens-stddev", "0", "--extra-inputs",
+		"ignore_eos:true",
+		"--use-server-token-count", "--random-seed", "7", "--ui", "none", "--no-gpu-telemetry", "--no-server-metrics",
+		"--output-artifact-dir", dir)
 	var r struct {
 		Requests   mean `json:"request_count"`
 		Failed     mean `json:"error_request_count"`
@@ -84,13 +86,13 @@ func TestAIPerf(t *testing.T) {
 	})
 }
 
-// So does that of the vLLM project.
-func TestGuideLLM(t *testing.T) {
+func TestGuideLLMAgreesWithCluster(t *testing.T) {
 	python := interpreter(t, local.PythonPackage{Name: "guidellm", Version: "0.8.1", MB: 6000})
 	c, report := start(t), filepath.Join(t.TempDir(), "report.json")
 	run(t, filepath.Join(filepath.Dir(python), "guidellm"), "run",
 		"--backend", fmt.Sprintf("kind=openai_http,target=%s,model=%s", c.url, sim.H200().Model),
-		"--profile", fmt.Sprintf("kind=concurrent,streams=%d", streams), "--constraint", fmt.Sprintf("kind=max_requests,count=%d", requests),
+		"--profile", fmt.Sprintf("kind=concurrent,streams=%d", streams), "--constraint", fmt.Sprintf(
+			"kind=max_requests,count=%d", requests),
 		"--tokenizer", "kind=huggingface_auto,model="+tokenizer(t),
 		"--data", fmt.Sprintf("kind=synthetic_text,prompt_tokens=%d,output_tokens=%d", promptTokens, outputTokens),
 		"--output", "kind=json,path="+report, "--disable-console")

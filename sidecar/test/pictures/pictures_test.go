@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// measured is how much of a step the figures of a picture stand on, in seconds.
+	// measured is the number of seconds of a step that a picture's figures need.
 	measured = 150
-	// within is how long a demo may take to have measured that.
+	// within is the time limit for a demo to measure them.
 	within = 15 * time.Minute
 )
 
-// addresses finds those of Grafana and of the load generator in what a demo prints.
+// addresses finds the addresses of Grafana and the load generator in the output of a demo.
 var addresses = regexp.MustCompile(`(?s)\n  Grafana +http://([0-9.:]+).*\n  load generator +http://([0-9.:]+)`)
 
 func TestPictures(t *testing.T) {
@@ -37,7 +37,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// take starts a demo, waits until its figures stand on enough, and runs the journeys of its name.
+// take starts a demo, waits until it has measured enough, and runs the journeys of its name.
 func take(t *testing.T, tools boothtest.Tools, name string, lanes int) {
 	root, err := source.Root()
 	require.NoError(t, err)
@@ -45,17 +45,20 @@ func take(t *testing.T, tools boothtest.Tools, name string, lanes int) {
 	if lanes > 1 {
 		args = append(args, "--twin")
 	}
-	demo := &boothtest.Part{Prints: addresses, Ready: "http://" + boothtest.AnyPort + "/api/health", Command: process.Command{
-		Name: "the demo", Path: filepath.Join(boothtest.Programs(t), "booth"), Args: args, Env: os.Environ(),
-		Log: boothtest.Log(t, "demo"), Parent: true,
-	}}
+	demo := &boothtest.Part{
+		Prints: addresses, Ready: "http://" + boothtest.AnyPort + "/api/health",
+		Command: process.Command{
+			Name: "the demo", Path: filepath.Join(boothtest.Programs(t), "booth"), Args: args, Env: os.Environ(),
+			Log: boothtest.Log(t, "demo"), Parent: true,
+		},
+	}
 	loadgen := "http://" + demo.Run(t)[2]
 	await(t, loadgen, lanes)
 	b := &boothtest.Booth{Root: root, Loadgen: loadgen}
 	b.Journeys(t, tools, "pictures", "GRAFANA_URL="+demo.URL(), "RESULTS="+filepath.Join(root, "docs"), "LANES="+name)
 }
 
-// await waits until every lane has measured enough, and the load generator keeps up.
+// await waits until each lane has measured enough, and the client's verdict is fine.
 func await(t *testing.T, loadgen string, lanes int) {
 	client, err := api.NewClient(http.DefaultClient, loadgen, "")
 	require.NoError(t, err)

@@ -24,24 +24,24 @@ type cell struct {
 	mode        api.Mode
 }
 
-// truths are the percentiles of long runs, and spans to draw searches from, each
-// computed when first asked for.
+// truths computes on demand the percentiles of long runs, and spans from which searches are drawn.
 type truths struct {
 	t     *testing.T
-	runs  int // long runs of a cell, of 3,000 s each
-	size  int // spans of a cell
+	runs  int // long runs per cell, of 3,000 s each
+	size  int // spans per cell
 	long  map[cell]map[proof.Metric]float64
 	pools map[cell][]proof.Recording
 }
 
-// of gives TTFT p95 and TPOT p95 of a cell, of all its long runs together.
+// of returns TTFT p95 and TPOT p95 of a cell, over all its long runs.
 func (w *truths) of(c cell) map[proof.Metric]float64 {
 	if found, ok := w.long[c]; ok {
 		return found
 	}
 	var settings []setting
 	for i := range w.runs {
-		settings = append(settings, setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(i + 70_000), system: uint64(i + 80_000)})
+		settings = append(settings,
+			setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(i + 70_000), system: uint64(i + 80_000)})
 	}
 	var ttft, tpot []float64
 	for _, r := range spans(w.t, 3000, settings) {
@@ -62,12 +62,15 @@ func (w *truths) of(c cell) map[proof.Metric]float64 {
 	return found
 }
 
-// span is one of a cell's pool. Those of one place hold the same conversations in all modes.
+// span returns a span of a cell's pool. Spans at one place have the same conversations in all modes.
 func (w *truths) span(c cell, place int) proof.Recording {
 	if _, ok := w.pools[c]; !ok {
 		var settings []setting
 		for i := range w.size {
-			s := setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(c.concurrency*1000 + i), system: uint64(c.concurrency*1000 + i)}
+			s := setting{
+				concurrency: c.concurrency, mode: c.mode, draws: uint64(c.concurrency*1000 + i),
+				system: uint64(c.concurrency*1000 + i),
+			}
 			if c.mode == api.ModeKV {
 				s.system += 500
 			}
@@ -78,9 +81,9 @@ func (w *truths) span(c cell, place int) proof.Recording {
 	return w.pools[c][place]
 }
 
-// crosses is the lowest concurrency at which something that long runs tell reaches zero from
-// below: by the levels of the scan, then by bisection, then by interpolation. It is 0 where it
-// is above zero at the lowest level, and infinite where it is so at none.
+// crosses returns the lowest concurrency at which a function of the long runs reaches zero from below: by the levels
+// of the scan, then by bisection, then by interpolation. It is 0 if the function is positive at the lowest level, and
+// infinite if it is positive at none.
 func (w *truths) crosses(levels []int, excess func(concurrency int) float64) float64 {
 	first := slices.IndexFunc(levels, func(n int) bool { return excess(n) > 0 })
 	switch first {
@@ -100,11 +103,11 @@ func (w *truths) crosses(levels []int, excess func(concurrency int) float64) flo
 	return float64(low) + float64(high-low)*excess(low)/(excess(low)-excess(high))
 }
 
-// sought is what one question came to in many searches.
+// sought collects the results of many searches for one question.
 type sought struct {
 	truth     float64
-	held      int // intervals that hold the truth
-	open      int // those without an upper end
+	held      int // intervals that cover the truth
+	open      int // intervals without an upper end
 	estimates []float64
 	widths    []float64
 }
@@ -124,8 +127,10 @@ func (s *sought) take(level *int, interval *[2]int, above bool) {
 }
 
 func (s *sought) String() string {
-	return fmt.Sprintf("truly %.1f: held by %d of %d (%d open above), estimates %.0f to %.0f (nine of ten), width %.0f (median)",
-		s.truth, s.held, len(s.widths), s.open, quantile(s.estimates, .05), quantile(s.estimates, .95), quantile(s.widths, .5))
+	return fmt.Sprintf("truly %.1f: held by %d of %d (%d open above), estimates %.0f to %.0f (nine of ten), width "+
+		"%.0f (median)",
+		s.truth, s.held, len(s.widths), s.open,
+		quantile(s.estimates, .05), quantile(s.estimates, .95), quantile(s.widths, .5))
 }
 
 func quantile(values []float64, p float64) float64 {
@@ -137,12 +142,14 @@ func quantile(values []float64, p float64) float64 {
 	return values[int(p*float64(len(values)-1)+.5)]
 }
 
-// The interval of a capacity search holds the true capacity of either mode, and their true
-// crossing, in at least 95 of 100 searches: under the SLOs as recorded, which round-robin
-// misses at all levels, and under a TTFT that both can meet.
-func TestCapacity(t *testing.T) {
+// The interval of a capacity search covers the true capacity of either mode, and their true crossing, in at least 95
+// of 100 searches: with the recorded SLOs, which round-robin misses at all levels, and with a TTFT that both can
+// meet.
+func TestCapacityIntervalsCoverTruth(t *testing.T) {
 	t.Parallel()
-	searches, w := 100, &truths{t: t, runs: 4, size: 20, long: map[cell]map[proof.Metric]float64{}, pools: map[cell][]proof.Recording{}}
+	searches, w := 100, &truths{
+		t: t, runs: 4, size: 20, long: map[cell]map[proof.Metric]float64{}, pools: map[cell][]proof.Recording{},
+	}
 	if os.Getenv("BENCH") != "" {
 		searches, w.runs, w.size = 200, 12, 60
 	}
@@ -206,5 +213,6 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 		figure.Report(t, "capacity search, TTFT p95 of %.0f ms, %s, %v", 1000*slo.TTFT, name, &of[i])
 		assert.GreaterOrEqual(t, of[i].held, searches*95/100, name)
 	}
-	t.Logf("%.0f spans, %.1f hours (median; nine of ten by %.1f); %v", quantile(lengths, .5), quantile(hours, .5), quantile(hours, .9), ends)
+	t.Logf("%.0f spans, %.1f hours (median; nine of ten by %.1f); %v", quantile(lengths, .5), quantile(hours, .5),
+		quantile(hours, .9), ends)
 }

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	window  = 300. // seconds: what the specification measures of a level
-	settled = 600. // from when on a run is looked at
+	window  = 300. // seconds: the specified time per level
+	settled = 600. // seconds after which a run is measured
 	several = 5    // runs of one setting
 )
 
-// judged is what is judged.
+// judged are the tested metrics.
 var judged = []proof.Metric{proof.TTFT50, proof.TTFT95, proof.Throughput, proof.HitRate}
 
-// The 95 % intervals of one run of 300 s hold the truth between 93 and 97 times in 100. The truth
-// is what all runs of the setting say together.
-func TestIntervals(t *testing.T) {
+// The 95 % intervals of one run of 300 s cover the truth in 93 to 97 of 100 cases. The truth is the value over all
+// runs of the setting.
+func TestRunIntervalsCoverTruth(t *testing.T) {
 	t.Parallel()
-	// Of a run: 960 in all, of which a share of 95 % is known to .7 points, so that an honest
-	// one hardly leaves the bounds by chance. With half as many, one of twenty does.
+	// Per run: 960 in total, which determine a share of 95 % to .7 points, so that a correct interval rarely leaves
+	// the bounds by chance. With half as many, one of twenty does.
 	windows := 48
 	if os.Getenv("BENCH") != "" {
 		windows = 200
@@ -54,12 +54,13 @@ func TestIntervals(t *testing.T) {
 
 func share(part, whole int) float64 { return 100 * float64(part) / float64(whole) }
 
-// coverage counts the windows of several runs whose intervals hold the truth.
+// coverage counts the windows of several runs whose intervals cover the truth.
 func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[proof.Metric]int {
 	t.Helper()
 	var settings []setting
 	for i := range uint64(several) {
-		settings = append(settings, setting{concurrency: concurrency, mode: mode, draws: i + 1, system: i + 500, together: true})
+		settings = append(settings,
+			setting{concurrency: concurrency, mode: mode, draws: i + 1, system: i + 500, together: true})
 	}
 	runs := spans(t, settled+float64(windows)*window, settings)
 	truth, held := wholes(t, runs), map[proof.Metric]int{}
@@ -79,17 +80,20 @@ func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[pro
 	return held
 }
 
-// between is a window of a run.
+// between returns a window of a run.
 func between(r proof.Recording, from float64) proof.Recording {
 	at := func(when float64) int {
-		i, _ := slices.BinarySearchFunc(r.Turns, when, func(t proof.Turn, when float64) int { return int(math.Copysign(1, t.FirstToken-when)) })
+		i, _ := slices.BinarySearchFunc(r.Turns, when,
+			func(t proof.Turn, when float64) int { return int(math.Copysign(1, t.FirstToken-when)) })
 		return i
 	}
-	// Turns that end in it had their first token no more than some minutes before.
-	return proof.Recording{CountedFrom: from, Until: from + window, Turns: r.Turns[at(from-300):at(from+window)], Tokens: r.Tokens}
+	// The first tokens of its turns came at most some minutes before.
+	return proof.Recording{
+		CountedFrom: from, Until: from + window, Turns: r.Turns[at(from-300):at(from+window)], Tokens: r.Tokens,
+	}
 }
 
-// wholes are the metrics of all runs together, of what lies behind the settling.
+// wholes returns the metrics of all runs together, after settling.
 func wholes(t *testing.T, runs []proof.Recording) map[proof.Metric]float64 {
 	t.Helper()
 	var ttft []float64

@@ -22,33 +22,35 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// The workload is the recorded one, five turns on ten openings: on it the profile of the
-// simulated H200 is fitted to the record, so that modes differ by what they differed by there.
+// workload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is fitted to
+// its record, so that the modes differ as they did there.
 func workload(concurrency int, seed uint64) closedloop.Workload {
 	w := closedloop.Recorded()
 	w.Concurrency, w.Seed = concurrency, seed
 	return w
 }
 
-// setting is what a span or a run does not change.
+// setting is constant in a span or a run.
 type setting struct {
 	concurrency int
 	mode        api.Mode
 	draws       uint64  // seed of the workload
 	system      uint64  // seed of the cluster
-	slower      float64 // what all steps take, as a multiple of the profile's; 0: 1
-	together    bool    // conversations begin at once, as those of a run and of a capacity search do; those of a trial begin from their midst
+	slower      float64 // factor on the duration of all steps; 0: 1
+	// together starts all conversations at their beginning, as in a run and a capacity search. Otherwise they start in
+	// their midst, as in a trial.
+	together bool
 }
 
-// restart is what a change of mode takes.
+// restart is the duration of a change of mode.
 const restart = 5 * time.Second
 
-// observed is a run on a cluster with empty caches, as a load generator sees it.
+// observed is a run on a cluster with empty caches, with a load generator's figures.
 type observed struct {
 	loop      *closedloop.Loop
 	recording proof.Recording
-	latest    map[int64]int // the latest turn of a conversation in progress
-	first     int           // conversations that began the run and have not ended
+	latest    map[int64]int // latest turn of each conversation in progress
+	first     int           // active conversations of those that began the run
 }
 
 func observe(s setting) (*observed, error) {
@@ -73,7 +75,9 @@ func observe(s setting) (*observed, error) {
 			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
 		}
 	}
-	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart}
+	shape := draw.Shape{
+		Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart,
+	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
 		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens
@@ -89,8 +93,8 @@ func observe(s setting) (*observed, error) {
 	return run, nil
 }
 
-// slow makes all steps take longer, or less long where the factor is below 1; then
-// attention takes what it did, since the profile has it at the GPU's peak.
+// slow multiplies the duration of all steps. With a factor below 1, attention keeps its duration, since the profile
+// has it at the GPU's peak.
 func slow(c *sim.StepCost, factor float64) {
 	c.Base *= factor
 	c.PerSequence *= factor
@@ -103,7 +107,7 @@ func slow(c *sim.StepCost, factor float64) {
 	}
 }
 
-// until runs on to whole seconds while something is asked for.
+// until runs on in whole seconds until done returns true.
 func (o *observed) until(done func(now float64) bool) error {
 	for now := o.loop.Cluster.Now(); !done(now.Seconds()); now += time.Second {
 		if err := o.loop.Run(now + time.Second); err != nil {
@@ -130,7 +134,7 @@ func span(s setting, seconds float64) (proof.Recording, error) {
 	return *r, err
 }
 
-// cut shortens a recording to what a trial would take that runs it as a span.
+// cut shortens a recording to what a trial would use of it.
 func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 	t.Helper()
 	if s.RunIn > 0 {
@@ -142,13 +146,13 @@ func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 	for end < r.Until && !(end-r.CountedFrom >= s.Least(latency(r, end))) {
 		end++
 	}
-	require.GreaterOrEqual(t, end-r.CountedFrom, s.Least(latency(r, end)), "the span is too short for what is asked for")
-	require.LessOrEqual(t, end, r.Until, "the span is too short for what is asked for")
+	require.GreaterOrEqual(t, end-r.CountedFrom, s.Least(latency(r, end)), "the recording is too short for the span")
+	require.LessOrEqual(t, end, r.Until, "the recording is too short for the span")
 	r.Until = end
 	return r
 }
 
-// latency is the median of the turns that ended in a span up to a moment.
+// latency returns the median latency of the turns that ended in a span before a time.
 func latency(r proof.Recording, end float64) float64 {
 	var all []float64
 	for _, turn := range r.Turns {
@@ -163,7 +167,7 @@ func latency(r proof.Recording, end float64) float64 {
 	return all[len(all)/2]
 }
 
-// spans runs many at a time.
+// spans runs spans concurrently.
 func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording {
 	t.Helper()
 	all := make([]proof.Recording, len(settings))
@@ -179,17 +183,17 @@ func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording 
 	return all
 }
 
-// pool is blocks of spans with the same conversations, from which trials draw theirs: two of either arm.
+// pool has blocks of spans with the same conversations, from which trials are drawn: two spans of each arm.
 //
-// A trial draws without replacement, so that its own blocks are independent, as they would be if each were computed for
-// it. Different trials share blocks, unless the pool is large enough for all of them (PROOF_BLOCKS): that leaves the
-// share of wrong verdicts what it is on average, and makes it less certain.
+// A trial draws without replacement, so that its blocks are independent, as they would be if each were computed for
+// it. Different trials share blocks, unless the pool is large enough for all of them (PROOF_BLOCKS): the expected
+// share of wrong verdicts is the same, with a larger uncertainty.
 type pool [][2][2]proof.Recording
 
-// perTrial is how many blocks a trial takes at most.
+// perTrial is the maximum of blocks per trial.
 const perTrial = 12
 
-// size is how many blocks a pool has.
+// size returns the number of blocks of a pool.
 func size(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("PROOF_BLOCKS")
@@ -202,7 +206,7 @@ func size(t *testing.T) int {
 	return n
 }
 
-// arms makes a pool of two arms, which change can change for each span of a block.
+// arms computes a pool of two arms. Change can modify each span of a block.
 func arms(t *testing.T, n int, a, b setting, change func(block, nth int, s *setting)) pool {
 	t.Helper()
 	var settings []setting
@@ -222,15 +226,14 @@ func arms(t *testing.T, n int, a, b setting, change func(block, nth int, s *sett
 	return p
 }
 
-// source gives a trial its spans: of an arm, in a block, at a place in the order of its runs.
+// source returns the spans of a trial: of an arm, in a block, at a position in the order of its runs.
 type source func(arm, block, place int) proof.Recording
 
-// draw gives one trial's spans. In a trial of a mode against itself, which of a block's arms is A is drawn as well:
-// they are alike but for chance.
+// draw returns one trial's spans. In a trial of a mode with itself, it is random which of a block's arms is A.
 func (p pool) draw(trial int, alike bool) source {
 	rng := rand.New(rand.NewPCG(uint64(trial), 5))
 	order, swap := rng.Perm(len(p)), rng.Uint64()
-	if len(p) >= trials*perTrial { // for each its own
+	if len(p) >= trials*perTrial { // separate blocks for each trial
 		order = order[:0]
 		for i := range perTrial {
 			order = append(order, trial*perTrial+i)
@@ -244,7 +247,7 @@ func (p pool) draw(trial int, alike bool) source {
 	}
 }
 
-// ended is a trial that is over.
+// ended is a finished trial.
 type ended struct {
 	api.TrialState
 	minutes float64
@@ -261,7 +264,7 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 			e.TrialState = machine.State()
 			return e
 		}
-		at := []proof.Span{s} // the same time
+		at := []proof.Span{s} // spans at the same time
 		if s, ok := machine.Beside(); ok {
 			at = append(at, s)
 		}
@@ -286,7 +289,7 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 	}
 }
 
-// plan is that of one of many trials.
+// plan returns the plan of one of many trials.
 func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 	return proof.Plan{
 		A:           api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded},
@@ -296,12 +299,12 @@ func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 	}
 }
 
-// decided says whether one mode was called better than the other.
+// decided reports whether one mode was called better than the other.
 func decided(verdict string) bool {
 	return verdict == string(proof.ABetter) || verdict == string(proof.BBetter)
 }
 
-// long is for how long a span of the pools counts: five median latencies and some more.
+// long returns how long a span of the pools counts: some more than five median latencies.
 func long(concurrency int) float64 {
 	if concurrency <= 60 {
 		return 200

@@ -19,10 +19,10 @@ import (
 
 const (
 	trials = 400
-	most   = 29 // of them that may find a difference where there is none, at a nominal 5 %, which is 20
+	most   = 29 // largest plausible number of wrong differences at a nominal 5 %, which is 20
 )
 
-// wrong counts the trials of a mode against itself that find a difference, by the metric that decides and by any other.
+// wrong counts the trials of a mode with itself that find a difference, in the primary metric and in any other.
 func wrong(t *testing.T, alike pool, mode api.Mode, change func(*proof.Plan)) (primary, others int) {
 	t.Helper()
 	for i := range trials {
@@ -39,9 +39,9 @@ func wrong(t *testing.T, alike pool, mode api.Mode, change func(*proof.Plan)) (p
 	return primary, others
 }
 
-// Trials of a mode against itself find a difference in no more than 5 % of cases, whichever metric decides and in any of
-// the others, also where a restart makes each span some per cent faster or slower.
-func TestNoDifference(t *testing.T) {
+// Trials of a mode with itself find a difference in at most 5 % of cases, with every primary metric and in every other
+// metric, also if restarts make each span some percent faster or slower.
+func TestEqualModesAreRarelyCalledDifferent(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
 		scatters := []float64{0}
@@ -69,8 +69,8 @@ func TestNoDifference(t *testing.T) {
 	}
 }
 
-// A drift of 1 % from span to span, all steps of the engine growing slower, does not make a mode differ from itself.
-func TestDrift(t *testing.T) {
+// With a drift of 1 % per span, in which all steps of the engine become slower, equal modes are not called different.
+func TestDriftMakesNoDifference(t *testing.T) {
 	t.Parallel()
 	const blocks, variants = 5, 6
 	var settings []setting
@@ -97,17 +97,18 @@ func TestDrift(t *testing.T) {
 				found++
 			}
 		}
-		figure.Report(t, "drift of 1 %% a span, kv against itself, %s: a difference in %d of %d trials", m.Name(), found, trials)
+		figure.Report(t, "drift of 1 %% a span, kv against itself, %s: a difference in %d of %d trials", m.Name(), found,
+			trials)
 		assert.LessOrEqual(t, found, most)
 	}
 }
 
-// compared is what many trials of round-robin against kv came to.
+// compared collects the results of many trials of round-robin and kv.
 type compared struct {
 	truth              float64 // relative difference over all spans
 	right, wrong, held int
 	median, late       float64 // minutes
-	bias               float64 // of the estimates of trials with a verdict, over the truth
+	bias               float64 // of the estimates of trials with a verdict, as a share of the truth
 }
 
 func compare(t *testing.T, concurrency int, routers pool, n int, m proof.Metric, together bool) (c compared) {
@@ -143,7 +144,8 @@ func compare(t *testing.T, concurrency int, routers pool, n int, m proof.Metric,
 	return c
 }
 
-// value is a metric of TTFT over all spans of an arm, as trials have it: the mean over spans on the logarithmic scale.
+// value returns a metric of TTFT over all spans of an arm as trials compute it: the mean over spans on the logarithmic
+// scale.
 func value(p pool, arm int, m proof.Metric) float64 {
 	sum, n := 0., 0.
 	for i := range p {
@@ -172,9 +174,9 @@ func mean(all []float64) (m float64) {
 	return m
 }
 
-// Round-robin against kv is hardly ever decided wrongly, and up to 120 mostly within the hour. BENCH shows the levels
-// between and above, too.
-func TestDifference(t *testing.T) {
+// Trials of round-robin and kv are hardly ever decided wrongly, and up to 120 mostly within the hour. BENCH adds
+// levels between and above.
+func TestDifferenceIsDecidedCorrectly(t *testing.T) {
 	t.Parallel()
 	levels := []int{60, 120}
 	if os.Getenv("BENCH") != "" {
@@ -183,14 +185,16 @@ func TestDifference(t *testing.T) {
 	for _, concurrency := range levels {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
 			const n = trials / 2
-			routers := arms(t, size(t), setting{concurrency: concurrency, mode: api.ModeRoundRobin}, setting{concurrency: concurrency, mode: api.ModeKV},
-				func(int, int, *setting) {})
+			routers := arms(t, size(t), setting{concurrency: concurrency, mode: api.ModeRoundRobin},
+				setting{concurrency: concurrency, mode: api.ModeKV}, func(int, int, *setting) {})
 			for _, m := range []proof.Metric{proof.MeanTTFT, proof.TTFT95} {
 				for _, together := range []bool{false, true} {
 					c := compare(t, concurrency, routers, n, m, together)
 					how := map[bool]string{false: "in turns", true: "together"}[together]
-					figure.Report(t, "round-robin against kv at %d, %s, %s: %+.1f %%, after %.0f minutes (median; 90 %% by %.0f); right in %d, wrong in %d of %d; "+
-						"estimate %.2f of the truth, interval holds it in %d", concurrency, m.Name(), how, 100*c.truth, c.median, c.late, c.right, c.wrong, n, c.bias, c.held)
+					figure.Report(t, "round-robin against kv at %d, %s, %s: %+.1f %%, after %.0f minutes (median; 90 %% by "+
+						"%.0f); right in %d, wrong in %d of %d; "+
+						"estimate %.2f of the truth, interval covers it in %d",
+						concurrency, m.Name(), how, 100*c.truth, c.median, c.late, c.right, c.wrong, n, c.bias, c.held)
 					assert.LessOrEqual(t, c.wrong, n*5/100)
 					if concurrency <= 120 {
 						assert.GreaterOrEqual(t, c.right, n*90/100)

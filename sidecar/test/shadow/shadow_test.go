@@ -21,19 +21,19 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// seen is what a run's shadow said at its end.
+// seen is the shadow of a run at its end.
 type seen struct {
 	shadow api.Shadow
-	hit    map[string]float64 // of the whole run, by policy; measured: what was
+	hit    map[string]float64 // of the whole run, by policy; "measured" is that of the cluster
 	late   map[string]float64 // of its second half
 }
 
-// off is how far the hit rates of a policy and of what was measured are apart, in points.
+// off returns the difference between the predicted and the measured hit rate of a policy, in points.
 func (s seen) off(policy string, measured seen) float64 {
 	return 100 * math.Abs(s.hit[policy]-measured.hit["measured"])
 }
 
-// run holds conversations with a cluster, and gives what the shadow says at the end.
+// run runs conversations with a cluster, and returns the shadow at the end.
 func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (s seen) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (
 	return s
 }
 
-// counts are the tokens of prompts, and those that were or would have been prefilled, by policy.
+// counts are the tokens of prompts, and of the prefill, measured or predicted, by policy.
 type counts struct{ prompt, prefill map[string]float64 }
 
 // count reads the metrics.
@@ -88,7 +88,7 @@ func count(t *testing.T, l *lane.Lane) counts {
 	return c
 }
 
-// since are the hit rates since counts before.
+// since returns the hit rates since an earlier count.
 func (c counts) since(before counts) map[string]float64 {
 	hit := map[string]float64{}
 	for policy, prefill := range c.prefill {
@@ -101,10 +101,10 @@ func (c counts) since(before counts) map[string]float64 {
 	return hit
 }
 
-// The shadow of the policy in force is within a point of what was measured, that of another
-// one within two of what it measures on the same draws, and our choice is the router's in
-// 95 % of the clear turns: whether answers are found again or not, with caches that are too small.
-func TestFollowsALane(t *testing.T) {
+// The hit rate of the current policy is within a point of the measured one, that of the other policy within two
+// points of the one measured with it on the same draws, and the predicted choice is the router's in 95 % of the clear
+// turns: with and without reuse of answers, and with caches that are too small.
+func TestShadowPredictsLane(t *testing.T) {
 	for name, o := range map[string]virtual.Options{
 		"answers forgotten":           {Forget: true},
 		"answers found, small caches": {Blocks: 3000},
@@ -131,13 +131,13 @@ func TestFollowsALane(t *testing.T) {
 			assert.Greater(t, float64(c.ClearAgreed)/float64(c.Clear), .95)
 			figure.Report(t, "%s: hit rate of kv %.2f %%, shadow %.2f points off, %.2f for round-robin; %d of %d choices agree",
 				name, 100*kv.hit["measured"], kv.off("kv", kv), kv.off("round_robin", rr), c.ClearAgreed, c.Clear)
-			assert.Nil(t, rr.shadow.Choices, "no router chose by costs")
+			assert.Nil(t, rr.shadow.Choices, "round-robin makes no choices by cost")
 		})
 	}
 }
 
-// Without the ids of tokens, blocks of text do nearly as well.
-func TestFollowsText(t *testing.T) {
+// Without token IDs, blocks of text are nearly as accurate.
+func TestShadowPredictsFromText(t *testing.T) {
 	o := virtual.Options{Seed: 1, Mode: api.ModeKV, Blocks: 3000}
 	text := run(t, o, 40, 5*time.Minute)
 	o.TokenIDs = true
@@ -146,7 +146,7 @@ func TestFollowsText(t *testing.T) {
 	assert.Contains(t, text.shadow.Message, "bytes of text")
 	assert.Empty(t, text.shadow.Withheld)
 	assert.Less(t, math.Abs(*text.shadow.CacheError), .015)
-	// Of the second half: the account of text began later, when the length of a token was known.
+	// Only the second half: the account of text begins later, when the length of a token is known.
 	for _, p := range ids.shadow.Policies {
 		assert.InDelta(t, ids.late[p.Policy], text.late[p.Policy], .03, p.Policy)
 	}

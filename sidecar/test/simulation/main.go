@@ -1,9 +1,8 @@
 //go:build unix
 
-// Command simulation writes docs/simulation.md and its figures: how to simulate, where
-// the modes of the router cross at different scales, and what a simulation costs. What it
-// computes for that, it keeps in testdata/results.json, so that the text can be written again, and
-// held against the committed one, without it: with the argument "write".
+// Command simulation writes docs/simulation.md and its charts: how to simulate, where the modes of the router cross at
+// different scales, and what a simulation costs. It stores the computed figures in testdata/results.json, so that the
+// document can be rendered and checked without simulating: with the argument "write".
 package main
 
 import (
@@ -27,45 +26,45 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// From the repository's root.
+// Paths from the repository's root.
 const (
 	resultsFile = "sidecar/test/simulation/testdata/results.json"
 	docs        = "docs"
 )
 
-// What is computed.
+// What is simulated.
 var (
-	perWorker = []int{20, 30, 40, 50, 55, 60, 63} // conversations in progress for each worker
+	perWorker = []int{20, 30, 40, 50, 55, 60, 63} // conversations in progress per worker
 	scales    = []int{3, 6, 10, 20, 50}           // workers
 	costs     = []int{1, 3, 10, 50, 200}          // workers
 )
 
 const (
 	seeds      = 3
-	costLoad   = 60 // conversations in progress for each worker
+	costLoad   = 60 // conversations in progress per worker
 	startRatio = 10. / 3
 )
 
-// results are all that took computing.
+// results are the stored figures.
 type results struct {
 	Profile string       `json:"profile"`
-	Hash    string       `json:"hash"`   // of the profile and the workload that they were computed with
-	Scales  []scale      `json:"scales"` // with the openings as recorded
-	Grown   []scale      `json:"grown"`  // with as many more openings as there are workers
+	Hash    string       `json:"hash"`   // of the profile and the workload at the time of the simulation
+	Scales  []scale      `json:"scales"` // with the recorded number of openings
+	Grown   []scale      `json:"grown"`  // with openings in proportion to the workers
 	Costs   []costResult `json:"costs"`
-	Cores   int          `json:"cores"` // of the machine that the costs were measured on
+	Cores   int          `json:"cores"` // of the machine on which the costs were measured
 }
 
-// scale is the workload at one number of workers.
+// scale has the results for one number of workers.
 type scale struct {
 	Workers int           `json:"workers"`
 	Points  []study.Point `json:"points"`
 }
 
-// costResult is what one run took on one core.
+// costResult is the cost of one run on one core.
 type costResult struct {
 	Workers    int     `json:"workers"`
-	Tokens     int     `json:"tokens"` // of answers that were simulated
+	Tokens     int     `json:"tokens"` // simulated output tokens
 	CPUSeconds float64 `json:"cpu_seconds"`
 }
 
@@ -111,14 +110,13 @@ func readResults(path string) (results, error) {
 	return r, json.Unmarshal(text, &r)
 }
 
-// hash tells whether a profile and the recorded workload are still those that results
-// were computed with.
+// hash identifies a profile and the recorded workload, to detect outdated results.
 func hash(p sim.Profile) string {
-	text, _ := json.Marshal([]any{p, closedloop.Recorded()}) // cannot fail: it has numbers and texts alone
+	text, _ := json.Marshal([]any{p, closedloop.Recorded()}) // cannot fail: there are only numbers and texts
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
 }
 
-// compute simulates everything, and keeps what came of it.
+// compute simulates everything and stores the results.
 func compute(ctx context.Context) error {
 	p := sim.H200()
 	r := results{Profile: p.Name, Hash: hash(p), Cores: runtime.NumCPU()}
@@ -148,16 +146,19 @@ func compute(ctx context.Context) error {
 	return os.WriteFile(resultsFile, append(text, '\n'), 0o644)
 }
 
-// openingsFor is as many openings for each worker as the recorded deployment had.
+// openingsFor returns the number of openings with as many per worker as in the recorded deployment.
 func openingsFor(p sim.Profile, workers int) int {
 	return int(math.Round(float64(closedloop.Recorded().Openings*workers) / float64(p.Workers)))
 }
 
-// atScale simulates the recorded workload on so many workers and openings, with the same load for each of
-// them at each level, and conversations that start as fast for each.
+// atScale simulates the recorded workload with a number of workers and openings. Load and start rate are in
+// proportion to the workers.
 func atScale(ctx context.Context, p sim.Profile, workers, openings int, perWorker []int, seeds int) (scale, error) {
 	began := time.Now()
-	q := study.Request{Workers: &workers, Openings: &openings, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: &seeds, StartRate: new(startRatio * float64(workers))}
+	q := study.Request{
+		Workers: &workers, Openings: &openings, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: &seeds,
+		StartRate: new(startRatio * float64(workers)),
+	}
 	for _, load := range perWorker {
 		q.Levels = append(q.Levels, load*workers)
 	}
@@ -166,12 +167,12 @@ func atScale(ctx context.Context, p sim.Profile, workers, openings int, perWorke
 		return scale{}, err
 	}
 	points, err := g.Run(ctx, runtime.GOMAXPROCS(0), nil)
-	fmt.Printf("%d workers, %d openings: %d runs in %v\n", workers, openings, g.Runs(), time.Since(began).Round(time.Second))
+	fmt.Printf("%d workers, %d openings: %d runs in %v\n", workers, openings, g.Runs(),
+		time.Since(began).Round(time.Second))
 	return scale{Workers: workers, Points: points}, err
 }
 
-// cost is what one run takes under kv, in time on processors of this process: other
-// processes hardly change it.
+// cost measures one run under kv in CPU time of this process, which other processes hardly influence.
 func cost(ctx context.Context, p sim.Profile, workers, load int, length time.Duration) (costResult, error) {
 	o, w := sim.DefaultOptions(p), closedloop.Recorded()
 	o.Profile.Workers, o.Seed = workers, 1
@@ -195,12 +196,12 @@ func cost(ctx context.Context, p sim.Profile, workers, load int, length time.Dur
 	return c, err
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the CPU time of this process so far.
 func processorTime() (time.Duration, error) {
 	var u syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// Conversations are those in progress at a load for each worker.
+// Conversations returns the conversations in progress at a load per worker.
 func (c costResult) Conversations(load int) int { return load * c.Workers }

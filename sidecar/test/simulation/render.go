@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// The files that are written.
+// The written files.
 const (
 	document      = "simulation.md"
 	crossingChart = "simulation-crossover.svg"
@@ -33,7 +33,7 @@ const (
 //go:embed simulation.md.tmpl
 var text string
 
-// render makes the files of the results, by name. Equal results give equal bytes.
+// render renders the files by name. Equal results give equal bytes.
 func render(r results) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, draw := range map[string]func(results) ([]byte, error){
@@ -50,7 +50,7 @@ func render(r results) (map[string][]byte, error) {
 	return files, nil
 }
 
-// family is the workload at all scales, in the text.
+// family has the text's figures of the workload at all scales.
 type family struct {
 	Chart string
 	Loads []int
@@ -59,11 +59,11 @@ type family struct {
 	Why   []string
 }
 
-// row is a number of workers in the text.
+// row is the text's row of a number of workers.
 type row struct {
 	Workers         int
 	Crossing, Total string
-	At              []string // load by load
+	At              []string // by load
 }
 
 func familyOf(chart string, scales []scale) family {
@@ -77,7 +77,7 @@ func familyOf(chart string, scales []scale) family {
 	return f
 }
 
-// write fills the text in.
+// write renders the document.
 func write(r results) ([]byte, error) {
 	p, err := sim.LoadProfile(r.Profile)
 	if err != nil {
@@ -89,15 +89,20 @@ func write(r results) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Profile": p, "Stale": hash(p) != r.Hash, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart, "Cores": r.Cores,
+		"Profile": p, "Stale": hash(p) != r.Hash, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart,
+		"Cores": r.Cores,
 		"Fixed": familyOf(crossingChart, r.Scales), "Grown": familyOf(grownChart, r.Grown),
-		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.CrowdedFactor - 1)),
-		"Length": closedloop.LevelDuration.Seconds(), "Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
+		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p),
+		"Crowd":  math.Round(100 * (closedloop.CrowdedFactor - 1)),
+		"Length": closedloop.LevelDuration.Seconds(), "Rate": func(c costResult) string {
+			return fmt.Sprintf("%.1f",
+				float64(c.Tokens)/c.CPUSeconds/1e6)
+		},
 	})
 	return out.Bytes(), err
 }
 
-// loadsOf are the levels over the workers, which are the same at every scale.
+// loadsOf returns the loads per worker, which are equal at all scales.
 func loadsOf(scales []scale) (loads []int) {
 	for _, p := range scales[0].Points {
 		if p.Mode == api.ModeKV {
@@ -109,13 +114,13 @@ func loadsOf(scales []scale) (loads []int) {
 
 func p95(f *closedloop.Figures) *float64 { return &f.TTFT95 }
 
-// sides are the modes of a scale.
+// sides returns the curves of a scale's modes.
 func sides(s scale) (kv, roundRobin study.Curve) {
 	curves := study.Curves(s.Points)
 	return curves[0], curves[1]
 }
 
-// crossings are those in TTFT p95 beyond which kv is the slower one.
+// crossings returns the crossings in TTFT p95 above which kv is slower.
 func crossings(s scale) (up []study.Crossing) {
 	kv, rr := sides(s)
 	for _, x := range study.Crossings(kv, rr, p95) {
@@ -126,8 +131,7 @@ func crossings(s scale) (up []study.Crossing) {
 	return up
 }
 
-// crossing says in two cells where they are: for each worker, with the range over the
-// runs, and altogether.
+// crossing describes the crossings in two cells: per worker, with the range over the runs, and in total.
 func crossing(s scale) (each, total string) {
 	n := float64(s.Workers)
 	var eaches, totals []string
@@ -141,7 +145,7 @@ func crossing(s scale) (each, total string) {
 	return strings.Join(eaches, ", "), strings.Join(totals, ", ")
 }
 
-// ratios are what kv's TTFT p95 is of round-robin's, at each load.
+// ratios returns kv's TTFT p95 as a multiple of round-robin's, at each load.
 func ratios(s scale) (cells []string) {
 	for _, xy := range ratioCurve(s) {
 		cells = append(cells, fmt.Sprintf("%.2f", xy.Y))
@@ -158,16 +162,19 @@ func ratioCurve(s scale) (xys plotter.XYs) {
 	return xys
 }
 
-// because says what a scale is like at a load.
+// because describes a scale at a load.
 func because(s scale, at, load int) string {
 	kv, rr := sides(s)
 	a, b := kv.Points[at].Mean(), rr.Points[at].Mean()
-	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f %% of the seconds against %.0f %%; %.0f %% of the first turns go to the busiest worker against %.0f %%; %.0f %% of the prompt tokens are recomputed against %.0f %%.",
-		s.Workers, load, a.TTFT95, b.TTFT95, a.LargestQueue, b.LargestQueue, 100*a.Full, 100*b.Full, 100*a.Herding, 100*b.Herding, 100*a.Twice, 100*b.Twice)
+	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest "+
+		"wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f "+
+		"%% of the seconds against %.0f %%; %.0f %% of the first turns go to the busiest worker against %.0f %%; %.0f "+
+		"%% of the prompt tokens are recomputed against %.0f %%.",
+		s.Workers, load, a.TTFT95, b.TTFT95, a.LargestQueue, b.LargestQueue,
+		100*a.Full, 100*b.Full, 100*a.Herding, 100*b.Herding, 100*a.Twice, 100*b.Twice)
 }
 
-// trend says whether the crossing moves with the number of workers, by the first and the
-// last scale.
+// trend describes whether the crossing moves with the number of workers, by the first and the last scale.
 func trend(scales []scale) string {
 	first, last := scales[0], scales[len(scales)-1]
 	a, b := crossings(first), crossings(last)
@@ -176,13 +183,17 @@ func trend(scales []scale) string {
 	case len(a) == 0 && len(b) == 0:
 		return fmt.Sprintf("Neither with %s nor with %s do the curves cross at these loads.", from, to)
 	case len(a) == 0:
-		return fmt.Sprintf("With %s no crossing shows at these loads, with %s one does: it comes sooner with more workers.", from, to)
+		return fmt.Sprintf(
+			"With %s no crossing shows at these loads, with %s one does: it comes sooner with more workers.", from, to)
 	case len(b) == 0:
-		return fmt.Sprintf("With %s the curves cross, with %s no crossing shows at these loads: it comes later with more workers.", from, to)
+		return fmt.Sprintf(
+			"With %s the curves cross, with %s no crossing shows at these loads: it comes later with more workers.", from, to)
 	}
 	x, y := a[len(a)-1], b[len(b)-1]
 	n, m := float64(first.Workers), float64(last.Workers)
-	numbers := fmt.Sprintf("from %.0f conversations for each worker (%.0f to %.0f) with %s to %.0f (%.0f to %.0f) with %s", x.At/n, x.Low/n, x.High/n, from, y.At/m, y.Low/m, y.High/m, to)
+	numbers := fmt.Sprintf(
+		"from %.0f conversations for each worker (%.0f to %.0f) with %s to %.0f (%.0f to %.0f) with %s", x.At/n, x.Low/n,
+		x.High/n, from, y.At/m, y.Low/m, y.High/m, to)
 	switch {
 	case y.Low/m > x.High/n:
 		return "With more workers the crossing moves to higher loads: " + numbers + "."
@@ -192,8 +203,8 @@ func trend(scales []scale) string {
 	return "The crossing does not move beyond the spread of the runs: " + numbers + "."
 }
 
-// Sizes and colours of the charts. The colours are Okabe and Ito's, which most people can
-// tell apart.
+// Sizes and colors of the charts. The colors are Okabe and Ito's, which are distinguishable with most kinds of color
+// blindness.
 const (
 	width  = 7.2 * vg.Inch
 	height = 4.2 * vg.Inch
@@ -207,7 +218,7 @@ var colours = []color.Color{
 	color.RGBA{0xe6, 0x9f, 0x00, 0xff},
 }
 
-// newChart is one with nothing in it.
+// newChart returns an empty chart.
 func newChart(title, x, y string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	plotter.DefaultFont = plot.DefaultFont
@@ -248,9 +259,10 @@ func svg(p *plot.Plot) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// drawCrossing draws kv's TTFT p95 over round-robin's, a line for each scale.
+// drawCrossing draws kv's TTFT p95 divided by round-robin's, a line for each scale.
 func drawCrossing(scales []scale, which string) ([]byte, error) {
-	p := newChart("Simulated: TTFT p95 under kv as a multiple of round-robin's, "+which, "conversations for each worker", "kv / round-robin, logarithmic")
+	p := newChart("Simulated: TTFT p95 under kv as a multiple of round-robin's, "+which, "conversations for each worker",
+		"kv / round-robin, logarithmic")
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, ratioTicks
 	low, high := 1., 1.
 	for i, s := range scales {
@@ -289,7 +301,7 @@ var ratioTicks = plot.TickerFunc(func(low, high float64) (ticks []plot.Tick) {
 	return ticks
 })
 
-// drawCost draws the time of a run against the tokens in it.
+// drawCost draws the time of a run over its tokens.
 func drawCost(r results) ([]byte, error) {
 	p := newChart("What a simulation costs", "simulated output tokens, millions, logarithmic", "CPU seconds, logarithmic")
 	p.X.Scale, p.X.Tick.Marker, p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades, plot.LogScale{}, decades

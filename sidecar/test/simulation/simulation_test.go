@@ -21,9 +21,8 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// The committed text and figures are those of the committed results, and these are of
-// the profile as it is.
-func TestCommitted(t *testing.T) {
+// The committed document and charts are those of the committed results, which are those of the current profile.
+func TestCommittedFilesAreCurrent(t *testing.T) {
 	r, err := readResults("testdata/results.json")
 	require.NoError(t, err)
 	p, err := sim.LoadProfile(r.Profile)
@@ -35,12 +34,13 @@ func TestCommitted(t *testing.T) {
 	for name, want := range files {
 		text, err := os.ReadFile(filepath.Join("../../..", docs, name))
 		require.NoError(t, err)
-		assert.True(t, bytes.Equal(want, text), "%s is not what its results give: go run ./sidecar/test/simulation write", name)
+		assert.True(t, bytes.Equal(want, text), "%s is not what its results give: go run ./sidecar/test/simulation write",
+			name)
 	}
 }
 
-// What is simulated is what the text says, at a small size, and it can be drawn.
-func TestSmall(t *testing.T) {
+// A small simulation can be rendered.
+func TestSmallSimulationIsRendered(t *testing.T) {
 	p := sim.H200()
 	r := results{Profile: p.Name, Cores: 2}
 	for _, workers := range []int{1, 2} {
@@ -70,7 +70,7 @@ func TestSmall(t *testing.T) {
 	assert.Equal(t, files, again)
 }
 
-// made is a scale where kv's TTFT p95 is so many times that of round-robin, load by load.
+// made returns a scale in which kv's TTFT p95 is a multiple of round-robin's, by load.
 func made(workers int, ratios ...float64) scale {
 	s := scale{Workers: workers}
 	for i, ratio := range ratios {
@@ -83,14 +83,15 @@ func made(workers int, ratios ...float64) scale {
 	return s
 }
 
-func TestTrend(t *testing.T) {
+func TestTrendOfCrossings(t *testing.T) {
 	of := func(a, b scale) string { return trend([]scale{a, b}) }
 	early, late, never := made(3, .5, 1.5, 2), made(50, .5, .5, 1.5), made(50, .5, .5, .5)
 	each, total := crossing(early)
 	assert.Equal(t, []string{"30 (30 to 30)", "90"}, []string{each, total})
 	each, _ = crossing(never)
 	assert.Equal(t, "none shown", each)
-	assert.Contains(t, of(early, late), "moves to higher loads: from 30 conversations for each worker (30 to 30) with 3 workers to 50 (50 to 50) with 50.")
+	assert.Contains(t, of(early, late),
+		"moves to higher loads: from 30 conversations for each worker (30 to 30) with 3 workers to 50 (50 to 50) with 50.")
 	assert.Contains(t, of(late, early), "moves to lower loads, not to higher ones: from 50")
 	assert.Contains(t, of(early, early), "does not move beyond the spread")
 	assert.Contains(t, of(early, never), "With 3 workers the curves cross, with 50 no crossing shows")
@@ -98,8 +99,8 @@ func TestTrend(t *testing.T) {
 	assert.Contains(t, of(never, never), "Neither with 50 workers nor with 50")
 }
 
-func TestArguments(t *testing.T) {
+func TestUnknownArgumentsAreRejected(t *testing.T) {
 	assert.Error(t, run(t.Context(), []string{"compute"}))
 	err := run(t.Context(), []string{"write"})
-	assert.True(t, errors.Is(err, os.ErrNotExist), "it runs in the repository's root")
+	assert.True(t, errors.Is(err, os.ErrNotExist), "it must run in the repository's root")
 }

@@ -1,3 +1,3 @@
-// Package soak runs a load generator for an hour against a fast simulated cluster, behind the build tag soak, and
-// shows that memory, descriptors, goroutines and database stay flat. SOAK sets another length, such as 5m.
+// Package soak runs a load generator for an hour with a fast simulated cluster, behind the build tag soak, and
+// requires that memory, descriptors, goroutines and database do not grow. SOAK sets another duration, such as 5m.
 package soak

@@ -29,15 +29,15 @@ const (
 	conversations = 180
 	token         = "a-token-for-the-operators"
 
-	// warmUp is after what time the figures have to be flat, or half of the soak where that is shorter.
+	// warmUp is the time after which the figures must not grow, or half of a shorter soak.
 	warmUp  = 5 * time.Minute
 	look    = time.Second
 	parts   = 10                 // of the time after the warm-up; the median of each is compared with that of the first
-	allowed = 1.1                // times that of the first
-	spare   = conversations / 10 // descriptors and goroutines that may be more in any case
+	allowed = 1.1                // largest factor on that of the first
+	spare   = conversations / 10 // additional descriptors and goroutines that are always allowed
 )
 
-// quantities are what is looked at, with how much more than the first part any may have beyond allowed.
+// quantities are the observed quantities, with the additional amount that is always allowed.
 var quantities = []struct {
 	name, unit string
 	scale      float64
@@ -49,9 +49,9 @@ var quantities = []struct {
 	{"database", "MB", 1e-6, 1e6},
 }
 
-// Memory, descriptors, goroutines and database stay flat, and no turn is lost. The load is constant: without a pause
-// between turns, every conversation always has one in flight, and its connection open.
-func TestSoak(t *testing.T) {
+// Memory, descriptors, goroutines and database do not grow, and no turn is lost. The load is constant: without think
+// times, every conversation always has a turn in flight and its connection open.
+func TestSoakKeepsResourcesConstant(t *testing.T) {
 	length := time.Hour
 	if text := os.Getenv("SOAK"); text != "" {
 		var err error
@@ -60,15 +60,18 @@ func TestSoak(t *testing.T) {
 	}
 	dir, bin := t.TempDir(), boothtest.Programs(t)
 	target := boothtest.SimulatedAs(t, bin, "trtllm", "--speed=2")
-	part := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz", Command: process.Command{
-		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: boothtest.Log(t, "soak"),
-		Args: append(target.Loadgen,
-			"--target-url=http://"+target.Frontend, "--listen="+boothtest.AnyPort, "--data-dir="+dir, "--start",
-			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=100", "--target-rps=0", "--think-time=0s",
-			"--max-tokens=64", "--output-tokens-mean=40", "--output-tokens-cv=.15", "--store-max-conversations=1000",
-			"--cluster-metrics-urls="+target.MetricsURLs()),
-		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
-	}}
+	part := &boothtest.Part{
+		Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz",
+		Command: process.Command{
+			Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: boothtest.Log(t, "soak"),
+			Args: append(target.Loadgen,
+				"--target-url=http://"+target.Frontend, "--listen="+boothtest.AnyPort, "--data-dir="+dir, "--start",
+				fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=100", "--target-rps=0", "--think-time=0s",
+				"--max-tokens=64", "--output-tokens-mean=40", "--output-tokens-cv=.15", "--store-max-conversations=1000",
+				"--cluster-metrics-urls="+target.MetricsURLs()),
+			Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
+		},
+	}
 	part.Run(t)
 	client, err := api.NewClient(nil, part.URL(), token)
 	require.NoError(t, err)
@@ -76,15 +79,17 @@ func TestSoak(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	warm := time.Now().Add(min(warmUp, length/2))
-	var samples [][]float64 // of one moment each: the quantities, in their order
+	var samples [][]float64 // the quantities at one time each, in their order
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for last := (api.Snapshot{}); ; {
 		select {
 		case <-ctx.Done():
 			lane := last.Lanes[0]
-			figure.Report(t, "%d conversations, %s: %d turns ended well, %d failed, %d lost", lane.State.Concurrency.Actual, length, lane.Totals.OK, lane.Totals.Errors, lane.Totals.LostTurns)
-			assert.InDelta(t, conversations, lane.State.Concurrency.Actual, spare) // some have ended and the next are about to begin
+			figure.Report(t, "%d conversations, %s: %d turns ended well, %d failed, %d lost", lane.State.Concurrency.Actual,
+				length, lane.Totals.OK, lane.Totals.Errors, lane.Totals.LostTurns)
+			// Some conversations have ended, and the next are about to begin.
+			assert.InDelta(t, conversations, lane.State.Concurrency.Actual, spare)
 			assert.Zero(t, lane.Totals.LostTurns)
 			judge(t, samples)
 			return
@@ -99,7 +104,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// sample is what the process holds now.
+// sample returns the quantities of the process.
 func sample(t *testing.T, part *boothtest.Part, dir string) []float64 {
 	t.Helper()
 	p, err := procfs.NewProc(part.PID())
@@ -133,7 +138,7 @@ func goroutines(t *testing.T, part *boothtest.Part) float64 {
 // judge compares the medians of the parts of the time after the warm-up.
 func judge(t *testing.T, samples [][]float64) {
 	t.Helper()
-	require.GreaterOrEqual(t, len(samples), parts, "too short a soak")
+	require.GreaterOrEqual(t, len(samples), parts, "the soak is too short")
 	for i, q := range quantities {
 		var medians []float64
 		var shown []string
@@ -147,7 +152,8 @@ func judge(t *testing.T, samples [][]float64) {
 			medians = append(medians, median)
 			shown = append(shown, fmt.Sprintf("%.4g", median*q.scale))
 		}
-		figure.Report(t, "%s%s, medians of tenths of the time after the warm-up: %s", q.name, strings.TrimRight(" in "+q.unit, " in"), strings.Join(shown, ", "))
+		figure.Report(t, "%s%s, medians of tenths of the time after the warm-up: %s", q.name,
+			strings.TrimRight(" in "+q.unit, " in"), strings.Join(shown, ", "))
 		assert.LessOrEqual(t, slices.Max(medians), max(allowed*medians[0], medians[0]+q.spare), q.name)
 	}
 }

@@ -23,19 +23,19 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// booth is a load generator without its API, on a cluster in virtual time.
+// booth is a load generator without its API, with a cluster in virtual time.
 type booth struct {
 	t       testing.TB
 	cluster *virtual.Cluster
-	second  *virtual.Cluster // of lane twin; nil: there is one lane
+	second  *virtual.Cluster // of lane twin; nil with one lane
 	process *process
 	dir     string
-	made    func(virtual.Options) *virtual.Cluster // which runs until the end
-	stop    func()                                 // of the clusters
+	made    func(virtual.Options) *virtual.Cluster // runs until the end
+	stop    func()                                 // stops the clusters
 
 	workload workload.Settings
 	lag      func(from, to time.Time) (stats.Lag, bool)
-	full     atomic.Bool // the disk, for sweeps
+	full     atomic.Bool // whether the disk is full for sweeps
 }
 
 // disk is a store whose disk can be full.
@@ -60,18 +60,18 @@ func percentile(values []float64, p float64) float64 {
 	return stats.Percentile(values, p)
 }
 
-// process is what ends with a kill, or with an end in good order.
+// process ends with a kill or with a regular end.
 type process struct {
 	*virtual.Generator
 	lane *lane.Lane
 	desk *sweep.Desk
 
-	// Where there are two lanes:
+	// With two lanes:
 	twin  *lane.Lane
 	twins *twin.Desk
 }
 
-// short is a workload whose conversations are over in seconds.
+// short returns a workload whose conversations end within seconds.
 func short() workload.Settings {
 	return workload.Settings{
 		Concurrency: 8, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
@@ -102,7 +102,7 @@ func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) 
 	return b
 }
 
-// begin starts a process on what the one before it left.
+// begin starts a process with the data of the one before.
 func (b *booth) begin() {
 	b.t.Helper()
 	p := &process{Generator: virtual.NewGenerator(b.t, b.dir)}
@@ -115,7 +115,9 @@ func (b *booth) begin() {
 	}
 	var err error
 	p.desk, err = sweep.Open(p.Context, sweep.Options{
-		Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.Catalogue, Store: disk{p.Store, &b.full}, Log: p.Log, Lag: b.lag,
+		Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.Catalogue, Store: disk{
+			p.Store, &b.full,
+		}, Log: p.Log, Lag: b.lag,
 	})
 	require.NoError(b.t, err)
 	p.Run()
@@ -123,7 +125,7 @@ func (b *booth) begin() {
 	b.process = p
 }
 
-// kill ends the process; what it had not stored is lost.
+// kill ends the process; data that is not stored is lost.
 func (b *booth) kill() { b.process.End() }
 
 func (b *booth) end() {
@@ -131,7 +133,7 @@ func (b *booth) end() {
 	b.stop()
 }
 
-// begun starts a sweep, which waits until the desk runs.
+// begun starts a sweep and waits until the desk runs.
 func (b *booth) begun(r api.SweepRequest) api.Sweep {
 	b.t.Helper()
 	s, err := b.process.desk.StartSweep(b.t.Context(), "ann", api.DefaultLane, r)
@@ -139,7 +141,7 @@ func (b *booth) begun(r api.SweepRequest) api.Sweep {
 	return s
 }
 
-// until waits until a sweep is as it must become.
+// until waits until a sweep is in a wanted state.
 func (b *booth) until(id string, what string, within time.Duration, ok func(api.Sweep) bool) api.Sweep {
 	b.t.Helper()
 	var s api.Sweep
@@ -154,7 +156,7 @@ func (b *booth) until(id string, what string, within time.Duration, ok func(api.
 
 func ended(s api.Sweep) bool { return s.State.Ended() || s.State == api.SweepPaused }
 
-// text is a value as JSON, in which times have no zone of their own.
+// text returns a value as JSON with times in UTC.
 func text(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)

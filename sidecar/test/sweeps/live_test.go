@@ -16,9 +16,9 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// A load generator that is killed in the middle of a sweep goes on with its next unfinished
-// span; what its report says is what the store says.
-func TestKilledProcess(t *testing.T) {
+// A load generator that is killed in the middle of a sweep continues with the next unfinished span. The report agrees
+// with the store.
+func TestKilledProcessContinuesSweep(t *testing.T) {
 	booth := boothtest.Start(t, boothtest.Options{Target: boothtest.Simulated})
 	address, loadgen := booth.LoadgenPart(t, "sweeps", "", "--think-time=0s", "--start-rate=1000", "--opening-tokens=300",
 		"--turns-min=2", "--turns-max=3", "--max-tokens=32", "--output-tokens-mean=20", "--concurrency=3")
@@ -67,10 +67,10 @@ func TestKilledProcess(t *testing.T) {
 		return err, err == nil && state.Lanes[0].State.Sweep == nil
 	})
 	assert.Equal(t, 3, state.Lanes[0].State.Concurrency.Target)
-	assert.True(t, state.Lanes[0].State.Running, "as it was before the sweep, and before the kill")
+	assert.True(t, state.Lanes[0].State.Running, "the state before the sweep, and before the kill")
 }
 
-// turnsOf counts the turns of a span in the store that ended well while it counted.
+// turnsOf returns the number of stored turns of a span that succeeded while it counted.
 func turnsOf(t *testing.T, client *api.Client, span api.SweepSpan) (n int) {
 	t.Helper()
 	var raw bytes.Buffer

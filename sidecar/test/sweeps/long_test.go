@@ -19,8 +19,8 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// A trial ends with a verdict, and the lane is as it was before, which the events tell.
-func TestTrial(t *testing.T) {
+// A trial ends with a verdict and restores the lane. The events report both.
+func TestTrialEndsWithVerdict(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.start()
 		s := b.begun(trial())
@@ -36,8 +36,9 @@ func TestTrial(t *testing.T) {
 		for _, span := range s.Spans {
 			assert.Empty(t, span.Spoiled)
 			assert.Equal(t, "emptied", span.Cold)
-			assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 10.*float64(1+span.Number%3%2), "two in a row as one")
-			assert.Equal(t, s.Spans[span.Number/3*3].Seed, span.Seed, "one seed for a block")
+			assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 10.*float64(1+span.Number%3%2),
+				"two in a row as one")
+			assert.Equal(t, s.Spans[span.Number/3*3].Seed, span.Seed, "one seed per block")
 			assert.InDelta(t, 40, *span.Actual, 4)
 		}
 		assert.NotEqual(t, s.Spans[0].Seed, s.Spans[3].Seed)
@@ -47,22 +48,21 @@ func TestTrial(t *testing.T) {
 		assert.True(t, state.Running)
 		events, err := b.process.Store.Events(t.Context(), "", 100)
 		require.NoError(t, err)
-		var told []string
+		var lines []string
 		for _, e := range events {
 			if e.Kind == api.EventSweep {
-				told = append(told, e.By+": "+e.Text)
+				lines = append(lines, e.By+": "+e.Text)
 			}
 		}
-		require.Len(t, told, 3)
-		assert.Contains(t, told[2], "ann: began the trial of KV-aware against Round-robin at 40 conversations")
-		assert.Contains(t, told[1], "load generator: finished the trial")
-		assert.Equal(t, "load generator: the lane is restored: KV-aware, 8 conversations, running", told[0])
+		require.Len(t, lines, 3)
+		assert.Contains(t, lines[2], "ann: began the trial of KV-aware against Round-robin at 40 conversations")
+		assert.Contains(t, lines[1], "load generator: finished the trial")
+		assert.Equal(t, "load generator: the lane is restored: KV-aware, 8 conversations, running", lines[0])
 	})
 }
 
-// Every level comes in every mode as often as asked for. Killed in the middle, more than once, the
-// sweep goes on with its next unfinished span: nothing is measured twice, nothing is lost. A report
-// of an unfinished sweep says what there is.
+// Each level has the requested number of spans in each mode. After several kills, the sweep continues with its next
+// unfinished span: no span is measured twice or lost. A report of an unfinished sweep has the finished spans.
 func TestSweepSurvivesKills(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
@@ -79,7 +79,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 			b.begin()
 			again, err := b.process.desk.Sweep(t.Context(), s.ID)
 			require.NoError(t, err)
-			assert.JSONEq(t, text(t, s.Spans), text(t, again.Spans), "as it was told before the kill")
+			assert.JSONEq(t, text(t, s.Spans), text(t, again.Spans), "the spans before the kill")
 			assert.Equal(t, api.SweepRunning, again.State)
 			assert.Contains(t, report(api.ReportMarkdown), fmt.Sprintf("%d of 12 spans", number))
 		}
@@ -87,7 +87,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 		require.Len(t, s.Spans, 12)
 		count := map[string]int{}
 		for i, span := range s.Spans {
-			assert.Equal(t, i, span.Number, "each once, in order")
+			assert.Equal(t, i, span.Number, "each span once, in order")
 			count[fmt.Sprint(span.Concurrency, span.Mode.Mode)]++
 		}
 		assert.Len(t, count, 6, "levels × modes that the driver offers")
@@ -105,8 +105,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 	})
 }
 
-// Paused, the lane is its operators'; resumed, the span that was given up is measured again.
-func TestPauseAndResume(t *testing.T) {
+// Operators steer the lane of a paused sweep. After a resume, the interrupted span is measured again.
+func TestResumeRepeatsInterruptedSpan(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
 		b.counts(s.ID, 1)
@@ -125,13 +125,13 @@ func TestPauseAndResume(t *testing.T) {
 		s = b.done(s.ID)
 		assert.Equal(t, 1, s.Spans[1].Number)
 		state := b.free()
-		assert.Equal(t, 3, state.Concurrency.Target, "as it was when the sweep went on")
+		assert.Equal(t, 3, state.Concurrency.Target, "the concurrency at the time of the resume")
 		assert.True(t, state.Running)
 	})
 }
 
-// A target that dies spoils the span, and then again; the sweep says so and waits for its operator.
-func TestTargetDies(t *testing.T) {
+// If the target fails twice, the span is spoiled, and the sweep pauses for its operator.
+func TestFailingTargetPausesSweep(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(levels())
 		b.counts(s.ID, 1)
@@ -139,7 +139,7 @@ func TestTargetDies(t *testing.T) {
 		s = b.until(s.ID, "the pause", limit, ended)
 		require.Equal(t, api.SweepPaused, s.State)
 		assert.Contains(t, s.Reason, "connection refused")
-		assert.Equal(t, api.CauseMode, s.Cause, "its caches could not be made cold either")
+		assert.Equal(t, api.CauseMode, s.Cause, "its caches could not be emptied either")
 		require.Len(t, s.Spans, 2)
 		assert.Contains(t, s.Spans[1].Spoiled, "turns failed, the latest with connect: connection refused")
 		assert.Equal(t, 1, s.Progress.Spans)
@@ -149,33 +149,34 @@ func TestTargetDies(t *testing.T) {
 		s, err := b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})
 		require.NoError(t, err)
 		s = b.done(s.ID)
-		assert.Equal(t, 2, s.Spans[2].Attempt, "the spoiled span once more")
+		assert.Equal(t, 2, s.Spans[2].Attempt, "the spoiled span is repeated")
 		assert.Equal(t, 12, s.Progress.Spans)
 	})
 }
 
-// The figures of a span are those of its turns in the store.
-func TestFiguresAreTheStores(t *testing.T) {
+func TestFiguresAreThoseOfStoredTurns(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
 		s = b.done(s.ID)
 		b.free()
 		for _, span := range s.Spans {
-			held := map[string]int{} // turns of each conversation
-			require.NoError(t, b.process.Store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, func(u *api.Turn) error {
+			held := map[string]int{} // turns by conversation
+			count := func(u *api.Turn) error {
 				if u.Step == span.Step {
 					held[u.Conversation]++
 				}
 				return nil
-			}))
+			}
+			require.NoError(t, b.process.Store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, count))
 			b.recomputes(span)
 			shortest := len(held)
 			for id, n := range held {
-				if number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:]); assert.NoError(t, err) && number < span.Concurrency {
+				number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
+				if assert.NoError(t, err) && number < span.Concurrency {
 					shortest = min(shortest, n)
 				}
 			}
-			assert.Equal(t, 1, shortest, "of those that begin it, all of which have ended; a whole one has three turns or more")
+			assert.Equal(t, 1, shortest, "the first conversations start in their midst; a whole one has three turns or more")
 		}
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
@@ -191,8 +192,8 @@ func TestFiguresAreTheStores(t *testing.T) {
 	})
 }
 
-// A capacity search ends with what each mode sustains, killed in the middle or not.
-func TestCapacity(t *testing.T) {
+// A capacity search returns what each mode sustains, with and without a kill.
+func TestCapacitySearchSurvivesKill(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(api.SweepRequest{
 			Kind: api.SweepCapacity, Levels: []int{4, 16, 28}, Modes: append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
@@ -208,7 +209,8 @@ func TestCapacity(t *testing.T) {
 			figure.Report(t, "%s sustains %d conversations (%d to %d)",
 				m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
 			for _, tested := range m.Tested {
-				row := s.Rows[slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
+				row := s.Rows[slices.IndexFunc(s.Rows,
+					func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
 				if tested.Verdict == "meets" {
 					assert.LessOrEqual(t, *row.TTFT.P95, .5)
 				}

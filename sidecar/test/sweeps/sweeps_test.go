@@ -23,7 +23,7 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// limit is how long, in virtual time, something may take that has no length of its own.
+// limit is the limit in virtual time of steps without a limit of their own.
 const limit = 2 * time.Hour
 
 // in runs a test in virtual time on a booth of its own.
@@ -37,7 +37,7 @@ func in(t *testing.T, test func(t *testing.T, b *booth)) {
 	})
 }
 
-// start lets the workload run, in the mode and at the concurrency in force.
+// start starts the workload in the current mode and concurrency.
 func (b *booth) start() {
 	b.t.Helper()
 	_, err := b.process.lane.Start(b.t.Context(), "ann", api.StartRequest{})
@@ -78,11 +78,14 @@ func trial() api.SweepRequest {
 }
 
 func levels() api.SweepRequest {
-	return api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20, 40}, Repeats: new(2), WarmUp: new(5.), Seconds: new(15.), Snapshots: new(3)}
+	return api.SweepRequest{
+		Kind: api.SweepLevels, Levels: []int{20, 40}, Repeats: new(2), WarmUp: new(5.), Seconds: new(15.),
+		Snapshots: new(3),
+	}
 }
 
-// A sweep that has the lane is the only one that steers it.
-func TestTheLaneIsTaken(t *testing.T) {
+// Only the sweep steers its lane.
+func TestSweepReservesLane(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.start()
 		s := b.begun(trial())
@@ -105,7 +108,7 @@ func TestTheLaneIsTaken(t *testing.T) {
 		assert.Equal(t, "by bob, who stopped the workload", s.Reason)
 		assert.Equal(t, api.CauseOperator, s.Cause)
 		state := b.free()
-		assert.False(t, state.Running, "stopped is stopped")
+		assert.False(t, state.Running, "the workload remains stopped")
 		assert.Equal(t, api.ModeKV, state.Mode)
 	})
 }
@@ -123,8 +126,10 @@ func TestCancel(t *testing.T) {
 		for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused} {
 			require.ErrorIs(t, second(desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: state})), api.ErrConflict)
 		}
-		require.ErrorAs(t, second(desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepDone})), new(*api.FieldError))
-		require.ErrorIs(t, second(desk.SweepBaseline(t.Context(), "bob", s.ID, api.SweepBaselineRequest{Name: "x"})), api.ErrConflict)
+		require.ErrorAs(t, second(desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepDone})),
+			new(*api.FieldError))
+		require.ErrorIs(t, second(desk.SweepBaseline(t.Context(), "bob", s.ID, api.SweepBaselineRequest{Name: "x"})),
+			api.ErrConflict)
 		list, err := desk.DeleteSweep(t.Context(), "bob", s.ID)
 		require.NoError(t, err)
 		assert.Empty(t, list.Sweeps)
@@ -134,11 +139,11 @@ func TestCancel(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A load generator that is too late for what it measures says so, and measures once more.
-func TestLateClient(t *testing.T) {
+// A span with a late client is spoiled and repeated.
+func TestLateClientRepeatsSpan(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.kill()
-		late := time.Second // in the first span alone
+		late := time.Second // in the first span only
 		b.lag = func(time.Time, time.Time) (lag stats.Lag, known bool) {
 			for range 100 {
 				lag.Timer.Add(late)
@@ -149,29 +154,36 @@ func TestLateClient(t *testing.T) {
 		}
 		b.begin()
 		synctest.Wait()
-		s := b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.)})
+		s := b.begun(api.SweepRequest{
+			Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.),
+		})
 		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
 		assert.Contains(t, s.Spans[0].Spoiled, "TTFT cannot be judged: up to ")
 		assert.InDelta(t, .001, *s.Spans[1].Row.LagSeconds, .0002)
 		assert.NotNil(t, s.Spans[1].Row.Errors)
 		assert.Empty(t, s.Spans[1].Spoiled)
-		assert.Equal(t, []int{0, 0, 1, 2}, []int{s.Spans[0].Number, s.Spans[1].Number, s.Spans[0].Attempt, s.Spans[1].Attempt})
+		assert.Equal(t, []int{0, 0, 1, 2},
+			[]int{s.Spans[0].Number, s.Spans[1].Number, s.Spans[0].Attempt, s.Spans[1].Attempt})
 	})
 }
 
-// A span whose first turns find in the caches what nothing in the span left there does not count, and is named. Where
-// the server tells no cached tokens, the report says that it is not known.
-func TestCachesThatAreNotCold(t *testing.T) {
+// A span whose first turns hit blocks that the span did not write does not count, and the report names it. If the
+// server does not report cached tokens, the report states that the hits are not known.
+func TestSpanWithWarmCachesIsSpoiled(t *testing.T) {
 	for name, row := range map[string]struct {
 		cluster virtual.Options
 		spoiled []bool
 		report  []string
 	}{
-		"cold":   {virtual.Options{}, []bool{false, false}, []string{"found no unexplained cached tokens in all 2 spans"}},
-		"silent": {virtual.Options{Silent: true}, []bool{false, false}, []string{"not known whether cold: no first turn with its cached tokens is recorded"}},
+		"cold": {virtual.Options{}, []bool{false, false}, []string{"found no unexplained cached tokens in all 2 spans"}},
+		"silent": {
+			virtual.Options{Silent: true}, []bool{false, false},
+			[]string{"not known whether cold: no first turn with its cached tokens is recorded"},
+		},
 		"warm": {virtual.Options{Warm: true}, []bool{false, true, true}, []string{
-			"in 1 of 3 spans, some in 2", "span 2, attempt 1 (KV-aware at 20): its caches were not cold: the first turns on", "of 10 openings found up to",
+			"in 1 of 3 spans, some in 2", "span 2, attempt 1 (KV-aware at 20): its caches were not cold: the first turns on",
+			"of 10 openings found up to",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +193,9 @@ func TestCachesThatAreNotCold(t *testing.T) {
 				b := newBooth(t, short(), func(b *booth) { b.cluster = b.made(row.cluster) })
 				defer b.end()
 				synctest.Wait()
-				s := b.done(b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.)}).ID)
+				s := b.done(b.begun(api.SweepRequest{
+					Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
+				}).ID)
 				var spoiled []bool
 				for _, span := range s.Spans {
 					spoiled = append(spoiled, span.Spoiled != "")
@@ -197,9 +211,8 @@ func TestCachesThatAreNotCold(t *testing.T) {
 	}
 }
 
-// Two targets whose workers nothing names may have the same ones: that is said as not known. Where both name theirs, it
-// is not.
-func TestWorkersThatNothingNames(t *testing.T) {
+// Two targets without worker IDs may share workers: the report states that this is not known. With IDs, it does not.
+func TestUnnamedWorkersAreReported(t *testing.T) {
 	for name, row := range map[string]struct {
 		nameless [2]bool
 		doubt    bool
@@ -233,9 +246,9 @@ func TestWorkersThatNothingNames(t *testing.T) {
 	}
 }
 
-// The figures of a span are those of its turns in the table of turns, as its column counts_in has it: each by the time
-// of its last token, TTFT by that of the first. Turns that the end of the span cut short are in TTFT alone.
-func TestFiguresAreThoseOfTheTurns(t *testing.T) {
+// The figures of a span are those of the turns with its number in the column counts_in: each at the time of its last
+// token, TTFT at that of the first. Turns that the end of the span interrupts are in TTFT alone.
+func TestFiguresAreThoseOfTurnTable(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := trial()
 		q.Levels, q.MaxSeconds = []int{20}, new(100.)
@@ -245,12 +258,12 @@ func TestFiguresAreThoseOfTheTurns(t *testing.T) {
 		for _, span := range s.Spans {
 			cut += b.recomputes(span)
 		}
-		assert.Positive(t, cut, "turns that were cut short count")
+		assert.Positive(t, cut, "interrupted turns count")
 	})
 }
 
-// recomputes holds the figures of a span against the table of turns, and gives how many of its turns were cut short
-// after their first token.
+// recomputes compares the figures of a span with the table of turns, and returns how many turns were interrupted after
+// their first token.
 func (b *booth) recomputes(span api.SweepSpan) (cut int) {
 	b.t.Helper()
 	var table bytes.Buffer
@@ -290,12 +303,14 @@ func (b *booth) recomputes(span api.SweepSpan) (cut int) {
 	}
 	ended := len(figures["latency_seconds"])
 	assert.Equal(b.t, ended, span.Turns)
-	for name, of := range map[string]api.Percentiles{"ttft_seconds": span.Row.TTFT, "tpot_seconds": span.Row.TPOT, "latency_seconds": span.Row.Latency} {
+	for name, of := range map[string]api.Percentiles{
+		"ttft_seconds": span.Row.TTFT, "tpot_seconds": span.Row.TPOT, "latency_seconds": span.Row.Latency,
+	} {
 		assert.InDelta(b.t, percentile(figures[name], .5), *of.P50, 1e-9, name)
 		assert.InDelta(b.t, percentile(figures[name], .95), *of.P95, 1e-9, name)
 	}
 	assert.InDelta(b.t, cached/prompt, *span.Row.KVHitRatio, 1e-9)
-	assert.InDelta(b.t, .715, *span.Row.AcceptanceRate, .02, "as the profile has it")
+	assert.InDelta(b.t, .715, *span.Row.AcceptanceRate, .02, "the profile's rate")
 	assert.InDelta(b.t, 3.14, *span.Row.TokensPerStep, .06)
 	assert.NotNil(b.t, span.Row.Intervals.AcceptanceRate)
 	assert.InEpsilon(b.t, float64(ended)/span.Until.Sub(span.CountedFrom).Seconds(), *span.Row.RequestsPerSecond, 1e-9)
@@ -304,13 +319,15 @@ func (b *booth) recomputes(span api.SweepSpan) (cut int) {
 
 var kv = []api.ModeState{{Mode: api.ModeKV}}
 
-// A disk that takes nothing holds the sweep up, and loses nothing. What it does not take has not happened: the sweep is
-// paused or resumed as before, with its reason.
-func TestFullDisk(t *testing.T) {
+// A full disk delays the sweep without a loss. A request that cannot be stored has no effect: the sweep remains
+// paused or running, with its reason.
+func TestFullDiskDelaysSweep(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
-		s := b.begun(api.SweepRequest{Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.)})
+		s := b.begun(api.SweepRequest{
+			Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
+		})
 		b.full.Store(true)
-		s = b.until(s.ID, "it says so", limit, func(s api.Sweep) bool { return s.Reason != "" })
+		s = b.until(s.ID, "the reason is shown", limit, func(s api.Sweep) bool { return s.Reason != "" })
 		assert.Equal(t, api.SweepRunning, s.State)
 		assert.Contains(t, s.Reason, "waiting for the disk: the disk is full")
 		assert.Equal(t, api.CauseDisk, s.Cause)
@@ -347,8 +364,8 @@ func TestFullDisk(t *testing.T) {
 
 var errFull = errors.New("the disk is full")
 
-// What the check of a request refuses gets through, and what only the desk knows: that there is one lane.
-func TestBadRequests(t *testing.T) {
+// The desk returns the errors of the request's check, and those that depend on the number of lanes.
+func TestBadRequestsAreRejected(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		for field, requests := range map[string][]api.SweepRequest{
 			"levels": {{Kind: api.SweepLevels, Levels: []int{20, 201}}},

@@ -12,11 +12,11 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// A span in which the target fails counts, and is not run again; only what the cluster's mode needs pauses a trial.
-func TestFailuresOfATrialCount(t *testing.T) {
+// A span with a failing target counts, and is not repeated. A trial pauses only if the cluster's mode cannot be set.
+func TestFailedTurnsOfTrialCount(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := trial()
-		q.MaxSeconds = new(1000.) // the target is away for minutes
+		q.MaxSeconds = new(1000.) // the target fails for minutes
 		s := b.begun(q)
 		b.counts(s.ID, 1)
 		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
@@ -27,10 +27,11 @@ func TestFailuresOfATrialCount(t *testing.T) {
 		assert.Positive(t, s.Spans[1].Failed)
 		b.cluster.Break(nil)
 		b.free()
-		require.NoError(t, second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
+		require.NoError(t,
+			second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
 		s = b.done(s.ID)
 		for i, span := range s.Spans {
-			assert.Equal(t, []int{i, 1}, []int{span.Number, span.Attempt}, "nothing twice")
+			assert.Equal(t, []int{i, 1}, []int{span.Number, span.Attempt}, "no span is repeated")
 		}
 		of := map[api.TrialArm]api.TrialFailed{"a": s.Trial.Failures.A, "b": s.Trial.Failures.B}
 		assert.GreaterOrEqual(t, of[api.TrialArm(s.Spans[1].Arm)].Failed, s.Spans[1].Failed)
@@ -38,8 +39,9 @@ func TestFailuresOfATrialCount(t *testing.T) {
 	})
 }
 
-// What a trial can find is said before it starts, once one was run on this target; so is that its time is too short.
-func TestOutlook(t *testing.T) {
+// After a first trial on a target, the detectable difference is known before the next trial starts, and whether its
+// time is too short.
+func TestOutlookBeforeTrial(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		outlook := func(q api.SweepRequest) (api.SweepOutlook, error) {
 			return b.process.desk.SweepOutlook(t.Context(), api.DefaultLane, q)
@@ -64,7 +66,7 @@ func TestOutlook(t *testing.T) {
 		p95, err := outlook(q)
 		require.NoError(t, err)
 		assert.Contains(t, p95.Words[0], "in TTFT p95 within 4 minutes")
-		assert.NotEqual(t, after.Detectable.Difference, p95.Detectable.Difference, "by how its own values scatter")
+		assert.NotEqual(t, after.Detectable.Difference, p95.Detectable.Difference, "each metric has its own scatter")
 		q.MaxSeconds = new(95.)
 		_, err = outlook(q)
 		var refused *api.FieldError
@@ -80,7 +82,7 @@ func TestOutlook(t *testing.T) {
 	})
 }
 
-// kept is a trial as earlier versions stored it.
+// kept is a trial in the format of earlier versions.
 const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
 "request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
 "levels":[40],"primary":"ttft_p95","smallest":0.05,"span_seconds":10,"max_seconds":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
@@ -92,13 +94,14 @@ const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","a
 "primary":{"metric":"ttft_p95","a":0.5,"b":0.3,"difference":-0.4,"interval":[-0.5,-0.3],"outcome":"%[3]s","basis":"sections"}}},
 "machine":{"plan":{"a":{"mode":"round_robin"}},"done":[]}%[4]s}`
 
-// A trial of an earlier version can be read and says by which method it was decided; one that was unfinished has ended,
-// and gives the lane back.
-func TestTrialsOfEarlierVersions(t *testing.T) {
+// A stored trial of an earlier version can be read, with the method by which it was decided. An unfinished one ends
+// and releases the lane.
+func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		before := `,"before":{"mode":{"mode":"round_robin","speculation":"not_recorded"},"concurrency":5,"running":true}`
 		for id, row := range map[string][3]string{"old": {"done", "b_better", ""}, "older": {"running", "running", before}} {
-			require.NoError(t, b.process.Store.SaveSweep(t.Context(), id, fmt.Appendf(nil, kept, id, row[0], row[1], row[2]), 0, nil))
+			require.NoError(t,
+				b.process.Store.SaveSweep(t.Context(), id, fmt.Appendf(nil, kept, id, row[0], row[1], row[2]), 0, nil))
 		}
 		b.kill()
 		b.begin()
@@ -112,7 +115,10 @@ func TestTrialsOfEarlierVersions(t *testing.T) {
 		assert.EqualValues(t, []string{"KV-aware is better.", "Decided by the method of earlier versions, which looked after each pair of spans."}, old.Words)
 		var report strings.Builder
 		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, "old", api.ReportMarkdown))
-		for _, want := range []string{old.Words[0], old.Words[1], "By the method of earlier versions, on 1 pair of spans.", "| −40.0 % | −50.0 to −30.0 % | KV-aware is better |", "Pair by pair"} {
+		for _, want := range []string{
+			old.Words[0], old.Words[1], "By the method of earlier versions, on 1 pair of spans.",
+			"| −40.0 % | −50.0 to −30.0 % | KV-aware is better |", "Pair by pair",
+		} {
 			assert.Contains(t, report.String(), want)
 		}
 		older, err := b.process.desk.Sweep(t.Context(), "older")
@@ -120,6 +126,8 @@ func TestTrialsOfEarlierVersions(t *testing.T) {
 		assert.Equal(t, api.SweepFailed, older.State)
 		assert.Contains(t, older.Reason, "it was left unfinished by an earlier version")
 		assert.Nil(t, older.Progress.SecondsLeft)
-		require.ErrorIs(t, second(b.process.desk.PatchSweep(t.Context(), "bob", "older", api.SweepPatch{State: api.SweepRunning})), api.ErrConflict)
+		require.ErrorIs(t,
+			second(b.process.desk.PatchSweep(t.Context(), "bob", "older", api.SweepPatch{State: api.SweepRunning})),
+			api.ErrConflict)
 	})
 }

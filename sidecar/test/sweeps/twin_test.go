@@ -18,7 +18,7 @@ import (
 	"kvbooth/sidecar/test/virtual"
 )
 
-// withTwin gives a booth a second lane, on a cluster of its own.
+// withTwin adds a second lane with its own cluster to a booth.
 func withTwin(b *booth) {
 	b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second})
 }
@@ -34,22 +34,23 @@ func inTwo(t *testing.T, test func(t *testing.T, b *booth)) {
 	})
 }
 
-// bothCount says whether both spans of a pair count.
+// bothCount reports whether both spans of a pair count.
 func bothCount(s api.Sweep) bool {
 	return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting
 }
 
-// atOnce checks that two spans are a pair that ran at the same time on the two lanes, in different modes.
+// atOnce requires that two spans are a pair: at the same time, on the two lanes, in different modes.
 func atOnce(t *testing.T, first, second api.SweepSpan) {
 	t.Helper()
 	require.Empty(t, first.Spoiled+second.Spoiled)
-	assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt}, []any{second.Seed, second.Concurrency, second.Attempt})
+	assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt},
+		[]any{second.Seed, second.Concurrency, second.Attempt})
 	assert.NotEqual(t, first.Mode, second.Mode)
 	assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
 	assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
 }
 
-// asBefore waits until the lanes are free, and checks that both run again in the modes that they had.
+// asBefore waits until the lanes are free, and requires that both run again in their earlier modes.
 func (b *booth) asBefore() {
 	b.t.Helper()
 	lanes := []api.State{b.free(), b.process.twin.State()}
@@ -58,18 +59,18 @@ func (b *booth) asBefore() {
 	assert.Equal(b.t, lanes[0].Concurrency.Target, lanes[1].Concurrency.Target)
 }
 
-// A trial on two lanes runs both arms of a pair in the same minutes, and each mode on either
-// lane in turn.
-func TestTrialTogether(t *testing.T) {
+// A trial on two lanes runs both arms of a pair at the same time, and each mode on both lanes in turn.
+func TestTrialRunsTogetherOnTwoLanes(t *testing.T) {
 	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		r := trial()
 		r.Primary, r.Smallest = new("tpot_p95"), new(.001)
 		asked := time.Now()
 		s := b.begun(r)
-		require.True(t, *s.Request.Together, "the default where there are two lanes")
+		require.True(t, *s.Request.Together, "the default with two lanes")
 		s = b.until(s.ID, "a pair counts", limit, bothCount)
-		assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane}, []string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
+		assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane},
+			[]string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
 		require.NotNil(t, b.process.lane.State().Sweep)
 		require.NotNil(t, b.process.twin.State().Sweep)
 		b.kill() // in the middle of a pair
@@ -83,18 +84,18 @@ func TestTrialTogether(t *testing.T) {
 		for i := 0; i < len(s.Spans); i += 2 {
 			first, second := s.Spans[i], s.Spans[i+1]
 			atOnce(t, first, second)
-			assert.Equal(t, []int{i, i + 1}, []int{first.Number, second.Number}, "nothing twice")
+			assert.Equal(t, []int{i, i + 1}, []int{first.Number, second.Number}, "no span is repeated")
 			onMain[first.Mode.Mode] = true
 		}
-		assert.Len(t, onMain, 2, "each mode is on either lane")
-		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
+		assert.Len(t, onMain, 2, "each mode runs on both lanes")
+		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "no time is counted twice")
 		assert.Contains(t, strings.Join(s.Words, " "), "Both modes ran at the same time on two targets")
 		b.asBefore()
 	})
 }
 
-// In turns, the other lane stands still, and with one lane nothing runs together.
-func TestTrialInTurnsBesideATwin(t *testing.T) {
+// In a trial in turns, the other lane is idle. With one lane, a trial together is refused.
+func TestTrialInTurnsWithTwin(t *testing.T) {
 	inTwo(t, func(t *testing.T, b *booth) {
 		r := trial()
 		r.Together = new(false)
@@ -108,10 +109,9 @@ func TestTrialInTurnsBesideATwin(t *testing.T) {
 	})
 }
 
-// A sweep on two lanes runs the two modes of a level at the same time, and each on either lane as
-// often. Killed in the middle, it goes on with its next unfinished pair; a span that is spoiled
-// spoils the one beside it, and both are run again.
-func TestSweepTogether(t *testing.T) {
+// A sweep on two lanes runs the two modes of a level at the same time, and each equally often on both lanes. After a
+// kill, it continues with the next unfinished pair. A spoiled span spoils its pair, and both are repeated.
+func TestSweepRunsTogetherOnTwoLanes(t *testing.T) {
 	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		r := levels()
@@ -141,18 +141,21 @@ func TestSweepTogether(t *testing.T) {
 		for i := 2; i < len(s.Spans); i += 2 {
 			first, second := s.Spans[i], s.Spans[i+1]
 			atOnce(t, first, second)
-			assert.Equal(t, []int{i - 2, i - 1}, []int{first.Number, second.Number}, "nothing twice")
+			assert.Equal(t, []int{i - 2, i - 1}, []int{first.Number, second.Number}, "no span is repeated")
 			if i > 2 {
 				assert.Equal(t, 1, first.Attempt)
 			} else {
-				assert.Equal(t, 2, first.Attempt, "the spoiled pair once more")
+				assert.Equal(t, 2, first.Attempt, "the spoiled pair is repeated")
 			}
 			on[fmt.Sprintf("%s at %d", first.Mode.Mode, first.Concurrency)]++
 		}
-		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on, "on main")
+		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on,
+			"on main")
 		require.Len(t, s.Rows, 4)
-		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
-		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, swapped in 2 of 4 pairs: other differences between the targets cancel out.")
+		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "no time is counted twice")
+		assert.Contains(t, s.Words,
+			"Both modes ran at the same time on two targets, swapped in 2 of 4 pairs: other differences between the "+
+				"targets cancel out.")
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
 		assert.Contains(t, baseline.Notes, "and the target of lane twin at the same time")
@@ -161,8 +164,8 @@ func TestSweepTogether(t *testing.T) {
 	})
 }
 
-// What runs on two lanes waits for a second one where there is one no longer.
-func TestTheOtherLaneIsGone(t *testing.T) {
+// A sweep on two lanes waits if there is only one lane after a restart.
+func TestSweepWaitsForSecondLane(t *testing.T) {
 	inTwo(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
 		b.kill()
@@ -184,9 +187,8 @@ func TestTheOtherLaneIsGone(t *testing.T) {
 	})
 }
 
-// A change of mode and a sweep of any kind end the showcase under way, and no other one begins
-// meanwhile.
-func TestShowcaseGivesWay(t *testing.T) {
+// A change of mode and a sweep of any kind end the current showcase, and no other one can begin before they end.
+func TestModeChangeAndSweepEndShowcase(t *testing.T) {
 	inTwo(t, func(t *testing.T, b *booth) {
 		b.start()
 		p, ctx := b.process, t.Context()
@@ -212,7 +214,7 @@ func TestShowcaseGivesWay(t *testing.T) {
 		})
 		wait.Advance(10 * time.Second)
 		assert.Equal(t, []api.Mode{api.ModeRoundRobin, api.ModeKV}, []api.Mode{p.lane.State().Mode, p.twin.State().Mode})
-		assert.Nil(t, p.lane.State().ModeChange, "it did not fail")
+		assert.Nil(t, p.lane.State().ModeChange, "the change must not have failed")
 		alone := trial()
 		alone.Together = new(false)
 		for _, r := range []api.SweepRequest{trial(), alone, levels(), {Kind: api.SweepCapacity, Levels: []int{4, 16}}} {
@@ -222,6 +224,6 @@ func TestShowcaseGivesWay(t *testing.T) {
 			b.free()
 			wait.Advance(10 * time.Second) // the clusters have restarted
 		}
-		require.NoError(t, second(show()), "it is free again")
+		require.NoError(t, second(show()), "a showcase is allowed again")
 	})
 }

@@ -1,5 +1,4 @@
-// Package torture does to the load generator what hostile peers, crowds, full disks
-// and crashes do, behind the build tag torture. Meanwhile it measures whether the API
-// answers an operator, what is lost, how long recovery takes, what it costs, and, since
-// the target's token times are known, how wrong the figures become.
+// Package torture subjects the load generator to hostile peers, many clients, full disks and crashes, behind the
+// build tag torture. It measures whether the API answers an operator, what is lost, the duration of the recovery, the
+// cost, and, since the target's token times are known, the error of the figures.
 package torture

@@ -35,13 +35,13 @@ const (
 	conversations = 60
 	token         = "a-token-for-the-operators"
 
-	look = 200 * time.Millisecond // between two questions of the operator
+	look = 200 * time.Millisecond // between two requests of the operator
 )
 
-// tokens is what the target does with a request that is not to be answered by a fault.
+// tokens is the timing of the target's regular answers.
 var tokens = known.Timing{First: 100 * time.Millisecond, Gap: 25 * time.Millisecond}
 
-// rig is a load generator under load, and a target whose token times are known.
+// rig is a load generator under load, with a target of known token times.
 type rig struct {
 	*testing.T
 
@@ -51,19 +51,19 @@ type rig struct {
 	every   atomic.Bool                      // hostile answers every request
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
-	part    *boothtest.Part
-	address string
-	dir     string // of the data
-	client  *api.Client
-	cost    cost
-	told    totals
-	removed bool // conversations were removed, for want of space
+	part     *boothtest.Part
+	address  string
+	dir      string // of the stored data
+	client   *api.Client
+	cost     cost
+	reported totals
+	removed  bool // whether conversations were removed for lack of space
 }
 
-// tmpfs mounts a disk of so many MB.
+// tmpfs returns a command that mounts a disk of a size in MB.
 func tmpfs(size int) string { return fmt.Sprintf(`mount -t tmpfs -o size=%dm tmpfs "$0"`, size) }
 
-// newRig starts both, as a fault needs it.
+// newRig starts both, configured for a fault.
 func newRig(t *testing.T, f fault) *rig {
 	loadgen := filepath.Join(boothtest.Programs(t), "loadgen")
 	if f.jumps {
@@ -102,7 +102,8 @@ func newRig(t *testing.T, f fault) *rig {
 			t.Skip("this user may make no mount namespace: run it as root")
 		}
 		c := &r.part.Command
-		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", f.disk + ` && exec "$@"`, r.dir, c.Path}, c.Args...)
+		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", f.disk + ` && exec "$@"`, r.dir, c.Path},
+			c.Args...)
 		c.Path, err = exec.LookPath("unshare")
 		require.NoError(t, err)
 	}
@@ -116,8 +117,8 @@ func newRig(t *testing.T, f fault) *rig {
 	return r
 }
 
-// jumpingLoadgen builds a load generator whose wall clock is right, an hour ahead and an hour behind in turn, for three
-// seconds each, while its monotonic clock goes on: as when the machine's time is set.
+// jumpingLoadgen builds a load generator whose wall clock is in turn right, an hour ahead and an hour behind, for
+// three seconds each, while its monotonic clock is right: as when the machine's time is set.
 func jumpingLoadgen(t *testing.T) string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -126,7 +127,7 @@ func jumpingLoadgen(t *testing.T) string {
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	const elapsed = "\tmono -= startNano\n"
-	require.Equal(t, 1, strings.Count(string(text), elapsed), "time.Now of this Go is another")
+	require.Equal(t, 1, strings.Count(string(text), elapsed), "this Go version has a different time.Now")
 	const hours = "\tsec += [...]int64{0, 3600, -3600}[mono/3e9%3]\n"
 	changed, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(text), elapsed, elapsed+hours, 1)), 0o600))
@@ -134,12 +135,13 @@ func jumpingLoadgen(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
 	program := filepath.Join(dir, "loadgen")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program, "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program,
+		"kvbooth/sidecar/cmd/loadgen").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }
 
-// fault answers every fourth request as the fault at hand does.
+// fault answers every fourth request with the current fault.
 func (r *rig) fault(c net.Conn) bool {
 	hostile := r.hostile.Load()
 	if hostile == nil || r.asked.Add(1)%4 != 0 && !r.every.Load() {
@@ -149,14 +151,14 @@ func (r *rig) fault(c net.Conn) bool {
 	return true
 }
 
-// status is what the API says now.
+// status returns the API's status.
 func (r *rig) status() (api.Status, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), wait.Limit)
 	defer cancel()
 	return r.client.Status(ctx)
 }
 
-// until waits for what the API is to say, and says how long that took.
+// until waits for a status, and returns how long it took.
 func (r *rig) until(what string, holds func(api.Status) bool) time.Duration {
 	r.Helper()
 	begun := time.Now()
@@ -170,19 +172,19 @@ func (r *rig) until(what string, holds func(api.Status) bool) time.Duration {
 	return time.Since(begun)
 }
 
-// cost is what was seen of the load generator while a fault went on.
+// cost is what was observed of the load generator during a fault.
 type cost struct {
 	slowest    time.Duration // answer to an operator
-	unanswered int           // of the operator's questions, once the process was up
+	unanswered int           // requests of the operator, after the process had started
 	memory     uint64        // resident, bytes
-	cpu        float64       // cores; 0 where the process was another at the end
+	cpu        float64       // cores; 0 if the process was restarted
 	lag        float64       // seconds
-	lost       int           // turns that the API had reported as stored and that are not
-	ttft       float64       // error at p95, seconds; NaN where too few turns were whole
-	recovery   time.Duration // until new turns come, once the fault is over
+	lost       int           // turns that the API had reported as stored, but that are not
+	ttft       float64       // error at p95, seconds; NaN with too few complete turns
+	recovery   time.Duration // from the end of the fault until new turns end
 }
 
-// suffer measures while the fault goes on, and then until new turns come.
+// suffer measures during the fault, and then until new turns end.
 func (r *rig) suffer(span time.Duration, inflict func(ctx context.Context, r *rig)) cost {
 	r.Helper()
 	r.target.Take()
@@ -207,12 +209,12 @@ func (r *rig) suffer(span time.Duration, inflict func(ctx context.Context, r *ri
 		return s.Store.StoredTurns > before
 	})
 	if !r.removed {
-		r.cost.lost = max(0, int(r.told.sum())-len(r.stored()))
+		r.cost.lost = max(0, int(r.reported.sum())-len(r.stored()))
 	}
 	return r.cost
 }
 
-// watch asks as an operator does, until the fault has ended.
+// watch sends an operator's requests until the fault has ended.
 func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -223,7 +225,7 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 		case err == nil:
 			c.slowest = max(c.slowest, time.Since(began))
 			c.lag = max(c.lag, s.Client.LagSeconds)
-			r.told.add(s.Store.StoredTurns)
+			r.reported.add(s.Store.StoredTurns)
 		case ctx.Err() == nil:
 			c.unanswered++
 		}
@@ -240,9 +242,9 @@ func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// totals adds up what the API reports of turns that are stored, which begins anew with each process.
+// totals adds up the reported numbers of stored turns, which begin at 0 in each process.
 type totals struct {
-	before int64 // of the processes that have ended
+	before int64 // of ended processes
 	latest int64
 }
 
@@ -255,7 +257,7 @@ func (t *totals) add(n int64) {
 
 func (t *totals) sum() int64 { return t.before + t.latest }
 
-// wrong holds the turns that began during the fault against what the target sent.
+// wrong returns the error of the turns that began during the fault, compared with the target's times.
 func (r *rig) wrong(since time.Time) float64 {
 	sent := stats.Summarize(r.target.Take().TTFT)
 	var ttft []float64
@@ -271,7 +273,7 @@ func (r *rig) wrong(since time.Time) float64 {
 	return *got.P95 - *sent.P95
 }
 
-// stored are the turns of the file.
+// stored returns the turns in the database.
 func (r *rig) stored() []api.Turn {
 	r.Helper()
 	return r.storedOf(api.DefaultLane)
@@ -290,7 +292,7 @@ func (r *rig) storedOf(lane string) []api.Turn {
 	return turns
 }
 
-// cpu is the time that the process has used, in seconds; 0 where there is none.
+// cpu returns the CPU time of the process in seconds, 0 without a process.
 func (r *rig) cpu() float64 {
 	p, err := procfs.NewProc(r.part.PID())
 	if err != nil {

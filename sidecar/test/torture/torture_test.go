@@ -32,15 +32,15 @@ import (
 // fault is one row of the table.
 type fault struct {
 	name    string
-	brief   bool     // belongs to the selection for the suite
+	brief   bool     // part of the suite's selection
 	flags   []string // of the load generator
-	most    int      // MB of memory, where the usual is too little
-	disk    string   // mounts what the data is on at $0, in a mount namespace; empty: it is on the disk of the test
-	jumps   bool     // wants a load generator whose clock jumps
+	most    int      // MB of memory, if the default is too little
+	disk    string   // command that mounts the data's disk at $0 in a mount namespace; empty: the test's disk
+	jumps   bool     // needs a load generator whose clock jumps
 	inflict func(ctx context.Context, r *rig)
 }
 
-// whole says that every fault is wanted, for half a minute each.
+// whole selects every fault, for half a minute each.
 var whole = os.Getenv("TORTURE") != ""
 
 func TestTorture(t *testing.T) {
@@ -57,15 +57,15 @@ func TestTorture(t *testing.T) {
 			c := r.suffer(span, f.inflict)
 			text := fmt.Sprintf("%s: slowest answer %d ms, %d turns lost, recovery %.2f s, memory %.0f MB, lag %.1f ms",
 				f.name, c.slowest.Milliseconds(), c.lost, c.recovery.Seconds(), float64(c.memory)/1e6, 1000*c.lag)
-			if c.cpu > 0 { // of one and the same process
+			if c.cpu > 0 { // the process was not restarted
 				text += fmt.Sprintf(", CPU %.0f %%", 100*c.cpu)
 			}
 			if !math.IsNaN(c.ttft) {
 				text += fmt.Sprintf(", TTFT p95 %+.1f ms off what the target sent", 1000*c.ttft)
 			}
 			figure.Report(t, "%s", text)
-			assert.Zero(t, c.unanswered, "an operator had no answer")
-			assert.Zero(t, c.lost, "turns that had been told are not stored")
+			assert.Zero(t, c.unanswered, "requests of the operator were not answered")
+			assert.Zero(t, c.lost, "turns that were reported as stored are not stored")
 			assert.LessOrEqual(t, c.memory, uint64(max(f.most, 150))*1e6, "memory")
 		})
 	}
@@ -80,16 +80,32 @@ func faults() []fault {
 		{name: "a disk of 10 MB that the database fills", brief: true, disk: tmpfs(10), inflict: filledDisk},
 		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
 		{name: "900 idle connections with the token", brief: true, inflict: idlers},
-		{name: "900 WebSocket readers that do not read", brief: true, inflict: deafReaders},
-		{name: "wrong tokens as fast as they go", inflict: calls(func(i, n int) string { return fmt.Sprintf("wrong-%d-%d", i, n) })},
+		{name: "900 WebSocket readers that do not read", brief: true, inflict: stalledReaders},
+		{
+			name:    "wrong tokens as fast as they go",
+			inflict: calls(func(i, n int) string { return fmt.Sprintf("wrong-%d-%d", i, n) }),
+		},
 		{name: "status calls as fast as they go", inflict: calls(func(int, int) string { return token })},
 		{name: "turns.csv by slow readers", inflict: slowExports},
-		{name: "answers of empty deltas without an end", brief: true, inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{}}]}`+"\n\n", time.Millisecond))},
-		{name: "answers without an end", inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{"content":" more and more"}}]}`+"\n\n", 0))},
+		{
+			name: "answers of empty deltas without an end", brief: true,
+			inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{}}]}`+"\n\n", time.Millisecond)),
+		},
+		{
+			name:    "answers without an end",
+			inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{"content":" more and more"}}]}`+"\n\n", 0)),
+		},
 		{name: "events without an end", brief: true, inflict: answering(endless(strings.Repeat("x", 4096), 0, "data: "))},
-		{name: "impossible numbers", inflict: answering(once(`data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1e23,"completion_tokens":-7},"nvext":{"timing":{"ttft_ms":-1e308,"kv_hit_rate":55}}}` + "\n\ndata: [DONE]\n\n"))},
+		{
+			name: "impossible numbers",
+			inflict: answering(once(`data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1e23,` +
+				`"completion_tokens":-7},"nvext":{"timing":{"ttft_ms":-1e308,"kv_hit_rate":55}}}` + "\n\ndata: [DONE]\n\n")),
+		},
 		{name: "answers of [DONE] alone", inflict: answering(once("data: [DONE]\n\n"))},
-		{name: "garbage in place of HTTP", inflict: answering(func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0xff, 0, '\n'}, 4096)) })},
+		{
+			name:    "garbage in place of HTTP",
+			inflict: answering(func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0xff, 0, '\n'}, 4096)) }),
+		},
 		{name: "connections that are cut", inflict: answering(func(net.Conn) {})},
 		{name: "a metrics page of 2,000 workers", brief: true, inflict: paging(workers(2000))},
 		{name: "a metrics page without an end", inflict: paging(func(w io.Writer) error {
@@ -102,8 +118,8 @@ func faults() []fault {
 	}
 }
 
-// TestKills counts what is found of the turns that were reported as stored right before each of 50 kills.
-func TestKills(t *testing.T) {
+// Turns that were reported as stored right before each of 50 kills must be stored.
+func TestKillsLoseNoStoredTurn(t *testing.T) {
 	const kills = 50
 	r := newRig(t, fault{flags: []string{"--store-max-conversations=1000000"}})
 	var reported totals
@@ -130,7 +146,7 @@ func TestKills(t *testing.T) {
 	assert.GreaterOrEqual(t, int64(len(found)), reported.sum())
 }
 
-// suspended stops the process for two seconds of three, as a machine that is suspended does.
+// suspended stops the process for two of three seconds, as a suspended machine does.
 func suspended(ctx context.Context, r *rig) {
 	for ctx.Err() == nil {
 		rest(ctx)
@@ -141,15 +157,15 @@ func suspended(ctx context.Context, r *rig) {
 	}
 }
 
-// TestReadOnly has the file system that the data is on become read-only, as after an error of its disk: the load goes
-// on, the status says so, and what was stored can be read.
-func TestReadOnly(t *testing.T) {
+// The data's file system becomes read-only, as after a disk error: the load continues, the status has the problem, and
+// stored turns can be read.
+func TestReadOnlyDiskKeepsLoadRunning(t *testing.T) {
 	r := newRig(t, fault{disk: `truncate -s 32M "$0.img" && mkfs.ext4 -q -F "$0.img" && mount -o loop "$0.img" "$0"`})
 	s, err := r.status()
 	require.NoError(t, err)
 	require.NoError(t, exec.CommandContext(t.Context(), "nsenter", "-m", "-t", strconv.Itoa(r.part.PID()),
 		"mount", "-o", "remount,abort", r.dir).Run())
-	noticed := r.until("the status says so", func(s api.Status) bool { return !s.Store.OK })
+	noticed := r.until("the status has the problem", func(s api.Status) bool { return !s.Store.OK })
 	r.until("the load goes on", func(now api.Status) bool {
 		return now.Lanes[0].Totals.OK > s.Lanes[0].Totals.OK+2*conversations
 	})
@@ -160,8 +176,8 @@ func TestReadOnly(t *testing.T) {
 	figure.Report(t, "a file system that becomes read-only: reported after %.2f s", noticed.Seconds())
 }
 
-// filledDisk has the target send long answers until the database has filled its disk. Then others take what was free at
-// once, and the store goes on by its reserve.
+// filledDisk makes the target send long answers until the database has filled its disk. Then a file takes all space
+// that becomes free, and the store continues with its reserve.
 func filledDisk(ctx context.Context, r *rig) {
 	text := strings.Repeat("more and more ", 4000)
 	event := `data: {"choices":[{"index":0,"delta":{"content":"` + text + `"},"finish_reason":"stop"}]}`
@@ -189,7 +205,7 @@ func filledDisk(ctx context.Context, r *rig) {
 		sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
 }
 
-// fill fills the disk that the data is on, and gives the file that does.
+// fill fills the data's disk, and returns the path of the file that does.
 func (r *rig) fill() (path string) {
 	path = fmt.Sprintf("/proc/%d/root%s/ballast", r.part.PID(), r.dir)
 	ballast, err := os.Create(path)
@@ -204,15 +220,15 @@ func (r *rig) fill() (path string) {
 	return path
 }
 
-// fullDisk has others fill the disk that the data is on.
+// fullDisk fills the data's disk with another file.
 func fullDisk(ctx context.Context, r *rig) {
 	ballast := r.fill()
 	<-ctx.Done()
 	assert.NoError(r, os.Remove(ballast))
-	r.until("all turns are stored", func(api.Status) bool { return len(r.stored()) >= int(r.told.sum()) })
+	r.until("all turns are stored", func(api.Status) bool { return len(r.stored()) >= int(r.reported.sum()) })
 }
 
-// clockJumps reads what a clock that jumps must not change: snapshots come, a session stays, and turns take no hours.
+// clockJumps checks that jumps of the clock do not influence snapshots, sessions and the duration of turns.
 func clockJumps(ctx context.Context, r *rig) {
 	body := strings.NewReader(`{"token":"` + token + `"}`)
 	res, err := http.Post("http://"+r.address+api.Prefix+"/session", "application/json", body)
@@ -245,22 +261,22 @@ func crowd(ctx context.Context, n int, call func(ctx context.Context, i int)) {
 	all.Wait()
 }
 
-// from is one of the loopback addresses that the crowd calls from; operators use another.
+// from is the loopback address of the fault's clients. Operators use another.
 var from = &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: wait.Limit}
 
-// halfOpen sends the beginning of a body and no more, again and again.
+// halfOpen repeatedly sends only the beginning of a body.
 func halfOpen(ctx context.Context, r *rig) {
 	holdOpen(ctx, r, fmt.Sprintf("POST /api/v1/workload/start HTTP/1.1\r\nHost: %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", r.address))
 }
 
-// idlers ask once for the status with the token, and keep the connection.
+// idlers request the status once with the token, and keep the connection.
 func idlers(ctx context.Context, r *rig) {
 	holdOpen(ctx, r, fmt.Sprintf("GET %s/status HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
 		api.Prefix, r.address, token))
 }
 
-// holdOpen has a crowd that sends the same, keeps the connection until the server closes it, and begins again.
+// holdOpen runs clients that send a request, keep the connection until the server closes it, and begin again.
 func holdOpen(ctx context.Context, r *rig, request string) {
 	crowd(ctx, 900, func(ctx context.Context, _ int) {
 		for ctx.Err() == nil {
@@ -279,8 +295,8 @@ func holdOpen(ctx context.Context, r *rig, request string) {
 	})
 }
 
-// rest keeps who was refused from trying again at once: the crowd shares its cores with
-// the operator and the target.
+// rest delays the next attempt of a refused client, since the clients share the machine's cores with the operator and
+// the target.
 func rest(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -288,17 +304,18 @@ func rest(ctx context.Context) {
 	}
 }
 
-// deafReaders opens streams with the token and never reads them; a healthy reader
-// has to get its snapshots all the same.
-func deafReaders(ctx context.Context, r *rig) {
+// stalledReaders opens streams with the token and never reads them. A healthy reader must get its snapshots
+// nevertheless.
+func stalledReaders(ctx context.Context, r *rig) {
 	crowd(ctx, 901, func(ctx context.Context, i int) {
 		if i == 900 {
-			assert.Positive(r, healthyReader(ctx, r), "a healthy reader was told nothing")
+			assert.Positive(r, healthyReader(ctx, r), "a healthy reader got no snapshot")
 			return
 		}
 		d := websocket.Dialer{NetDialContext: from.DialContext}
 		for ctx.Err() == nil {
-			ws, res, err := d.DialContext(ctx, "ws://"+r.address+api.Prefix+"/stream", http.Header{"Authorization": {"Bearer " + token}})
+			ws, res, err := d.DialContext(ctx, "ws://"+r.address+api.Prefix+"/stream",
+				http.Header{"Authorization": {"Bearer " + token}})
 			if err != nil {
 				if res != nil {
 					res.Body.Close()
@@ -312,22 +329,22 @@ func deafReaders(ctx context.Context, r *rig) {
 	})
 }
 
-// healthyReader counts the snapshots that a reader gets who comes last.
-func healthyReader(ctx context.Context, r *rig) (heard int) {
+// healthyReader counts the snapshots of a reader that connects last.
+func healthyReader(ctx context.Context, r *rig) (snapshots int) {
 	rest(ctx)
 	for ctx.Err() == nil {
 		for _, err := range r.client.StreamText(ctx) {
 			if err != nil {
 				break
 			}
-			heard++
+			snapshots++
 		}
 		rest(ctx)
 	}
-	return heard
+	return snapshots
 }
 
-// calls asks for the status with eight connections, one call after the other.
+// calls requests the status on eight connections, one request after the other.
 func calls(token func(i, n int) string) func(context.Context, *rig) {
 	return func(ctx context.Context, r *rig) {
 		client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext, MaxIdleConnsPerHost: 8}}
@@ -356,7 +373,8 @@ func slowExports(ctx context.Context, r *rig) {
 			return
 		}
 		defer context.AfterFunc(ctx, func() { c.Close() })()
-		_, _ = fmt.Fprintf(c, "GET %s/turns.csv HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", api.Prefix, r.address, token)
+		_, _ = fmt.Fprintf(c, "GET %s/turns.csv HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", api.Prefix,
+			r.address, token)
 		for one := make([]byte, 64); ; rest(ctx) {
 			if _, err := c.Read(one); err != nil {
 				return
@@ -365,7 +383,7 @@ func slowExports(ctx context.Context, r *rig) {
 	})
 }
 
-// answering has the target answer so until the fault ends.
+// answering sets the target's hostile answer until the fault ends.
 func answering(answer func(net.Conn)) func(context.Context, *rig) {
 	return func(ctx context.Context, r *rig) {
 		r.hostile.Store(&answer)
@@ -380,7 +398,7 @@ func once(events string) func(net.Conn) {
 	return func(c net.Conn) { _, _ = io.WriteString(c, head+events) }
 }
 
-// endless begins an answer, and goes on until the client has had enough.
+// endless begins an answer and continues it until the client disconnects.
 func endless(piece string, pause time.Duration, before ...string) func(net.Conn) {
 	return func(c net.Conn) {
 		w := bufio.NewWriter(c)
@@ -394,7 +412,7 @@ func endless(piece string, pause time.Duration, before ...string) func(net.Conn)
 	}
 }
 
-// paging has the cluster's metrics page be this until the fault ends.
+// paging sets the cluster's metrics page until the fault ends.
 func paging(page func(io.Writer) error) func(context.Context, *rig) {
 	return func(ctx context.Context, r *rig) {
 		answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = page(w) })
@@ -403,13 +421,15 @@ func paging(page func(io.Writer) error) func(context.Context, *rig) {
 	}
 }
 
-// workers is a page of so many instances behind one frontend.
+// workers returns a page with n instances behind one frontend.
 func workers(n int) func(io.Writer) error {
 	var page bytes.Buffer
 	for _, name := range []string{"dynamo_component_inflight_requests", "dynamo_component_requests_total"} {
 		fmt.Fprintf(&page, "# TYPE %s gauge\n", name)
 		for i := range n {
-			fmt.Fprintf(&page, "%s{dynamo_component=\"backend\",dynamo_endpoint=\"generate\",dynamo_namespace=\"dynamo\",worker_id=\"%x\"} %d\n", name, 0x694d000000000000+i, i%7)
+			fmt.Fprintf(&page,
+				"%s{dynamo_component=\"backend\",dynamo_endpoint=\"generate\",dynamo_namespace=\"dynamo\",worker_id=\"%x\"} %d\n",
+				name, 0x694d000000000000+i, i%7)
 		}
 	}
 	return func(w io.Writer) error {

@@ -20,11 +20,11 @@ import (
 	"kvbooth/sidecar/test/known"
 )
 
-// A twin goes on after kills, the loss of either target and a suspended process: turns are paired again, every lane
-// is back at its concurrency, the lane whose target is there goes on meanwhile, and nothing that was reported is lost.
-func TestTwin(t *testing.T) {
+// A twin survives kills, the loss of either target and a suspended process: turns are paired again, each lane reaches
+// its concurrency again, the lane with a working target continues meanwhile, and no reported turn is lost.
+func TestTwinSurvivesFaults(t *testing.T) {
 	other := known.New(tokens)
-	var lost atomic.Bool // of the twin's target
+	var lost atomic.Bool // whether the twin's target is lost
 	other.Answer = func(net.Conn) bool { return lost.Load() }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -36,13 +36,13 @@ func TestTwin(t *testing.T) {
 		assert.ErrorIs(t, <-served, context.Canceled)
 	})
 	r := newRig(t, fault{flags: []string{"--twin-target-url=http://" + l.Addr().String()}})
-	away := func(set func(bool), alone int, says string) func() {
+	away := func(set func(bool), alone int, caution string) func() {
 		return func() {
 			set(true)
 			before := r.lanes()[alone].Totals.OK
 			r.eventually("the lane that is left goes on, and the other is named", func() (any, bool) {
 				now, pairs := r.lanes()[alone].Totals.OK, r.twin()
-				return pairs.Caution, now > before+conversations && strings.Contains(pairs.Caution, says)
+				return pairs.Caution, now > before+conversations && strings.Contains(pairs.Caution, caution)
 			})
 			set(false)
 		}
@@ -78,7 +78,7 @@ func TestTwin(t *testing.T) {
 		over := time.Now()
 		r.eventually("turns are paired after: "+f.name, func() (any, bool) {
 			now, lanes := r.twin(), r.lanes()
-			if now.Pairs < had.Pairs { // another process counts
+			if now.Pairs < had.Pairs { // a new process counts
 				had.Pairs = 0
 			}
 			whole := true
@@ -92,7 +92,7 @@ func TestTwin(t *testing.T) {
 		for _, lane := range lanes {
 			found += len(r.storedOf(lane.Name))
 		}
-		assert.GreaterOrEqual(t, int64(found), reported.Store.StoredTurns, "reported as stored and found: %s", f.name)
+		assert.GreaterOrEqual(t, int64(found), reported.Store.StoredTurns, "stored and reported turns: %s", f.name)
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *rig) eventually(what string, holds func() (any, bool)) {
 	wait.Within(r.T, time.Minute, what, holds)
 }
 
-// lanes are both, as the API shows them.
+// lanes returns the snapshots of both lanes.
 func (r *rig) lanes() (lanes []api.LaneSnapshot) {
 	r.eventually("a snapshot", func() (any, bool) {
 		s, err := r.client.Snapshot(r.Context())

@@ -1,6 +1,6 @@
-// Package virtual is a target in memory for tests in virtual time: the model of a cluster by
-// the clock of a bubble of testing/synctest, as a lane's client and as its mode driver. Text and
-// tokenizer are the real ones, and so is the router; hours of a cluster pass in seconds.
+// Package virtual is an in-memory target for tests in virtual time: the model of a cluster with the clock of a
+// testing/synctest bubble, as a lane's client and as its mode driver. Texts, tokenizer and router are the real ones;
+// hours of a cluster pass in seconds.
 package virtual
 
 import (
@@ -21,25 +21,24 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// Options make a [Cluster].
+// Options configure a [Cluster].
 type Options struct {
 	Mode    api.Mode
 	Seed    uint64
-	Restart time.Duration // that a change of mode takes
+	Restart time.Duration // duration of a change of mode
 
 	Workers  int  // 0: three
 	Blocks   int  // of a worker's cache; 0: an H200's
-	Forget   bool // blocks of answers are not found again, as with Dynamo's mock workers
-	TokenIDs bool // the ids of prompts' tokens are told
-	Warm     bool // a switch to the mode in force keeps the caches, and says that it emptied them
-	Silent   bool // no answer tells cached tokens
+	Forget   bool // blocks of answers are not reused, as with Dynamo's mock workers
+	TokenIDs bool // answers have the IDs of the prompts' tokens
+	Warm     bool // a switch to the current mode keeps the caches, but reports that they are empty
+	Silent   bool // answers do not report cached tokens
 }
 
-// Cluster is the model by the clock of the bubble in which it was made. It is safe for
-// concurrent use.
+// Cluster is the model with the clock of the bubble in which it was made. It is safe for concurrent use.
 type Cluster struct {
 	began time.Time
-	poke  chan struct{} // holds one word: there may be an earlier event
+	poke  chan struct{} // capacity 1; wakes Run, since there may be an earlier event
 
 	mu      sync.Mutex
 	model   *sim.Cluster
@@ -47,7 +46,7 @@ type Cluster struct {
 	restart time.Duration
 	block   int // tokens
 	words   *rand.Rand
-	ids     map[string][]uint32 // of messages
+	ids     map[string][]uint32 // token IDs by message
 	down    *chat.Error
 	turns   []Turn
 	options Options
@@ -56,14 +55,14 @@ type Cluster struct {
 
 var _ workload.Driver = (*Cluster)(nil)
 
-// Turn is one that the cluster answered whole.
+// Turn is a completely answered turn.
 type Turn struct {
 	Number int           // in its conversation, from 1
 	Sent   time.Duration // since the cluster was made
 	sim.Report
 }
 
-// New makes a cluster of three simulated H200.
+// New returns a cluster of simulated H200, three by default.
 func New(o Options) (*Cluster, error) {
 	options := sim.DefaultOptions(sim.H200())
 	options.Mode, options.Seed, options.Restart, options.ForgetAnswers = o.Mode, o.Seed, o.Restart, o.Forget
@@ -80,7 +79,7 @@ func New(o Options) (*Cluster, error) {
 	}, nil
 }
 
-// Run lets the model live until ctx ends.
+// Run runs the model until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -100,21 +99,21 @@ func (c *Cluster) Run(ctx context.Context) {
 	}
 }
 
-// Turns are those that were answered whole so far.
+// Turns returns the turns that were completely answered so far.
 func (c *Cluster) Turns() []Turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.turns)
 }
 
-// Break lets every further request fail with an error; nil mends it.
+// Break makes every further request fail with an error; nil ends that.
 func (c *Cluster) Break(err *chat.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.down = err
 }
 
-// Do is one turn; its answer has as many words as it may have tokens.
+// Do answers one turn with the largest number of words that it allows.
 func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
 	w := &watch{onChunk: req.OnChunk, done: make(chan struct{})}
 	r := chat.Result{Sent: time.Now()}
@@ -134,7 +133,7 @@ func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
 	r.Ended = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.tell(&r)
+	w.measure(&r)
 	if r.Usage != nil {
 		r.Usage.HasCached = !c.options.Silent
 	}
@@ -182,11 +181,12 @@ func (c *Cluster) message(m sim.Message) []uint32 {
 	return ids
 }
 
-var vocabulary = strings.Fields("river bridge water stone road town north south night day light sound work time house ship train field hill wall")
+var vocabulary = strings.Fields("river bridge water stone road town north south night day light sound work time " +
+	"house ship train field hill wall")
 
-// encoded are the ids of the vocabulary's words at the start of a text, and behind a space. The
-// tokenizer takes each word by itself, so that a text's ids are those of its words: encoding whole
-// answers takes half of the time of these tests.
+// encoded are the IDs of the vocabulary's words, at the start of a text and after a space. The tokenizer encodes each
+// word separately, so that a text's IDs are those of its words. Encoding whole answers would take half of these
+// tests' time.
 var encoded = sync.OnceValue(func() (ids [2][][]uint32) {
 	for _, word := range vocabulary {
 		ids[0], ids[1] = append(ids[0], sim.Encode(word)), append(ids[1], sim.Encode(" "+word))
@@ -194,7 +194,7 @@ var encoded = sync.OnceValue(func() (ids [2][][]uint32) {
 	return ids
 })
 
-// answer is a text of so many words, with the ids of its tokens.
+// answer returns a text of some words, with its token IDs.
 func (c *Cluster) answer(words int) (text string, ids []uint32) {
 	var b strings.Builder
 	for i := range words {
@@ -208,7 +208,7 @@ func (c *Cluster) answer(words int) (text string, ids []uint32) {
 	return b.String(), ids
 }
 
-// asMessage are the ids of an answer in the prompts of the turns after it.
+// asMessage returns the IDs of an answer in the prompts of later turns.
 func asMessage(answer []uint32) []uint32 {
 	before := sim.Encode(sim.RenderChat(nil))
 	empty := sim.Encode(sim.RenderChat([]sim.Message{{Role: "assistant"}}))
@@ -236,9 +236,9 @@ func (w *watch) Finished(r sim.Report) {
 	close(w.done)
 }
 
-// tell writes what a client saw: of the tokens' times the first and the last, which all
-// metrics of a turn but ITL rest on.
-func (w *watch) tell(r *chat.Result) {
+// measure sets what a client measures: of the tokens' times the first and the last, which all of a turn's metrics
+// except ITL are based on.
+func (w *watch) measure(r *chat.Result) {
 	p := w.report
 	r.Worker = uint64(w.worker)
 	if p.FirstToken > 0 {
@@ -258,28 +258,28 @@ func (w *watch) tell(r *chat.Result) {
 	r.Usage = &chat.Usage{Prompt: p.PromptTokens, Completion: p.OutputTokens, Cached: p.CachedTokens, HasCached: true}
 }
 
-// Probe finds the cluster there, unless it is broken.
+// Probe succeeds unless the cluster is broken.
 func (c *Cluster) Probe(context.Context) *chat.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.down
 }
 
-// Models lists the one.
+// Models returns the cluster's only model.
 func (c *Cluster) Models(context.Context) ([]string, *chat.Error) { return []string{c.Model()}, nil }
 
-// Root is an address that nothing listens at.
+// Root returns an address without a server.
 func (*Cluster) Root() string { return "http://virtual.invalid" }
 
-// Model is what the cluster is said to serve.
+// Model returns the name of the model.
 func (*Cluster) Model() string { return "simulated" }
 
-// Extensions are those that tell the workers and, if the options say so, the tokens.
+// Extensions returns those with worker IDs and, if the options have TokenIDs, those with token IDs.
 func (c *Cluster) Extensions() map[string]bool {
 	return map[string]bool{chat.ExtNVExt: true, chat.ExtTokenIDs: c.options.TokenIDs}
 }
 
-// State is what the cluster's metrics would tell.
+// State returns the figures of the cluster's metrics.
 func (c *Cluster) State() api.Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,12 +287,13 @@ func (c *Cluster) State() api.Cluster {
 		Available: true, CacheBlocks: new(float64(c.profile.KV.Blocks)), BlockTokens: new(float64(c.block)),
 	}
 	for i, w := range c.model.Workers() {
-		s.Workers = append(s.Workers, api.Worker{ID: strconv.FormatUint(uint64(w.ID), 10), Name: fmt.Sprintf("worker %d", i)})
+		id := strconv.FormatUint(uint64(w.ID), 10)
+		s.Workers = append(s.Workers, api.Worker{ID: id, Name: fmt.Sprintf("worker %d", i)})
 	}
 	return s
 }
 
-// Engines are the totals of the engines' counters since the cluster last started.
+// Engines returns the totals of the engines' counters since the cluster's last start.
 func (c *Cluster) Engines() *api.EngineTotals {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,10 +306,10 @@ func (c *Cluster) Engines() *api.EngineTotals {
 	return t
 }
 
-// Name is that of the driver that steers simulated clusters.
+// Name returns the name of the driver for simulated clusters.
 func (*Cluster) Name() string { return "simulated" }
 
-// Offers are kv, round-robin and least-loaded.
+// Offers returns kv, round-robin and least-loaded.
 func (*Cluster) Offers() (all []api.ModeState) {
 	for _, m := range []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded} {
 		all = append(all, api.ModeState{Mode: m, Speculation: api.SpeculationNotRecorded})
@@ -317,7 +318,9 @@ func (*Cluster) Offers() (all []api.ModeState) {
 }
 
 // Switch restarts the cluster in a mode.
-func (c *Cluster) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+func (c *Cluster) Switch(
+	ctx context.Context, _, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	c.mu.Lock()
 	down := c.down
 	if down == nil && !(c.options.Warm && to == c.mode) {
@@ -343,15 +346,15 @@ func (c *Cluster) Switch(ctx context.Context, _, to api.ModeState, report func(p
 	}
 }
 
-// Instance leaves every turn to the router.
+// Instance returns "", which leaves the choice to the router.
 func (*Cluster) Instance() string { return "" }
 
-// Mode is the one in force.
+// Mode returns the current mode.
 func (c *Cluster) Mode() api.ModeState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mode
 }
 
-// Probes is zero: a probe of it costs nothing.
+// Probes returns 0: a probe sends no request.
 func (c *Cluster) Probes() int64 { return 0 }

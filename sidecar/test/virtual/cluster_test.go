@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// The ids of an answer are those that the tokenizer gives, alone and as a message of a prompt.
+// The IDs of an answer are the tokenizer's, alone and as a message of a prompt.
 func TestAnswersAreEncodedByWords(t *testing.T) {
 	c, err := New(Options{Mode: "kv", Seed: 1})
 	require.NoError(t, err)

@@ -15,16 +15,15 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Generator is a load generator without its API: store, catalogue, texts, lanes and view are the
-// real ones. Lanes are added, then it is run. What it has stored when it ends is there for another
-// one in the same folder, as after a kill.
+// Generator is a load generator without its API: store, catalogue, texts, lanes and view are the real ones. Lanes are
+// added before it runs. After it has ended, another generator can use its directory, as after a kill.
 type Generator struct {
-	Context   context.Context // of all that runs in it
-	Log       *slog.Logger    // warnings, into the test's output
+	Context   context.Context // of everything that runs in it
+	Log       *slog.Logger    // writes warnings into the test's output
 	Store     *store.Store
 	Catalogue *lane.Catalogue
-	Lanes     []*lane.Lane // main, and twin where there are two
-	View      *lane.View   // once it runs
+	Lanes     []*lane.Lane // main, and twin if there are two
+	View      *lane.View   // while it runs
 
 	t      testing.TB
 	texts  *corpus.Corpus
@@ -32,8 +31,7 @@ type Generator struct {
 	wg     sync.WaitGroup
 }
 
-// NewGenerator makes one without lanes, which keeps what it stores in a folder. [Generator.End]
-// ends it.
+// NewGenerator returns a generator without lanes, which stores its data in a directory. [Generator.End] ends it.
 func NewGenerator(t testing.TB, dir string) *Generator {
 	t.Helper()
 	g := &Generator{t: t, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
@@ -47,17 +45,19 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 		Version: "test", Store: g.Store, Log: g.Log,
 		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
 	}, api.Settings{
-		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{
+			Min: 20, Max: 180, Increment: 20,
+		}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
 	})
 	g.must(err)
 	return g
 }
 
-// Folder is one for what a [Generator] stores, which goes with the test. It is in memory where the
-// machine has a file system for that: no such test is about a disk, whose time is not virtual.
+// Folder returns a temporary directory for the data of a [Generator]. It is in memory if the machine has such a file
+// system, since the time of a disk is not virtual.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "kvbooth-test-") //nolint:usetesting // which is on the disk
+	dir, err := os.MkdirTemp("/dev/shm", "kvbooth-test-") //nolint:usetesting // t.TempDir is on the disk
 	if err != nil {
 		return t.TempDir()
 	}
@@ -69,7 +69,7 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// Cluster makes a cluster that ends with the generator.
+// Cluster returns a new cluster that ends with the generator.
 func (g *Generator) Cluster(o Options) *Cluster {
 	g.t.Helper()
 	c, err := New(o)
@@ -78,8 +78,7 @@ func (g *Generator) Cluster(o Options) *Cluster {
 	return c
 }
 
-// Lane adds a lane against a cluster: main, and then twin. What the lane is made of can be
-// changed before.
+// Lane adds a lane with a cluster: first main, then twin. Changes modify the lane's options.
 func (g *Generator) Lane(c *Cluster, settings workload.Settings, changes ...func(*lane.Options)) *lane.Lane {
 	g.t.Helper()
 	name := []string{api.DefaultLane, api.TwinLane}[len(g.Lanes)]
@@ -105,16 +104,16 @@ func (g *Generator) must(err error) {
 	}
 }
 
-// Run lets the view of all lanes live until the end.
+// Run runs the view of all lanes until the generator ends.
 func (g *Generator) Run() {
 	g.View = lane.NewView(g.Catalogue)
 	g.Go(g.View.Run)
 }
 
-// Go lets something more live until the end, which waits for it.
+// Go runs a function until the generator ends, which waits for it.
 func (g *Generator) Go(run func(context.Context)) { g.wg.Go(func() { run(g.Context) }) }
 
-// End ends all of it; what has not been stored is lost.
+// End ends the generator; data that is not stored is lost.
 func (g *Generator) End() {
 	g.t.Helper()
 	g.cancel()

@@ -19,38 +19,42 @@ import (
 	"kvbooth/sidecar/loadgen/members"
 )
 
-// leaseSpan is how long a lease holds after its last renewal.
+// leaseSpan is the validity of a lease after its last renewal.
 const leaseSpan = 3 * time.Second
 
-// witness hears on the NATS server what members and coordinator say, and what the server
-// acknowledges. It misses what is said in the moments in which it is not connected.
-type witness struct {
+// recorder records the messages of members, coordinator and server on the NATS server. It misses messages while it is
+// not connected.
+type recorder struct {
 	conn   *nats.Conn
 	orders string // bucket
 
 	mu     sync.Mutex
-	open   map[string]string // where an acknowledgement goes → the turn
-	acked  map[string]int    // turn → how often it was acknowledged
-	leases map[string]*lease // by id
+	open   map[string]string // turn by the subject of its acknowledgement
+	acked  map[string]int    // number of acknowledgements by turn
+	leases map[string]*lease // by ID
 	blocks map[string]map[members.Block]bool
 	back   time.Time
 }
 
-// lease is what a member has said of itself.
+// lease is a member's lease.
 type lease struct {
 	ID, Name string
 	Leaves   bool
 	Lanes    map[string]struct{ Active int }
 	first    time.Time
-	heard    time.Time
+	renewed  time.Time
 	gone     bool
 }
 
-func newWitness(t *testing.T, url, fleet string) *witness {
+func newRecorder(t *testing.T, url, fleet string) *recorder {
 	t.Helper()
-	w := &witness{orders: "kvbooth_" + fleet + "_orders", open: map[string]string{}, acked: map[string]int{}, leases: map[string]*lease{}, blocks: map[string]map[members.Block]bool{}}
+	w := &recorder{
+		orders: "kvbooth_" + fleet + "_orders", open: map[string]string{}, acked: map[string]int{},
+		leases: map[string]*lease{}, blocks: map[string]map[members.Block]bool{},
+	}
 	var err error
-	w.conn, err = nats.Connect(url, nats.Name("witness"), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0),
+	w.conn, err = nats.Connect(url, nats.Name("recorder"), nats.MaxReconnects(-1),
+		nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0),
 		nats.RetryOnFailedConnect(true), nats.PingInterval(time.Second),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			w.mu.Lock()
@@ -58,28 +62,31 @@ func newWitness(t *testing.T, url, fleet string) *witness {
 			w.back = time.Now()
 		}))
 	require.NoError(t, err)
-	// One channel, so that what is acknowledged is heard before its acknowledgement.
-	heard := make(chan *nats.Msg, 1<<17)
-	for _, subject := range []string{"kvbooth." + fleet + ".turn.>", "_INBOX.>", "$KV.kvbooth_" + fleet + "_leases.*", "$KV.kvbooth_" + fleet + "_orders.share.>"} {
-		_, err := w.conn.ChanSubscribe(subject, heard)
+	// One channel keeps messages and their acknowledgements in order.
+	messages := make(chan *nats.Msg, 1<<17)
+	for _, subject := range []string{
+		"kvbooth." + fleet + ".turn.>", "_INBOX.>", "$KV.kvbooth_" + fleet + "_leases.*",
+		"$KV.kvbooth_" + fleet + "_orders.share.>",
+	} {
+		_, err := w.conn.ChanSubscribe(subject, messages)
 		require.NoError(t, err)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for m := range heard {
-			w.hear(m)
+		for m := range messages {
+			w.receive(m)
 		}
 	}()
 	t.Cleanup(func() {
 		w.conn.Close()
-		close(heard)
+		close(messages)
 		<-done
 	})
 	return w
 }
 
-func (w *witness) hear(m *nats.Msg) {
+func (w *recorder) receive(m *nats.Msg) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]; {
@@ -94,20 +101,20 @@ func (w *witness) hear(m *nats.Msg) {
 	}
 }
 
-func (w *witness) turn(m *nats.Msg) {
-	var said struct {
+func (w *recorder) turn(m *nats.Msg) {
+	var message struct {
 		Turn struct {
 			Conversation string
 			Number       int
 		}
 	}
-	if json.Unmarshal(m.Data, &said) != nil || said.Turn.Conversation == "" || m.Reply == "" {
+	if json.Unmarshal(m.Data, &message) != nil || message.Turn.Conversation == "" || m.Reply == "" {
 		return
 	}
-	w.open[m.Reply] = fmt.Sprintf("%s/%d", said.Turn.Conversation, said.Turn.Number)
+	w.open[m.Reply] = fmt.Sprintf("%s/%d", message.Turn.Conversation, message.Turn.Number)
 }
 
-func (w *witness) ack(m *nats.Msg) {
+func (w *recorder) ack(m *nats.Msg) {
 	turn, ok := w.open[m.Subject]
 	if !ok {
 		return
@@ -122,7 +129,7 @@ func (w *witness) ack(m *nats.Msg) {
 	}
 }
 
-func (w *witness) lease(id string, m *nats.Msg) {
+func (w *recorder) lease(id string, m *nats.Msg) {
 	now := time.Now()
 	var l lease
 	switch {
@@ -131,7 +138,7 @@ func (w *witness) lease(id string, m *nats.Msg) {
 			known.gone = true
 		}
 	case json.Unmarshal(m.Data, &l) == nil && l.Name != "":
-		l.first, l.heard = now, now
+		l.first, l.renewed = now, now
 		if known := w.leases[id]; known != nil {
 			l.first = known.first
 		}
@@ -139,7 +146,7 @@ func (w *witness) lease(id string, m *nats.Msg) {
 	}
 }
 
-func (w *witness) share(id string, data []byte) {
+func (w *recorder) share(id string, data []byte) {
 	var s members.Share
 	if json.Unmarshal(data, &s) != nil {
 		return
@@ -152,8 +159,8 @@ func (w *witness) share(id string, data []byte) {
 	}
 }
 
-// leaseOf is the latest lease of a member that is there.
-func (w *witness) leaseOf(name string) (l lease, ok bool) {
+// leaseOf returns the latest valid lease of a member.
+func (w *recorder) leaseOf(name string) (l lease, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.leases {
@@ -164,8 +171,8 @@ func (w *witness) leaseOf(name string) (l lease, ok bool) {
 	return l, ok
 }
 
-// given is the share that a lease has at the moment.
-func (w *witness) given(id string) []byte {
+// given returns the current share of a lease.
+func (w *recorder) given(id string) []byte {
 	js, err := w.conn.JetStream()
 	if err != nil {
 		return nil
@@ -181,9 +188,9 @@ func (w *witness) given(id string) []byte {
 	return now.Value()
 }
 
-// holds says which numbers a lease was given.
-func (w *witness) holds(id string) []members.Block {
-	given := w.given(id) // it may have been given while nobody listened
+// holds returns the numbers that a lease has.
+func (w *recorder) holds(id string) []members.Block {
+	given := w.given(id) // the message may have been missed
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.share(id, given)
@@ -194,12 +201,12 @@ func (w *witness) holds(id string) []members.Block {
 	return all
 }
 
-// present are how many members there are, and how many conversations they say they hold.
-func (w *witness) present(now time.Time) (n, active int) {
+// present returns the number of members with a valid lease, and the conversations that they report.
+func (w *recorder) present(now time.Time) (n, active int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.leases {
-		if l.gone || now.Sub(l.heard) > leaseSpan {
+		if l.gone || now.Sub(l.renewed) > leaseSpan {
 			continue
 		}
 		n++
@@ -208,37 +215,37 @@ func (w *witness) present(now time.Time) (n, active int) {
 	return n, active
 }
 
-// isBack is when the connection was there again last.
-func (w *witness) isBack() time.Time {
+// isBack returns when the connection was restored last.
+func (w *recorder) isBack() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.back
 }
 
-// lastOf is when a lease was renewed last.
-func (w *witness) lastOf(id string) time.Time {
+// lastOf returns when a lease was renewed last.
+func (w *recorder) lastOf(id string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l := w.leases[id]; l != nil {
-		return l.heard
+		return l.renewed
 	}
 	return time.Time{}
 }
 
-// renewedSince is how many leases were renewed after a moment.
-func (w *witness) renewedSince(at time.Time) (n int) {
+// renewedSince returns the number of leases that were renewed after a time.
+func (w *recorder) renewedSince(at time.Time) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.leases {
-		if !l.gone && l.heard.After(at) {
+		if !l.gone && l.renewed.After(at) {
 			n++
 		}
 	}
 	return n
 }
 
-// eachOnce asserts that no number was given to two leases.
-func (w *witness) eachOnce(t *testing.T) {
+// eachOnce requires that no number is in two leases.
+func (w *recorder) eachOnce(t *testing.T) {
 	t.Helper()
 	type given struct {
 		members.Block
@@ -255,6 +262,6 @@ func (w *witness) eachOnce(t *testing.T) {
 	slices.SortFunc(all, func(a, b given) int { return cmp.Compare(a.From, b.From) })
 	require.NotEmpty(t, all)
 	for i, g := range all[1:] {
-		assert.LessOrEqual(t, all[i].To, g.From, "the same numbers for %s and %s", all[i].to, g.to)
+		assert.LessOrEqual(t, all[i].To, g.From, "%s and %s have the same numbers", all[i].to, g.to)
 	}
 }
