@@ -247,7 +247,7 @@ func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("lint", Lint),
 		suite.Part{Name: "unit", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
-		suite.Part{Name: "front end", Run: frontend.CheckChanged, Beside: true},
+		suite.Part{Name: "front end", Run: frontend.CheckChanged, WithPrevious: true},
 	)
 }
 
@@ -267,14 +267,14 @@ func Build(ctx context.Context) error {
 	// is made of is compiled now.
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
 	steps := []suite.Step{
-		{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
+		{Name: "Go programs", Progress: compiler.Progress, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
 		natsStep(),
 		prometheusStep(),
 	}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
 		outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
-		steps = append(steps, suite.Step{Name: "front end", Far: frontend.Far, Run: frontend.Build})
+		steps = append(steps, suite.Step{Name: "front end", Progress: frontend.Progress, Run: frontend.Build})
 	case errors.Is(err, browser.ErrNoNode):
 		fmt.Printf("not building the Grafana app and the load generator's page: %v or later is required; everything else works without them\n", err)
 	default:
@@ -494,7 +494,7 @@ func serverStep(folder, name, to, path string, flags ...string) suite.Step {
 		Out: os.Stderr, Dir: filepath.Join("tools", folder), Env: []string{"CGO_ENABLED=0"},
 		Flags: append([]string{"-trimpath"}, flags...),
 	}
-	return suite.Step{Name: name, Far: compiler.Far, Run: func(ctx context.Context) error {
+	return suite.Step{Name: name, Progress: compiler.Progress, Run: func(ctx context.Context) error {
 		output, err := filepath.Abs(to)
 		if err != nil {
 			return err

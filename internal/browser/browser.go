@@ -1,4 +1,4 @@
-// Package browser finds what the tests in a browser need besides a Grafana.
+// Package browser finds the programs that browser tests need besides Grafana.
 package browser
 
 import (
@@ -12,12 +12,10 @@ import (
 	"strings"
 )
 
-// OldestNode is the first major version of Node.js that runs the tests and builds
-// the front end.
+// OldestNode is the first major version of Node.js that can run the tests and build the front end.
 const OldestNode = 20
 
-// ChromiumVariable names the environment variable that points to a Chromium, where
-// it is not found by itself.
+// ChromiumVariable names the environment variable with the path of Chromium, if it is not in a usual place.
 const ChromiumVariable = "CHROMIUM_PATH"
 
 // Errors of [FindNode] and [FindChromium].
@@ -26,30 +24,29 @@ var (
 	ErrNoChromium = errors.New("no Chromium")
 )
 
-// FindNode gives the path of a Node.js on the PATH. One that is missing or older
-// than [OldestNode] gives [ErrNoNode].
+// FindNode returns the path of Node.js on the PATH, or [ErrNoNode] if it is missing or older than [OldestNode].
 func FindNode(ctx context.Context) (string, error) {
 	path, err := exec.LookPath("node")
 	if err != nil {
 		return "", ErrNoNode
 	}
-	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	output, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", path, err)
 	}
-	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(said)), "v"), ".")
+	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(output)), "v"), ".")
 	if n, err := strconv.Atoi(major); err != nil || n < OldestNode {
-		return "", fmt.Errorf("%w: %s is %s", ErrNoNode, path, strings.TrimSpace(string(said)))
+		return "", fmt.Errorf("%w: %s is %s", ErrNoNode, path, strings.TrimSpace(string(output)))
 	}
 	return path, nil
 }
 
-// packaged is where Debian's package puts it.
+// packaged is the path in Debian's package.
 const packaged = "/usr/bin/chromium"
 
-// FindChromium gives the path of a Chromium: the one that [ChromiumVariable] names,
-// otherwise Debian's or one on the PATH. Where there is none, it installs Debian's
-// package if it may, and says so on out. Otherwise it gives [ErrNoChromium].
+// FindChromium returns the path of Chromium: that of [ChromiumVariable], otherwise Debian's or one on the PATH.
+// Without one, it installs Debian's package if it has the permission, and writes that to out. Otherwise it returns
+// [ErrNoChromium].
 func FindChromium(ctx context.Context, out io.Writer) (string, error) {
 	if path := os.Getenv(ChromiumVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -67,8 +64,8 @@ func FindChromium(ctx context.Context, out io.Writer) (string, error) {
 	fmt.Fprintln(out, "installing Chromium (about 100 MB)")
 	install := exec.CommandContext(ctx, apt, "install", "--yes", "--no-install-recommends", "chromium")
 	install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if said, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: apt-get install chromium: %w: %s", ErrNoChromium, err, last(said))
+	if output, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: apt-get install chromium: %w: %s", ErrNoChromium, err, last(output))
 	}
 	if path, ok := lookChromium(); ok {
 		return path, nil
@@ -84,8 +81,8 @@ func lookChromium() (string, bool) {
 	return path, err == nil
 }
 
-// last is the last line of what a program said.
-func last(said []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+// last returns the last line of a program's output.
+func last(output []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	return lines[len(lines)-1]
 }

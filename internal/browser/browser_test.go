@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program puts a program of this name that prints a line on the PATH, alone.
+// program makes a program that prints a line the only one on the PATH.
 func program(t *testing.T, name, prints string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -18,7 +18,7 @@ func program(t *testing.T, name, prints string) string {
 	return path
 }
 
-func TestFindNode(t *testing.T) {
+func TestFindNodeChecksVersion(t *testing.T) {
 	path := program(t, "node", "v20.1.0")
 	found, err := FindNode(t.Context())
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestFindNode(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNode)
 }
 
-func TestFindChromiumByItsVariable(t *testing.T) {
+func TestFindChromiumByVariable(t *testing.T) {
 	path := program(t, "chromium", "")
 	t.Setenv(ChromiumVariable, path)
 	found, err := FindChromium(t.Context(), t.Output())

@@ -26,8 +26,8 @@ func load(t *testing.T) (root string, project *types.Project) {
 	return root, project
 }
 
-// The parts of a booth, each of which waits for those that the demo starts before it.
-func TestServices(t *testing.T) {
+// Each service waits for those that the demo starts before it.
+func TestServicesWaitForDependencies(t *testing.T) {
 	root, project := load(t)
 	stages := readDockerfile(t, root)
 	after := map[string][]string{
@@ -40,12 +40,13 @@ func TestServices(t *testing.T) {
 	for name, service := range project.Services {
 		require.ElementsMatch(t, after[name], service.GetDependencies(), name)
 		for other, dependency := range service.DependsOn {
-			require.Equal(t, types.ServiceConditionHealthy, dependency.Condition, "%s waits for %s", name, other)
+			require.Equal(t, types.ServiceConditionHealthy, dependency.Condition, "%s must wait for %s", name, other)
 		}
 		require.NotNil(t, service.HealthCheck, name)
-		require.Equal(t, "CMD", service.HealthCheck.Test[0], "%s: no image of ours has a shell", name)
+		require.Equal(t, "CMD", service.HealthCheck.Test[0], "%s: the project's images have no shell", name)
 		if service.Build == nil {
-			require.Regexp(t, `^(prom/prometheus|grafana/grafana):v?\d+\.\d+\.\d+$`, service.Image, "official, and of one version")
+			require.Regexp(t, `^(prom/prometheus|grafana/grafana):v?\d+\.\d+\.\d+$`, service.Image,
+				"official, and of one version")
 			continue
 		}
 		require.Equal(t, root, service.Build.Context)
@@ -55,9 +56,9 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// Nothing is published beyond this machine, and each thing under the port that the
-// documents tell. The cluster, which asks nobody for a token, is not published.
-func TestPorts(t *testing.T) {
+// Ports are published on this machine only, each with the documented number. The cluster is not published, since it
+// requires no token.
+func TestPortsArePublishedLocally(t *testing.T) {
 	_, project := load(t)
 	published := map[string]string{}
 	for name, service := range project.Services {
@@ -71,9 +72,8 @@ func TestPorts(t *testing.T) {
 	require.Equal(t, map[string]string{"grafana": "3000", "prometheus": "9090", "loadgen": "8088"}, published)
 }
 
-// What is mounted is in the project, or what the package is made of; a program
-// writes to volumes alone.
-func TestMounts(t *testing.T) {
+// Mounted files are in the project or are sources of the package. Programs write to volumes only.
+func TestMountsExistAndAreReadOnly(t *testing.T) {
 	root, project := load(t)
 	app := filepath.Join(root, pack.Dir, local.AppID)
 	targets := map[string]string{}
@@ -98,8 +98,7 @@ func TestMounts(t *testing.T) {
 	}, targets)
 }
 
-// Without a token or an administrator's password nothing starts, and the message says
-// which variable to set.
+// Without a token or an administrator's password, Compose fails, and the message names the variable to set.
 func TestSecretsAreRequired(t *testing.T) {
 	for i, variable := range Variables {
 		name, _, _ := strings.Cut(variable, "=")
@@ -113,9 +112,8 @@ func TestSecretsAreRequired(t *testing.T) {
 	}
 }
 
-// Grafana runs with the settings that the booth gives it, save for what its image
-// decides, and is told all that its provisioning asks for.
-func TestGrafanaAsInTheBooth(t *testing.T) {
+// Grafana runs with the booth's settings, except for those of its image, and has the variables of its provisioning.
+func TestGrafanaHasTheBoothsSettings(t *testing.T) {
 	root, project := load(t)
 	service := project.Services["grafana"]
 	require.Equal(t, "grafana/grafana:"+local.OldestGrafana, service.Image)

@@ -1,5 +1,4 @@
-// Package deploy reads the files that put the booth into containers, so that tests
-// can hold them against the programs that they start.
+// Package deploy reads the files for containers, so that tests can compare them with the programs that they start.
 package deploy
 
 import (
@@ -12,17 +11,16 @@ import (
 	"kvbooth/internal/source"
 )
 
-// Token and Password stand for those that whoever starts the containers sets.
+// Token and Password are values for the secrets that an operator must set.
 const (
 	Token    = "a-token-of-thirty-two-characters"
 	Password = "a-password"
 )
 
-// Variables are what has to be set to start the containers.
+// Variables are the variables that must be set to start the containers.
 var Variables = []string{"KVBOOTH_TOKEN=" + Token, "KVBOOTH_ADMIN_PASSWORD=" + Password}
 
-// Compose loads docker-compose.yaml as `docker compose` does, with variables as
-// "NAME=value". Paths in it are absolute then.
+// Compose loads docker-compose.yaml as `docker compose` does, with variables as "NAME=value". Its paths are absolute.
 func Compose(ctx context.Context, env ...string) (*types.Project, error) {
 	root, err := source.Root()
 	if err != nil {
@@ -36,8 +34,7 @@ func Compose(ctx context.Context, env ...string) (*types.Project, error) {
 	return options.LoadProject(ctx)
 }
 
-// Service gives the command and the variables of a service, as its program gets
-// them.
+// Service returns the command and the environment of a service's program.
 func Service(ctx context.Context, name string) (args, environ []string, err error) {
 	project, err := Compose(ctx, Variables...)
 	if err != nil {
@@ -55,7 +52,7 @@ func Service(ctx context.Context, name string) (args, environ []string, err erro
 	return service.Command, environ, nil
 }
 
-// HealthCheck gives the command line of a service's health check, its program first.
+// HealthCheck returns the command line of a service's health check, beginning with its program.
 func HealthCheck(ctx context.Context, name string) ([]string, error) {
 	project, err := Compose(ctx, Variables...)
 	if err != nil {
@@ -65,5 +62,5 @@ func HealthCheck(ctx context.Context, name string) ([]string, error) {
 	if err != nil || service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 {
 		return nil, err
 	}
-	return service.HealthCheck.Test[1:], nil // the first word says that no shell is needed
+	return service.HealthCheck.Test[1:], nil // the first element is CMD
 }

@@ -19,7 +19,7 @@ import (
 
 // stage is a stage of the Dockerfile.
 type stage struct {
-	from         string // an image, or a stage before it
+	from         string // an image, or an earlier stage
 	instructions []instruction
 }
 
@@ -29,8 +29,8 @@ type instruction struct {
 	words []string
 }
 
-// readDockerfile reads the stages by name. It knows the forms that ours has: no
-// heredocs, and JSON arrays of words without spaces.
+// readDockerfile reads the stages by name. It supports the syntax that this Dockerfile uses: no heredocs, and JSON
+// arrays of words without spaces.
 func readDockerfile(t *testing.T, root string) map[string]*stage {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "Dockerfile"))
@@ -52,7 +52,7 @@ func readDockerfile(t *testing.T, root string) map[string]*stage {
 			in.words = append(in.words, strings.Trim(word, `[]",`))
 		}
 		if in.name == "FROM" {
-			require.Len(t, in.words, 3, "%s: every stage has a name", line)
+			require.Len(t, in.words, 3, "%s: every stage must have a name", line)
 			now = &stage{from: in.words[0]}
 			stages[in.words[2]] = now
 			continue
@@ -64,7 +64,7 @@ func readDockerfile(t *testing.T, root string) map[string]*stage {
 	return stages
 }
 
-// all are the instructions that made an image, its bases' first.
+// all returns the instructions that make an image, beginning with those of its bases.
 func all(stages map[string]*stage, name string) []instruction {
 	s := stages[name]
 	if s == nil {
@@ -73,10 +73,10 @@ func all(stages map[string]*stage, name string) []instruction {
 	return append(all(stages, s.from), s.instructions...)
 }
 
-// last is the last instruction of a name.
-func last(t *testing.T, of []instruction, name string) instruction {
+// last returns the last instruction with a name.
+func last(t *testing.T, instructions []instruction, name string) instruction {
 	t.Helper()
-	for _, in := range slices.Backward(of) {
+	for _, in := range slices.Backward(instructions) {
 		if in.name == name {
 			return in
 		}
@@ -85,9 +85,8 @@ func last(t *testing.T, of []instruction, name string) instruction {
 	return instruction{}
 }
 
-// Images come from Docker's own library or from Grafana, and are of the versions that
-// the project is built with.
-func TestBaseImages(t *testing.T) {
+// Images are from Docker's official library or from Grafana, in the versions that the project is built with.
+func TestBaseImagesHaveTheProjectsVersions(t *testing.T) {
 	root, _ := load(t)
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
@@ -112,15 +111,13 @@ func TestBaseImages(t *testing.T) {
 	}
 }
 
-// isPackage says whether a path is what `go tool mage package` makes, which need not be
-// there.
+// isPackage reports whether a path is made by `go tool mage package`. It may not exist.
 func isPackage(source string) bool {
 	return source == filepath.ToSlash(filepath.Join(pack.Dir, local.AppID))
 }
 
-// What is copied exists: in the project, where the ignore file lets it through, or
-// in a stage.
-func TestCopiesExist(t *testing.T) {
+// Copied files exist: in the project, unless the ignore file excludes them, or in a stage.
+func TestCopiedFilesExist(t *testing.T) {
 	root, _ := load(t)
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "Dockerfile.dockerignore"))
 	require.NoError(t, err)
@@ -140,14 +137,14 @@ func TestCopiesExist(t *testing.T) {
 					_, err := os.Stat(filepath.Join(root, source))
 					require.NoError(t, err, name)
 				}
-				require.Contains(t, ignores, "!"+source, "deploy/Dockerfile.dockerignore keeps it out")
+				require.Contains(t, ignores, "!"+source, "deploy/Dockerfile.dockerignore excludes it")
 			}
 		}
 	}
 }
 
-// The programs that are built are ours, and are copied from where they are built to.
-func TestPrograms(t *testing.T) {
+// Built programs are the project's, and are copied from the build's output directory.
+func TestProgramsAreBuiltAndCopied(t *testing.T) {
 	root, _ := load(t)
 	stages := readDockerfile(t, root)
 	run := strings.Join(last(t, slices.DeleteFunc(slices.Clone(stages["build"].instructions), func(in instruction) bool {
@@ -164,8 +161,9 @@ func TestPrograms(t *testing.T) {
 		copied := last(t, image, "COPY")
 		require.Equal(t, []string{"/out/" + name, "/" + name}, copied.words)
 		require.Equal(t, []string{"/" + name}, last(t, image, "ENTRYPOINT").words)
-		require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image, "USER").words[0], "not root, and by number, since there are no names")
-		require.Equal(t, "scratch", stages[stages[name].from].from, "no shell")
+		require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image, "USER").words[0],
+			"not root, and by number, since there are no names")
+		require.Equal(t, "scratch", stages[stages[name].from].from, "the image must have no shell")
 	}
 	server := "/out/nats-server"
 	require.True(t, slices.ContainsFunc(stages["build"].instructions, func(in instruction) bool {
@@ -176,14 +174,14 @@ func TestPrograms(t *testing.T) {
 	}), "beside the load generator, which looks for it there")
 }
 
-// The image of Grafana has the app and the provisioning where Grafana looks for them, and
-// the settings of docker-compose.yaml, save for those that depend on where it runs.
-func TestGrafanaImage(t *testing.T) {
+// Grafana's image has the app and the provisioning in Grafana's directories, and the settings of docker-compose.yaml,
+// except for those that depend on the installation.
+func TestGrafanaImageHasAppAndSettings(t *testing.T) {
 	root, project := load(t)
 	image := readDockerfile(t, root)["grafana"]
 	require.NotNil(t, image)
 	require.Equal(t, project.Services["grafana"].Image, image.from)
-	require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image.instructions, "USER").words[0], "not root, and by number")
+	require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image.instructions, "USER").words[0], "a numeric ID, not root")
 
 	have, copies := map[string]string{}, map[string]string{}
 	for _, in := range image.instructions {
@@ -196,7 +194,7 @@ func TestGrafanaImage(t *testing.T) {
 		}
 	}
 	plugins := have["GF_PATHS_PLUGINS"]
-	require.False(t, strings.HasPrefix(plugins, "/var/lib/grafana"), "a volume would hide it")
+	require.False(t, strings.HasPrefix(plugins, "/var/lib/grafana"), "a volume would hide the plugins")
 	delete(have, "GF_PATHS_PLUGINS")
 	require.Equal(t, map[string]string{
 		"provisioning": "/etc/grafana/provisioning",

@@ -1,3 +1,3 @@
-// Package docs holds the documents of the project to the code: links, commands, flags, environment variables, series,
-// calls of the API, files, and the messages that docs/troubleshoot.md explains. It has tests and nothing else.
+// Package docs checks the project's documents against the code: links, commands, flags, environment variables,
+// series, API calls, files, and the messages that docs/troubleshoot.md explains. It has only tests.
 package docs

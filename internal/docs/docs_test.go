@@ -22,15 +22,15 @@ import (
 
 const root = "../.."
 
-// page is a document, read once.
+// page is a document.
 type page struct {
 	path    string // in the repository, with slashes
-	prose   string // without its blocks of code
+	prose   string // without its code blocks
 	code    []code // spans and lines of blocks
 	anchors []string
 }
 
-// code is a span in backticks, or a line of a block with what continues it.
+// code is a span in backticks, or a line of a block with its continuation lines.
 type code struct {
 	text  string
 	line  int
@@ -53,7 +53,9 @@ func read(t *testing.T, path string) page {
 	lines := strings.Split(string(text), "\n")
 	for i := 0; i < len(lines); i++ {
 		line, number := lines[i], i+1
-		switch indented := strings.HasPrefix(line, "    ") && (strings.TrimSpace(before) == "" || strings.HasPrefix(before, "    ")); {
+		indented := strings.HasPrefix(line, "    ") &&
+			(strings.TrimSpace(before) == "" || strings.HasPrefix(before, "    "))
+		switch {
 		case fence.MatchString(line):
 			fenced = !fenced
 		case fenced || indented:
@@ -76,7 +78,7 @@ func read(t *testing.T, path string) page {
 	return p
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns GitHub's anchor of a heading.
 func anchor(heading string, taken []string) string {
 	heading = link.ReplaceAllString(strings.ReplaceAll(heading, "[", ""), "")
 	slug := strings.Map(func(r rune) rune {
@@ -94,10 +96,10 @@ func anchor(heading string, taken []string) string {
 	return slug
 }
 
-// history names what is gone, too; its links alone are looked at.
+// history also contains removed names. Only its links are checked.
 const history = "CHANGELOG.md"
 
-// pages are the documents of the project; the texts of the corpus are none.
+// pages returns the documents of the project without the texts of the corpus.
 func pages(t *testing.T) []page {
 	t.Helper()
 	all := []page{}
@@ -114,10 +116,11 @@ func pages(t *testing.T) []page {
 	return all
 }
 
-// tracked lists the files of the repository that are there, new ones that are not ignored among them.
+// tracked returns the existing files of the repository, with new ones that are not ignored.
 func tracked(t *testing.T, patterns ...string) (paths []string) {
 	t.Helper()
-	git := exec.CommandContext(t.Context(), "git", append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)...)
+	list := append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)
+	git := exec.CommandContext(t.Context(), "git", list...)
 	git.Dir = root
 	out, err := git.Output()
 	require.NoError(t, err)
@@ -130,7 +133,7 @@ func tracked(t *testing.T, patterns ...string) (paths []string) {
 	return paths
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksHaveTargets(t *testing.T) {
 	all := map[string]page{}
 	for _, p := range pages(t) {
 		all[p.path] = p
@@ -157,7 +160,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	assert.Greater(t, links, 30)
 }
 
-// programs are commands with their flags. A flag of no command stands under "".
+// programs are commands with their flags. Flags without a command are under "".
 type programs map[string]map[string][]string
 
 var (
@@ -167,8 +170,8 @@ var (
 	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 )
 
-// known reads the load generator's flags from the tables of CONFIGURATION.md, which a test of its configuration writes,
-// and those of booth, and the commands of both, from their sources.
+// known reads the load generator's flags from the tables of CONFIGURATION.md, which a test of its configuration
+// generates, and the flags of booth and the commands of both from their sources.
 func known(t *testing.T) programs {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
@@ -194,7 +197,7 @@ func known(t *testing.T) programs {
 	return programs{"loadgen": loadgen, "booth": booth}
 }
 
-// flags are those that kong makes of a struct.
+// flags returns the flags that kong makes of a struct.
 func flags(types map[string]*ast.StructType, s *ast.StructType, prefix string) (all []string) {
 	for _, f := range s.Fields.List {
 		tag := reflect.StructTag("")
@@ -265,7 +268,7 @@ func structs(t *testing.T, dir string) map[string]*ast.StructType {
 	return all
 }
 
-// foreign are flags of other programs that stand by themselves in backticks.
+// foreign are flags of other programs that stand alone in backticks.
 var foreign = []string{
 	"--force-conflicts", "--dry-run", "--timeout", "--set", "--cacert", // helm, curl
 	"--concurrency", "--use-server-token-count", "--max-concurrency", "--request-rate", "--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics", // AIPerf, vLLM, GuideLLM
@@ -273,7 +276,8 @@ var foreign = []string{
 }
 
 var (
-	command  = regexp.MustCompile(`^(?:\$ )?(?:[A-Z_]+=\S+ +)*(?:ExecStart=)?(?:/usr/local/bin/|bin/)?(loadgen|booth)(?: (.*))?$`)
+	command = regexp.MustCompile(`^(?:\$ )?(?:[A-Z_]+=\S+ +)*(?:ExecStart=)?` +
+		`(?:/usr/local/bin/|bin/)?(loadgen|booth)(?: (.*))?$`)
 	cut      = regexp.MustCompile(` +(?:[|;#&]|>) ?.*$`)
 	mage     = regexp.MustCompile(`go tool mage ([a-z]+(?::[a-z]+)?)`)
 	variable = regexp.MustCompile(`\b(?:LOADGEN|KVBOOTH)_[A-Z0-9_]*[A-Z0-9]\b`)
@@ -282,7 +286,7 @@ var (
 	file     = regexp.MustCompile(`^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.*<>…-]+)+/?$`)
 )
 
-func TestCommandsAndFlagsAreThere(t *testing.T) {
+func TestDocumentedFlagsExist(t *testing.T) {
 	have := known(t)
 	all := slices.Clone(foreign)
 	for _, of := range have {
@@ -318,7 +322,7 @@ func TestCommandsAndFlagsAreThere(t *testing.T) {
 	assert.Greater(t, commands, 30)
 }
 
-func TestMageTargetsAreThere(t *testing.T) {
+func TestDocumentedMageTargetsExist(t *testing.T) {
 	targets := map[string]bool{}
 	for _, decl := range parse(t, "Magefile.go").Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.IsExported() {
@@ -341,10 +345,10 @@ func TestMageTargetsAreThere(t *testing.T) {
 	assert.Greater(t, found, 20)
 }
 
-// notOurs are variables that Kubernetes sets, and names that only look like series or calls of ours.
+// notOurs are variables that Kubernetes sets, and names that only look like series or API calls of the project.
 var notOurs = []string{"LOADGEN_SERVICE_HOST", "LOADGEN_PORT_8088_TCP", "/api/v1/query", "/api/v1/targets"}
 
-func TestNamesAreThere(t *testing.T) {
+func TestDocumentedNamesExist(t *testing.T) {
 	configuration, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
 	require.NoError(t, err)
 	_, tables, _ := strings.Cut(string(configuration), "<!-- fields:")
@@ -378,7 +382,8 @@ func TestNamesAreThere(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, c := range p.code {
 			for _, name := range variable.FindAllString(c.text, -1) {
-				assert.True(t, variables[name] || slices.Contains(notOurs, name), "%s:%d: no program reads %s", p.path, c.line, name)
+				assert.True(t, variables[name] || slices.Contains(notOurs, name), "%s:%d: no program reads %s", p.path, c.line,
+					name)
 			}
 			for _, name := range series.FindAllString(c.text, -1) {
 				begins := func(have string) bool { return strings.HasSuffix(name, "_") && strings.HasPrefix(have, name) }
@@ -387,14 +392,15 @@ func TestNamesAreThere(t *testing.T) {
 				assert.True(t, there, "%s:%d: there is no series %s", p.path, c.line, name)
 			}
 			for _, path := range call.FindAllString(c.text, -1) {
-				assert.True(t, calls.MatchString(path) || slices.Contains(notOurs, path), "%s:%d: the API has no %s", p.path, c.line, path)
+				assert.True(t, calls.MatchString(path) || slices.Contains(notOurs, path), "%s:%d: the API has no %s", p.path,
+					c.line, path)
 			}
 		}
 	}
 }
 
-// Files that a document names in backticks are there, where the first part of the path is a folder of the repository.
-func TestFilesAreThere(t *testing.T) {
+// Files in backticks exist, if the first part of the path is a directory of the repository.
+func TestDocumentedFilesExist(t *testing.T) {
 	folders := map[string]bool{}
 	for _, path := range tracked(t) {
 		if dir, _, below := strings.Cut(path, "/"); below {

@@ -32,7 +32,7 @@ var (
 	element = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 )
 
-// plain is a message as rows have it: … in the place of every value.
+// plain replaces every value of a message by …, as rows do.
 func plain(text string) string {
 	if strings.Contains(text, "%") {
 		text = strings.ReplaceAll(verb.ReplaceAllString(text, "…"), "%%", "%")
@@ -43,10 +43,10 @@ func plain(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// core is a message without the values at its ends.
+// core returns a message without the values at its ends.
 func core(text string) string { return strings.Trim(plain(text), "… :;,.") }
 
-// rows are the messages that docs/troubleshoot.md explains.
+// rows returns the messages that docs/troubleshoot.md explains.
 func rows(t *testing.T) (all []message) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, troubleshoot))
@@ -60,7 +60,7 @@ func rows(t *testing.T) (all []message) {
 	return all
 }
 
-// literals are the strings of a Go file. A sum of strings is one, with … for what is no literal, and so is each part.
+// literals returns the strings of a Go file: each concatenation with … for its values, and each of its parts.
 func literals(file *ast.File) (all []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok {
@@ -73,7 +73,7 @@ func literals(file *ast.File) (all []string) {
 	return all
 }
 
-// sum puts the parts of an expression together, and says whether there is a string among them.
+// sum concatenates the parts of an expression, and reports whether there is a string among them.
 func sum(e ast.Expr) (text string, has bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -99,8 +99,8 @@ func sum(e ast.Expr) (text string, has bool) {
 	return "…", false
 }
 
-// sources are the texts of the product: the strings of Go files, whole files of TypeScript with … for what is in braces,
-// and the alert rules.
+// sources returns the texts of the product: the strings of Go files, whole files of TypeScript with … for expressions
+// in braces, and the alert rules.
 func sources(t *testing.T) (all []string) {
 	t.Helper()
 	for _, path := range tracked(t, "pkg/*.go", "sidecar/*.go") {
@@ -120,18 +120,18 @@ func sources(t *testing.T) (all []string) {
 	return all
 }
 
-// Every message that docs/troubleshoot.md explains is one of the product: whoever rewords a message rewords its row.
-func TestMessagesAreInTheSource(t *testing.T) {
+// A reworded message needs a reworded row.
+func TestExplainedMessagesAreInTheSource(t *testing.T) {
 	all := sources(t)
 	for _, m := range rows(t) {
-		assert.GreaterOrEqual(t, len(core(m.text)), 8, "%s:%d: too short to be found: %s", troubleshoot, m.line, m.text)
+		assert.GreaterOrEqual(t, len(core(m.text)), 8, "%s:%d: too short to be searched: %s", troubleshoot, m.line, m.text)
 		wanted := core(m.text)
 		there := slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, wanted) })
-		assert.True(t, there, "%s:%d: the message is in no source; has it been reworded? %s", troubleshoot, m.line, m.text)
+		assert.True(t, there, "%s:%d: no source has the message; was it reworded? %s", troubleshoot, m.line, m.text)
 	}
 }
 
-// explained are files each of whose messages has a row: the arguments of the calls that are named, or, without a name,
+// explained are the files whose messages all need a row: the first arguments of the named calls, or without a name,
 // all strings of more than three words.
 var explained = map[string]string{
 	"pkg/plugin/health.go":  "",
@@ -145,17 +145,20 @@ var explained = map[string]string{
 	"sidecar/booth/doctor/kubernetes.go": "problem",
 }
 
-// unexplained are strings of these files that are no trouble, or only parts of other messages.
+// unexplained are strings of these files that report no problem, or are parts of other messages.
 var unexplained = []string{
-	"lane … is …, …", "with … conversations", "Load generator … answers at …", "…: …. Warning: …", "The load generator is healthy", "a call was refused",
+	"lane … is …, …", "with … conversations", "Load generator … answers at …", "…: …. Warning: …",
+	"The load generator is healthy", "a call was refused",
 	"; an administrator can see details with “Test connection” in the app's settings",
 }
 
-func TestMessagesAreExplained(t *testing.T) {
+func TestMessagesOfFilesAreExplained(t *testing.T) {
 	have := rows(t)
 	for path, only := range explained {
 		for _, l := range messagesOf(parse(t, path), only) {
-			if strings.Count(l, " ") < 3 && only == "" || core(l) == "" || slices.ContainsFunc(unexplained, func(u string) bool { return strings.Contains(l, u) || core(u) == core(l) }) {
+			isUnexplained := func(u string) bool { return strings.Contains(l, u) || core(u) == core(l) }
+			if strings.Count(l, " ") < 3 && only == "" || core(l) == "" ||
+				slices.ContainsFunc(unexplained, isUnexplained) {
 				continue
 			}
 			there := slices.ContainsFunc(have, func(m message) bool {
@@ -166,7 +169,7 @@ func TestMessagesAreExplained(t *testing.T) {
 	}
 }
 
-// messagesOf are the strings of a file, or those that are first arguments of calls of a method.
+// messagesOf returns the strings of a file, or those that are first arguments of calls of a method.
 func messagesOf(file *ast.File, method string) (texts []string) {
 	if method == "" {
 		return literals(file)

@@ -1,4 +1,4 @@
-// Package figure carries what tests measure to docs/verification.md.
+// Package figure records figures that tests measure for docs/verification.md.
 package figure
 
 import (
@@ -12,13 +12,13 @@ import (
 // Variable names the environment variable with the file that Report appends to.
 const Variable = "SUITE_FIGURES"
 
-// Figure is one measured result in words, with its unit.
+// Figure is one measured result as text with its unit.
 type Figure struct {
 	Test string `json:"test"`
 	Text string `json:"text"`
 }
 
-// Report logs a measured result of a test and, in a run of the suite, keeps it for docs/verification.md.
+// Report logs a measured result of a test. In a run of the suite, it also records it for docs/verification.md.
 func Report(t testing.TB, format string, args ...any) {
 	t.Helper()
 	f := Figure{Test: t.Name(), Text: fmt.Sprintf(format, args...)}
@@ -36,12 +36,12 @@ func Report(t testing.TB, format string, args ...any) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := file.Write(append(line, '\n')); err != nil { // one write: several processes append
+	if _, err := file.Write(append(line, '\n')); err != nil { // in one write, since several processes append
 		t.Fatal(err)
 	}
 }
 
-// Read returns the figures that tests have appended to a file, none where it does not exist.
+// Read returns the figures in a file, or none if it does not exist.
 func Read(name string) []Figure {
 	file, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package frontend builds and checks the Grafana app and the load generator's
-// page.
+// Package frontend builds and checks the Grafana app and the load generator's page.
 package frontend
 
 import (
@@ -21,24 +20,26 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// Places, from the module's root.
+// Paths from the module's root.
 const (
 	lock      = "package-lock.json"
-	installed = "node_modules/.kvbooth-lock" // a copy of what is installed
+	installed = "node_modules/.kvbooth-lock" // a copy of the installed lock file
 
 	installedMB = 860
 )
 
-// built are the last files of the two builds: the Grafana app, and the page,
-// which the load generator embeds.
+// built are the last written files of the two builds: the Grafana app, and the page that the load generator embeds.
 var built = []string{"dist/module.js", "sidecar/loadgen/page/files/index.html"}
 
-// sources are what the built front end depends on.
-var sources = []string{"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
+// sources are the files that the front ends are built from.
+var sources = []string{
+	"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md",
+	"LICENSE",
+}
 
-// Build builds the front ends, the app's into dist and the page into
-// sidecar/loadgen/page/files, where they have changed. The load generator is to be
-// linked after it. Without Node.js it gives [browser.ErrNoNode].
+// Build builds the front ends if their sources have changed: the app into dist, the page into
+// sidecar/loadgen/page/files. The load generator must be linked after it. Without Node.js, it returns
+// [browser.ErrNoNode].
 func Build(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); err != nil {
 		return err
@@ -57,7 +58,7 @@ func Build(ctx context.Context) error {
 	return touch()
 }
 
-// What [Build] does.
+// The states of [Build].
 const (
 	checking = iota
 	installing
@@ -66,8 +67,8 @@ const (
 
 var phase atomic.Int32
 
-// Far is how far [Build] is.
-func Far() string {
+// Progress returns the state of [Build].
+func Progress() string {
 	switch phase.Load() {
 	case installing:
 		return fmt.Sprintf("%d of about %d MB of packages installed", local.DiskUse("node_modules")>>20, installedMB)
@@ -77,7 +78,7 @@ func Far() string {
 	return "checking what has changed"
 }
 
-// touch dates the built files, which webpack leaves alone where they are as before.
+// touch sets the time of the built files, since webpack does not write unchanged files.
 func touch() error {
 	var err error
 	for _, name := range built {
@@ -86,10 +87,10 @@ func touch() error {
 	return err
 }
 
-// installation is held by [Install].
+// installation is locked during [Install].
 var installation sync.Mutex
 
-// Install installs the packages that the lock file names, where they are not yet. It is safe for concurrent use.
+// Install installs the packages of the lock file, unless they are installed. It is safe for concurrent use.
 func Install(ctx context.Context) error {
 	installation.Lock()
 	defer installation.Unlock()
@@ -108,7 +109,7 @@ func Install(ctx context.Context) error {
 	return os.WriteFile(installed, want, 0o644)
 }
 
-// changed says whether a source is newer than one of the built front ends.
+// changed reports whether a source is newer than one of the built front ends.
 func changed() bool {
 	oldest := time.Now()
 	for _, name := range built {
@@ -141,7 +142,7 @@ var errNewer = errors.New("newer than the build")
 
 func npm(ctx context.Context, args ...string) error { return suite.Command(ctx, "npm", args...) }
 
-// Lint checks types and style of the front end. Without Node.js it is skipped.
+// Lint checks types and style of the front end. It is skipped without Node.js.
 func Lint(ctx context.Context) (suite.Count, error) {
 	if err := prepare(ctx); err != nil {
 		return suite.Count{}, err
@@ -156,7 +157,7 @@ func Lint(ctx context.Context) (suite.Count, error) {
 	return suite.Count{Passed: 2}, nil
 }
 
-// Test runs the unit tests of the front end. Without Node.js it is skipped.
+// Test runs the unit tests of the front end. It is skipped without Node.js.
 func Test(ctx context.Context) (suite.Count, error) {
 	if err := prepare(ctx); err != nil {
 		return suite.Count{}, err
@@ -164,7 +165,7 @@ func Test(ctx context.Context) (suite.Count, error) {
 	return tested(ctx)
 }
 
-// CheckChanged runs [Lint], and those unit tests that a change since the last pass can touch, as far as git reports.
+// CheckChanged runs [Lint], and the unit tests that git's changes since the last pass can affect.
 func CheckChanged(ctx context.Context) (suite.Count, error) {
 	if _, err := Lint(ctx); err != nil {
 		return suite.Count{}, err
@@ -172,7 +173,7 @@ func CheckChanged(ctx context.Context) (suite.Count, error) {
 	return tested(ctx, sincePassed(ctx)...)
 }
 
-// tested runs jest and notes the commit for [CheckChanged] where all tests passed.
+// tested runs jest and stores the commit for [CheckChanged] if all tests passed.
 func tested(ctx context.Context, flags ...string) (suite.Count, error) {
 	count, err := jest(ctx, flags...)
 	if err == nil {
@@ -181,7 +182,7 @@ func tested(ctx context.Context, flags ...string) (suite.Count, error) {
 	return count, err
 }
 
-// prepare installs the packages. Without Node.js it returns a [suite.Skipped].
+// prepare installs the packages. Without Node.js, it returns a [suite.Skipped].
 func prepare(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); errors.Is(err, browser.ErrNoNode) {
 		return suite.Skipped(err.Error() + "; install it from https://nodejs.org")
@@ -189,14 +190,16 @@ func prepare(ctx context.Context) error {
 	return Install(ctx)
 }
 
-// passed keeps the commit with which all tests passed last.
+// passed is the file with the commit with which all tests passed last.
 const passed = "node_modules/.cache/kvbooth-passed"
 
-// unfollowed are what the tests depend on and do not import.
-var unfollowed = []string{lock, "package.json", "jest.config.js", "tsconfig.json", ".config", "sidecar/api/openapi.yaml", "sidecar/loadgen/baseline/data"}
+// unfollowed are files that the tests depend on without importing them.
+var unfollowed = []string{
+	lock, "package.json", "jest.config.js", "tsconfig.json", ".config", "sidecar/api/openapi.yaml",
+	"sidecar/loadgen/baseline/data",
+}
 
-// sincePassed gives jest's flags for the tests that a change since the last pass
-// touches; none where all have to run.
+// sincePassed returns jest's flags for the tests that changes since the last pass affect, or none if all must run.
 func sincePassed(ctx context.Context) []string {
 	commit, err := os.ReadFile(passed)
 	if err != nil {
@@ -209,8 +212,7 @@ func sincePassed(ctx context.Context) []string {
 	return []string{"--changedSince=" + string(commit), "--passWithNoTests"}
 }
 
-// notePassed keeps the commit at hand, unless what has been tested is not committed;
-// without git, all tests run each time.
+// notePassed stores the current commit, unless there are uncommitted changes. Without git, all tests run each time.
 func notePassed(ctx context.Context) error {
 	changes, known := git(ctx, append([]string{"status", "--porcelain", "--", "src"}, unfollowed...)...)
 	if !known || len(changes) > 0 {
@@ -223,7 +225,7 @@ func notePassed(ctx context.Context) error {
 	return os.WriteFile(passed, bytes.TrimSpace(commit), 0o644)
 }
 
-// git gives what git says; ok is false where it is missing, or refuses.
+// git returns git's output. ok is false if git is missing or fails.
 func git(ctx context.Context, args ...string) (out []byte, ok bool) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	return out, err == nil
@@ -237,7 +239,8 @@ func jest(ctx context.Context, flags ...string) (suite.Count, error) {
 	}
 	defer os.RemoveAll(dir)
 	report := filepath.Join(dir, "report.json")
-	ran := npm(ctx, append([]string{"run", "--silent", "test", "--", "--silent", "--json", "--outputFile=" + report}, flags...)...)
+	ran := npm(ctx,
+		append([]string{"run", "--silent", "test", "--", "--silent", "--json", "--outputFile=" + report}, flags...)...)
 	text, err := os.ReadFile(report)
 	if err != nil {
 		return suite.Count{}, errors.Join(ran, err)
@@ -252,7 +255,7 @@ func jest(ctx context.Context, flags ...string) (suite.Count, error) {
 	}
 	count := suite.Count{Passed: result.Passed, Failed: result.Failed, Skipped: result.Pending}
 	var exit *exec.ExitError
-	if errors.As(ran, &exit) && result.Failed > 0 { // the counts say it
+	if errors.As(ran, &exit) && result.Failed > 0 { // the counts contain the failure
 		return count, errors.New("front end tests failed")
 	}
 	return count, ran

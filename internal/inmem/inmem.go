@@ -15,7 +15,7 @@ type Listener struct {
 	once     sync.Once
 }
 
-// Listen returns a listener, which a test closes or has its server close.
+// Listen returns a listener. The test or its server must close it.
 func Listen() *Listener {
 	return &Listener{accepted: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -30,7 +30,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and Dial. Connections go on. It never fails.
+// Close ends Accept and Dial. It does not close connections. It never fails.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
@@ -39,12 +39,12 @@ func (l *Listener) Close() error {
 // Addr returns a loopback address.
 func (l *Listener) Addr() net.Addr { return address("127.0.0.1:80") }
 
-// Dial opens a connection from 127.0.0.1, as the DialContext of a client: network and address are ignored.
+// Dial opens a connection from 127.0.0.1, as a client's DialContext does. Network and address are ignored.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return l.DialFrom(ctx, "127.0.0.1")
 }
 
-// DialFrom opens a connection whose server sees it come from an IP address. It blocks until the server accepts it and
+// DialFrom opens a connection whose remote address at the server is ip. It blocks until the server accepts it, and
 // returns net.ErrClosed after Close.
 func (l *Listener) DialFrom(ctx context.Context, ip string) (net.Conn, error) {
 	client, server := net.Pipe()
@@ -66,7 +66,7 @@ type conn struct {
 
 func (c *conn) RemoteAddr() net.Addr { return c.from }
 
-// address is a host and port of TCP.
+// address is a TCP host and port.
 type address string
 
 func (address) Network() string { return "tcp" }

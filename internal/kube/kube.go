@@ -1,4 +1,4 @@
-// Package kube builds the control plane of tools/kube into the product's cache folder, and finds it there.
+// Package kube builds the control plane of tools/kube into the product's cache directory, and finds it there.
 package kube
 
 import (
@@ -18,22 +18,22 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// ErrNotBuilt is what [Find] gives where there is no control plane of the present sources.
+// ErrNotBuilt is the error of [Find] if there is no control plane of the current sources.
 var ErrNotBuilt = errors.New("run go tool mage kube")
 
 const (
 	lockPoll = 500 * time.Millisecond
-	built    = "built" // the file that says that a build is whole
+	built    = "built" // the file that marks a complete build
 )
 
-// release is that of Kubernetes in the module's requirements.
+// release matches the version of Kubernetes in the module's requirements.
 var release = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)$`)
 
-// sources are what a control plane is built from.
+// sources identify the sources of a control plane.
 type sources struct {
 	dir                   string // of the module
 	version, major, minor string // of Kubernetes
-	folder                string // in the cache, another one for other sources
+	folder                string // in the cache, different for different sources
 }
 
 // read reads the module tools/kube of the module at root.
@@ -64,7 +64,7 @@ func (s sources) built() bool {
 	return err == nil
 }
 
-// sourcesOf are those below the folder of this module, with their folder in the user's cache.
+// sourcesOf returns the sources in a module's root, with their directory in the user's cache.
 func sourcesOf(root string) (s sources, err error) {
 	cache, err := local.CacheDir()
 	if err != nil {
@@ -73,8 +73,7 @@ func sourcesOf(root string) (s sources, err error) {
 	return read(root, cache)
 }
 
-// Find gives the program that was built from the sources below root, the folder of this module. Where there is none,
-// the error is an [ErrNotBuilt].
+// Find returns the program that was built from the sources in the module's root, or an [ErrNotBuilt].
 func Find(root string) (program string, err error) {
 	s, err := sourcesOf(root)
 	if err != nil {
@@ -86,9 +85,9 @@ func Find(root string) (program string, err error) {
 	return s.program(), nil
 }
 
-// Build gives the same program, and builds it where it is not there yet: 5 to 12 minutes on two cores, 140 MB, with the
-// progress on out. Of several processes one builds and the others wait. A build that ctx ends leaves what was compiled
-// in Go's own cache, so that the next one goes on from there.
+// Build is like Find, but builds the program if necessary: 5 to 12 minutes on two cores, 140 MB. It writes its
+// progress to out. If several processes call it, one builds and the others wait. If ctx ends the build, the next one
+// continues with Go's build cache.
 func Build(ctx context.Context, root string, out io.Writer) (program string, err error) {
 	s, err := sourcesOf(root)
 	if err != nil {
@@ -102,32 +101,42 @@ func Build(ctx context.Context, root string, out io.Writer) (program string, err
 	if s.built() {
 		return s.program(), nil
 	}
-	fmt.Fprintf(out, "building Kubernetes %s with etcd and KWOK (once; 5 to 12 minutes on two cores, 140 MB in %s and 3 GB in Go's build cache)\n", s.version, s.folder)
+	fmt.Fprintf(out,
+		"building Kubernetes %s with etcd and KWOK (once; 5 to 12 minutes on two cores, 140 MB in %s and 3 GB in Go's "+
+			"build cache)\n",
+		s.version, s.folder)
 	if err := os.MkdirAll(s.folder, 0o755); err != nil {
 		return "", err
 	}
 	version := "k8s.io/component-base/version."
 	compiler := &suite.Compiler{
 		Out: out, Dir: s.dir, Env: []string{"CGO_ENABLED=0"},
-		Flags: []string{"-trimpath", "-ldflags", fmt.Sprintf("-s -w -X %sgitVersion=%s -X %[1]sgitMajor=%s -X %[1]sgitMinor=%s", version, s.version, s.major, s.minor)},
+		Flags: []string{
+			"-trimpath", "-ldflags",
+			fmt.Sprintf("-s -w -X %sgitVersion=%s -X %[1]sgitMajor=%s -X %[1]sgitMinor=%s", version, s.version, s.major,
+				s.minor),
+		},
 	}
-	err = suite.Together(ctx, out, suite.Step{Name: "Kubernetes", Far: compiler.Far, Run: func(ctx context.Context) error {
-		return compiler.BuildAll(ctx, [2]string{s.program(), "./cmd/kube"})
-	}})
+	err = suite.Together(ctx, out, suite.Step{
+		Name: "Kubernetes", Progress: compiler.Progress,
+		Run: func(ctx context.Context) error {
+			return compiler.BuildAll(ctx, [2]string{s.program(), "./cmd/kube"})
+		},
+	})
 	if err != nil {
 		return "", err
 	}
 	return s.program(), os.WriteFile(filepath.Join(s.folder, built), []byte(s.version+"\n"), 0o644)
 }
 
-// lock waits for a lock between processes.
+// lock waits for a lock between processes, and writes to out if it has to wait.
 func lock(ctx context.Context, path string, out io.Writer) (unlock func(), err error) {
-	for said := false; ; said = true {
+	for reported := false; ; reported = true {
 		unlock, ok, err := process.TryLock(path)
 		if err != nil || ok {
 			return unlock, err
 		}
-		if !said {
+		if !reported {
 			fmt.Fprintln(out, "waiting for another process that is building Kubernetes")
 		}
 		select {

@@ -14,9 +14,9 @@ import (
 	"kvbooth/sidecar/booth/local"
 )
 
-// Other sources are another control plane, and one that is half built is none.
-func TestFind(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // where the system has caches elsewhere, the sources below are others' all the same
+// Changed sources and incomplete builds are not found.
+func TestFindNeedsCompleteBuildOfSources(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // on other systems, the test's sources have a cache directory of their own
 	root := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(root, "tools", "kube", name)
@@ -38,16 +38,16 @@ func TestFind(t *testing.T) {
 	require.NoError(t, os.MkdirAll(before.folder, 0o755))
 	require.NoError(t, os.WriteFile(before.program(), nil, 0o600))
 	_, err = Find(root)
-	require.ErrorIs(t, err, ErrNotBuilt, "what a build left that was broken off")
+	require.ErrorIs(t, err, ErrNotBuilt, "an interrupted build must not be found")
 	require.NoError(t, os.WriteFile(filepath.Join(before.folder, built), nil, 0o600))
 	program, err := Find(root)
 	require.NoError(t, err)
 	require.Equal(t, before.program(), program)
-	var said strings.Builder
-	again, err := Build(t.Context(), root, &said)
+	var out strings.Builder
+	again, err := Build(t.Context(), root, &out)
 	require.NoError(t, err)
 	require.Equal(t, program, again)
-	require.Empty(t, said.String(), "nothing is built twice")
+	require.Empty(t, out.String(), "it must not be built twice")
 
 	write("cmd/kube/main.go", "package main // another\n")
 	_, err = Find(root)
@@ -58,25 +58,24 @@ func TestFind(t *testing.T) {
 	require.ErrorContains(t, err, "requires no k8s.io/kubernetes")
 }
 
-// A second build waits for the first one, and can be given up meanwhile.
-func TestLock(t *testing.T) {
+// A second build waits for the first one, until its context ends.
+func TestLockWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, os.Stderr)
 	require.NoError(t, err)
-	var said strings.Builder
+	var out strings.Builder
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = lock(ctx, path, &said)
+	_, err = lock(ctx, path, &out)
 	require.Error(t, err)
-	require.Equal(t, "waiting for another process that is building Kubernetes\n", said.String())
+	require.Equal(t, "waiting for another process that is building Kubernetes\n", out.String())
 	unlock()
-	unlock, err = lock(t.Context(), path, &said)
+	unlock, err = lock(t.Context(), path, &out)
 	require.NoError(t, err)
 	unlock()
 }
 
-// The requirements of tools/kube can be read.
-func TestSources(t *testing.T) {
+func TestSourcesOfThisModule(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
 	s, err := read(root, t.TempDir())

@@ -1,4 +1,4 @@
-// Package output keeps what a program writes, for tests that read it meanwhile.
+// Package output buffers a program's output for tests that read it while the program runs.
 package output
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer is a writer that a test reads while a program writes. The zero value is empty. It is safe for concurrent use.
+// Buffer is a writer that can be read while a program writes. The zero value is empty. It is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,7 +19,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String is all that has been written so far.
+// String returns everything that was written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

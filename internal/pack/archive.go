@@ -15,21 +15,20 @@ import (
 	"time"
 )
 
-// Archive is an archive that was made.
+// Archive describes a written archive.
 type Archive struct {
 	Path   string
 	Size   int64  // in bytes
-	SHA256 string // of its bytes, in hexadecimal
+	SHA256 string // of its content, in hexadecimal
 }
 
-// String is a line for the terminal.
+// String formats the archive as a line for the terminal.
 func (a Archive) String() string {
 	return fmt.Sprintf("%s: %.1f MB, SHA-256 %s", a.Path, float64(a.Size)/1e6, a.SHA256)
 }
 
-// zipFolder packs a folder under its own name. The names come in their order and
-// have one time, so that the same files give the same bytes; those that begin with
-// the executable's name may be run.
+// zipFolder packs a folder under its own name. Names are sorted and have the same time, so that the same files give
+// the same bytes. Files whose names begin with that of the executable are executable.
 func zipFolder(folder, to string, date time.Time, executable string) (a Archive, err error) {
 	file, err := os.Create(to)
 	if err != nil {
@@ -50,7 +49,9 @@ func zipFolder(folder, to string, date time.Time, executable string) (a Archive,
 		if err != nil {
 			return err
 		}
-		header := &zip.FileHeader{Name: path.Join(filepath.Base(folder), filepath.ToSlash(rel)), Method: zip.Deflate, Modified: date}
+		header := &zip.FileHeader{
+			Name: path.Join(filepath.Base(folder), filepath.ToSlash(rel)), Method: zip.Deflate, Modified: date,
+		}
 		header.SetMode(mode(rel, executable))
 		return add(w, header, name)
 	})
@@ -64,8 +65,7 @@ func zipFolder(folder, to string, date time.Time, executable string) (a Archive,
 	return Archive{Path: to, Size: info.Size(), SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-// mode is that of a file of the app, whatever the system that packs it knows of
-// modes.
+// mode returns the mode of a file of the app, on every system.
 func mode(rel, executable string) fs.FileMode {
 	if strings.HasPrefix(rel, executable+"_") {
 		return 0o755

@@ -1,6 +1,5 @@
-// Package pack makes the archive of the Grafana app: what is built into dist, with a
-// backend for every system, under one folder that has the app's id. The same commit
-// gives the same archive.
+// Package pack makes the archive of the Grafana app: the front end in dist, with a backend for every system, in one
+// folder named after the app's ID. The same commit gives the same archive.
 package pack
 
 import (
@@ -20,21 +19,20 @@ import (
 	"time"
 )
 
-// Dir is where the app is packed, from the module's root: as an archive, and in a
-// folder that a Grafana can load as it is.
+// Dir is the output directory from the module's root. It has the archive, and the folder that Grafana can load.
 const Dir = "bin/package"
 
-// ExamplesDir is the folder in the archive that has the provisioning files: data
-// source, app and alert rules, each in the folder that Grafana reads it from.
+// ExamplesDir is the folder in the archive with the provisioning files: data source, app and alert rules, each in the
+// folder from which Grafana reads it.
 const ExamplesDir = "provisioning"
 
-// Platform is a system that a backend is built for, by Go's names.
+// Platform is a system with a backend, in Go's names.
 type Platform struct{ OS, Arch string }
 
-// String is such as "linux/amd64".
+// String returns, for example, "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// Platforms are those that the archive serves.
+// Platforms are the supported platforms.
 var Platforms = []Platform{
 	{"linux", "amd64"},
 	{"linux", "arm64"},
@@ -44,28 +42,27 @@ var Platforms = []Platform{
 	{"windows", "arm64"},
 }
 
-// Options say what is packed, and how.
+// Options configure [App].
 type Options struct {
 	Dist      string // the folder of the built front end
-	Examples  string // the folder of provisioning files, which goes along as examples; "": none
-	Dir       string // where folder and archive go
+	Examples  string // the folder of provisioning files, which are included as examples; "": none
+	Dir       string // output directory
 	Date      time.Time
 	Platforms []Platform
 	Build     func(Backend) error
-	Out       io.Writer // hears how far it is
+	Out       io.Writer // receives progress
 }
 
-// Backend is a backend to build, under the name that Grafana looks for.
+// Backend is a backend to build, with the file name that Grafana requires.
 type Backend struct {
 	Platform
-	Dir     string // where it goes
+	Dir     string // output directory
 	ID      string // of the app
 	Version string // of the app
 	Date    time.Time
 }
 
-// App makes folder and archive, and prints the archive's size and SHA-256. Older
-// ones of the same name go.
+// App makes folder and archive, and prints the archive's size and SHA-256. It replaces existing ones.
 func App(o Options) (Archive, error) {
 	m, err := readManifest(o.Dist)
 	if err != nil {
@@ -99,7 +96,7 @@ func App(o Options) (Archive, error) {
 	return archive, err
 }
 
-// manifest is what is read of a plugin.json.
+// manifest has the used fields of a plugin.json.
 type manifest struct {
 	ID         string
 	Executable string
@@ -110,11 +107,11 @@ type manifest struct {
 	Includes []struct{ Type, Path string }
 }
 
-// check says what is missing of the files that the manifest names.
+// check returns an error if a file of the manifest is missing.
 func (m manifest) check(folder string) error {
 	names := []string{"module.js", m.Info.Logos.Small, m.Info.Logos.Large}
 	for _, include := range m.Includes {
-		if include.Type == "page" { // an address, no file
+		if include.Type == "page" { // has an address instead of a file
 			continue
 		}
 		names = append(names, include.Path)
@@ -131,7 +128,7 @@ func (m manifest) check(folder string) error {
 	return errors.Join(missing...)
 }
 
-// backend is the name that Grafana looks for on a platform.
+// backend returns the file name that Grafana requires on a platform.
 func (m manifest) backend(p Platform) string {
 	name := m.Executable + "_" + p.OS + "_" + p.Arch
 	if p.OS == "windows" {
@@ -156,16 +153,16 @@ func readManifest(dist string) (m manifest, err error) {
 	case m.ID == "" || m.Executable == "":
 		return m, fmt.Errorf("%s: id and executable are required", name)
 	case !version.MatchString(m.Info.Version):
-		return m, fmt.Errorf("%s: info.version is %q, which is not a version: the front end build did not set it", name, m.Info.Version)
+		return m, fmt.Errorf("%s: info.version is %q, which is not a version: the front end build did not set it", name,
+			m.Info.Version)
 	}
 	return m, nil
 }
 
-// buildManifest lists the sources of a backend; the SDK writes it beside it.
+// buildManifest is the list of a backend's sources, which the SDK writes.
 const buildManifest = "go_plugin_build_manifest"
 
-// stage copies the front end and leaves out what a build of the backend put beside
-// it. Every manifest gets the date.
+// stage copies the front end without the backend's files, and sets the date of every manifest.
 func (o Options) stage(folder string, m manifest) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
@@ -198,16 +195,16 @@ func (o Options) stage(folder string, m manifest) error {
 
 var updated = regexp.MustCompile(`("updated":\s*)"[^"]*"`)
 
-// stampDate sets a manifest's date, which the front end's build took from the clock.
+// stampDate replaces a manifest's date, which the front end's build takes from the clock.
 func stampDate(text []byte, date time.Time) []byte {
 	return updated.ReplaceAll(text, []byte(`${1}"`+date.UTC().Format(time.DateOnly)+`"`))
 }
 
-// dateVariable is the usual one for builds that can be repeated, in seconds since 1970.
+// dateVariable is the usual variable for reproducible builds, in seconds since 1970.
 const dateVariable = "SOURCE_DATE_EPOCH"
 
-// Date is what the archive is dated: what SOURCE_DATE_EPOCH says, otherwise the time
-// of the commit. Outside a git repository it is now.
+// Date returns the archive's date: SOURCE_DATE_EPOCH, otherwise the time of the commit, otherwise, without a git
+// repository, now.
 func Date(ctx context.Context, now time.Time) (time.Time, error) {
 	text, source := os.Getenv(dateVariable), dateVariable
 	if text == "" {
@@ -222,10 +219,11 @@ func Date(ctx context.Context, now time.Time) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < earliest {
-		return time.Time{}, fmt.Errorf("%s: %q is not allowed: seconds since 1970, at least %d, the earliest time in a zip file", source, text, earliest)
+		return time.Time{}, fmt.Errorf(
+			"%s: %q is not allowed: seconds since 1970, at least %d, the earliest time in a zip file", source, text, earliest)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// earliest is the first day of 1980.
+// earliest is the first day of 1980, in seconds since 1970. ZIP files cannot have earlier dates.
 const earliest = 315532800

@@ -28,8 +28,7 @@ const builtManifest = `{
   ]
 }`
 
-// built writes a small app as the front end's build leaves it, beside what a build
-// of the backend left there.
+// built writes a small app as the front end's build leaves it, with leftovers of a backend's build.
 func built(t *testing.T) string {
 	t.Helper()
 	dist := t.TempDir()
@@ -47,12 +46,13 @@ func built(t *testing.T) string {
 
 var day = time.Date(2026, 11, 21, 12, 0, 2, 0, time.UTC)
 
-// options pack a built app with backends of one line.
+// options returns options for a built app with backends of one line.
 func options(t *testing.T, dist string) Options {
 	root, err := source.Root()
 	require.NoError(t, err)
 	return Options{
-		Dist: dist, Examples: filepath.Join(root, "provisioning"), Dir: t.TempDir(), Date: day, Platforms: Platforms, Out: t.Output(),
+		Dist: dist, Examples: filepath.Join(root, "provisioning"), Dir: t.TempDir(), Date: day, Platforms: Platforms,
+		Out: t.Output(),
 		Build: func(b Backend) error {
 			require.Equal(t, "kvbooth-inference-app 1.2.3", b.ID+" "+b.Version)
 			require.Equal(t, day, b.Date)
@@ -65,9 +65,8 @@ func options(t *testing.T, dist string) Options {
 	}
 }
 
-// What Grafana unpacks: one folder with the app's id, backends that may be run, and
-// nothing that an earlier build left.
-func TestArchive(t *testing.T) {
+// The archive has one folder with the app's ID, executable backends, and no leftovers of an earlier build.
+func TestArchiveContent(t *testing.T) {
 	o := options(t, built(t))
 	out := new(strings.Builder)
 	o.Out = out
@@ -86,25 +85,29 @@ func TestArchive(t *testing.T) {
 	modes, texts := read(t, a.Path)
 	want := map[string]fs.FileMode{}
 	for _, name := range []string{
-		"plugin.json", "module.js", "img/logo.svg", "dashboards/booth.json", "panels/x/plugin.json", "panels/x/module.js", "go_plugin_build_manifest",
+		"plugin.json", "module.js", "img/logo.svg", "dashboards/booth.json", "panels/x/plugin.json", "panels/x/module.js",
+		"go_plugin_build_manifest",
 		"provisioning/datasources/prometheus.yaml", "provisioning/plugins/kvbooth.yaml", "provisioning/alerting/rules.yaml",
 	} {
 		want["kvbooth-inference-app/"+name] = 0o644
 	}
-	for _, name := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64.exe", "windows_arm64.exe"} {
+	for _, name := range []string{
+		"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64.exe", "windows_arm64.exe",
+	} {
 		want["kvbooth-inference-app/gpx_kvbooth_"+name] = 0o755
 	}
 	require.Equal(t, want, modes)
-	require.Contains(t, want, local.AppID+"/"+local.AppBackend(), "which the booth looks for")
+	require.Contains(t, want, local.AppID+"/"+local.AppBackend(), "the booth requires this backend")
 	require.Equal(t, "windows/arm64", texts["kvbooth-inference-app/gpx_kvbooth_windows_arm64.exe"])
-	require.Contains(t, texts["kvbooth-inference-app/provisioning/alerting/rules.yaml"], "datasourceUid: $KVBOOTH_PROMETHEUS_UID\n")
+	require.Contains(t, texts["kvbooth-inference-app/provisioning/alerting/rules.yaml"],
+		"datasourceUid: $KVBOOTH_PROMETHEUS_UID\n")
 	require.Equal(t, "sums", texts["kvbooth-inference-app/go_plugin_build_manifest"])
 	for _, name := range []string{"plugin.json", "panels/x/plugin.json"} {
 		require.Regexp(t, `"updated": ?"2026-11-21"`, texts["kvbooth-inference-app/"+name])
 	}
 }
 
-// read gives the modes and the texts of what is in an archive, all of one time.
+// read returns the modes and the contents of an archive's files, all of one time.
 func read(t *testing.T, path string) (modes map[string]fs.FileMode, texts map[string]string) {
 	t.Helper()
 	modes, texts = map[string]fs.FileMode{}, map[string]string{}
@@ -122,27 +125,33 @@ func read(t *testing.T, path string) (modes map[string]fs.FileMode, texts map[st
 	return modes, texts
 }
 
-// The same app gives the same bytes, whenever its files were written.
+// The archive does not depend on the times of the files.
 func TestArchiveIsReproducible(t *testing.T) {
 	dist := built(t)
 	first, err := App(options(t, dist))
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(filepath.Join(dist, "module.js"), time.Time{}, day.Add(time.Hour)))
-	require.NoError(t, os.WriteFile(filepath.Join(dist, "plugin.json"), []byte(strings.Replace(builtManifest, "2020", "2021", 1)), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(dist, "plugin.json"), []byte(strings.Replace(builtManifest, "2020", "2021", 1)), 0o600))
 	second, err := App(options(t, dist))
 	require.NoError(t, err)
 	require.Equal(t, first.SHA256, second.SHA256)
 }
 
-// An app that is not whole is not packed, and the error says what is wrong.
-func TestRefused(t *testing.T) {
+func TestIncompleteAppIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		intent, file, text string // "" removes the file
 		names              string
 	}{
 		{"nothing is built", "plugin.json", "", "the app is not built"},
-		{"the version was not stamped", "plugin.json", strings.Replace(builtManifest, "1.2.3", "%VERSION%", 1), `info.version is "%VERSION%"`},
-		{"no executable", "plugin.json", strings.Replace(builtManifest, "gpx_kvbooth", "", 1), "id and executable are required"},
+		{
+			"the version was not stamped", "plugin.json", strings.Replace(builtManifest, "1.2.3", "%VERSION%", 1),
+			`info.version is "%VERSION%"`,
+		},
+		{
+			"no executable", "plugin.json", strings.Replace(builtManifest, "gpx_kvbooth", "", 1),
+			"id and executable are required",
+		},
 		{"no JSON", "plugin.json", "{", "plugin.json"},
 		{"no front end", "module.js", "", "module.js"},
 		{"a dashboard is missing", "dashboards/booth.json", "", "booth.json"},
@@ -165,14 +174,14 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, "the backend for linux/amd64 was not built")
 }
 
-func TestDate(t *testing.T) {
+func TestDateOfArchive(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	t.Setenv(dateVariable, "1795285458")
 	date, err := Date(t.Context(), now)
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1795285458, 0).UTC(), date)
 
-	for _, bad := range []string{"yesterday", "12"} { // zip knows no year before 1980
+	for _, bad := range []string{"yesterday", "12"} { // ZIP files cannot have dates before 1980
 		t.Setenv(dateVariable, bad)
 		_, err = Date(t.Context(), now)
 		require.ErrorContains(t, err, "SOURCE_DATE_EPOCH: \""+bad)
@@ -183,10 +192,10 @@ func TestDate(t *testing.T) {
 	t.Chdir(t.TempDir())
 	date, err = Date(t.Context(), now)
 	require.NoError(t, err)
-	require.Equal(t, now.Truncate(time.Second), date, "no repository")
+	require.Equal(t, now.Truncate(time.Second), date, "now without a repository")
 }
 
-// What whoever installs the archive reads names every plugin that Grafana has to allow.
+// The archive's README names every plugin that Grafana must allow.
 func TestReadmeNamesEveryPlugin(t *testing.T) {
 	text, err := os.ReadFile("../../src/README.md")
 	require.NoError(t, err)

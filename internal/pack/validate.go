@@ -15,20 +15,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ValidatorVariable names the environment variable that points to Grafana's plugin
-// validator, where it is not on the PATH.
+// ValidatorVariable names the environment variable with the path of Grafana's plugin validator, if it is not on the
+// PATH.
 const ValidatorVariable = "PLUGIN_VALIDATOR"
 
-// ValidatorConfig says which analyzers look at the archive, and which do not and why.
+// ValidatorConfig is the configuration with the enabled analyzers, and the reasons for disabled ones.
 const ValidatorConfig = "tools/plugin-validator/config.yaml"
 
-// ErrNoValidator says that the plugin validator is not installed.
+// ErrNoValidator means that the plugin validator is not installed.
 var ErrNoValidator = errors.New("plugincheck2, Grafana's plugin validator, was not found; build it from " +
 	"github.com/grafana/plugin-validator and put it on the PATH, or name it in " + ValidatorVariable)
 
-// FindValidator gives the path of the plugin validator: the one that
-// [ValidatorVariable] names, otherwise plugincheck2 on the PATH. Where there is none
-// it gives [ErrNoValidator].
+// FindValidator returns the path of the plugin validator: that of [ValidatorVariable], otherwise plugincheck2 on the
+// PATH. Without one, it returns [ErrNoValidator].
 func FindValidator() (string, error) {
 	if path := os.Getenv(ValidatorVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -43,9 +42,8 @@ func FindValidator() (string, error) {
 	return path, nil
 }
 
-// Validate has every analyzer that the configuration leaves on look at an archive,
-// and at the module's root, which is the working directory, as its source. What they
-// find goes to out; an error or a warning of theirs is an error.
+// Validate runs every enabled analyzer of the configuration on an archive, with the working directory, the module's
+// root, as its source. Findings are written to out. Errors and warnings of an analyzer are returned as an error.
 func Validate(ctx context.Context, out io.Writer, validator, config, archive string) (analyzers int, err error) {
 	names, err := analyzersOf(config)
 	if err != nil {
@@ -60,8 +58,8 @@ func Validate(ctx context.Context, out io.Writer, validator, config, archive str
 	for _, name := range names {
 		cmd := exec.CommandContext(ctx, validator, "-config", config, "-strict", "-analyzer", name,
 			"-sourceCodeUri", "file://"+filepath.ToSlash(root), archive)
-		said, err := cmd.CombinedOutput()
-		if text := bytes.TrimSpace(said); len(text) > 0 {
+		output, err := cmd.CombinedOutput()
+		if text := bytes.TrimSpace(output); len(text) > 0 {
 			fmt.Fprintf(out, "%s: %s\n", name, text)
 		}
 		if err != nil {
@@ -74,7 +72,7 @@ func Validate(ctx context.Context, out io.Writer, validator, config, archive str
 	return len(names), errors.Join(failed...)
 }
 
-// analyzersOf gives the analyzers that a configuration leaves on, in order.
+// analyzersOf returns the enabled analyzers of a configuration in order.
 func analyzersOf(config string) ([]string, error) {
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -88,5 +86,5 @@ func analyzersOf(config string) ([]string, error) {
 	return slices.Sorted(maps.Keys(c.Analyzers)), nil
 }
 
-// analyzer is what the configuration says of one.
+// analyzer is the configuration of an analyzer.
 type analyzer struct{ Enabled *bool }

@@ -12,21 +12,21 @@ import (
 	"kvbooth/internal/source"
 )
 
-// played puts a program in the place of the validator, which finds something with
-// the analyzer "bad" and is content with all others.
-func played(t *testing.T) string {
+// fakeValidator makes a program the validator that has a finding with the analyzer "bad" and none with others.
+func fakeValidator(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("it is a script for a Unix shell")
 	}
 	path := filepath.Join(t.TempDir(), "plugincheck2")
-	script := "#!/bin/sh\ncase \"$*\" in *'-analyzer bad '*) echo 'warning: it is bad'; exit 1;; *'-strict -analyzer '*'-sourceCodeUri file:///'*app.zip) echo;; *) exit 2;; esac\n"
+	script := "#!/bin/sh\ncase \"$*\" in *'-analyzer bad '*) echo 'warning: it is bad'; exit 1;; *'-strict " +
+		"-analyzer '*'-sourceCodeUri file:///'*app.zip) echo;; *) exit 2;; esac\n"
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 	return path
 }
 
-func TestValidate(t *testing.T) {
-	validator, config := played(t), filepath.Join(t.TempDir(), "config.yaml")
+func TestValidateRunsEnabledAnalyzers(t *testing.T) {
+	validator, config := fakeValidator(t), filepath.Join(t.TempDir(), "config.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(config, []byte(text), 0o600)) }
 	out := new(strings.Builder)
 
@@ -45,8 +45,8 @@ func TestValidate(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestFindValidator(t *testing.T) {
-	path := played(t)
+func TestFindValidatorByVariableAndPath(t *testing.T) {
+	path := fakeValidator(t)
 	t.Setenv(ValidatorVariable, path)
 	found, err := FindValidator()
 	require.NoError(t, err)
@@ -67,8 +67,7 @@ func TestFindValidator(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoValidator)
 }
 
-// Every analyzer that is off says why.
-func TestValidatorConfig(t *testing.T) {
+func TestDisabledAnalyzersHaveReasons(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
 	path := filepath.Join(root, ValidatorConfig)

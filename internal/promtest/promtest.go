@@ -25,9 +25,9 @@ import (
 // Listening finds the address in the log of a Prometheus.
 var Listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// On starts a Prometheus that scrapes one page of metrics, whose samples keep their own labels,
-// job and instance included. It returns once the page has been scraped, with a function that asks
-// an instant query. Where no Prometheus is installed, the test is skipped.
+// On starts a Prometheus that scrapes one page of metrics, whose samples keep their own labels, including job and
+// instance. It returns after the first scrape, with a function that runs an instant query. The test is skipped if
+// Prometheus is not installed.
 func On(t *testing.T, page string) (ask func(query string) model.Vector) {
 	t.Helper()
 	program, err := local.FindPrometheus(t.Context(), "")
@@ -66,13 +66,12 @@ func On(t *testing.T, page string) (ask func(query string) model.Vector) {
 		vector, _ := value.(model.Vector)
 		return vector, err
 	}
-	// Queries ask for the moment of a scrape: one that comes too late, on a busy machine, would make the
-	// samples stale.
+	// Queries use the time of a scrape: on a busy machine, the samples could be stale at the current time.
 	var scraped time.Time
 	wait.Eventually(t, "the page is scraped", func() (any, bool) {
 		found, err := at("timestamp(up == 1)", time.Now())
 		if err != nil || len(found) != 1 {
-			return fmt.Sprint(found, err), false // it answers 503 until it is ready
+			return fmt.Sprint(found, err), false // 503 until it is ready
 		}
 		scraped = time.UnixMilli(int64(float64(found[0].Value) * 1000))
 		return nil, true
@@ -85,7 +84,7 @@ func On(t *testing.T, page string) (ask func(query string) model.Vector) {
 	}
 }
 
-// serve returns the address of a server of the page.
+// serve serves the page and returns the server's address.
 func serve(t *testing.T, page string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,4 +1,4 @@
-// Package source finds the files of this module, and tells states of a tool's own module apart.
+// Package source finds the files of this module, and detects changes of a tool's module.
 package source
 
 import (
@@ -28,8 +28,8 @@ func Root() (string, error) {
 	}
 }
 
-// Sum is another one for other sources of the programs in cmd of the module in dir: its requirements and all of their
-// files but tests.
+// Sum returns a hash of the sources of the programs in cmd of the module in dir: its requirements and all Go files
+// except tests.
 func Sum(dir string) ([]byte, error) {
 	programs, err := filepath.Glob(filepath.Join(dir, "cmd", "*", "*.go"))
 	if err != nil {

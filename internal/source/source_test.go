@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRoot(t *testing.T) {
+func TestRootHasGoMod(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	below := filepath.Join(root, "a", "testdata")
@@ -20,7 +20,7 @@ func TestRoot(t *testing.T) {
 	require.Equal(t, root, found)
 }
 
-func TestSum(t *testing.T) {
+func TestSumDependsOnSourcesWithoutTests(t *testing.T) {
 	dir := t.TempDir()
 	sum := func(name, text string) string {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -37,7 +37,7 @@ func TestSum(t *testing.T) {
 	first := sum("go.sum", "")
 	program := sum("cmd/tool/main.go", "package main\n")
 	require.NotEqual(t, first, program)
-	require.Equal(t, program, sum("cmd/tool/main_test.go", "package main\n"), "a test is no part of the program")
+	require.Equal(t, program, sum("cmd/tool/main_test.go", "package main\n"), "tests must not count")
 	require.NotEqual(t, program, sum("cmd/tool/main.go", "package main // another\n"))
 	require.NotEqual(t, program, sum("go.mod", "module tool2\n"))
 }

@@ -9,18 +9,20 @@ import (
 	"strings"
 )
 
-// concurrent matches code that starts a goroutine, or holds a lock or an atomic value.
-var concurrent = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(|\bsync\.(Mutex|RWMutex|Cond|Map)\b|\batomic\.`)
+// concurrent matches code that starts a goroutine, or has a lock or an atomic value.
+var concurrent = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|` +
+	`\bgo func\(|\.Go\(|\bsync\.(Mutex|RWMutex|Cond|Map)\b|\batomic\.`)
 
-// heavy matches dependencies that take minutes to compile for the race detector: Prometheus' database and Kubernetes'
+// heavy matches dependencies that take minutes to compile with the race detector: Prometheus' database and Kubernetes'
 // client.
 var heavy = regexp.MustCompile(`\bgithub.com/prometheus/prometheus/tsdb\b|\bk8s.io/client-go/rest\b`)
 
-// Concurrent returns the packages of this module that start goroutines or hold locks and have tests. It leaves out
-// packages with heavy dependencies, and programs, whose tests start processes.
+// Concurrent returns the packages of this module that start goroutines or have locks, and that have tests. It leaves
+// out packages with heavy dependencies, and programs, whose tests start processes.
 func Concurrent(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f",
-		"{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{join .GoFiles \" \"}}\t{{join .TestGoFiles \" \"}}{{join .XTestGoFiles \" \"}}\t"+
+		"{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{join .GoFiles \" \"}}\t{{join .TestGoFiles \" \"}}"+
+			"{{join .XTestGoFiles \" \"}}\t"+
 			"{{join .Deps \" \"}}", "./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)

@@ -13,14 +13,13 @@ import (
 
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
 
-// Fuzz runs every fuzz test of the module in the working directory with the given
-// number of inputs. All run, also after one has failed; a failure leaves its input
-// in testdata/fuzz. It is no span of time, because go test reports the end of a
-// span as a failure ("context deadline exceeded") when it falls into the start of
-// an input (https://go.dev/issue/75804).
+// Fuzz runs every fuzz test of the module in the working directory with the given number of inputs. All run, even
+// after a failure, which leaves its input in testdata/fuzz. There is no limit of time, because go test reports its
+// end as a failure ("context deadline exceeded") if it is at the start of an input (https://go.dev/issue/75804).
 func Fuzz(ctx context.Context, inputs int) (Count, error) {
 	files, err := exec.CommandContext(ctx, "go", "list", "-f",
-		`{{range .TestGoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`, "./...").Output()
+		`{{range .TestGoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`+
+			`{{range .XTestGoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`, "./...").Output()
 	if err != nil {
 		return Count{}, err
 	}
@@ -33,7 +32,8 @@ func Fuzz(ctx context.Context, inputs int) (Count, error) {
 		}
 		for _, match := range fuzzTest.FindAllSubmatch(text, -1) {
 			name := string(match[1])
-			count, err := GoTest(ctx, Brief, "-run=^$", "-fuzz=^"+name+"$", fmt.Sprintf("-fuzztime=%dx", inputs), "-fuzzminimizetime=100x", filepath.Dir(file))
+			count, err := GoTest(ctx, Brief, "-run=^$", "-fuzz=^"+name+"$", fmt.Sprintf("-fuzztime=%dx", inputs),
+				"-fuzzminimizetime=100x", filepath.Dir(file))
 			total.add(count)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s in %s: %w", name, filepath.Dir(file), err))

@@ -17,19 +17,19 @@ import (
 	"kvbooth/internal/source"
 )
 
-// ReportsVariable names the environment variable with the folder into which a test
-// that runs another runner has it write its JUnit reports: they count, too.
+// ReportsVariable names the environment variable with the folder for the JUnit reports of other runners that a test
+// runs. Their tests are counted too.
 const ReportsVariable = "SUITE_REPORTS"
 
-// Formats of [GoTest]: a line for each package, with all that its failed tests
-// wrote, or everything as it comes, for tests that take their time.
+// Formats of [GoTest]: a line per package with the output of its failed tests, or all output immediately, for long
+// tests.
 const (
 	Brief = "pkgname"
 	Live  = "standard-verbose"
 )
 
-// GoTest runs go test with the arguments under gotestsum, in one of the formats. It leaves vet to the linters, which run
-// it with all tags: go test would first analyze every package that the tests are made of, once for each kind of build.
+// GoTest runs go test with the arguments through gotestsum, in one of the formats. It does not run vet, which the
+// linters run with all tags: go test would first analyze all dependencies of the tests, once for each kind of build.
 func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 	root, err := source.Root()
 	if err != nil {
@@ -40,10 +40,12 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 		return Count{}, err
 	}
 	defer os.RemoveAll(dir)
-	module := filepath.Join(root, "tools", "gotestsum", "go.mod") // keeps it out of our own go.mod
-	run := []string{"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, goReport)}
+	module := filepath.Join(root, "tools", "gotestsum", "go.mod") // a module of its own keeps it out of this go.mod
+	run := []string{
+		"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, goReport),
+	}
 	if format == Live {
-		run = append(run, "--hide-summary=output") // it came already, with all that processes of the test wrote
+		run = append(run, "--hide-summary=output") // it was printed already, with the output of the tests' processes
 	}
 	cmd := command(ctx, "go", append(append(run, "--", "-vet=off"), args...)...)
 	figuresFile := filepath.Join(dir, "figures.jsonl")
@@ -89,24 +91,24 @@ type testCase struct {
 	Name    string  `xml:"name,attr"`
 	Class   string  `xml:"classname,attr"` // package or file
 	Failure *string `xml:"failure"`
-	Error   *string `xml:"error"` // Playwright's, of what is no assertion
+	Error   *string `xml:"error"` // Playwright's, for failures without an assertion
 	Skipped *struct {
 		Message string `xml:"message,attr"`
 	} `xml:"skipped"`
 }
 
-// said is what a failed test said, or nil.
-func (c testCase) said() *string { return cmp.Or(c.Failure, c.Error) }
+// output returns the output of a failed test, or nil.
+func (c testCase) output() *string { return cmp.Or(c.Failure, c.Error) }
 
-// countOf counts tests, of go test or of another runner. A test of Go that failed for
-// its subtests' sake is counted, and they are named.
+// countOf counts tests of go test or of another runner. A Go test that failed because of its subtests is counted, but
+// only the subtests are named.
 func countOf(cases []testCase, ofGo bool) (count Count) {
 	for _, c := range cases {
-		switch said := c.said(); {
-		case said != nil:
+		switch output := c.output(); {
+		case output != nil:
 			count.Failed++
 			isPart := func(other testCase) bool {
-				return ofGo && other.said() != nil && other.Class == c.Class && strings.HasPrefix(other.Name, c.Name+"/")
+				return ofGo && other.output() != nil && other.Class == c.Class && strings.HasPrefix(other.Name, c.Name+"/")
 			}
 			if slices.ContainsFunc(cases, isPart) {
 				continue
@@ -115,7 +117,7 @@ func countOf(cases []testCase, ofGo bool) (count Count) {
 			if ofGo {
 				name = path.Base(c.Class) + " " + c.Name
 			}
-			count.Failures = append(count.Failures, Failure{name, beginning(*said)})
+			count.Failures = append(count.Failures, Failure{name, beginning(*output)})
 		case c.Skipped != nil:
 			count.add(Count{Skipped: 1, Skips: reasons(c.Skipped.Message)})
 		default:
@@ -125,41 +127,40 @@ func countOf(cases []testCase, ofGo bool) (count Count) {
 	return count
 }
 
-// ofSkip is how package testing prints the reason of a skipped test.
-var ofSkip = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: (?:skipped: )?(.+)$`)
+// skipReason matches the reason of a skipped test in the format of package testing.
+var skipReason = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: (?:skipped: )?(.+)$`)
 
-// reasons are the last reason in the output of a skipped test, or none.
+// reasons returns the last reason in the output of a skipped test, or none.
 func reasons(output string) []string {
-	all := ofSkip.FindAllStringSubmatch(output, -1)
+	all := skipReason.FindAllStringSubmatch(output, -1)
 	if len(all) == 0 {
 		return nil
 	}
 	return []string{all[len(all)-1][1]}
 }
 
-// saidOfFailure is how many lines of a failed test the end of the output repeats.
-const saidOfFailure = 16
+// failureLines is the number of lines of a failed test that the end of the output repeats.
+const failureLines = 16
 
-// colours are what Playwright paints its messages with.
-var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+// colors matches the color codes in Playwright's messages.
+var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// ofTesting is what package testing writes of an error, beside what the test and its
-// processes print.
-var ofTesting = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: `)
+// errorLine matches an error in the format of package testing, among other output of a test and its processes.
+var errorLine = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: `)
 
-// beginning gives the first lines of what a failed test said, each on a line of its
-// own and indented: from the first error on, where package testing tells of one.
+// beginning returns the first lines of a failed test's output, each on an indented line of its own. It begins with the
+// first error of package testing, if there is one.
 func beginning(text string) string {
-	if at := ofTesting.FindStringIndex(text); at != nil {
+	if at := errorLine.FindStringIndex(text); at != nil {
 		text = text[at[0]:]
 	}
 	var lines strings.Builder
 	n := 0
-	for line := range strings.Lines(colours.ReplaceAllString(text, "")) {
+	for line := range strings.Lines(colors.ReplaceAllString(text, "")) {
 		if line = strings.TrimRight(line, " \t\r\n"); line == "" {
 			continue
 		}
-		if n++; n > saidOfFailure {
+		if n++; n > failureLines {
 			break
 		}
 		lines.WriteString("\n    " + line)

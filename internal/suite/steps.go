@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Step is a step of a build that runs beside others.
+// Step is a step of a build that runs concurrently with others.
 type Step struct {
-	Name string
-	Run  func(context.Context) error
-	Far  func() string // what it does and how far it is; called while it runs
+	Name     string
+	Run      func(context.Context) error
+	Progress func() string // returns the current state; called while the step runs
 }
 
-// farEvery is how often a build that takes long says how far it is.
-const farEvery = 10 * time.Second
+// progressInterval is the interval at which a long build prints its progress.
+const progressInterval = 10 * time.Second
 
-// Together runs steps at the same time and says on out, now and then, how far each
-// is. Where one fails the others are ended, and its error is given.
+// Together runs steps concurrently and prints their progress to out. If a step fails, the others are canceled, and its
+// error is returned.
 func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -32,18 +32,18 @@ func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 		step int
 		err  error
 	}
-	began, ends, far := time.Now(), make(chan end), map[int]func() string{}
+	began, ends, progress := time.Now(), make(chan end), map[int]func() string{}
 	for i, s := range steps {
-		far[i] = s.Far
+		progress[i] = s.Progress
 		go func() { ends <- end{i, s.Run(ctx)} }()
 	}
-	tick := time.NewTicker(farEvery)
+	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
 	var first error
-	for len(far) > 0 {
+	for len(progress) > 0 {
 		select {
 		case e := <-ends:
-			delete(far, e.step)
+			delete(progress, e.step)
 			switch name := steps[e.step].Name; {
 			case e.err == nil:
 				fmt.Fprintf(out, "%s: done after %.0f s\n", name, time.Since(began).Seconds())
@@ -54,8 +54,8 @@ func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 		case <-tick.C:
 			var lines []string
 			for i, s := range steps {
-				if far[i] != nil {
-					lines = append(lines, s.Name+": "+s.Far())
+				if progress[i] != nil {
+					lines = append(lines, s.Name+": "+s.Progress())
 				}
 			}
 			fmt.Fprintf(out, "%.0f s: %s\n", time.Since(began).Seconds(), strings.Join(lines, "; "))
@@ -66,28 +66,27 @@ func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 
 // Compiler runs go build and counts the packages that it compiles.
 type Compiler struct {
-	Out   io.Writer // what the compiler says
-	Dir   string    // of the module, "" for the working directory
-	Env   []string  // "NAME=value" each, beside this process's
+	Out   io.Writer // receives the compiler's messages
+	Dir   string    // of the module; "" means the working directory
+	Env   []string  // variables as "NAME=value", in addition to this process's
 	Flags []string  // of go build
 
 	compiled, all atomic.Int64
 }
 
-// Far is how many packages have been compiled, those that were compiled before not
-// counted, of how many there are.
-func (c *Compiler) Far() string {
+// Progress returns how many packages have been compiled, and how many there are. Cached packages are not counted as
+// compiled.
+func (c *Compiler) Progress() string {
 	if c.all.Load() == 0 {
 		return "finding the packages"
 	}
 	return fmt.Sprintf("compiled %d of at most %d packages", c.compiled.Load(), c.all.Load())
 }
 
-// packageLine is what go build -v says of a package that it compiles.
+// packageLine matches the line of go build -v for a package that it compiles.
 var packageLine = regexp.MustCompile(`^[\w.~/+-]+$`)
 
-// BuildAll builds packages one after the other, each to a file: pairs of file and
-// package.
+// BuildAll builds packages one after the other. An output is a pair of file and package.
 func (c *Compiler) BuildAll(ctx context.Context, outputs ...[2]string) error {
 	list := []string{"list", "-deps"}
 	for _, o := range outputs {
@@ -109,14 +108,14 @@ func (c *Compiler) BuildAll(ctx context.Context, outputs ...[2]string) error {
 func (c *Compiler) build(ctx context.Context, to, pkg string) error {
 	cmd := c.command(ctx, append(append([]string{"build", "-v"}, c.Flags...), "-o", to, pkg)...)
 	cmd.Stderr = nil
-	said, err := cmd.StderrPipe()
+	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	for lines := bufio.NewScanner(said); lines.Scan(); {
+	for lines := bufio.NewScanner(output); lines.Scan(); {
 		if packageLine.MatchString(lines.Text()) {
 			c.compiled.Add(1)
 		} else {
@@ -126,7 +125,7 @@ func (c *Compiler) build(ctx context.Context, to, pkg string) error {
 	return cmd.Wait()
 }
 
-// command is one of go's, with its module and environment.
+// command returns a go command in the module with its environment.
 func (c *Compiler) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := command(ctx, "go", args...)
 	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)

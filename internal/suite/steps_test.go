@@ -13,8 +13,8 @@ import (
 	"kvbooth/internal/wait"
 )
 
-// Steps run beside each other, and what takes long says how far it is.
-func TestTogether(t *testing.T) {
+// Steps run concurrently, and the progress of long ones is printed.
+func TestTogetherPrintsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lasts := func(d time.Duration) func(context.Context) error {
 			return func(context.Context) error {
@@ -34,8 +34,8 @@ programs: done after 25 s
 	})
 }
 
-// Where one step fails the others are ended, and the first error counts.
-func TestTogetherFails(t *testing.T) {
+// If a step fails, the others are canceled, and the first error is returned.
+func TestTogetherReturnsFirstError(t *testing.T) {
 	var out strings.Builder
 	err := Together(t.Context(), &out,
 		Step{Name: "page", Run: func(context.Context) error { return errors.New("no disk") }},
@@ -47,18 +47,18 @@ func TestTogetherFails(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// The packages that are compiled are counted, and what the compiler says is kept.
-func TestCompiler(t *testing.T) {
+func TestCompilerCountsPackages(t *testing.T) {
 	dir := module(t, map[string]string{
-		"a/a.go": "package a\n\nconst A = 1\n", "main.go": "package main\n\nimport \"example.org/m/a\"\n\nfunc main() { println(a.A) }\n",
+		"a/a.go":     "package a\n\nconst A = 1\n",
+		"main.go":    "package main\n\nimport \"example.org/m/a\"\n\nfunc main() { println(a.A) }\n",
 		"bad/bad.go": "package bad\n\nvar x = undefined\n",
 	})
-	var said strings.Builder
-	c := Compiler{Out: &said}
+	var out strings.Builder
+	c := Compiler{Out: &out}
 	require.NoError(t, c.BuildAll(t.Context(), [2]string{dir + "/program", "."}))
 	require.FileExists(t, dir+"/program")
-	require.Regexp(t, `^compiled [1-9]\d* of at most [1-9]\d* packages$`, c.Far())
-	require.Empty(t, said.String())
+	require.Regexp(t, `^compiled [1-9]\d* of at most [1-9]\d* packages$`, c.Progress())
+	require.Empty(t, out.String())
 	require.Error(t, c.BuildAll(t.Context(), [2]string{dir + "/none", "./bad"}))
-	require.Contains(t, said.String(), "undefined: undefined")
+	require.Contains(t, out.String(), "undefined: undefined")
 }

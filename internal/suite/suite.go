@@ -1,4 +1,4 @@
-// Package suite runs the project's checks and tests in parts and prints how each of them ended.
+// Package suite runs the project's checks and tests in parts and prints the result of each.
 package suite
 
 import (
@@ -17,21 +17,21 @@ import (
 	"kvbooth/internal/figure"
 )
 
-// Count is how many tests ended in which way.
+// Count is the number of tests by result.
 type Count struct {
 	Passed, Failed, Skipped int
-	Failures                []Failure       // the failed tests that reports name
-	Skips                   []string        // why tests were skipped, each reason once
-	Figures                 []figure.Figure // what tests measured
+	Failures                []Failure       // the failed tests in the reports
+	Skips                   []string        // reasons of skipped tests, each once
+	Figures                 []figure.Figure // measured by the tests
 }
 
 // Failure is a test that failed.
 type Failure struct {
-	Name string // with the last part of its package, or the file of a journey
-	Said string // the first lines of its output, indented
+	Name   string // with the last part of its package, or the file of a journey
+	Output string // the first lines of its output, indented
 }
 
-func (f Failure) String() string { return "FAILED " + f.Name + f.Said }
+func (f Failure) String() string { return "FAILED " + f.Name + f.Output }
 
 func (c *Count) add(other Count) {
 	c.Passed += other.Passed
@@ -49,22 +49,22 @@ func (c *Count) add(other Count) {
 // Part is one part of the suite.
 type Part struct {
 	Name string
-	// Run runs the part. An error together with no failed test counts as one.
+	// Run runs the part. An error without a failed test counts as one.
 	Run func(context.Context) (Count, error)
-	// Beside starts the part at the same time as the one before it.
-	Beside bool
-	// Throughout starts the part with the first one, at the lowest priority. The others run beside it.
+	// WithPrevious starts the part at the same time as the one before it.
+	WithPrevious bool
+	// Throughout starts the part with the first one, at the lowest priority, concurrently with all others.
 	Throughout bool
-	// Capability and Checks are the part's row in docs/verification.md: what of the product the part checks, and how.
+	// Capability and Checks are the part's row in docs/verification.md: what the part checks of the product, and how.
 	Capability, Checks string
 }
 
-// Skipped is the error of a part whose requirement is missing. Its text says which command installs it.
+// Skipped is the error of a part with a missing requirement. Its text names the command that installs it.
 type Skipped string
 
 func (s Skipped) Error() string { return "skipped: " + string(s) }
 
-// Check makes a part that passes or fails as a whole.
+// Check returns a part that passes or fails as a whole.
 func Check(name string, run func(context.Context) error) Part {
 	return Part{Name: name, Run: func(ctx context.Context) (Count, error) {
 		if err := run(ctx); err != nil {
@@ -74,18 +74,18 @@ func Check(name string, run func(context.Context) error) Part {
 	}}
 }
 
-// Result is how a part ended.
+// Result is the result of a part.
 type Result struct {
 	Part
 	Count
-	Err  error // nil: passed or skipped
+	Err  error // nil if it passed or was skipped
 	Took time.Duration
 }
 
-// Run runs all parts, also after one has failed, until ctx ends, and returns how each ended, first those that ran
-// throughout. Its output ends with the
-// failures of all parts, a table of the parts, the names of the failed ones, and the line "N passed, N failed, N
-// skipped". The error names the failed parts and tests. Parts that run at the same time write to out at the same time.
+// Run runs all parts, even after a failure, until ctx ends, and returns their results, first those of the parts that
+// ran throughout. Its output ends with the failures of all parts, a table of the parts, the names of the failed ones,
+// and the line "N passed, N failed, N skipped". The error names the failed parts and tests. Concurrent parts write to
+// out concurrently.
 func Run(ctx context.Context, out io.Writer, parts ...Part) ([]Result, error) {
 	var background, foreground []Part
 	for _, p := range parts {
@@ -125,7 +125,7 @@ func Run(ctx context.Context, out io.Writer, parts ...Part) ([]Result, error) {
 	return results, err
 }
 
-// table has a row for each part: time, tests, and why tests were skipped.
+// table renders a row for each part: time, tests, and the reasons of skipped tests.
 func table(results []Result) string {
 	text := new(strings.Builder)
 	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
@@ -144,10 +144,10 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// together is the number of parts that start at the same time.
+// together returns the number of parts that start at the same time.
 func together(parts []Part) int {
 	n := 1
-	for n < len(parts) && parts[n].Beside {
+	for n < len(parts) && parts[n].WithPrevious {
 		n++
 	}
 	return n
@@ -167,7 +167,7 @@ func runTogether(ctx context.Context, out io.Writer, parts []Part) []Result {
 	return results
 }
 
-// run runs one part and prints what failed in it.
+// run runs one part and prints its failures.
 func (p Part) run(ctx context.Context, out io.Writer) (Count, error) {
 	fmt.Fprintf(out, "\n== %s\n", p.Name)
 	count, err := p.Run(ctx)
@@ -181,7 +181,7 @@ func (p Part) run(ctx context.Context, out io.Writer) (Count, error) {
 		return count, nil
 	}
 	count.Failed = max(count.Failed, 1)
-	var end strings.Builder // written at once: a part beside this one writes too
+	var end strings.Builder // written at once, since concurrent parts write too
 	for _, f := range count.Failures {
 		fmt.Fprintln(&end, f)
 	}
@@ -189,7 +189,7 @@ func (p Part) run(ctx context.Context, out io.Writer) (Count, error) {
 	return count, err
 }
 
-// namedFailures is how many failed tests of a part the line of the parts names.
+// namedFailures is the number of failed tests that the line of a part names.
 const namedFailures = 5
 
 // named returns the names of failed tests in brackets, or "" for none.
@@ -217,13 +217,13 @@ func outcome(ctx context.Context, failed []string) error {
 	return nil
 }
 
-// String is "N passed, N failed, N skipped".
+// String returns "N passed, N failed, N skipped".
 func (c Count) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
 }
 
-// Command runs a program with the standard streams of this one. When ctx ends it
-// is interrupted, and killed ten seconds later.
+// Command runs a program with the standard streams of this process. When ctx ends, it is interrupted, and killed ten
+// seconds later.
 func Command(ctx context.Context, name string, args ...string) error {
 	cmd := command(ctx, name, args...)
 	cmd.Stdout = os.Stdout

@@ -79,7 +79,7 @@ failed: lint, unit (p TestA)
 }
 
 // Each of two parts waits for the other, and neither starts before the first part ends.
-func TestRunStartsPartsBesideEachOther(t *testing.T) {
+func TestRunStartsPartsConcurrently(t *testing.T) {
 	ctx := wait.Context(t)
 	var first atomic.Bool
 	left, right := make(chan bool), make(chan bool)
@@ -98,8 +98,9 @@ func TestRunStartsPartsBesideEachOther(t *testing.T) {
 		})
 	}
 	one, other := meet("left", left, right), meet("right", right, left)
-	other.Beside = true
-	_, err := Run(ctx, io.Discard, Check("first", func(context.Context) error { first.Store(true); return nil }), one, other)
+	other.WithPrevious = true
+	_, err := Run(ctx, io.Discard, Check("first", func(context.Context) error { first.Store(true); return nil }), one,
+		other)
 	require.NoError(t, err)
 }
 
@@ -113,8 +114,7 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 	require.EqualError(t, err, "interrupted")
 }
 
-// module writes a module of its own, makes it the working directory, and has GoTest
-// find gotestsum in it.
+// module writes a module that contains gotestsum, and makes it the working directory.
 func module(t *testing.T, files map[string]string) string {
 	t.Helper()
 	ours, err := source.Root()
@@ -133,9 +133,8 @@ func module(t *testing.T, files map[string]string) string {
 
 const header = "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\n"
 
-// What gotestsum really counts, for every way in which a package can end, and what
-// another runner reports from within a test.
-func TestGoTestCountsEveryWayThatATestEnds(t *testing.T) {
+// The counts include every result of a test and a package, and the report of another runner within a test.
+func TestGoTestCountsEveryResult(t *testing.T) {
 	module(t, map[string]string{
 		"good/a_test.go": header + `func TestGood(t *testing.T) {
 	t.Run("sub", func(t *testing.T) {})
@@ -146,12 +145,16 @@ func TestGoTestCountsEveryWayThatATestEnds(t *testing.T) {
 }
 func TestSkipped(t *testing.T) { t.Skip("the reason") }
 func TestReports(t *testing.T) {
-	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'><failure>\nit takes\n\ntoo long\n</failure></testcase><testcase classname='page' name='another'><error>no such button</error></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
+	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'>" +
+		"<failure>\nit takes\n\ntoo long\n</failure></testcase>" +
+		"<testcase classname='page' name='another'><error>no such button</error></testcase>" +
+		"<testcase><skipped/></testcase></testsuite></testsuites>"
 	if err := os.WriteFile(os.Getenv("SUITE_REPORTS")+"/other.xml", []byte(report), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }`,
-		"bad/a_test.go":    header + `func TestBad(t *testing.T) { println("begun"); t.Run("sub", func(t *testing.T) { t.Error("what went wrong") }) }`,
+		"bad/a_test.go": header + `func TestBad(t *testing.T) { println("begun"); t.Run("sub", func(t *testing.T) { ` +
+			`t.Error("what went wrong") }) }`,
 		"exit/a_test.go":   header + `func TestExit(t *testing.T) { os.Exit(3) }`,
 		"broken/a_test.go": header + `func TestBroken(t *testing.T) { undefined() }`,
 		"none/a.go":        "package p\n",
@@ -161,13 +164,16 @@ func TestReports(t *testing.T) {
 	failures := count.Failures
 	count.Failures = nil
 	require.Equal(t, Count{Failed: 4}, count)
-	require.Len(t, failures, 3, "TestBad failed for its subtest's sake")
-	require.Contains(t, failures, Failure{"bad TestBad/sub", "\n        a_test.go:10: what went wrong\n    --- FAIL: TestBad/sub (0.00s)"})
+	require.Len(t, failures, 3, "TestBad failed because of its subtest")
+	require.Contains(t, failures,
+		Failure{"bad TestBad/sub", "\n        a_test.go:10: what went wrong\n    --- FAIL: TestBad/sub (0.00s)"})
 
 	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
 	require.Equal(t, Count{
-		Passed: 4, Failed: 2, Skipped: 2, Skips: []string{"the reason"}, Figures: []figure.Figure{{Test: "TestGood", Text: "3 ms"}},
+		Passed: 4, Failed: 2, Skipped: 2, Skips: []string{"the reason"}, Figures: []figure.Figure{{
+			Test: "TestGood", Text: "3 ms",
+		}},
 		Failures: []Failure{{"page › a journey", "\n    it takes\n    too long"}, {"page › another", "\n    no such button"}},
 	}, count)
 }
@@ -186,10 +192,14 @@ func TestConcurrentFindsGoroutinesAndLocks(t *testing.T) {
 
 func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "verification.md")
-	one, two := Part{Name: "one", Capability: "turns", Checks: "kills"}, Part{Name: "two", Capability: "trials", Checks: "a | b"}
+	one, two := Part{Name: "one", Capability: "turns", Checks: "kills"}, Part{
+		Name: "two", Capability: "trials", Checks: "a | b",
+	}
 	day := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 	all := []Part{one, two}
-	first := []Result{{Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s"}}}, Took: 70 * time.Second}}
+	first := []Result{{
+		Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s"}}}, Took: 70 * time.Second,
+	}}
 	require.NoError(t, WriteVerification(page, all, first, day, "go 1.26"))
 	second := []Result{{Part: one, Count: Count{Failed: 1}, Err: errors.New("exit status 1")}}
 	require.NoError(t, WriteVerification(page, all, second, day.AddDate(0, 0, 1), "go 1.27"))
@@ -204,12 +214,13 @@ func TestFuzz(t *testing.T) {
 	module(t, map[string]string{
 		"good/a_test.go": header + `func FuzzGood(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }
 func TestFuzzier(t *testing.T) {}`,
-		"good/fuzz.go":  "package p\n\nfunc FuzzNot() {}\n",
-		"bad/a_test.go": "package p_test\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(0); f.Fuzz(func(t *testing.T, _ int) { t.Error(\"found\") }) }",
+		"good/fuzz.go": "package p\n\nfunc FuzzNot() {}\n",
+		"bad/a_test.go": "package p_test\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(0); f.Fuzz(func(t " +
+			"*testing.T, _ int) { t.Error(\"found\") }) }",
 	})
 	count, err := Fuzz(t.Context(), 10)
 	require.ErrorContains(t, err, "FuzzBad in ")
 	require.NotContains(t, err.Error(), "FuzzGood")
-	require.Equal(t, 1, count.Passed, "the good one ran, too")
+	require.Equal(t, 1, count.Passed, "the good one must run too")
 	require.NotZero(t, count.Failed)
 }

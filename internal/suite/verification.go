@@ -11,7 +11,8 @@ import (
 // head is the beginning of docs/verification.md.
 const head = `# Verification
 
-` + "`go tool mage verify`" + ` checks what the gate, ` + "`go tool mage test`" + `, leaves out, and writes this page. A row is
+` + "`go tool mage verify`" + ` checks what the gate, ` + "`go tool mage test`" +
+	`, leaves out, and writes this page. A row is
 one part, as it ended the last time that it ran: ` + "`go tool mage verify PART`" + ` runs it alone.
 
 | part | capability | what is checked | result | figures | date | versions |
@@ -21,8 +22,8 @@ one part, as it ended the last time that it ran: ` + "`go tool mage verify PART`
 // row matches a row of the page and captures the part's name.
 var row = regexp.MustCompile(`(?m)^\| ([^|]+?) \|.*\|$`)
 
-// WriteVerification writes the rows of the results to a page. Rows of other parts stay as they are; the order is that of
-// all. Versions are those of the programs that the parts ran against.
+// WriteVerification writes the rows of the results to a page. Rows of parts without a result are kept; the order is
+// that of all. Versions are those of the programs that the parts used.
 func WriteVerification(file string, all []Part, results []Result, when time.Time, versions string) error {
 	rows := map[string]string{}
 	text, err := os.ReadFile(file)
@@ -49,7 +50,7 @@ func WriteVerification(file string, all []Part, results []Result, when time.Time
 	return os.WriteFile(file, []byte(page.String()), 0o644)
 }
 
-// ended is the result of a part in words.
+// ended describes the result of a part.
 func ended(r Result) string {
 	text := fmt.Sprintf("%s in %s", r.Count, clock(r.Took))
 	if len(r.Skips) > 0 {
@@ -61,7 +62,7 @@ func ended(r Result) string {
 	return text
 }
 
-// figures are what the part's tests measured.
+// figures lists what the part's tests measured.
 func figures(r Result) string {
 	var lines []string
 	for _, f := range r.Figures {

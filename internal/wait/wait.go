@@ -1,5 +1,5 @@
-// Package wait is how tests wait: for a condition, for a channel, or for the fake clock of a synctest bubble. No
-// test polls or sleeps in another way, so that each says what it waited for and what it saw last.
+// Package wait contains the waiting of tests: for a condition, for a channel, or for the fake clock of a synctest
+// bubble. Tests do not poll or sleep otherwise, so that a failure reports what was expected and the last state.
 package wait
 
 import (
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Limit is how long Eventually, Receive and Context wait. It is generous: a test reaches it only where the condition
-// never holds, also on a machine with several times as much to do as it has cores.
+// Limit is the limit of Eventually, Receive and Context. A test reaches it only if the condition never holds, even on
+// a machine with several times as much load as cores.
 const Limit = time.Minute
 
-// shortest and longest are the pauses between two looks of Eventually. They grow, since each look of a long wait
-// takes time from the process that is waited for.
+// shortest and longest are the pauses between two calls of Eventually's condition. They grow, since each call takes
+// time from the process that the test waits for.
 const (
 	shortest = time.Millisecond
 	longest  = 100 * time.Millisecond
@@ -27,8 +27,8 @@ func Eventually(t testing.TB, what string, condition func() (state any, ok bool)
 	Within(t, Limit, what, condition)
 }
 
-// Within is Eventually with a limit of its own, for conditions that have to hold before another limit of the
-// product ends, and for work that takes minutes.
+// Within is like Eventually with another limit, for conditions that must hold before a limit of the product ends, and
+// for work that takes minutes.
 func Within(t testing.TB, limit time.Duration, what string, condition func() (state any, ok bool)) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -44,7 +44,7 @@ func Within(t testing.TB, limit time.Duration, what string, condition func() (st
 	}
 }
 
-// Receive returns the next value of a channel, or the zero value once it is closed. It ends the test after Limit.
+// Receive returns the next value of a channel, or the zero value if it is closed. It ends the test after Limit.
 func Receive[T any](t testing.TB, what string, values <-chan T) T {
 	t.Helper()
 	timer := time.NewTimer(Limit)
@@ -66,8 +66,8 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Advance blocks until the fake clock of a synctest bubble has advanced by d. It panics outside a bubble, where
-// sleeping would be waiting by the clock on the wall.
+// Advance blocks until the fake clock of a synctest bubble has advanced by d. It panics outside a bubble, where it
+// would wait by wall clock.
 func Advance(d time.Duration) {
 	if time.Now().Year() >= realYears {
 		panic("wait.Advance outside a synctest bubble: wait for a condition instead")
@@ -75,11 +75,11 @@ func Advance(d time.Duration) {
 	time.Sleep(d)
 }
 
-// realYears is where the clock of a machine is ahead of every bubble's clock, which starts in the year 2000
+// realYears is a year before the current time, but after every bubble's, which starts in the year 2000
 // (https://pkg.go.dev/testing/synctest).
 const realYears = 2025
 
-// text formats a state for the message of a test that waited in vain.
+// text formats a state for the message of a failed test.
 func text(state any) string {
 	switch s := state.(type) {
 	case nil:

@@ -11,7 +11,7 @@ import (
 	"kvbooth/internal/wait"
 )
 
-// failing records what a test that waits in vain says.
+// failing records the failure of a test.
 type failing struct {
 	testing.TB
 	message string
