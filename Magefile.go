@@ -337,10 +337,10 @@ func Docs(ctx context.Context) error {
 	)
 }
 
-// Pictures takes the screenshots for README and docs, from a demo with one lane and one with two: about ten minutes on an idle machine.
+// Pictures takes the screenshots for README and docs, from a demo with two lanes: about 40 minutes on an idle machine, most of them for a trial.
 func Pictures(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "pictures", Run: func(ctx context.Context) (suite.Count, error) {
-		return withBuild(ctx, "-timeout=1h", "-tags=pictures", "./sidecar/test/pictures")
+		return withBuild(ctx, "-timeout=2h", "-tags=pictures", "./sidecar/test/pictures")
 	}})
 }
 

@@ -1,48 +1,78 @@
-/** The pictures of README and docs, of a demo with one lane or with two: LANES says which. Nothing is steered but a showcase begun. */
+/** The ten pictures of README and docs, of a demo with two lanes. Nothing is steered but a showcase and a trial. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
 import { call, env, eventually } from './booth.mjs';
-import { picture, test } from './journey.mjs';
+import { test } from './journey.mjs';
 import { Dashboard, isNumber } from './pages.mjs';
 
-const lanes = process.env.LANES;
+const MINUTE = 60_000;
 
-test.use({ viewport: { width: 1920, height: 1080 }, colorScheme: 'dark' });
-test.setTimeout(600_000); // it waits for a quiet moment of the machine
+test.use({ viewport: { width: 1440, height: 900 }, deviceScaleFactor: 4 / 3, colorScheme: 'dark' });
+test.setTimeout(15 * MINUTE); // it waits for a quiet moment of the machine
 
-const keepsUp = async () => (await call('GET', '/api/v1/snapshot')).client.verdict === 'ok';
+/** Without that, pictures show a warning. */
+const keepsUp = async () => (await call('GET', '/api/v1/snapshot')).client.verdict !== 'client_bottleneck';
 
-/** Opens one of the load generator's own pages, and waits for what has to be on it. */
-async function open(page, path, first) {
-  await page.goto(env.loadgen + path);
-  await first.first().waitFor();
-  await page.evaluate(() => document.fonts.ready.then(() => true));
-  await eventually('the load generator keeps up', keepsUp, { within: 250_000 });
+/** Takes a picture of the window: WebP has a third of the bytes of PNG. */
+async function take(page, name) {
+  await eventually('the load generator keeps up', keepsUp, { within: 5 * MINUTE });
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 90 });
+  await session.detach();
+  await fs.mkdir(env.results, { recursive: true });
+  await fs.writeFile(path.join(env.results, `${name}.webp`), Buffer.from(data, 'base64'));
 }
 
-test('one: the dashboard in Grafana', async ({ page }) => {
-  test.skip(lanes !== 'one');
-  const booth = await Dashboard.open(page, 'kvbooth-booth', '?from=now-5m', { refreshes: true });
+/** Opens one of the load generator's own pages, and waits for what has to be on it. */
+async function open(page, address, first) {
+  await page.goto(env.loadgen + address);
+  await first.first().waitFor({ timeout: 5 * MINUTE });
+  await page.evaluate(() => document.fonts.ready.then(() => true));
+}
+
+test('the dashboards KV Booth and Routers in Grafana', async ({ page }) => {
+  const booth = await Dashboard.open(page, 'kvbooth-booth', '?from=now-5m&kiosk', { refreshes: true });
   await booth.cardsUntil('a number in every card', isNumber);
   await booth.settle();
-  await picture(page, 'booth');
+  await take(page, 'booth');
+  const routers = await Dashboard.open(page, 'kvbooth-routers', '?from=now-10m&kiosk');
+  await page.getByRole('table', { name: /requests with/ }).waitFor();
+  await routers.settle();
+  await take(page, 'routers');
 });
 
-test('one: the page, the architecture and the stage', async ({ page }) => {
-  test.skip(lanes !== 'one');
-  await open(page, '/', page.getByRole('row', { name: /^TTFT \d/ }));
-  await picture(page, 'page-dashboard');
-  await page.setViewportSize({ width: 1600, height: 1000 });
+const pages = [
+  { name: 'dashboard', address: '/', first: (page) => page.getByRole('row', { name: /^TTFT \d/ }) },
+  { name: 'kv-routing', address: '/kv-routing', first: (page) => page.getByText(/lowest cost/) },
+  { name: 'what-if', address: '/what-if', first: (page) => page.getByText(/^\d+ runs computed/), height: 1200 },
+];
+
+for (const { name, address, first, height = 900 } of pages) {
+  test(`the page ${name}`, async ({ page }) => {
+    await page.setViewportSize({ width: 1440, height });
+    await page.emulateMedia({ colorScheme: name === 'dashboard' ? 'light' : 'dark' });
+    await open(page, address, first(page));
+    await take(page, name);
+  });
+}
+
+test('the architecture', async ({ page }) => {
   await page.emulateMedia({ reducedMotion: 'no-preference' });
   await open(page, '/architecture', page.locator('[data-light="head"]'));
   await page.getByRole('button', { name: /^Router/ }).click();
-  await picture(page, 'page-architecture');
-  await page.setViewportSize({ width: 1920, height: 1080 });
-  await open(page, '/stage', page.getByRole('img', { name: /^TTFT p95 of the last ten minutes, at most/ }));
-  await picture(page, 'stage');
+  await take(page, 'architecture');
+});
+
+test('the stage', async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 810 });
+  await open(page, '/stage', page.getByRole('slider', { name: /^TTFT p95 of the last ten minutes/ }));
+  await take(page, 'stage');
 });
 
 /**
- * Waits until both routers are in the middle of an answer while the load generator keeps up, in the third turn or
- * later: results are there by then. Where a showcase has ended, it begins another one.
+ * Waits until both routers are in the middle of an answer, in the third turn or later: results are there by then.
+ * Where a showcase has ended, it begins another one.
  */
 function answering() {
   return eventually(
@@ -54,30 +84,34 @@ function answering() {
         return false;
       }
       const middle = [now.a, now.b].every(({ text, done }) => text.length > 600 && !done);
-      return now.turn > 2 && middle && (await keepsUp());
+      return now.turn > 2 && middle;
     },
-    { within: 250_000 }
+    { within: 5 * MINUTE }
   );
 }
 
-for (const [name, path] of [
-  ['side-by-side', '/side-by-side'],
-  ['stage-both', '/stage?view=both'],
+for (const [name, address, height] of [
+  ['side-by-side', '/side-by-side', 1000],
+  ['stage-both', '/stage?view=both', 810],
 ]) {
-  test(`two: both routers with a showcase, ${name}`, async ({ page }) => {
-    test.skip(lanes !== 'two');
-    await open(page, path, page.getByRole('region', { name: 'Lane twin' }));
+  test(`both routers with a showcase, ${name}`, async ({ page }) => {
+    await page.setViewportSize({ width: 1440, height });
+    await open(page, address, page.getByRole('region', { name: 'Lane twin' }));
     await answering();
     await page.getByText(/was first, by/).waitFor();
-    await picture(page, name);
+    await take(page, name);
   });
 }
 
-test('two: the dashboard Routers in Grafana', async ({ page }) => {
-  test.skip(lanes !== 'two');
-  await page.setViewportSize({ width: 1440, height: 1700 });
-  const routers = await Dashboard.open(page, 'kvbooth-routers', '?from=now-10m&kiosk');
-  await page.getByRole('table', { name: /requests with/ }).waitFor();
-  await routers.settle();
-  await picture(page, 'routers');
+test('a trial that has ended', async ({ page }) => {
+  test.setTimeout(70 * MINUTE); // most of half an hour
+  const modes = ['round_robin', 'kv'].map((mode) => ({ mode, speculation: 'not_recorded' }));
+  const trial = { kind: 'trial', levels: [60], modes, together: true };
+  const ended = async () => (await call('GET', '/api/v1/sweeps')).sweeps.some(({ state }) => state === 'done');
+  if (!(await ended())) {
+    await call('POST', '/api/v1/sweeps', trial);
+  }
+  await eventually('the trial has ended', ended, { within: 65 * MINUTE });
+  await open(page, '/benchmarks', page.getByText(/ better than /));
+  await take(page, 'benchmarks');
 });
