@@ -60,7 +60,7 @@ interface TargetTrouble {
 /** What is wrong with the target; nothing where it serves. One that answers with errors alone is reached. */
 export function targetTrouble({ target, state, window }: LaneSnapshot): TargetTrouble | undefined {
   const { problem, problem_status: status, reachable, url } = target;
-  const detail = problem || `${url} does not respond.`;
+  const detail = problem ? `${problem.charAt(0).toUpperCase()}${problem.slice(1)}` : `${url} does not respond.`;
   if (state.running && window.error_ratio === 1 && !window.errors.connect) {
     return { title: `Every request fails (${status ?? mostFrequent(window.errors)})`, detail };
   }

@@ -134,7 +134,7 @@ describe('what the crowd sees', () => {
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
     const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
-    expect(notices()).toContain('The target is unreachable. connection refused');
+    expect(notices()).toContain('The target is unreachable. Connection refused');
     expect(notices()).toContain('TTFT cannot be judged.');
   });
 

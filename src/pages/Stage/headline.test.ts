@@ -56,6 +56,13 @@ it.each<[string, LaneChange, Headline['kind'], string, string]>([
     'The load generator’s own error is too large',
   ],
   [
+    'requests that all fail',
+    { ...against(improved(25)), window: { ...laneSnapshot().window, error_ratio: 1 }, target: { problem_status: 503 } },
+    'same',
+    'Every request fails (503)',
+    '',
+  ],
+  [
     'withheld',
     against(undefined, { withheld: 'another lane shares workers' }),
     'same',

@@ -3,6 +3,7 @@ import { cautionText, SIDES, standing, type SideKey } from '../../components/Twi
 import { number, span } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeName, modeText } from '../../lib/names';
+import { targetTrouble } from '../../lib/target';
 import { clock } from '../../lib/time';
 import { sourceWord } from './model';
 
@@ -31,6 +32,10 @@ export function headlineOf(known: Known | undefined): Headline {
   const source = sourceWord(baseline);
   if (state.phase !== 'running') {
     return quiet(idleText(known.lane));
+  }
+  const trouble = targetTrouble(known.lane);
+  if (trouble) {
+    return quiet(trouble.title);
   }
   if (baseline.withheld) {
     return quiet('No verdict', sentence(baseline.withheld));
@@ -77,6 +82,10 @@ export function headlineOfBoth(
   const caution = twin && cautionText(twin);
   if (a.lane.state.phase !== 'running') {
     return quiet(idleText(a.lane));
+  }
+  const trouble = targetTrouble(a.lane) ?? targetTrouble(known.b.lane);
+  if (trouble) {
+    return quiet(trouble.title);
   }
   const paired = twin?.metrics.find(({ metric }) => metric === 'ttft');
   if (!twin || !paired?.difference || !paired.a || !paired.b) {
