@@ -175,7 +175,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     boxSizing: 'border-box',
     padding: '0.8em 1em',
     '@media (max-width: 600px)': { paddingBottom: 0 },
-    overflowX: 'hidden',
+    overflowX: 'clip', // hidden would make it the place that the controls of a phone stick to
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
   }),
