@@ -152,8 +152,8 @@ func (b *booth) modeChanges() (modes []api.ModeState) {
 	return modes
 }
 
-// ok returns the state after a successful call.
-func (b *booth) ok(s api.State, err error) api.State {
+// noError returns the state after a successful call.
+func (b *booth) noError(s api.State, err error) api.State {
 	b.t.Helper()
 	require.NoError(b.t, err)
 	return s
@@ -162,41 +162,41 @@ func (b *booth) ok(s api.State, err error) api.State {
 // start starts the workload at a concurrency, or changes the concurrency.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
-	return b.ok(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
+	return b.noError(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
 }
 
 func (b *booth) stop() api.State {
 	b.t.Helper()
-	return b.ok(b.lane.Stop(b.t.Context(), ann, api.StopRequest{}))
+	return b.noError(b.lane.Stop(b.t.Context(), ann, api.StopRequest{}))
 }
 
 func (b *booth) drain() api.State {
 	b.t.Helper()
-	return b.ok(b.lane.Stop(b.t.Context(), ann, api.StopRequest{Drain: true}))
+	return b.noError(b.lane.Stop(b.t.Context(), ann, api.StopRequest{Drain: true}))
 }
 
 func (b *booth) patch(p api.WorkloadPatch) api.State {
 	b.t.Helper()
-	return b.ok(b.lane.Patch(b.t.Context(), ann, p))
+	return b.noError(b.lane.Patch(b.t.Context(), ann, p))
 }
 
 func (b *booth) setMode(m api.ModeState) api.State {
 	b.t.Helper()
-	return b.ok(b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation}))
+	return b.noError(b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation}))
 }
 
 func (b *booth) snapshot() api.LaneSnapshot { return b.view.Snapshot().Lanes[0] }
 
 func (b *booth) totals() api.Totals { return b.snapshot().Totals }
 
-// agrees waits until the lane has settled at n conversations.
-func (b *booth) agrees(n int) {
+// waitSettled waits until the lane has settled at n conversations.
+func (b *booth) waitSettled(n int) {
 	b.t.Helper()
-	agree(b.t, n, b.lane)
+	waitLanesSettled(b.t, n, b.lane)
 }
 
-// agree waits until each lane has settled at n conversations.
-func agree(t testing.TB, n int, lanes ...*Lane) {
+// waitLanesSettled waits until each lane has settled at n conversations.
+func waitLanesSettled(t testing.TB, n int, lanes ...*Lane) {
 	t.Helper()
 	for _, l := range lanes {
 		wait.Eventually(t, fmt.Sprintf("%d conversations on lane %s", n, l.Name()), func() (any, bool) {
@@ -206,8 +206,8 @@ func agree(t testing.TB, n int, lanes ...*Lane) {
 	}
 }
 
-// phase waits for a phase of each lane, or of the booth's own where none is given.
-func (b *booth) phase(p api.Phase, lanes ...*Lane) {
+// waitPhase waits for a phase of each lane, or of the booth's own lane if none is given.
+func (b *booth) waitPhase(p api.Phase, lanes ...*Lane) {
 	b.t.Helper()
 	if lanes == nil {
 		lanes = []*Lane{b.lane}
@@ -226,8 +226,8 @@ func (b *booth) mode() api.ModeState {
 	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
-// events expects these events, and no others, since the start.
-func (b *booth) events(want ...string) {
+// expectEvents expects exactly these events since the start.
+func (b *booth) expectEvents(want ...string) {
 	b.t.Helper()
 	synctest.Wait()
 	assert.Equal(b.t, want, b.store.eventLines())

@@ -48,7 +48,7 @@ func TestNewCorpusBeginsAStep(t *testing.T) {
 		assert.Equal(t, "other", own.Workload.Corpus)
 		status := api.CorpusStatus{Name: "other", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}
 		assert.Equal(t, status, b.view.Status().Lanes[0].Corpus)
-		b.events("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 2 starters")
+		b.expectEvents("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 2 starters")
 
 		b.stop()
 		b.lane.SetCorpus(smallCorpus())

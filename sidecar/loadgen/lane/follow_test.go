@@ -78,7 +78,7 @@ func TestClusterIsFollowed(t *testing.T) {
 		assert.Equal(t, eagle, b.mode(), "an unknown mode changes nothing")
 		assert.Equal(t, state.Step.ID, b.lane.State().Step.ID)
 		b.stop()
-		b.events("start ann: 3 conversations, KV-aware",
+		b.expectEvents("start ann: 3 conversations, KV-aware",
 			"mode_change cluster: KV-aware to KV-aware with EAGLE-3: the cluster is in that mode", "stop ann: stopped")
 		for _, turn := range b.store.allTurns() {
 			want := api.SpeculationOff
@@ -115,7 +115,7 @@ func TestFailedChangeIsFollowed(t *testing.T) {
 		pass(5 * time.Second)
 		assert.Equal(t, kv, b.mode(), "not before the driver is done")
 		call.answer(false, errDriver)
-		b.phase(api.PhaseRunning)
+		b.waitPhase(api.PhaseRunning)
 		require.True(t, b.lane.State().ModeChange.Failed)
 		pass(followEvery)
 		assert.Equal(t, roundRobin, b.mode())
@@ -157,7 +157,7 @@ func TestLateReportIsNotFollowed(t *testing.T) {
 		b.lane.adopt(kv, eagle, api.ModeFromDriver, "")
 		assert.Equal(t, kv, b.mode(), "a change is in progress")
 		call.answer(true, nil)
-		b.phase(api.PhaseStopped)
+		b.waitPhase(api.PhaseStopped)
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 	})

@@ -112,10 +112,10 @@ func effectiveConcurrency(target int, held *api.Held) int {
 	return target
 }
 
-// hold settles a step that is held below its target. A settled step ends here if it turns out to be
-// held at another concurrency, or reaches its target after all; a new step begins. The lock is
-// held.
-func (l *Lane) hold(now time.Time) {
+// settleHeld settles a step that is held below its target. If a settled step turns out to be held
+// at another concurrency, or reaches its target after all, it ends and a new step begins. The lock
+// is held.
+func (l *Lane) settleHeld(now time.Time) {
 	step, held := l.steps.current(), l.holds.held(l.settings.Concurrency)
 	reached := step.Held != nil && l.holds.paces[len(l.holds.paces)-1].Actual >= l.settings.Concurrency
 	switch {

@@ -64,16 +64,16 @@ func (d *twinBooth) turnEnded(e EndedTurn) {
 	}
 }
 
-// both waits until both lanes have settled at n conversations.
-func (d *twinBooth) both(n int) {
+// waitBothSettled waits until both lanes have settled at n conversations.
+func (d *twinBooth) waitBothSettled(n int) {
 	d.t.Helper()
-	agree(d.t, n, d.lanes()...)
+	waitLanesSettled(d.t, n, d.lanes()...)
 }
 
 func (d *twinBooth) startBoth(n int) {
 	d.t.Helper()
 	d.start(n)
-	d.both(n)
+	d.waitBothSettled(n)
 }
 
 // checkModes compares the modes of both lanes, which began at the same moment.
@@ -90,9 +90,9 @@ func TestJoinedLanesChangeTogether(t *testing.T) {
 	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
-		d.ok(d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)}))
-		d.both(6)
-		d.ok(d.twin.Patch(t.Context(), ann, api.WorkloadPatch{Turns: &api.Range{Min: 2, Max: 2}, Openings: new(0)}))
+		d.noError(d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)}))
+		d.waitBothSettled(6)
+		d.noError(d.twin.Patch(t.Context(), ann, api.WorkloadPatch{Turns: &api.Range{Min: 2, Max: 2}, Openings: new(0)}))
 		pass(30 * time.Second)
 		one := corpus.Starter{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}
 		d.lane.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{one}})
@@ -103,8 +103,8 @@ func TestJoinedLanesChangeTogether(t *testing.T) {
 			assert.Equal(t, 0, *s.Shape.Openings)
 			assert.Equal(t, "one", s.Shape.Corpus)
 		}
-		d.ok(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
-		d.phase(api.PhaseStopped, d.lanes()...)
+		d.noError(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
+		d.waitPhase(api.PhaseStopped, d.lanes()...)
 
 		// On both lanes, the next run continues after the conversations of the faster lane.
 		most := d.lane.opened
@@ -140,7 +140,7 @@ func TestRefusalOfOneLaneChangesNeither(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrConflict, "the twin drains")
 		assert.NotEqual(t, api.PhaseRunning, d.lane.State().Phase)
 		d.stop()
-		d.phase(api.PhaseStopped, d.lanes()...)
+		d.waitPhase(api.PhaseStopped, d.lanes()...)
 
 		d.drivers[1].offers = []api.ModeState{roundRobin}
 		_, err = d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
@@ -165,7 +165,7 @@ func TestModesAreSwapped(t *testing.T) {
 		assert.Equal(t, "lane twin: 2 of 3 workers are ready", d.lane.State().ModeChange.Message)
 		assert.Equal(t, api.PhaseSwitching, d.lane.State().Phase, "until both are done")
 		calls[1].answer(false, nil)
-		d.both(3)
+		d.waitBothSettled(3)
 		d.checkModes(api.ModeRoundRobin, api.ModeKV)
 		assert.Equal(t, d.lane.opened, d.twin.opened)
 
@@ -173,15 +173,15 @@ func TestModesAreSwapped(t *testing.T) {
 		leastLoaded := api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
 		d.drivers[1].offers = append(d.drivers[1].offers, leastLoaded)
 		before := opening(t, d.fakes[0].turns())
-		d.ok(d.twin.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeLeastLoaded}))
+		d.noError(d.twin.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeLeastLoaded}))
 		d.drivers[1].called(t).answer(true, nil)
-		d.both(3)
+		d.waitBothSettled(3)
 		d.checkModes(api.ModeRoundRobin, api.ModeLeastLoaded)
 		assert.NotEqual(t, before, opening(t, d.fakes[0].turns()), "cold prefixes for main, too")
 
 		require.NoError(t, d.lane.SetModes(ann, roundRobin, roundRobin))
 		d.drivers[1].called(t).answer(true, nil)
-		d.both(3)
+		d.waitBothSettled(3)
 		d.checkModes(api.ModeRoundRobin, api.ModeRoundRobin)
 		require.NoError(t, d.lane.SetModes(ann, roundRobin, roundRobin), "the modes in force")
 		assert.Equal(t, api.PhaseRunning, d.lane.State().Phase)
@@ -201,7 +201,7 @@ func TestFailedSwapIsRolledBack(t *testing.T) {
 				undo := d.drivers[0].called(t)
 				assert.Equal(t, kv, undo.to)
 				undo.answer(true, back)
-				d.both(3)
+				d.waitBothSettled(3)
 				a, b := d.lane.State().ModeChange, d.twin.State().ModeChange
 				require.True(t, a.Failed && b.Failed)
 				assert.Contains(t, a.Message, "lane twin: "+errDriver.Error())
@@ -226,10 +226,10 @@ func TestSwapIsStopped(t *testing.T) {
 		d.drivers[1].called(t)
 		one.answer(true, nil)
 		pass(time.Second)
-		d.ok(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
-		d.ok(d.twin.CancelMode(t.Context(), ann))
+		d.noError(d.twin.Stop(t.Context(), ann, api.StopRequest{}))
+		d.noError(d.twin.CancelMode(t.Context(), ann))
 		d.drivers[0].called(t).answer(true, nil)
-		d.phase(api.PhaseStopped, d.lanes()...)
+		d.waitPhase(api.PhaseStopped, d.lanes()...)
 		d.checkModes(api.ModeKV, api.ModeRoundRobin)
 	})
 }
@@ -244,9 +244,9 @@ func TestSwapIsConfirmed(t *testing.T) {
 			change := d.lane.State().ModeChange
 			assert.Equal(t, "waiting_for_operator", change.Phase)
 			assert.Contains(t, change.Message, prefix)
-			d.ok(d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}))
+			d.noError(d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}))
 		}
-		d.both(2)
+		d.waitBothSettled(2)
 		d.checkModes(api.ModeRoundRobin, api.ModeKV)
 	}, func(o *options) {
 		offers := []api.ModeState{kv, roundRobin}
@@ -301,10 +301,10 @@ func TestSweepTakesBothLanes(t *testing.T) {
 		}()
 		d.drivers[0].called(t).answer(true, nil)
 		require.NoError(t, <-begun)
-		d.agrees(2)
+		d.waitSettled(2)
 		assert.Equal(t, api.PhaseStopped, d.twin.State().Phase)
 		require.NoError(t, lease.Release(t.Context(), ann, before))
-		d.both(3)
+		d.waitBothSettled(3)
 		d.checkModes(api.ModeKV, api.ModeRoundRobin)
 		assert.Nil(t, d.twin.State().Sweep)
 

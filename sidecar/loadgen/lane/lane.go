@@ -22,10 +22,15 @@ import (
 // Client sends requests to the target; [chat.Client] is one.
 type Client interface {
 	workload.Sender
+	// Probe checks whether the target can serve, and which extensions it supports.
 	Probe(context.Context) *chat.Error
+	// Models returns the target's list of models.
 	Models(context.Context) ([]string, *chat.Error)
+	// Root returns the address of the target, without the path of the API and without a query.
 	Root() string
+	// Model returns the model that is requested; empty if it is not known yet.
 	Model() string
+	// Extensions reports which extensions of requests are in use, by name. Before a probe it is empty.
 	Extensions() map[string]bool
 	// Probes is the number of requests sent so far that belong to no turn.
 	Probes() int64

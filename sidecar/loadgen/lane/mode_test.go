@@ -37,7 +37,7 @@ func (b *booth) changeMode(to api.ModeState, cold bool, err error) {
 	call := b.driver.called(b.t)
 	assert.Equal(b.t, to, call.to)
 	call.answer(cold, err)
-	b.phase(api.PhaseRunning)
+	b.waitPhase(api.PhaseRunning)
 }
 
 // A mode change stops the workload, switches, and starts again at the same concurrency. Its progress is in the
@@ -85,7 +85,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 		f.endTurns()
 		f.requests = nil
 		call.answer(false, nil)
-		b.agrees(5)
+		b.waitSettled(5)
 		state = b.lane.State()
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Nil(t, state.ModeChange)
@@ -95,7 +95,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 		assert.Zero(t, b.totals().Cancelled, "totals begin anew")
 		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 		b.stop()
-		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
+		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
 			"start ann: 5 conversations, Round-robin", "stop ann: stopped")
 		for _, r := range f.requests {
 			assert.Equal(t, 17, r.maxTokens)
@@ -114,19 +114,19 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 func TestNonceChangesWhenCachesStayWarm(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
-		b.agrees(3)
+		b.waitSettled(3)
 		assert.Empty(t, opening(t, f.turns()), "no nonce before the first change")
 
 		b.changeMode(roundRobin, false, nil)
 		first := opening(t, f.turns())
 		assert.Regexp(t, `^\[[0-9a-f]{16}\]$`, first)
 		b.start(6)
-		b.agrees(6)
+		b.waitSettled(6)
 		b.patch(api.WorkloadPatch{MaxTokens: new(32)})
 		assert.Equal(t, first, opening(t, f.turns()), "not with concurrency or settings")
 		b.stop()
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		assert.Equal(t, first, opening(t, f.turns()), "not with a start")
 
 		b.changeMode(kv, true, nil)
@@ -145,9 +145,9 @@ func TestNonceChangesWhenCachesStayWarm(t *testing.T) {
 func TestFailedModeChangeIsRolledBack(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(4)
-		b.agrees(4)
+		b.waitSettled(4)
 		b.changeMode(roundRobin, false, errDriver)
-		b.agrees(4)
+		b.waitSettled(4)
 		assert.Equal(t, kv, b.mode())
 		change := b.lane.State().ModeChange
 		require.NotNil(t, change)
@@ -159,7 +159,7 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 		b.changeMode(roundRobin, false, nil)
 		assert.Nil(t, b.lane.State().ModeChange)
 		assert.Equal(t, roundRobin, b.mode())
-		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned",
+		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned",
 			"start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
 			"start ann: 4 conversations, Round-robin")
 	})
@@ -170,16 +170,16 @@ func TestModeChangeIsCancelled(t *testing.T) {
 		_, err := b.lane.CancelMode(t.Context(), "bob")
 		require.ErrorIs(t, err, api.ErrConflict, "no change is in progress")
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		b.setMode(roundRobin)
 		b.driver.called(t)
-		b.ok(b.lane.CancelMode(t.Context(), "bob"))
-		b.phase(api.PhaseRunning)
-		b.agrees(2)
+		b.noError(b.lane.CancelMode(t.Context(), "bob"))
+		b.waitPhase(api.PhaseRunning)
+		b.waitSettled(2)
 		state := b.lane.State()
 		assert.Equal(t, api.ModeKV, state.Mode)
 		assert.Equal(t, "still in KV-aware: the change was cancelled", state.ModeChange.Message)
-		b.events("start ann: 2 conversations, KV-aware", "mode_change bob: cancelled the change to Round-robin",
+		b.expectEvents("start ann: 2 conversations, KV-aware", "mode_change bob: cancelled the change to Round-robin",
 			"mode_change ann: KV-aware to Round-robin: abandoned", "start ann: 2 conversations, KV-aware")
 	})
 }
@@ -190,16 +190,16 @@ func TestStopDuringModeChange(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *booth, _ *fake) {
 				b.start(2)
-				b.agrees(2)
+				b.waitSettled(2)
 				b.setMode(roundRobin)
 				call := b.driver.called(t)
-				state := b.ok(b.lane.Stop(t.Context(), "eve", api.StopRequest{Drain: drain}))
+				state := b.noError(b.lane.Stop(t.Context(), "eve", api.StopRequest{Drain: drain}))
 				assert.Equal(t, api.PhaseSwitching, state.Phase)
 				b.stop()
 				call.answer(false, nil)
-				b.phase(api.PhaseStopped)
+				b.waitPhase(api.PhaseStopped)
 				assert.Equal(t, roundRobin, b.mode())
-				b.events("start ann: 2 conversations, KV-aware", "stop eve: "+text,
+				b.expectEvents("start ann: 2 conversations, KV-aware", "stop eve: "+text,
 					"mode_change ann: KV-aware to Round-robin")
 				assert.Zero(t, b.lane.State().Concurrency.Actual)
 			})
@@ -212,7 +212,7 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.setMode(roundRobin)
 		b.driver.called(t).answer(true, nil)
-		b.phase(api.PhaseStopped)
+		b.waitPhase(api.PhaseStopped)
 		assert.Equal(t, roundRobin, b.mode())
 
 		b.start(2)
@@ -220,10 +220,10 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 		b.drain()
 		b.setMode(kv)
 		b.driver.called(t).answer(true, nil)
-		b.phase(api.PhaseStopped)
+		b.waitPhase(api.PhaseStopped)
 		assert.Equal(t, kv, b.mode())
 		assert.EqualValues(t, 2, b.totals().Cancelled)
-		b.events("mode_change ann: KV-aware to Round-robin", "start ann: 2 conversations, Round-robin",
+		b.expectEvents("mode_change ann: KV-aware to Round-robin", "start ann: 2 conversations, Round-robin",
 			"stop ann: draining", "mode_change ann: Round-robin to KV-aware")
 	})
 }
@@ -233,10 +233,10 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 func TestOnlyOfferedModesAreAccepted(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		step := b.lane.State().Step.ID
 		for _, req := range []api.ModeRequest{{Mode: api.ModeKV}, {Mode: api.ModeKV, Speculation: api.SpeculationOff}} {
-			state := b.ok(b.lane.SetMode(t.Context(), ann, req))
+			state := b.noError(b.lane.SetMode(t.Context(), ann, req))
 			assert.Equal(t, api.PhaseRunning, state.Phase)
 			assert.Equal(t, step, state.Step.ID)
 		}
@@ -260,7 +260,7 @@ func TestOnlyOfferedModesAreAccepted(t *testing.T) {
 func TestManualChangeWaitsForConfirmation(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		confirm := api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}
 		_, err := b.lane.SetMode(t.Context(), ann, confirm)
 		require.ErrorIs(t, err, api.ErrConflict, "no change is in progress")
@@ -272,8 +272,8 @@ func TestManualChangeWaitsForConfirmation(t *testing.T) {
 		assert.Contains(t, change.Message, "DYN_ROUTER_MODE=round-robin")
 		_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, Confirm: true})
 		require.ErrorIs(t, err, api.ErrConflict, "another mode is awaited")
-		b.ok(b.lane.SetMode(t.Context(), ann, confirm))
-		b.agrees(2)
+		b.noError(b.lane.SetMode(t.Context(), ann, confirm))
+		b.waitSettled(2)
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Empty(t, opening(t, f.turns()), "the workers were restarted: no nonce")
 	}, func(o *options) { o.Driver = cluster.NewManual([]api.ModeState{kv, roundRobin}) })
@@ -283,12 +283,12 @@ func TestManualChangeWaitsForConfirmation(t *testing.T) {
 func TestEndOfProcessEndsModeChange(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		b.setMode(roundRobin)
 		b.driver.called(t)
 		b.end()
 		assert.Equal(t, kv, b.mode())
 		assert.Empty(t, b.modeChanges())
-		b.events("start ann: 2 conversations, KV-aware")
+		b.expectEvents("start ann: 2 conversations, KV-aware")
 	})
 }

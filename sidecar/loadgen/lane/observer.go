@@ -91,7 +91,7 @@ func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), 
 // TurnEnded stores the turn and records it.
 func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	began, counts := o.marks.End(t, o.lane.steps.current())
-	o.correct(r)
+	o.addUncounted(r)
 	counted := counts && r.OK() && o.lane.steps.count(began.ID, r.Ended)
 	sample, row := Measure(o.lane.opts.Name, t, r, began, counted)
 	o.lane.process.Store.SaveTurn(row)
@@ -121,8 +121,8 @@ func (o *observer) recordTurn(sample stats.Sample, row api.Turn, number int64, s
 	}
 }
 
-// correct adds the tokens to the meter that the usage reports beyond those counted by chunks.
-func (o *observer) correct(r *chat.Result) {
+// addUncounted adds the tokens to the meter that the usage reports beyond those counted by chunks.
+func (o *observer) addUncounted(r *chat.Result) {
 	if n := Uncounted(r); n != 0 {
 		o.tokens(r.Ended, n)
 	}

@@ -25,7 +25,7 @@ func (l *Lane) tick(now time.Time) {
 	l.addEngines(now)
 	l.record.AdvanceLive(l.meter, now)
 	if l.lease == nil { // a span is one step; its owner detects that it is held
-		l.hold(now)
+		l.settleHeld(now)
 	}
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now, false)

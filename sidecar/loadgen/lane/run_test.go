@@ -26,7 +26,7 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 		}{{ann, 1}, {"bob", 180}, {"cleo", 60}, {"bob", 180}} {
 			_, err := b.lane.Start(t.Context(), step.actor, api.StartRequest{Concurrency: &step.n})
 			require.NoError(t, err)
-			b.agrees(step.n)
+			b.waitSettled(step.n)
 			pass(3 * time.Second)
 			state := b.lane.State()
 			assert.True(t, state.Running)
@@ -41,7 +41,7 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 		assert.False(t, state.Running || state.Settling)
 		assert.Equal(t, api.Concurrency{Target: 180}, state.Concurrency)
 
-		b.events("start ann: 1 conversations, KV-aware", "step bob: step 2: 180 conversations, KV-aware",
+		b.expectEvents("start ann: 1 conversations, KV-aware", "step bob: step 2: 180 conversations, KV-aware",
 			"step cleo: step 3: 60 conversations, KV-aware", "step bob: step 4: 180 conversations, KV-aware",
 			"stop eve: stopped")
 		checkSteps(t, b.store.lastSteps(), 1, 180, 60, 180)
@@ -200,9 +200,9 @@ func TestRequestsAreIdempotent(t *testing.T) {
 		b.drain()
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 		b.start(2)
-		b.agrees(2)
+		b.waitSettled(2)
 		b.start(2)
-		b.ok(b.lane.Start(t.Context(), ann, api.StartRequest{})) // without a concurrency the last one stays
+		b.noError(b.lane.Start(t.Context(), ann, api.StartRequest{})) // without a concurrency the last one stays
 		assert.EqualValues(t, 1, b.patch(api.WorkloadPatch{}).Step.ID)
 
 		f.holdTurns(b, 2)
@@ -216,7 +216,7 @@ func TestRequestsAreIdempotent(t *testing.T) {
 
 		b.stop()
 		assert.Equal(t, api.PhaseStopped, b.stop().Phase)
-		b.events("start ann: 2 conversations, KV-aware", "stop ann: draining", "stop ann: stopped")
+		b.expectEvents("start ann: 2 conversations, KV-aware", "stop ann: draining", "stop ann: stopped")
 	})
 }
 
@@ -227,7 +227,7 @@ func TestDrainFinishesTurnsInFlight(t *testing.T) {
 		b.start(3)
 		pass(time.Second)
 		b.drain()
-		b.phase(api.PhaseStopped)
+		b.waitPhase(api.PhaseStopped)
 		totals := b.totals()
 		assert.EqualValues(t, 3, totals.OK)
 		assert.Zero(t, totals.Cancelled+totals.Errors)
@@ -239,7 +239,7 @@ func TestDrainFinishesTurnsInFlight(t *testing.T) {
 		}
 		f.endTurns()
 		b.start(1)
-		b.agrees(1)
+		b.waitSettled(1)
 	})
 }
 
@@ -258,9 +258,9 @@ func TestStopOutlivesItsCaller(t *testing.T) {
 		_, err = b.lane.Start(t.Context(), ann, api.StartRequest{})
 		require.ErrorIs(t, err, api.ErrConflict)
 		release()
-		b.phase(api.PhaseStopped)
+		b.waitPhase(api.PhaseStopped)
 		b.start(1)
-		b.agrees(1)
+		b.waitSettled(1)
 	})
 }
 
@@ -280,7 +280,7 @@ func TestMaxConcurrencyIsEnforced(t *testing.T) {
 		}
 		outOfRange()
 		b.start(21)
-		b.agrees(21)
+		b.waitSettled(21)
 		outOfRange()
 		settings, err := b.catalogue.PatchSettings(t.Context(), ann, lower)
 		assert.Contains(t, refuses(t, err, "max_concurrency"), "at least 21")
@@ -296,7 +296,7 @@ func TestMaxConcurrencyIsEnforced(t *testing.T) {
 		assert.Contains(t, refuses(t, err, "concurrency"), "1 to 20")
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 		b.start(20)
-		b.agrees(20)
+		b.waitSettled(20)
 	})
 }
 
@@ -306,7 +306,7 @@ func TestEndOfProcessStoresResults(t *testing.T) {
 		b.start(5)
 		pass(110 * time.Second)
 		b.end()
-		b.events("start ann: 5 conversations, KV-aware")
+		b.expectEvents("start ann: 5 conversations, KV-aware")
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 		assert.NotNil(t, b.store.lastSteps()[0].Ended)
 		assert.WithinDuration(t, time.Now(), *b.rows()[level{5, api.ModeKV}].Measured, 0)

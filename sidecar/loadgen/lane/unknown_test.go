@@ -46,7 +46,7 @@ func TestUnknownModeWithholdsComparison(t *testing.T) {
 		assert.Equal(t, "the routing mode of this server is unknown", live.Baseline.Withheld)
 		assert.Contains(t, b.scraped(), info(api.ModeUnknown, api.SpeculationOff))
 		b.stop()
-		b.events("start ann: 2 conversations, Mode unknown", "stop ann: stopped")
+		b.expectEvents("start ann: 2 conversations, Mode unknown", "stop ann: stopped")
 		assert.Contains(t, b.rows(), level{2, api.ModeUnknown})
 		for _, turn := range b.store.allTurns() {
 			assert.Equal(t, api.ModeUnknown, turn.Mode)
@@ -75,7 +75,7 @@ func TestOperatorDeclaresTheMode(t *testing.T) {
 		assert.Equal(t, step+1, b.lane.State().Step.ID)
 		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 		assert.Empty(t, opening(t, f.turns()), "the caches stay as they are")
-		b.events("start ann: 2 conversations, Mode unknown",
+		b.expectEvents("start ann: 2 conversations, Mode unknown",
 			"mode_change ann: Mode unknown: reported by the operator",
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator")
 	}, withManualDriver)
@@ -130,7 +130,7 @@ func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
 		assert.Empty(t, b.lane.State().ModeFrom)
 		require.NoError(t, b.declare(api.ModeRoundRobin))
 		routes(new(true), roundRobin, "declared by the operator")
-		b.events("start ann: 2 conversations, Mode unknown",
+		b.expectEvents("start ann: 2 conversations, Mode unknown",
 			"mode_change cluster: Mode unknown to KV-aware: according to the router's own metrics",
 			"mode_change cluster: KV-aware to Mode unknown: the router's metrics show no KV-aware routing",
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator")

@@ -252,7 +252,7 @@ func TestSettingsAreKept(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, *b.snapshot().Window.GoodputRatio)
 		assert.Equal(t, recorded, b.snapshot().Baseline.Name)
-		b.events("start ann: 2 conversations, KV-aware", "settings admin: settings changed")
+		b.expectEvents("start ann: 2 conversations, KV-aware", "settings admin: settings changed")
 		b.end()
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
 		settings := b.catalogue.Settings()
@@ -348,7 +348,7 @@ func TestImportedBaselinesAreReplacedMergedAndDeleted(t *testing.T) {
 		assert.Len(t, checked.Rows, 3)
 		assert.Equal(t, []int{4, 8}, levels(c))
 		assert.Len(t, c.Baselines(), len(baseline.Builtin())+1)
-		b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine",
+		b.expectEvents("baseline ann: imported baseline mine", "baseline ann: imported baseline mine",
 			"baseline ann: imported rows into baseline mine", "baseline ann: imported rows into baseline mine")
 
 		b.end()
@@ -399,19 +399,19 @@ func (redirected) Endpoint() string { return "http://rr.example:8000" }
 func TestConcurrentCalls(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		done := make(chan struct{})
-		go b.drive(done)
+		go b.answerSwitches(done)
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(1, uint64(i)))
 				for range 400 {
-					b.anything(r)
+					b.callAtRandom(r)
 				}
 			})
 		}
 		wg.Wait()
 		b.stop()
-		wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
+		wg.Go(func() { b.callAtRandom(rand.New(rand.NewPCG(2, 2))) })
 		wg.Go(b.end)
 		wg.Wait()
 		close(done)
@@ -419,8 +419,8 @@ func TestConcurrentCalls(t *testing.T) {
 	})
 }
 
-// drive answers every switch, and some with a failure.
-func (b *booth) drive(done <-chan struct{}) {
+// answerSwitches answers every switch, some with a failure, until done is closed.
+func (b *booth) answerSwitches(done <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case call := <-b.driver.calls:
@@ -436,8 +436,8 @@ func (b *booth) drive(done <-chan struct{}) {
 	}
 }
 
-// anything makes one random call. Its result does not matter: most calls conflict with each other.
-func (b *booth) anything(r *rand.Rand) {
+// callAtRandom makes one random call. Its result is ignored: most calls conflict with each other.
+func (b *booth) callAtRandom(r *rand.Rand) {
 	ctx, n := b.t.Context(), 1+r.IntN(12)
 	mode := api.ModeRequest{Mode: []api.Mode{api.ModeKV, api.ModeRoundRobin}[r.IntN(2)], Confirm: n == 1}
 	patches := []api.WorkloadPatch{{Concurrency: &n}, {MaxTokens: &n}, {StartRate: new(float64(100 * n))}}

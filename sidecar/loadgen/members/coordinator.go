@@ -462,7 +462,7 @@ func (c *Coordinator) storeTurn(id string, h *handedTurn) {
 // target and the same follow-ups. A run that is not resumed must be ended by [Coordinator.Discard].
 func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOptions) (lane.ResumedRun, bool) {
 	o, ok := c.found[name]
-	if !ok || o.End != goesOn || o.Taken {
+	if !ok || o.End != endNone || o.Taken {
 		return lane.ResumedRun{}, false
 	}
 	if target.Endpoint != nil { // the run is sent to the URL of its mode

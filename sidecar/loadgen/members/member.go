@@ -445,7 +445,7 @@ func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 	t.mu.Lock()
 	o, s, p := l.order, l.share, l.part
 	t.mu.Unlock()
-	if p != nil && (o.Run != p.run || o.End == endsNow || isClosed(p.reported)) {
+	if p != nil && (o.Run != p.run || o.End == endCancel || isClosed(p.reported)) {
 		p.cancel()
 		<-p.reported
 		t.mu.Lock()
@@ -465,7 +465,7 @@ func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 		t.renewNow()
 		return err
 	}
-	if o.End != goesOn && o.Run != l.lastRun { // the run ended before it began here
+	if o.End != endNone && o.Run != l.lastRun { // the run ended before it began here
 		t.mu.Lock()
 		l.lastRun = o.Run
 		t.mu.Unlock()

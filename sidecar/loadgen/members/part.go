@@ -98,7 +98,7 @@ func (p *part) set(o *order, s Share, texts *corpus.Corpus) {
 		p.work.Set(next)
 	}
 	p.take(s)
-	if o.End == drains {
+	if o.End == endDrain {
 		p.work.Drain()
 	}
 }

@@ -119,8 +119,8 @@ func (r *remote) Step(s api.StepRecord) { r.changeOrder(func(o *order) { o.Step 
 // Drain implements [lane.Runner].
 func (r *remote) Drain() {
 	r.changeOrder(func(o *order) {
-		if o.End == goesOn {
-			o.End = drains
+		if o.End == endNone {
+			o.End = endDrain
 		}
 	})
 }
@@ -214,7 +214,7 @@ func (r *remote) Run(ctx context.Context) {
 	w := &writer{remote: r, reports: reports, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
 	for r.found != nil && !w.resume(context.WithoutCancel(ctx)) {
 		if !pause(ctx, 100*time.Millisecond) {
-			r.changeOrder(func(o *order) { o.End = endsNow })
+			r.changeOrder(func(o *order) { o.End = endCancel })
 			break
 		}
 	}
@@ -233,7 +233,7 @@ func (r *remote) Run(ctx context.Context) {
 		}
 		select {
 		case <-done:
-			r.changeOrder(func(o *order) { o.End = endsNow })
+			r.changeOrder(func(o *order) { o.End = endCancel })
 			done = nil
 		case <-r.changed:
 		case <-tick.C:
@@ -339,7 +339,7 @@ func (w *writer) update(ctx context.Context) (ended bool) {
 		// Members that are disconnected as well have stopped without a lease by then. The order to the
 		// others is written after the reconnect.
 		w.mu.Lock()
-		ended = w.wanted.End == endsNow && now.Sub(w.unknownSince) > leaseSpan+time.Second
+		ended = w.wanted.End == endCancel && now.Sub(w.unknownSince) > leaseSpan+time.Second
 		w.mu.Unlock()
 		if ended {
 			w.noteMembers(now, nil)
@@ -358,7 +358,7 @@ func (w *writer) update(ctx context.Context) (ended bool) {
 		o.Instances = w.instances()
 	}
 	o.Shadow = w.receiver.Shadow().BlockSpec()
-	if o.End != goesOn && w.allOver() {
+	if o.End != endNone && w.allOver() {
 		return true
 	}
 	shares, changed := w.allotment.divide(w.total(&o), w.candidates(present))

@@ -41,9 +41,9 @@ type standing struct {
 type end string
 
 const (
-	goesOn  end = ""
-	drains  end = "drain" // the turns in flight end
-	endsNow end = "now"
+	endNone   end = ""
+	endDrain  end = "drain" // turns in flight are completed
+	endCancel end = "now"
 )
 
 // order defines the run of a lane for all members.

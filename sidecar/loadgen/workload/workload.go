@@ -118,10 +118,10 @@ func (w *Workload) Grant(from, to int64) {
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
 	for ctx.Err() == nil {
-		missing, over, changed := w.missing()
+		missing, drained, changed := w.missing()
 		wait := w.breaker.Wait(time.Now())
 		switch {
-		case over:
+		case drained:
 			return
 		case !missing:
 			select {
@@ -142,7 +142,7 @@ func (w *Workload) Run(ctx context.Context) {
 
 // missing reports whether a conversation is missing, and whether none will start any more. changed
 // is closed when the answer may differ.
-func (w *Workload) missing() (missing, over bool, changed <-chan struct{}) {
+func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
@@ -285,9 +285,9 @@ func (w *Workload) begin(
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
 
-// between decides between two turns whether a conversation retires, because there are too many.
-// Then it is removed from those in progress. It also returns the think time.
-func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
+// retireOrContinue decides between two turns whether a conversation retires, because there are too
+// many. Then it is removed from those in progress. It also returns the think time.
+func (w *Workload) retireOrContinue(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.drains && len(w.active) <= w.settings.Concurrency {
@@ -317,7 +317,7 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	w.opts.Observer.ConversationStarted(c)
 	status := api.ConversationStatus("")
 	for n := 1; n <= c.Planned; n++ {
-		if status = w.due(ctx, c, n); status != "" {
+		if status = w.awaitTurn(ctx, c, n); status != "" {
 			break
 		}
 		if status = w.turn(ctx, c, n); status != "" {
@@ -335,9 +335,9 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	w.end(c)
 }
 
-// due blocks until turn n may be sent: for the think time, the question, and the limit on requests.
-// A status that is not empty ends the conversation.
-func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
+// awaitTurn blocks until turn n may be sent: for the think time, the question, and the limit on
+// requests. A status that is not empty ends the conversation.
+func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
 	waitStart := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var question <-chan struct{} // closed when the question is generated
@@ -348,12 +348,12 @@ func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.Conversa
 		}
 	}()
 	for ctx.Err() == nil {
-		retires, think, changed := w.between(c)
+		retires, think, changed := w.retireOrContinue(c)
 		if retires {
 			return api.ConversationRetired
 		}
 		if n > 1 && question == nil {
-			question = c.follow(ctx, w.opts.Questioner)
+			question = c.generateQuestion(ctx, w.opts.Questioner)
 		}
 		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
 			continue
@@ -384,7 +384,7 @@ func await(ctx context.Context, changed, done <-chan struct{}) bool {
 // turn sends one turn. A status that is not empty ends the conversation.
 func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
 	t := &Turn{Conversation: c, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n), Began: time.Now()}
-	c.ask(w.opts, t)
+	c.appendQuestion(w.opts, t)
 	c.setTurn(t)
 	w.opts.Observer.TurnStarted(t)
 	r := w.opts.Sender.Do(ctx, w.request(c, t))
@@ -450,9 +450,9 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 	return req
 }
 
-// ask adds the user's next message. The first one begins with the starter's text, byte-identical in
-// all conversations on it, so that its prefix is shared.
-func (c *Conversation) ask(o Options, t *Turn) {
+// appendQuestion appends the user's next message. The first one begins with the starter's text,
+// byte-identical in all conversations on it, so that its prefix is shared.
+func (c *Conversation) appendQuestion(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = c.draw.starter.Asker(o.Questioner).Open(c.draw.Questions, c.Topic)
@@ -482,9 +482,9 @@ func FirstMessage(nonce, text, question string) string {
 	return content
 }
 
-// follow begins to generate the question on the last answer. The channel is closed when the
-// question is generated. The end of ctx ends it.
-func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan struct{} {
+// generateQuestion begins to generate the question on the last answer. The channel is closed when
+// the question is generated. The end of ctx ends it.
+func (c *Conversation) generateQuestion(ctx context.Context, q corpus.Questioner) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
