@@ -190,7 +190,9 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 		var line []byte
 		line, err = lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			long, in.unreadable, err = true, true, nil
+			long = true
+			in.unreadable = true
+			err = nil
 			continue
 		}
 		if long || err != nil && !errors.Is(err, io.EOF) { // half a line may end in half a number

@@ -46,7 +46,8 @@ func (c *seriesCache) find(
 		s.scheduler, s.rank, _ = s.schedulerOf()
 	}
 	if c.bytes += len(text); c.series == nil || c.bytes > 2*maxBody {
-		c.series, c.bytes = map[string]Sample{}, len(text)
+		c.series = map[string]Sample{}
+		c.bytes = len(text)
 	}
 	c.series[string(text)] = s
 	return s, true

@@ -115,7 +115,9 @@ func balance(c *api.Cluster) {
 	if n == 0 {
 		return
 	}
-	c.InflightMin, c.InflightMax, c.Spread = least, most, new(*most-*least)
+	c.InflightMin = least
+	c.InflightMax = most
+	c.Spread = new(*most - *least)
 	if sum > 0 {
 		c.Skew = new(*most * n / sum)
 	}
@@ -137,9 +139,11 @@ func kv(r reading) api.KV {
 		kv.AchievableRatio = asRatio(r.ratio(bestTokens, routedTokens))
 	}
 	if r.increase(cachedCount) > 0 {
-		kv.HitRatio, kv.Source = asRatio(r.ratio(cachedTokens, inputTokens)), "frontend"
+		kv.HitRatio = asRatio(r.ratio(cachedTokens, inputTokens))
+		kv.Source = "frontend"
 	} else {
-		kv.HitRatio, kv.Source = asRatio(r.ratio(prefixHits, prefixQueries)), "engine"
+		kv.HitRatio = asRatio(r.ratio(prefixHits, prefixQueries))
+		kv.Source = "engine"
 	}
 	if kv.HitRatio == nil {
 		kv.Source = ""

@@ -78,7 +78,8 @@ func (w *Watcher) Current() api.Cluster {
 		c = l.cluster
 		c.Workers = slices.Clone(c.Workers)
 	}
-	c.Source, c.UpdatedSecond = w.source.Name(), age.Seconds()
+	c.Source = w.source.Name()
+	c.UpdatedSecond = age.Seconds()
 	return c
 }
 
@@ -181,7 +182,8 @@ func addGauge(total *api.GaugeTotal, more api.GaugeTotal) {
 // fail keeps the last cluster, which Current shows until it is stale.
 func (w *Watcher) fail(err error, unread api.Unread) {
 	l := *w.latest.Load()
-	l.problem, l.unread = oneLine(err), unread
+	l.problem = oneLine(err)
+	l.unread = unread
 	w.latest.Store(&l)
 }
 

@@ -93,7 +93,8 @@ func degrees(runs, blocks, arms int) (df int, slope bool) {
 // centered returns the rows of the design matrix of a block and its values, both without their means.
 func centered(block []observation, columns, arms int) (rows []*mat.VecDense, ys []float64) {
 	n := float64(len(block))
-	means, mean := mat.NewVecDense(columns, nil), 0.0
+	means := mat.NewVecDense(columns, nil)
+	mean := 0.0
 	for _, o := range block {
 		row := mat.NewVecDense(columns, nil)
 		if o.arm > 0 {
@@ -130,7 +131,7 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 // empirical Bayes methods for assessing differential expression in microarray experiments", Statistical Applications in
 // Genetics and Molecular Biology 3 (2004), section 6.2.
 func Moderate(trials []Variance) Variance {
-	n, sum, squares, chance, total := 0.0, 0.0, 0.0, 0.0, 0.0
+	var n, sum, squares, chance, total float64
 	for _, v := range trials {
 		if !(v.Value > 0 && v.DF > 0) {
 			continue

@@ -45,7 +45,9 @@ func (g *graph) needs(known devices) Needs {
 		n.Each = max(n.Each, withShared.count)
 		n.addPod(c.PodTemplate.Spec)
 	}
-	n.GPUs, n.Kind, n.Unknown = sum.count, sum.kind, sum.unknown
+	n.GPUs = sum.count
+	n.Kind = sum.kind
+	n.Unknown = sum.unknown
 	n.Claims, n.Secrets = unique(n.Claims), unique(n.Secrets)
 	return n
 }

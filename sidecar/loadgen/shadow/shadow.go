@@ -270,7 +270,8 @@ func (s *Shadow) flight(at time.Duration, r Request) *Flight {
 		f = &Flight{parts: make([]part, len(s.worlds))}
 	}
 	s.serial++
-	f.serial, f.ended = s.serial, false
+	f.serial = s.serial
+	f.ended = false
 	full := min(r.PromptTokens/s.options.BlockTokens, len(r.Blocks))
 	f.query = query{Request: r, at: at, prompt: r.Blocks[:full]}
 	if n := min(full, max(s.options.OpeningTokens/s.options.BlockTokens, 1)); n > 0 {

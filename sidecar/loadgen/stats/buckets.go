@@ -113,7 +113,8 @@ func (b *buckets) clear() {
 // quantile returns the p-quantile over the tokens by nearest rank: the middle of the
 // first bucket at which a share p of them is reached. The set must not be empty.
 func (b *buckets) quantile(p float64) float64 {
-	below, value := b.zero, 0.0
+	below := b.zero
+	value := 0.0
 	for o, parts := range b.octave {
 		if parts == nil {
 			continue

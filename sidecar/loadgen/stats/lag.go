@@ -49,7 +49,8 @@ func (l *Lags) N() (n int) {
 
 // Quantile returns the p-quantile in seconds, rounded up to the end of its bucket; 0 without samples.
 func (l *Lags) Quantile(p float64) float64 {
-	rank, below := p*float64(l.N()), 0.0
+	rank := p * float64(l.N())
+	below := 0.0
 	for i, count := range l {
 		if below += float64(count); count > 0 && below >= rank {
 			return lagAt(i)

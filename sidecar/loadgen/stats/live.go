@@ -101,7 +101,9 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 // suffices reports whether a batch of a length has enough turns, none of them too long. It allocates nothing, since it
 // is called again and again before a batch with long turns is over.
 func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
-	ok, known, seconds := 0, 0, 0.
+	ok := 0
+	known := 0
+	seconds := 0.
 	for i := range w.turns {
 		t := &w.turns[i]
 		if t.Status != api.TurnOK || !counts(t) {

@@ -35,7 +35,8 @@ func (m *Meter) Add(at time.Time, n int) {
 	slot := &m.slots[second%uint64(meterSlots)]
 	for {
 		old := slot.Load()
-		held, tokens := old>>32, int32(n)
+		held := old >> 32
+		tokens := int32(n)
 		if held > second {
 			return
 		}

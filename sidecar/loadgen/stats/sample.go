@@ -99,7 +99,8 @@ func GapPercentiles(gaps []Gap) (p50, p95 float64) {
 
 // weightedRank returns the first of the sorted gaps at which the tokens reach rank.
 func weightedRank(sorted []Gap, rank float64) float64 {
-	value, below := math.NaN(), 0.0
+	value := math.NaN()
+	below := 0.0
 	for _, g := range sorted {
 		value = g.Seconds
 		below += g.Tokens

@@ -48,7 +48,8 @@ func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 		}
 	}
 	for i := range gaps.slots {
-		s, last := &gaps.slots[i], gaps.number(t.now)
+		s := &gaps.slots[i]
+		last := gaps.number(t.now)
 		if s.number > last-gaps.number(t.span) && s.number <= last {
 			t.itl[t.batch(time.Duration(s.number)*gaps.length+gaps.length/2)].merge(&s.buckets)
 		}
@@ -188,7 +189,8 @@ func (v *turnValues) add(one *turn) {
 
 // rows returns the figures by turn number, and the p95 of the input of all turns.
 func (t *tally) rows() ([]api.TurnFigures, *float64) {
-	rows, inputs := []api.TurnFigures{}, []float64(nil)
+	rows := []api.TurnFigures{}
+	var inputs []float64
 	for i, v := range t.byTurn {
 		if v.turns == 0 {
 			continue

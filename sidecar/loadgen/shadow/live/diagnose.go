@@ -130,7 +130,8 @@ func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *sha
 // predictedAboveReported compares the hits that the router predicted with those that the workers
 // reported, over the last minute.
 func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow.Figures) string {
-	p, r := c.KV.PredictedRatio, f.Recent
+	p := c.KV.PredictedRatio
+	r := f.Recent
 	if mode != api.ModeKV || p == nil || r.Requests < fewest || *p-r.MeasuredRatio() <= hitRateGap {
 		return ""
 	}
@@ -213,7 +214,9 @@ func (r *rules) oneWorkerBusiest() string {
 		if float64(n) < mostlySame*watchSeconds {
 			continue
 		}
-		most, mean, name := 0.0, 0.0, id
+		most := 0.0
+		mean := 0.0
+		name := id
 		for _, s := range r.seconds {
 			if mean += s.mean / watchSeconds; s.busiest == id {
 				most, name = most+s.most/float64(n), s.name
@@ -236,7 +239,8 @@ func (r *rules) herding(id string) string {
 	}
 	turns := r.turns[:min(r.n, keptTurns)]
 	own, all := map[uint64]int{}, map[uint64]int{}
-	count, opening := 0, uint64(0)
+	count := 0
+	opening := uint64(0)
 	for _, t := range turns {
 		all[t.opening]++
 		if t.worker != worker {

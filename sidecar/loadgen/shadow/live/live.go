@@ -260,7 +260,8 @@ func (l *Live) Reset() {
 
 // drop removes the account. The lock is held.
 func (l *Live) drop() {
-	l.guess, l.account = l.account.Guess(), nil
+	l.guess = l.account.Guess()
+	l.account = nil
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.queue.open = false

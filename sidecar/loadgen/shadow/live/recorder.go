@@ -142,7 +142,8 @@ func (n *Recorder) appendEvent(spec BlockSpec, e *event, report *Report) {
 	switch e.kind {
 	case eventRouted:
 		t.cut(spec, e.ids)
-		before, kept := n.past[t.Conversation], 0
+		before := n.past[t.Conversation]
+		kept := 0
 		for kept < min(len(before), len(t.blocks)) && before[kept] == t.blocks[kept] {
 			kept++
 		}

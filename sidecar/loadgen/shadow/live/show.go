@@ -41,14 +41,16 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		return s
 	}
 	f := a.figures(now)
-	s.Source, s.Message = api.ShadowTokenIDs, ""
+	s.Source = api.ShadowTokenIDs
+	s.Message = ""
 	if !a.ids {
 		s.Source = api.ShadowText
 		s.Message = fmt.Sprintf("the target does not report prompts' token ids, so blocks of %.0f bytes of text stand for "+
 			"blocks of %d tokens (%.2f bytes a token on average): hit rates may be off by some two points more, and a full "+
 			"cache may drop other blocks than the model", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
 	}
-	s.Since, s.Seconds = &a.since, min(shadow.Window, now.Sub(a.since)).Seconds()
+	s.Since = &a.since
+	s.Seconds = min(shadow.Window, now.Sub(a.since)).Seconds()
 	s.Lost = int(l.lost())
 	s.Workers = f.Workers
 	s.BlockTokens = a.size.tokens
@@ -168,7 +170,8 @@ func title(p shadow.Policy) string {
 	case shadow.Best:
 		return "Best possible: one cache of all workers' size"
 	}
-	words, usual := "KV-aware", shadow.DefaultCosts()
+	words := "KV-aware"
+	usual := shadow.DefaultCosts()
 	if p.Costs.OverlapWeight != usual.OverlapWeight {
 		words += fmt.Sprintf(", overlap weight %g", p.Costs.OverlapWeight)
 	}
