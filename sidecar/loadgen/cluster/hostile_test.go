@@ -180,7 +180,8 @@ func TestHistoryIsBounded(t *testing.T) {
 func FuzzAnswers(f *testing.F) {
 	f.Add(workerPage("a", 4, "# HELP x\n# TYPE x gauge", "trtllm_kv_cache_utilization 1e999",
 		`vllm:num_requests_waiting{engine="\\"}",a=""} 2 1700000000`))
-	f.Add(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"vllm:num_requests_waiting","a":"\u00e9"},"value":[1,"2"]}]}}`)
+	f.Add(`{"status":"success","data":{"resultType":"vector","result":[{"metric":` +
+		`{"__name__":"vllm:num_requests_waiting","a":"\u00e9"},"value":[1,"2"]}]}}`)
 	f.Add(`{"status":"error","error":"query timed out"}`)
 	f.Fuzz(func(t *testing.T, answer string) {
 		client := &http.Client{Transport: answering(answer)}

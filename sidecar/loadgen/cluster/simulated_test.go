@@ -91,7 +91,8 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		a.change(w, req)
 	case "GET /sim/v1/decisions":
 		fmt.Fprintf(w,
-			`{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
+			`{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,`+
+				`"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
 			req.URL.Query().Get("limit"))
 	default:
 		http.NotFound(w, req)

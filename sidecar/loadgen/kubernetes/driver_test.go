@@ -365,8 +365,9 @@ func TestSecondLoadGeneratorConflicts(t *testing.T) {
 func TestArgumentFixesTheMode(t *testing.T) {
 	o := booth("graph", "round-robin")
 	components, _, _ := unstructured.NestedSlice(o.Object, "spec", "components")
-	container := components[0].(map[string]any)["podTemplate"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
-	container["args"] = []any{"-m", "dynamo.frontend", "--router-mode=round-robin"}
+	template := components[0].(map[string]any)["podTemplate"].(map[string]any)
+	containers := template["spec"].(map[string]any)["containers"].([]any)
+	containers[0].(map[string]any)["args"] = []any{"-m", "dynamo.frontend", "--router-mode=round-robin"}
 	_ = unstructured.SetNestedSlice(o.Object, components, "spec", "components")
 	r := newReplay(t, o, "w7")
 	var field *api.FieldError

@@ -67,7 +67,8 @@ func template(version, name, requests string) string {
 
 // TestNeedsAndFindings covers graphs of each form.
 func TestNeedsAndFindings(t *testing.T) {
-	const idle = "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {nvidia.com/gpu: \"8\", amd.com/gpu: \"2\"}}}"
+	const idle = "{apiVersion: v1, kind: Node, metadata: {name: n1}, " +
+		"status: {allocatable: {nvidia.com/gpu: \"8\", amd.com/gpu: \"2\"}}}"
 	slice := func(driver string, generation int, devices ...string) string {
 		var list []string
 		for _, d := range devices {
@@ -78,7 +79,8 @@ func TestNeedsAndFindings(t *testing.T) {
 			"%s, nodeName: n1, pool: {name: n1, generation: %d}, devices: [%s]}}",
 			driver, generation, driver, generation, strings.Join(list, ", "))
 	}
-	const held = "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: other, namespace: x}, status: {allocation: {devices: {results: [{driver: gpu.nvidia.com, pool: n1, device: g0}]}}}}"
+	const held = "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: other, namespace: x}, " +
+		"status: {allocation: {devices: {results: [{driver: gpu.nvidia.com, pool: n1, device: g0}]}}}}"
 	extended := func(resource string) string {
 		return graphOf("  - {name: w, type: worker, replicas: 2, podTemplate: {spec: {containers: [{name: main, " +
 			"resources: {limits: {" + resource + ": \"2\"}}}]}}}")
@@ -222,7 +224,8 @@ status: {state: successful, conditions: [{type: Ready, status: "True"}]}
 				idle, template("v1", "gpus",
 					"[{name: a, exactly: {deviceClassName: gpu.intel.com}}, {name: nic, exactly: {deviceClassName: rdma}}]"),
 				slice("gpu.intel.com", 1,
-					"g0/"), "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: rdma}, spec: {selectors: [{cel: {expression: 'device.driver == \"dranet\"'}}]}}",
+					"g0/"), "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: rdma}, " +
+					"spec: {selectors: [{cel: {expression: 'device.driver == \"dranet\"'}}]}}",
 			},
 			want{pods: 4, workers: 3, gpus: 3, each: 1, kind: "gpu.intel.com", found: []string{"ok: 1 are free"}},
 		},
@@ -231,7 +234,8 @@ status: {state: successful, conditions: [{type: Ready, status: "True"}]}
 			[]string{
 				idle, template("v1", "gpus", "[{name: a, exactly: {deviceClassName: large, count: 2}}]"), slice("gpu.nvidia.com", 1,
 					"g0/gpu", "g1/gpu"),
-				"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: large}, spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.nvidia.com\"'}}]}}",
+				"{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: large}, " +
+					"spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.nvidia.com\"'}}]}}",
 			},
 			want{pods: 2, workers: 1, gpus: 2, each: 2, kind: "gpu.nvidia.com"},
 		},
@@ -260,7 +264,8 @@ status: {state: successful, conditions: [{type: Ready, status: "True"}]}
 		"alternatives of different numbers": {
 			graphOf(claiming("gpus", 2)),
 			[]string{idle, template("v1", "gpus",
-				"[{name: a, firstAvailable: [{deviceClassName: gpu.nvidia.com, count: 1}, {deviceClassName: mig.nvidia.com, count: 2}]}]")},
+				"[{name: a, firstAvailable: [{deviceClassName: gpu.nvidia.com, count: 1}, "+
+					"{deviceClassName: mig.nvidia.com, count: 2}]}]")},
 			want{pods: 3, workers: 2, unknown: "leaves the number to the scheduler"},
 		},
 	} {
@@ -315,7 +320,8 @@ func TestHeldGPUs(t *testing.T) {
 			Status: corev1.PodStatus{Phase: phase},
 		}
 	}
-	template, shared := corev1.PodResourceClaim{ResourceClaimTemplateName: &own}, corev1.PodResourceClaim{ResourceClaimName: &one}
+	template := corev1.PodResourceClaim{ResourceClaimTemplateName: &own}
+	shared := corev1.PodResourceClaim{ResourceClaimName: &one}
 	got := n.Held([]corev1.Pod{
 		at("n1", corev1.PodRunning, template, shared), at("n2", corev1.PodRunning, template, shared),
 		at("", corev1.PodPending, template), at("n1", corev1.PodSucceeded, template),

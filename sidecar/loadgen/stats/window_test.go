@@ -244,7 +244,8 @@ func TestWindowByTurn(t *testing.T) {
 			*r.OutputMean)
 	}
 	assert.Equal(t,
-		"1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, 25 % cached, output 500; "+
+		"1: 1 at 0.50, 5.0 s, input unknown, output 100; 5: 1 at 0.10, 1.0 s, input 4000, p95 4000, "+
+			"25 % cached, output 500; "+
 			"6+: 2 at 0.30, 3.0 s, input 6500, p95 7850, 25 % cached, output 750; ", got)
 	assert.InDelta(t, 7700, *r.Window.InputP95, 1e-9)
 }

@@ -89,7 +89,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 // endSteps ends a step with its turn that was stored last. Comparing the end times
 // of all turns would take seconds for a million.
 const endSteps = `UPDATE steps SET
-	ended = coalesce((SELECT ended FROM turns WHERE lane = steps.lane AND step = steps.id ORDER BY seq DESC LIMIT 1), started)
+	ended = coalesce((SELECT ended FROM turns WHERE lane = steps.lane AND step = steps.id
+		ORDER BY seq DESC LIMIT 1), started)
 	WHERE ended IS NULL`
 
 // recoverFromKill ends the conversations and steps that a killed process left active:

@@ -624,13 +624,16 @@ func fill(t *testing.T, s *Store, conversations, answer int) {
 	data, err := encode(turn("main-1", 1))
 	require.NoError(t, err)
 	_, err = s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < ?)
-		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
-		SELECT printf('main-%d', i), 'main', i, 'GPU', 'gpu', 'gpu', 'completed', 5, 5, i*1000000000, (i+60)*1000000000 FROM n`,
+		INSERT INTO conversations
+			(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
+		SELECT printf('main-%d', i), 'main', i, 'GPU', 'gpu', 'gpu', 'completed', 5, 5,
+			i*1000000000, (i+60)*1000000000 FROM n`,
 		conversations-1)
 	require.NoError(t, err)
 	_, err = s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < ?)
 		INSERT INTO turns (conversation, number, lane, step, ended, data, user_message, assistant_message)
-		SELECT printf('main-%d', i/5), i%5+1, 'main', 1, (i/5+60)*1000000000, ?, 'Please elaborate.', printf('%.*c', ?, 'x') FROM n`,
+		SELECT printf('main-%d', i/5), i%5+1, 'main', 1, (i/5+60)*1000000000, ?, 'Please elaborate.',
+			printf('%.*c', ?, 'x') FROM n`,
 		5*conversations-1, data, answer)
 	require.NoError(t, err)
 }

@@ -24,7 +24,8 @@ const page = 500
 // Both statements search the index turns_by_step: a page costs the same at any
 // position in a step.
 const (
-	selectPage     = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? ORDER BY seq LIMIT ?"
+	selectPage = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? " +
+		"ORDER BY seq LIMIT ?"
 	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step > ? ORDER BY step LIMIT 1"
 )
 

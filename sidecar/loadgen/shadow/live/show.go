@@ -219,8 +219,8 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 	return list
 }
 
-const inferred = "inferred: the costs are those of KV Booth's model of the caches and of the requests in progress, by " +
-	"the formula of Dynamo's router with its defaults; this target does not report its own"
+const inferred = "inferred: the costs are those of KV Booth's model of the caches and of the requests in progress, " +
+	"by the formula of Dynamo's router with its defaults; this target does not report its own"
 
 func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.WorkerID]string) api.RoutingDecision {
 	r := api.RoutingDecision{
