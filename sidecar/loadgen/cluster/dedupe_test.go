@@ -287,15 +287,15 @@ func TestPageOfSeveralProcessesInTurn(t *testing.T) {
 func TestGPUInstances(t *testing.T) {
 	const mib = 1 << 20
 	use := func(gpus []api.GPU) (rows []string) {
-		say := func(v *float64, unit float64) string {
+		format := func(v *float64, unit float64) string {
 			if v == nil {
 				return "?"
 			}
 			return fmt.Sprintf("%.4g", *v/unit)
 		}
 		for _, g := range gpus {
-			rows = append(rows, fmt.Sprintf("%s %s: %s, %s of %s", g.Index, g.Instance, say(g.Utilisation, .01),
-				say(g.MemoryUsed, mib), say(g.MemoryTotal, mib)))
+			rows = append(rows, fmt.Sprintf("%s %s: %s, %s of %s", g.Index, g.Instance, format(g.Utilisation, .01),
+				format(g.MemoryUsed, mib), format(g.MemoryTotal, mib)))
 		}
 		return rows
 	}

@@ -101,12 +101,12 @@ func (p *Prometheus) explain(ctx context.Context, samples []Sample) (u api.Unrea
 	if !found.known {
 		return p.unread(has, "has no metrics of", nil, nil)
 	}
-	ours := map[model.LabelValue]bool{}
+	sampledJobs := map[model.LabelValue]bool{}
 	for _, s := range samples {
-		ours[s.Labels[model.JobLabel]] = true
+		sampledJobs[s.Labels[model.JobLabel]] = true
 	}
 	slices.SortStableFunc(found.failing, func(a, b scrapeTarget) int {
-		return boolOrder(ours[a.job], ours[b.job])
+		return boolOrder(sampledJobs[a.job], sampledJobs[b.job])
 	})
 	var gpus, others []string
 	for _, t := range found.failing {

@@ -66,7 +66,7 @@ func (a *Account) add(prompt, measured, hit, late int) {
 // MeasuredRatio returns the measured hit rate, from 0 to 1.
 func (a Account) MeasuredRatio() float64 { return ratio(a.MeasuredTokens, a.PromptTokens) }
 
-// Error returns the absolute difference of the modelled and the measured hit rate, from 0 to 1.
+// Error returns the absolute difference of the modeled and the measured hit rate, from 0 to 1.
 func (a Account) Error() float64 {
 	return math.Abs(ratio(a.HitTokens-a.MeasuredTokens, a.PromptTokens))
 }

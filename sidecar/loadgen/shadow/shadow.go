@@ -406,7 +406,7 @@ func (s *Shadow) advance(at time.Duration) {
 	s.history.advance(s, s.now)
 }
 
-// compareHits adds the modelled and the measured hits of a request to the account.
+// compareHits adds the modeled and the measured hits of a request to the account.
 func (s *Shadow) compareHits(f *Flight, cachedTokens int) {
 	if cachedTokens < 0 || f.parts[0].slot == nil {
 		return

@@ -19,7 +19,7 @@ var (
 	descTwinVariance = desc("loadgen_twin_variance_ratio",
 		"Variance of the paired difference divided by the variance without pairing.", "metric")
 	descTwinInfo = desc("loadgen_twin_info",
-		"1, labelled with the current arrangement and the strength of the evidence.", "arranged", "evidence")
+		"1, labeled with the current arrangement and the strength of the evidence.", "arranged", "evidence")
 	descTwinShowcase = desc("loadgen_showcase_running",
 		"1 while a showcase is in progress, whose turns are in no other metric.")
 )

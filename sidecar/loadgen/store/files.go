@@ -316,22 +316,22 @@ func inspectTables(ctx context.Context, path string) error {
 }
 
 func checkTables(ctx context.Context, db *sql.DB, path string) error {
-	var found, ours, tables int
+	var found, known, tables int
 	err := db.QueryRowContext(ctx, `SELECT user_version, count(name),
 		count(CASE WHEN name IN ('conversations', 'turns', 'steps', 'events', 'documents') THEN 1 END)
-		FROM pragma_user_version LEFT JOIN sqlite_schema ON type = 'table'`).Scan(&found, &tables, &ours)
+		FROM pragma_user_version LEFT JOIN sqlite_schema ON type = 'table'`).Scan(&found, &tables, &known)
 	version := len(migrations)
 	switch {
 	case err != nil:
 		return err
 	case tables == 0 && found == 0:
 		return nil
-	case ours == 0:
+	case known == 0:
 		return fmt.Errorf("%w: it has other tables", errForeign)
 	case found > version:
-		return fmt.Errorf("%w: its schema has version %d, and this program knows up to %d", errNewer, found, version)
-	case ours < 5:
-		return fmt.Errorf("%w: only %d of its 5 tables are there", errDamaged, ours)
+		return fmt.Errorf("%w: its schema has version %d, and this program supports up to %d", errNewer, found, version)
+	case known < 5:
+		return fmt.Errorf("%w: only %d of its 5 tables exist", errDamaged, known)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() > checkedAtStart {
 		return err

@@ -357,9 +357,9 @@ func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../sim/profiles/h200-tp1.yaml")
 	require.NoError(t, err)
-	ours := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
+	renamed := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
 	for name, content := range map[string]string{
-		"a.yaml": ours, "b.yml": string(text), "c.yaml": "name: [", "d.yaml": strings.Repeat("#", maxFile+1), "e.txt": ours,
+		"a.yaml": renamed, "b.yml": string(text), "c.yaml": "name: [", "d.yaml": strings.Repeat("#", maxFile+1), "e.txt": renamed,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}

@@ -144,7 +144,7 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 			reporting++
 		}
 	}
-	modelled := ratio(r.HitTokens, r.PromptTokens)
+	modeled := ratio(r.HitTokens, r.PromptTokens)
 	switch {
 	case reporting > 0 && use/float64(reporting) >= fullCache:
 		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than "+
@@ -152,11 +152,11 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 	case r.Error() <= tolerated:
 		return text + fmt.Sprintf("KV Booth's cache model, which does not use events, gives %s: so the router's view of "+
 			"the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' "+
-			"(the frontend reports %d tokens).", percent(modelled), a.size.tokens)
+			"(the frontend reports %d tokens).", percent(modeled), a.size.tokens)
 	}
 	return text + fmt.Sprintf("KV Booth's cache model gives %s, so the caches hold less than both assume: they may be "+
 		"smaller than the %d blocks that the frontend reports, or prefix caching is disabled on some workers.",
-		percent(modelled), f.Capacity)
+		percent(modeled), f.Capacity)
 }
 
 // chosenBelowBest compares the blocks of the prompts on the chosen workers with those on the best
