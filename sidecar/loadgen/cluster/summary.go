@@ -228,7 +228,8 @@ func tokensPerStep(r reading) *float64 {
 }
 
 // engines returns what one reading adds to the totals of the engines. A gauge of tokens per step counts if tokens were
-// drafted since the previous reading, or if the engine does not count drafts. Otherwise its value is stale.
+// drafted since the previous reading, or if the engine reports no acceptance or no count of drafts. Otherwise its value
+// is stale.
 func engines(r reading, c *api.Cluster) *api.EngineTotals {
 	t := &api.EngineTotals{Drafts: r.step(drafts), Drafted: r.step(draftedTokens), Accepted: r.step(acceptedTokens)}
 	use := c.Speculation
