@@ -90,11 +90,11 @@ func withoutGrafana(err error) string {
 func (b *booth) provisioning() (string, error) {
 	dir := b.flags.Provisioning
 	if dir == "" {
-		self, err := besideThis("")
+		own, err := ownFolder()
 		if err != nil {
 			return "", err
 		}
-		dir = filepath.Join(self, "..", "provisioning")
+		dir = filepath.Join(own, "..", "provisioning")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {

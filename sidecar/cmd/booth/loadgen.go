@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -68,9 +70,13 @@ func environment(defaults ...string) []string {
 
 // loadgenPath returns the path of the load generator, which is beside this program.
 func loadgenPath() (string, error) {
-	path, err := besideThis("loadgen")
+	own, err := ownFolder()
 	if err != nil {
 		return "", err
+	}
+	path := filepath.Join(own, "loadgen")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
 	}
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%w: the loadgen program is missing: %w; build both with: go tool mage build",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"time"
 
 	"kvbooth/sidecar/booth/local"
@@ -30,11 +29,11 @@ const (
 
 // findPrometheus returns the path of an installed Prometheus, or downloads one.
 func (b *booth) findPrometheus(ctx context.Context) (string, error) {
-	self, err := besideThis("")
+	own, err := ownFolder()
 	if err != nil {
 		return "", err
 	}
-	path, err := local.FindPrometheus(ctx, filepath.Dir(self))
+	path, err := local.FindPrometheus(ctx, own)
 	if !errors.Is(err, local.ErrNoPrometheus) {
 		return path, err
 	}

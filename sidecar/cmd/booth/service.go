@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -75,14 +74,8 @@ func (b *booth) ownService(name, address, ready string, args ...string) (*servic
 	}), nil
 }
 
-// besideThis returns the path of a program in the folder of this one.
-func besideThis(name string) (string, error) {
+// ownFolder returns the folder of this program, where the project's other programs are.
+func ownFolder() (string, error) {
 	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(filepath.Dir(self), name), nil
+	return filepath.Dir(self), err
 }
