@@ -811,7 +811,7 @@ func program(name string) string {
 }
 
 // become lets a program take the place of this process, so that Ctrl-C reaches
-// it once and nobody but itself decides how long it takes to end. Mage would
+// it once and it alone decides how long it takes to end. Mage would
 // give it five seconds. Where the system cannot do that, it runs as a child.
 func become(program string, args ...string) error {
 	err := syscall.Exec(program, append([]string{program}, args...), os.Environ())

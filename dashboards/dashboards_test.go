@@ -648,7 +648,7 @@ func ofCluster(t *testing.T, expr string, each func(s *parser.VectorSelector, na
 }
 
 // An alert reads the load generator's own figures alone: Grafana replaces no variables
-// in a rule's query, so that no rule could be told the namespace of the serving cluster.
+// in a rule's query, so that no rule could be restricted to the namespace of the serving cluster.
 func TestAlertsNeedNoNamespace(t *testing.T) {
 	for _, r := range rules(t) {
 		for _, s := range selectors(t, r.Data[0].Model.Expr) {
@@ -691,8 +691,8 @@ func TestNamespaces(t *testing.T) {
 	assert.Equal(t, all, one, "what reads the cluster depends on the choice")
 }
 
-// A hit rate of tokens that nobody told is absent or NaN, never 0: each query divides
-// by what was told, or asks whether anything was.
+// A hit rate of unreported tokens is absent or NaN, never 0: each query divides
+// by the reported tokens, or checks that there are any.
 func TestHitRatesThatNobodyTold(t *testing.T) {
 	for _, q := range queries(t) {
 		if strings.Contains(q.expr, "loadgen_cached_tokens_total") {

@@ -14,15 +14,15 @@ import (
 // Without members nothing of them is there; those that run elsewhere need the coordinator's way to the server alone.
 func TestMembersAreAskedFor(t *testing.T) {
 	elsewhere := []string{"serving.name=booth", "members.nats.url=nats://nats.dynamo.svc:4222", "members.nats.existingSecret=key", "members.nats.nkeyKey=seed", "members.nats.caKey=ca"}
-	nobody := []string{"serving.name=booth", "prometheus.create=true", "monitoring.loadgen.enabled=true"}
-	for _, set := range [][]string{nobody, elsewhere} {
+	without := []string{"serving.name=booth", "prometheus.create=true", "monitoring.loadgen.enabled=true"}
+	for _, set := range [][]string{without, elsewhere} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: set, APIVersions: served})
 		require.NoError(t, err)
 		for _, object := range objects {
 			require.NotContains(t, []string{"member", "nats"}, object.GetLabels()["app.kubernetes.io/component"], title(object))
 		}
 		text := configMap(t, objects, "kvbooth-loadgen")["loadgen.yaml"]
-		if len(set) == len(nobody) {
+		if len(set) == len(without) {
 			require.NotContains(t, text, "members:")
 			continue
 		}

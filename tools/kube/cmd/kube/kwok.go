@@ -41,7 +41,7 @@ func kwok() int {
 const (
 	// startAnnotation of a pod says how long it takes to be ready, as a Go duration.
 	startAnnotation = "kvbooth/start"
-	// brokenImage finds the images of a pod that nobody can pull.
+	// brokenImage finds the images of a pod that cannot be pulled.
 	brokenImage = `.spec.containers.[].image | select(contains("broken"))`
 )
 

@@ -397,7 +397,7 @@ func TestBadInput(t *testing.T) {
 		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"), "twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)"},
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000"},
 		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace is required: the namespace of lane main's cluster, to tell its metrics from those of lane twin"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace is required: the namespace of lane main's cluster, to separate its metrics from those of lane twin"},
 		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls"},
 		{args("--cluster-metrics-urls=no-target"), "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
 		{args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"), "twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},

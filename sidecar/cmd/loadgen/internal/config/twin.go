@@ -206,7 +206,7 @@ func (c *Config) checkTwinMetrics() error {
 	case c.Prometheus.URL == "":
 		return nil
 	case c.Prometheus.Namespace == "":
-		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to tell its metrics from those of lane twin")
+		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to separate its metrics from those of lane twin")
 	case n == c.Prometheus.Namespace && (c.Prometheus.Graph == "" || c.Prometheus.Beside == "" || c.Prometheus.Graph == c.Prometheus.Beside):
 		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls")
 	}
