@@ -281,9 +281,8 @@ func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, 
 	return cluster.NewManual(s.conf.Mode.States()), nil
 }
 
-// newPinned brings the driver to the mode that the configuration names, which a
-// Dynamo under kv is not in by itself. Where the target does not tell its
-// instances yet, it stays under kv until switchLater.
+// newPinned returns a driver in the configured mode. A Dynamo deployment starts under kv. While the
+// target reports no instances, the driver stays under kv until switchLater.
 func (s *side) newPinned(ctx context.Context, client *http.Client) (workload.Driver, error) {
 	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.State().Speculation, client, s.log)
 	if err != nil {
@@ -319,8 +318,8 @@ func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.
 	return d, s.takeMode(ctx, d, "the simulated cluster has not reported its mode")
 }
 
-// takeMode takes the mode that a cluster tells, if it does so soon; where it does not, silence
-// says so in the log. The error says that it never will, or that ctx ended.
+// takeMode adopts the mode that the cluster reports. If the cluster reports none in time, silence is
+// logged. The error is returned if the cluster cannot report a mode or ctx has ended.
 func (s *side) takeMode(ctx context.Context, d workload.ModeReporter, silence string) error {
 	mode, err := patiently(ctx, d.Current)
 	switch {

@@ -36,7 +36,7 @@ var (
 	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load generator's own error could change the outcome")
 )
 
-// endOf waits for the end of a run and tells what it was like.
+// endOf waits for the end of a run and reports its results.
 type endOf struct {
 	*generator
 	conf    *config.Config
@@ -183,7 +183,7 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, error) {
 	within := readWithin
 	if !e.bounded() {
-		within = storeWithin // nobody asked for it
+		within = storeWithin // no end or output was configured
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within+storeWithin)
 	defer cancel()
@@ -255,7 +255,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	whole := l.Whole(run.Ended, func(yield func(*api.Turn) bool) {
 		failure = e.store.TurnsFrom(ctx, l.Name(), first.ID, func(t *api.Turn) error {
 			b.Add(t)
-			yield(t) // whoever describes the run takes every turn
+			yield(t) // Whole reads every turn
 			return nil
 		})
 	})
@@ -270,8 +270,8 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	return b.Run(whole, conditions, notes...), nil
 }
 
-// verdict is the error that a run with this report ends with, nil where it is good. One
-// that nobody asked to judge is good.
+// verdict returns the error that a run with this report ends with. It is nil if the run succeeded or
+// if no end or output was configured.
 func (e *endOf) verdict(r *report.Run) error {
 	switch {
 	case !e.bounded():

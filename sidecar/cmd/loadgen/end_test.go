@@ -219,7 +219,7 @@ func TestEveryTurnFails(t *testing.T) {
 }
 
 // A run fails where the target of either lane cannot be reached or has another path.
-func TestDeadTargetOfOneLane(t *testing.T) {
+func TestUnreachableTargetOfOneLane(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	for args, says := range map[[2]string]string{

@@ -131,7 +131,7 @@ func (f *fleet) make(args []string) error {
 	}
 	more, env := f.conf.ForCoordinator()
 	if os.Getenv("GOTRACEBACK") == "" {
-		env = append(env, "GOTRACEBACK=crash") // so that a crash is told from the exit code for bad input
+		env = append(env, "GOTRACEBACK=crash") // separates a crash from the exit code for bad input
 	}
 	f.coordinator = &process.Service{
 		Name: "the coordinator", Within: partStopsWithin, Say: f.say,
@@ -157,7 +157,7 @@ func (f *fleet) make(args []string) error {
 
 func (f *fleet) log(name string) string { return filepath.Join(f.conf.DataDir, "logs", name+".log") }
 
-// say writes a line for whoever watches, above the status line where there is one.
+// say writes a line to out, above the status line where there is one.
 func (f *fleet) say(format string, args ...any) {
 	text := "loadgen: " + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") + "\n"
 	if term.IsTerminal(int(f.out.Fd())) {

@@ -28,10 +28,10 @@ import (
 // Exit codes.
 const (
 	success    = 0
-	broken     = 1 // the load generator itself failed: its API, its store or a file of --output; of loadgen health: it is not ready
+	broken     = 1 // its API, its store or a file of --output failed; of loadgen health: it is not ready
 	badInput   = 2 // nothing has started: the caller must change something
 	failed     = 3 // a condition of --fail-if was hit
-	unmeasured = 4 // nothing was measured, or not what a condition of --fail-if is about, or a sweep has not come to its answer
+	unmeasured = 4 // nothing was measured, a metric of --fail-if was not, or a sweep has no answer yet
 )
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
@@ -149,7 +149,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 		return notStarted{err}
 	}
 	defer outputs.Close()
-	// What is measured outlives ctx until the end of the run is told.
+	// Measured data outlives ctx until the end of the run is reported.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	starting := context.AfterFunc(ctx, cancel)
@@ -196,9 +196,9 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 	return e.run(ctx, work, cancel, l, stdout)
 }
 
-// listen takes the address before anything else is opened, so that the store can
-// tell a second process where the first one is. That is what the error says, too,
-// where both were given the same address and the same data directory.
+// listen binds the address before anything else is opened, so that the store can
+// report the address of the first process to a second one. The error names it, too,
+// if both have the same address and the same data directory.
 func listen(conf *config.Config) (net.Listener, error) {
 	l, err := net.Listen("tcp", conf.Listen)
 	if err == nil {

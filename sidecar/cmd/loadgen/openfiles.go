@@ -9,12 +9,12 @@ import (
 	"kvbooth/sidecar/loadgen/server"
 )
 
-// keptBack are the open files of the store, of the log, of the readers of metrics
-// and corpora, and of what is told nowhere else.
+// keptBack is the number of open files reserved for the store, the log, the readers of
+// metrics and corpora, and everything that is not counted elsewhere.
 const keptBack = 64
 
-// openFiles divides those that the system allows this process, so that whoever
-// wants to lower the load finds one left.
+// openFiles divides the open files that the system allows this process. Those of the API
+// are reserved, so that a call that lowers the load always finds one.
 type openFiles struct {
 	limit         int // all of them, ulimit -n
 	connections   int // to the API

@@ -61,7 +61,7 @@ func TestShadowOfATrace(t *testing.T) {
 	assert.Regexp(t, `(?m)^\| kv +\| +40\.0 % \|`, stdout)
 	assert.Regexp(t, `(?m)^\| round_robin +\| +0\.0 % \| +102400 \|`, stdout)
 	assert.Regexp(t, `(?m)^\| best +\| +40\.0 % \| +61440 \| +– \|`, stdout)
-	assert.NotContains(t, stdout, "| actual", "nobody knows the real workers")
+	assert.NotContains(t, stdout, "| actual", "the real workers are unknown")
 	assert.Contains(t, stdout, "## Hit rate by cache capacity, 2 workers")
 	assert.Contains(t, stdout, "| 1 | 40.0 % | 40.0 % | 40.0 % | 40.0 % |", "with one worker there is nothing to choose")
 
@@ -85,7 +85,7 @@ func TestShadowOfATrace(t *testing.T) {
 	assert.Contains(t, text["r.html"], "40.0 %")
 }
 
-// The real choices of Dynamo's trace are replayed, too, and what they leave open is told.
+// The real choices of Dynamo's trace are replayed, too, and the report states what they leave open.
 func TestShadowOfDynamosTrace(t *testing.T) {
 	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten", "--no-curves")
 	require.Equal(t, success, code, stderr)
@@ -187,7 +187,7 @@ func TestShadowOfOtherForms(t *testing.T) {
 	}
 }
 
-// What cannot be used is told by line, and the rest is used; what cannot be begun with is refused.
+// Unusable lines are reported by number and the rest is used. A trace without a usable start is rejected.
 func TestShadowOfABadTrace(t *testing.T) {
 	lines := strings.SplitAfter(twoTurns(20), "\n")
 	lines[3] = `{"timestamp": 5, "input_length": 1024, "hash_ids": [1, 2]}` + "\n"

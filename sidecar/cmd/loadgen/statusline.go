@@ -42,9 +42,9 @@ func fit(text string, n int) string {
 
 // describe is a snapshot in one line; a second lane comes after the first.
 func describe(s api.Snapshot) string {
-	parts := told(s.Lanes[0])
+	parts := laneParts(s.Lanes[0])
 	for _, l := range s.Lanes[1:] {
-		parts = append(parts, l.Name+": "+strings.Join(told(l), " · "))
+		parts = append(parts, l.Name+": "+strings.Join(laneParts(l), " · "))
 	}
 	if s.Client.Verdict == api.VerdictBottleneck {
 		parts = append(parts, "CLIENT ERROR TOO LARGE")
@@ -52,8 +52,8 @@ func describe(s api.Snapshot) string {
 	return strings.Join(parts, " · ")
 }
 
-// told is what a lane tells.
-func told(l api.LaneSnapshot) []string {
+// laneParts returns the parts of the status line that describe a lane.
+func laneParts(l api.LaneSnapshot) []string {
 	parts := []string{phase(l.State)}
 	if l.Target.Problem != "" {
 		parts = append(parts, "target: "+l.Target.Problem)

@@ -38,7 +38,7 @@ func screen(text string, columns int) []string {
 			column = 0
 			continue
 		case r == '\n':
-			lines, column = append(lines, nil), 0 // as a terminal is told to take it
+			lines, column = append(lines, nil), 0 // as a terminal interprets it
 			continue
 		case column == columns && wraps:
 			lines = append(lines, nil)

@@ -45,7 +45,7 @@ type question struct {
 	desk    sweeps
 	ready   func() error // why the target cannot serve; nil: it can
 	state   func() api.State
-	say     func(text string) // a line for whoever watches
+	say     func(text string) // writes a line of progress
 
 	kept    string                 // the unfinished sweep that it goes on with; empty: none
 	id      atomic.Pointer[string] // nil: it has not begun
@@ -248,25 +248,25 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	return v.ID, nil
 }
 
-// watch returns when the sweep has ended and the lane is as it was before, when nobody but the
-// caller can let it go on, or when ctx ends. It says what each span showed. The error is that
-// somebody deleted the sweep.
+// watch returns when the sweep has ended and the lane is restored, when only the caller can resume the
+// sweep, or when ctx ends. It prints the result of each span. The error is returned if the sweep was
+// deleted.
 func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	told, state := -1, api.SweepRunning
+	reported, state := -1, api.SweepRunning
 	for {
 		v, err = q.desk.Sweep(context.WithoutCancel(ctx), id)
 		if err != nil {
 			return v, err
 		}
-		if told < 0 {
-			told = len(v.Spans) // before this process
+		if reported < 0 {
+			reported = len(v.Spans) // before this process
 		}
-		for _, s := range v.Spans[told:] {
+		for _, s := range v.Spans[reported:] {
 			q.say(spanWords(s))
 		}
-		told = len(v.Spans)
+		reported = len(v.Spans)
 		if v.State == api.SweepPaused && state != v.State && byHand(v) { // the other changes are in the log
 			q.say(fmt.Sprintf("the %s was paused %s: resume it on the page or through the API, or stop this program", q.noun(), v.Reason))
 		}
@@ -282,8 +282,8 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 	}
 }
 
-// byHand says whether somebody paused a sweep, who can let it go on, too: a target that failed
-// is mended first, and that may take until tomorrow.
+// byHand reports whether a sweep was paused through the page or the API, where it can also be resumed.
+// A sweep that a failed target paused resumes after a repair, which may take hours.
 func byHand(v api.Sweep) bool { return v.Cause == api.CauseOperator }
 
 // write writes what the sweep showed and its report to a terminal, and the report into the

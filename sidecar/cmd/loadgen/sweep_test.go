@@ -63,7 +63,7 @@ func TestDisagreement(t *testing.T) {
 	assert.Equal(t, []int{60, 180, 120}, sweep.Levels)
 }
 
-// desk is a desk whose sweeps do what a test tells them.
+// desk is a desk whose sweeps follow the script of a test.
 type desk struct {
 	mu    sync.Mutex
 	all   []api.Sweep // newest first
@@ -245,7 +245,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// What the error says decides the exit code, and tells what to do.
+// The error determines the exit code and names the next step.
 func TestQuestionIsNotAnswered(t *testing.T) {
 	for name, row := range map[string]struct {
 		happens func(*trial)

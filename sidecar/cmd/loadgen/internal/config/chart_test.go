@@ -90,7 +90,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// mounted are the files that a pod's first container sees. A Secret of others has a token for each key that is asked for.
+// mounted are the files that a pod's first container sees. A Secret of others has a token for each key that is asked
+// for.
 func mounted(t *testing.T, pod *corev1.PodSpec, objects []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	files := map[string]string{}

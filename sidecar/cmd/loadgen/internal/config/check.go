@@ -99,15 +99,15 @@ func (c *Config) checkWorkload() error {
 	return c.WorkloadSettings().Check(c.MaxConcurrency)
 }
 
-// checkMode asks that the mode at the start be one that the driver can return to.
-// What a simulated cluster offers only it can tell.
+// checkMode requires a start mode that the driver can return to. The modes of a simulated cluster are
+// not checked: only the cluster itself reports them.
 func (c *Config) checkMode() error {
 	offers := []string{string(api.ModeKV), string(api.ModeRoundRobin)}
 	known := slices.Contains(offers, c.Mode.Mode)
 	switch c.Mode.Driver {
 	case "simulated":
 		return nil
-	case "kubernetes": // the object tells the mode
+	case "kubernetes": // the mode is read from the object
 		return c.checkKubernetes()
 	case "manual":
 		offers = c.Mode.Offers
@@ -156,7 +156,7 @@ func (c *Config) checkEndpoints() error {
 	return nil
 }
 
-// checkMembers asks for a way to the server that shows nobody a credential.
+// checkMembers requires a connection to the server that does not expose a credential.
 func (c *Config) checkMembers() error {
 	if at := c.Members.Listen; at != "" && c.MetricsToken == "" {
 		if host, _, _ := net.SplitHostPort(at); !api.IsLoopback(host) {

@@ -391,9 +391,9 @@ var presets = map[string]map[string]string{
 	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024"},
 }
 
-// answers are what every preset adds where answers end nowhere by themselves: lengths as
-// the recorded tables tell them (package closedloop says how). A real model ends them
-// itself, as the recorded one did.
+// answers are the settings that every preset adds where answers have no end of their own: the lengths
+// of the recorded tables, as package closedloop derives them. A real model ends its answers itself, as
+// the recorded one did.
 var answers = map[string]string{"output_tokens.mean": "900", "output_tokens.cv": "0.3"}
 
 // endless says whether answers go on up to whatever limit is set.
@@ -465,7 +465,7 @@ func (c *Config) Settings() api.Settings {
 	}
 }
 
-// API gives the deployment as the API tells it. The speculation is that of the
+// API returns the deployment in the form of the API. The speculation is that of the
 // mode in force.
 func (d Deployment) API() api.Deployment {
 	return api.Deployment{
@@ -512,8 +512,8 @@ func (m Mode) Addresses() []cluster.Endpoint {
 	return all
 }
 
-// atStart is the mode that the driver itself tells for the start, where the
-// configuration names none. The target is empty where that comes from the mode.
+// atStart returns the start mode that follows from the driver if the configuration names none.
+// The target is empty if it follows from the mode.
 func (m Mode) atStart(target string) string {
 	switch {
 	case m.Mode != string(api.ModeUnknown):

@@ -398,8 +398,8 @@ func (l *loader) readPair(certField, certPath, keyField, keyPath string) (cert, 
 	return cert, key, nil
 }
 
-// dataDir is kvbooth in the folder where the system keeps a user's data; empty
-// where the environment does not tell it.
+// dataDir returns the directory kvbooth in the system's folder for user data. It is empty if the
+// environment does not define that folder.
 func dataDir(env map[string]string) string {
 	base := env["XDG_DATA_HOME"]
 	home := env["HOME"]

@@ -398,7 +398,13 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000"},
 		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty"},
 		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace is required: the namespace of lane main's cluster, to separate its metrics from those of lane twin"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls"},
+		{
+			args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b",
+				"--twin-prometheus-namespace=b"),
+			"twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace; " +
+				"or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names separate them; " +
+				"or leave it empty to scrape its target and twin.cluster.metrics_urls",
+		},
 		{args("--cluster-metrics-urls=no-target"), "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
 		{args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"), "twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
 		{args("--cluster-metrics-urls=no-targets,http://b"), "cluster.metrics_urls: no-targets,http://b is not allowed: a list, each an http:// or https:// URL with a host, without user, query or fragment, or no-target (from --cluster-metrics-urls)"},
@@ -539,7 +545,7 @@ func TestCommands(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Health, command)
 
-	// The version is told whatever the environment and the files are like.
+	// The version is printed even if the environment and the files are invalid.
 	_, command, err = input{args: []string{"version", "--config=none"}, env: []string{"LOADGEN_TYPO=x"}}.load()
 	require.NoError(t, err)
 	require.Equal(t, Version, command)
@@ -567,8 +573,8 @@ func TestVariants(t *testing.T) {
 	require.ErrorContains(t, err, "mode.kubernetes.selector: b=c is not allowed: leave it empty if mode.kubernetes.name is set")
 }
 
-// The help lists the settings that most people need and the topics, which list the others, whatever else the command line
-// and the environment hold.
+// The help lists the settings that most people need and the topics, which list the others, whatever else the command
+// line and the environment hold.
 func TestHelp(t *testing.T) {
 	fields := newModel(Config{}, io.Discard).fields
 	help := func(args ...string) string {
@@ -638,7 +644,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// What the configuration says of the stack is told as it is; what it leaves out is not known.
+// Configured settings of the stack are reported unchanged. Missing ones are unknown.
 func TestDeploymentSettings(t *testing.T) {
 	require.Zero(t, Deployment{}.API())
 	conf := input{args: []string{
@@ -652,7 +658,8 @@ func TestDeploymentSettings(t *testing.T) {
 	}, conf.Deployment.API())
 }
 
-// The fields of requests have one text, whatever the order in which they were written; those of different fields differ.
+// The fields of requests have one text, whatever the order in which they were written; those of different fields
+// differ.
 func TestTextOfARequest(t *testing.T) {
 	require.Empty(t, Request{}.Text())
 	require.Equal(t, `{"a":1,"ignore_eos":true,"min_tokens":5}`, Request{IgnoreEOS: "true", MinTokens: 5, Body: `{ "a": 1 }`}.Text())

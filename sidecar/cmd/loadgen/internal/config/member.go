@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ForMember is the environment that a member on this machine needs beside what every program
-// has, "NAME=value" each: the keys, which have no flags, and the way to the server. What its
-// work is the coordinator tells it.
+// ForMember returns the environment variables, "NAME=value" each, that a member on this machine needs
+// besides the inherited ones: the keys, which have no flags, and the address of the server. The
+// coordinator sends the member its work.
 func (c *Config) ForMember(name string) (env []string) {
 	n := c.Members.NATS
 	for _, v := range [][2]string{

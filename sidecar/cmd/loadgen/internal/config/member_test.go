@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the parts of a fleet are told is what they read: a member has the keys and the way to
-// the server, and the coordinator all that the user gave, but no members to start.
-func TestFleetIsTold(t *testing.T) {
+// The parts of a fleet read the settings that they are started with: a member the keys and the address
+// of the server, the coordinator everything that the user set, except members to start.
+func TestFleetSettings(t *testing.T) {
 	args := []string{"--members=2", "--target-url=http://a", "--twin-target-url=http://b", "--data-dir=d", "--members-fleet=one", "--log-level=warn"}
 	environ := []string{"LOADGEN_TARGET_API_KEY=main", "LOADGEN_TWIN_TARGET_API_KEY=twin", "LOADGEN_FOLLOWUP_API_KEY=asks", "LOADGEN_MEMBERS_COUNT=3"}
 	for _, command := range []string{"run", "trial"} {

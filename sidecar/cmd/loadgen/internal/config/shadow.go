@@ -64,7 +64,7 @@ func (l *loader) shadow(ctx *kong.Context) *Shadow {
 	return s
 }
 
-// check asks for the size of the caches, which no trace tells.
+// check requires the size of the caches, which no trace contains.
 func (s *Shadow) check() error {
 	switch {
 	case s == nil:

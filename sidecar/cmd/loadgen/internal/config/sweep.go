@@ -206,7 +206,7 @@ func (c *Config) checkSweep() error {
 	r := s.Request
 	r.Modes = slices.Clone(r.Modes)
 	for i := range r.Modes {
-		if r.Modes[i].Speculation == "" { // the one in force, which only the cluster tells
+		if r.Modes[i].Speculation == "" { // the one in force, which only the cluster reports
 			r.Modes[i].Speculation = api.SpeculationNotRecorded
 		}
 	}

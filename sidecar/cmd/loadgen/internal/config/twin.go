@@ -49,7 +49,7 @@ type TwinKubernetes struct {
 	Namespace string `placeholder:"NAME" help:"Its namespace. Default: mode.kubernetes.namespace."`
 }
 
-// TwinPrometheus tells the twin's cluster from that of the lane main in the Prometheus of
+// TwinPrometheus separates the twin's cluster from that of lane main in the Prometheus of
 // [Prometheus].
 type TwinPrometheus struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; may be prometheus.namespace where both lanes' DynamoGraphDeployments are known by mode.kubernetes.name or their frontends' Services. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
@@ -143,7 +143,8 @@ func (c *Config) ForTwin() *Config {
 	return &own
 }
 
-// graph is the DynamoGraphDeployment behind the target, "" where neither its name nor the target's address tells it.
+// graph returns the DynamoGraphDeployment behind the target. It is empty if neither its name nor the
+// target's address determines it.
 func (c *Config) graph() string {
 	return cmp.Or(c.Mode.Kubernetes.Name, kubernetes.GraphOf(c.Target.URL))
 }
@@ -175,8 +176,8 @@ func (t Twin) isSet() bool {
 	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
 }
 
-// checkTwin asks for a target that is not the lane main's, a mode that its driver can return
-// to, and metrics that can be told from main's.
+// checkTwin requires a target other than lane main's, a mode that its driver can return to, and
+// metrics that are separable from main's.
 func (c *Config) checkTwin() error {
 	own := c.ForTwin()
 	switch {
@@ -197,7 +198,7 @@ func (c *Config) checkTwin() error {
 	return c.checkTwinMetrics()
 }
 
-// checkTwinMetrics refuses metrics of two clusters that nothing tells apart.
+// checkTwinMetrics rejects metrics of two clusters that cannot be separated.
 func (c *Config) checkTwinMetrics() error {
 	n := c.Twin.Prometheus.Namespace
 	switch {
@@ -208,7 +209,9 @@ func (c *Config) checkTwinMetrics() error {
 	case c.Prometheus.Namespace == "":
 		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to separate its metrics from those of lane twin")
 	case n == c.Prometheus.Namespace && (c.Prometheus.Graph == "" || c.Prometheus.Beside == "" || c.Prometheus.Graph == c.Prometheus.Beside):
-		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names tell them apart; or leave it empty to scrape its target and twin.cluster.metrics_urls")
+		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace; "+
+			"or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names separate them; "+
+			"or leave it empty to scrape its target and twin.cluster.metrics_urls")
 	}
 	return nil
 }
