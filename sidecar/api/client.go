@@ -118,7 +118,7 @@ func (c *Client) Patch(ctx context.Context, lane string, p WorkloadPatch) (s Sta
 	return s, c.call(ctx, http.MethodPatch, c.at(laneQuery(lane), "workload"), p, &s)
 }
 
-// SetMode begins a mode change; the state tells how it goes on.
+// SetMode begins a mode change. The state reports its progress.
 func (c *Client) SetMode(ctx context.Context, lane string, req ModeRequest) (s State, err error) {
 	return s, c.call(ctx, http.MethodPut, c.at(laneQuery(lane), "cluster", "mode"), req, &s)
 }
@@ -138,8 +138,8 @@ func (c *Client) History(ctx context.Context, lane string) (h History, err error
 	return h, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "history"), nil, &h)
 }
 
-// Decisions gives the newest decisions of the router of a lane's target, where
-// the target tells them. A limit of 0 means the sidecar's own.
+// Decisions returns the newest decisions of the router of a lane's target, if
+// the target reports them. A limit of 0 means the sidecar's own.
 func (c *Client) Decisions(ctx context.Context, lane string, limit int) (l DecisionList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "decisions"), nil, &l)
 }
@@ -414,8 +414,8 @@ func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want str
 	return err
 }
 
-// item gets one thing of a collection. An id that a path cannot hold as a
-// segment is nobody's.
+// item gets one item of a collection. An id that is no valid path segment is
+// not found.
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
 	if !isSegment(id) {
 		return fmt.Errorf("%w: no %q in %s", ErrNotFound, id, collection)

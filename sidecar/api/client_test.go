@@ -203,7 +203,7 @@ func TestTurnsBreakOff(t *testing.T) {
 	require.Equal(t, "id\n", table.String())
 }
 
-// upgrade plays a sidecar whose stream does as it is told.
+// upgrade serves a sidecar whose stream runs do.
 func upgrade(t *testing.T, do func(*websocket.Conn)) *api.Client {
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
@@ -249,8 +249,8 @@ func TestStreamLost(t *testing.T) {
 	}
 }
 
-// A stream that falls silent is lost, so that nobody takes an old number for a
-// live one. Pings are no snapshots.
+// A silent stream is reported as lost, so that no stale value is shown as a live
+// one. Pings are no snapshots.
 func TestStreamSilence(t *testing.T) {
 	c := upgrade(t, func(c *websocket.Conn) {
 		_ = c.WriteMessage(websocket.PingMessage, nil)

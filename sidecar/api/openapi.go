@@ -9,8 +9,8 @@ const Prefix = "/api/v1"
 // it from those who hold the token, or where none is configured.
 const UserHeader = "X-Grafana-User"
 
-// OpenAPI is the OpenAPI 3.1 document of the sidecar's HTTP interface. A test of the server makes it of the routes, of the
-// types of this package with their tags, and of their comments, which speak of fields by their names in JSON.
+// OpenAPI is the OpenAPI 3.1 document of the sidecar's HTTP interface. A test of the server makes it of the routes,
+// of the types of this package with their tags, and of their comments, which speak of fields by their names in JSON.
 //
 //go:embed openapi.yaml
 var OpenAPI []byte

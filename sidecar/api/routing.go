@@ -11,7 +11,7 @@ type DecisionList struct {
 	Choices *ShadowChoices `json:"choices,omitempty"`
 }
 
-// DecisionsInferred is the source of decisions that the target does not tell: the costs are those of
+// DecisionsInferred is the source of decisions that the target does not report: the costs are those of
 // the load generator's own account of its caches and requests.
 const DecisionsInferred = "inferred"
 

@@ -12,9 +12,9 @@ const (
 	ShadowNone     ShadowSource = "none"      // there is no shadow; `message` says why
 )
 
-// Shadow are the cache hits of other routing policies on the same traffic: the requests of a lane as they came, on caches
-// as large as the cluster's. They show hits and balance, not latency: other answers at other times would have changed
-// what came next.
+// Shadow are the cache hits of other routing policies on the same traffic: the requests of a lane as they came, on
+// caches as large as the cluster's. They show hits and balance, not latency: other answers at other times would have
+// changed what came next.
 type Shadow struct {
 	Lane    string       `json:"lane"`
 	Source  ShadowSource `json:"source"`

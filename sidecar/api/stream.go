@@ -49,7 +49,7 @@ func (c *Client) StreamText(ctx context.Context) iter.Seq2[[]byte, error] {
 			return
 		}
 		defer conn.Close()
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read does not heed the context
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read ignores the context
 		for {
 			text, err := next(conn, c.silence)
 			if err != nil && ctx.Err() != nil {

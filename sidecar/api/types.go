@@ -106,8 +106,8 @@ const (
 const DefaultLane = "main"
 
 // ThisTarget is the name of the baseline that grows from this target's own settled steps.
-// Whoever asks a lane for it gets that lane's own; in the list of baselines, that of another
-// lane than [DefaultLane] has the name of [OwnBaseline].
+// A request for it to a lane returns that lane's own. In the list of baselines, that of any
+// lane other than [DefaultLane] has the name of [OwnBaseline].
 const ThisTarget = "this target"
 
 // OwnBaseline is the name, in the list of baselines, of the one that grows from a lane's own
@@ -737,7 +737,7 @@ const (
 	OutcomeWorse        Outcome = "worse"         // likewise
 	OutcomeNoDifference Outcome = "no_difference" // the interval holds 0
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
-	OutcomeWithheld     Outcome = "withheld"      // only the load generator's own error keeps it from being better or worse
+	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
 )
 
 // Outcomes are all that an [Outcome] may be.
@@ -886,8 +886,8 @@ type BaselineRow struct {
 	Intervals *RowIntervals `json:"intervals,omitempty"` // absent: none is known
 }
 
-// ClusterFigures are what a serving cluster reports of itself at one level in one mode: they can explain why one mode is
-// slower than another. What is absent is not known. Queue times are of a request before its worker begins it.
+// ClusterFigures are what a serving cluster reports of itself at one level in one mode: they can explain why one mode
+// is slower than another. What is absent is not known. Queue times are of a request before its worker begins it.
 type ClusterFigures struct {
 	// of a request before its worker begins it, mean over workers and time
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"`

@@ -1533,7 +1533,7 @@ export interface components {
          *     - `worse`: likewise
          *     - `no_difference`: the interval holds 0
          *     - `too_variable`: there are too few batches of turns for an interval
-         *     - `withheld`: only the load generator's own error keeps it from being better or worse
+         *     - `withheld`: better or worse, but within the load generator's own error
          * @enum {string}
          */
         Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
