@@ -131,7 +131,7 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 	assert.False(t, math.Signbit(rr.TPOT.P50.Improvement.Percent))
 	assert.Nil(t, rr.ITL.P50.Improvement)
 	assert.InDelta(t, -24.77, rr.Latency.P50.Improvement.Percent, 0.01)
-	assert.Equal(t, api.OutcomeWorse, rr.Latency.P50.Improvement.Outcome, "unfavourable ones are told as well")
+	assert.Equal(t, api.OutcomeWorse, rr.Latency.P50.Improvement.Outcome, "unfavourable ones are reported as well")
 	assert.InDelta(t, -21.49, rr.OutputTokensPerSecond.Improvement.Percent, 0.01)
 	assert.Equal(t, api.OutcomeWorse, rr.OutputTokensPerSecond.Improvement.Outcome)
 	assert.InDelta(t, 10, rr.KVHitRatio.Improvement.Percent, 0.01)
@@ -143,8 +143,8 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 	assert.Equal(t, *live.Metrics.TTFT.P50, *c.Live.TTFT.P50)
 }
 
-// A difference is told where it is larger than what the live value and the recorded
-// one may be off together, of which the recorded one's part is an estimate.
+// A difference is reported if it exceeds the errors of the live and the recorded value
+// together. The error of the recorded value is an estimate.
 func TestScatterWidensTheInterval(t *testing.T) {
 	const recorded = 2547.5
 	compare := func(live, half float64) api.LookedUp {
@@ -402,7 +402,9 @@ func TestDifferences(t *testing.T) {
 			{Field: "chunked_prefill", Live: "off", Baseline: "on"},
 			{Field: "free_gpu_memory_fraction", Live: "0.85", Baseline: "0.9"},
 		}},
-		{"settings that the live side does not tell", func(l *Live) { l.Deployment.Dynamo, l.Deployment.BlockSize = "", 0 }, []api.Difference{
+		{"settings that the live side does not report", func(l *Live) {
+			l.Deployment.Dynamo, l.Deployment.BlockSize = "", 0
+		}, []api.Difference{
 			{Field: "settings", Live: "not known", Baseline: "Dynamo 0.9.0, block size 32"},
 		}},
 		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
@@ -424,7 +426,7 @@ func TestDifferences(t *testing.T) {
 		{"a text of its own for every conversation", func(l *Live) { l.Shape.Openings = new(0) }, []api.Difference{
 			{Field: "openings", Live: "one for each conversation", Baseline: "10"},
 		}},
-		{"texts that nobody counted", func(l *Live) { l.Shape.Openings = nil }, []api.Difference{
+		{"texts that are not counted", func(l *Live) { l.Shape.Openings = nil }, []api.Difference{
 			{Field: "openings", Live: "not known", Baseline: "10"},
 		}},
 		{"settings that no recorded result has", func(l *Live) {

@@ -20,7 +20,7 @@ type Live struct {
 	Seconds                                       float64 // how far all that reaches back
 	Settling                                      bool    // fewer than 60 s of counted turns exist
 	SettlingFor                                   float64 // seconds of them still missing
-	Withheld                                      string  // why no difference may be told; empty: they may
+	Withheld                                      string  // why no difference is reported; empty: they are
 	Deployment                                    api.Deployment
 	Shape                                         api.WorkloadShape
 	Mode                                          api.Mode
@@ -36,8 +36,8 @@ type Live struct {
 // interval comes from the live value's and the baseline's, and decides its outcome;
 // without either of them nothing is certain yet. There is no improvement while
 // settling or withheld, nor against openings of another length, nor where either side
-// has no value or the baseline's is 0, nor where either side's routing mode is not
-// known: nobody knows then what is compared with what.
+// has no value or the baseline's is 0, nor where either side's routing mode is
+// unknown, since the compared modes are then undefined.
 func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	c := api.Comparison{
 		Name: b.Name, Title: b.Title, Concurrency: concurrency,
@@ -92,7 +92,8 @@ func (l *Live) column() api.Column {
 }
 
 // improve fills the improvements of one column. The intervals of what it is compared with, which was measured for so
-// many seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds have.
+// many seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds
+// have.
 func improve(c, live *api.Column, seconds float64, atAllTimes bool) {
 	for _, q := range values {
 		l := q.LookedUpIn(live)
@@ -123,8 +124,8 @@ func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
 	return max(0, *f.value-f.interval[0]-errorDown), max(0, f.interval[1]-*f.value-errorUp), errorDown, errorUp
 }
 
-// smallest is the least improvement that is one, in per cent: with its one decimal,
-// nobody sees less.
+// smallest is the least improvement that counts, in per cent. A smaller one is rounded
+// to 0.0 on display.
 const smallest = .05
 
 // improve compares one value. The interval of the difference is wider by the margin on either side. The errors of

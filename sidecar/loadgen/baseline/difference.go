@@ -77,9 +77,9 @@ var settings = []setting{
 	},
 }
 
-// settings adds a difference for each setting that both sides know. What one
-// side alone knows is one difference together: a target that tells none of its settings
-// would else fill the screen.
+// settings adds a difference for each setting that both sides have. Settings that only
+// one side has are combined into one difference: a target that reports none of its
+// settings would otherwise fill the screen.
 func (d *differenceList) settings(is, was api.Deployment) {
 	var liveOnly, recordedOnly []string
 	for _, s := range settings {

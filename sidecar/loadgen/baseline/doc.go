@@ -8,7 +8,7 @@
 // this product's TPOT. A recorded tpot column was derived from percentiles of
 // other quantities; it is kept as TPOTDerived and compared with nothing.
 //
-// The functions keep no state. They are safe for concurrent use as long as
-// nobody changes a baseline that is being read; [Merge] leaves earlier copies of
-// its baseline as they were.
+// The functions keep no state. They are safe for concurrent use as long as no
+// baseline is changed while it is read. [Merge] leaves earlier copies of its
+// baseline unchanged.
 package baseline

@@ -143,7 +143,7 @@ func levelsAIPerf(f *file) []*level {
 	}
 	if len(measured) != 1 {
 		f.refuse(field, fmt.Sprintf("%d phases that are measured", len(measured)),
-			"one: the figures of several are not told apart")
+			"one: the figures of several are not separated")
 		return nil
 	}
 	if kind := f.text(measured[0] + ".type"); kind != "concurrency" {

@@ -58,8 +58,8 @@ func golden(t *testing.T, name string, value any) {
 	assert.JSONEq(t, string(want), string(got), "go test ./sidecar/loadgen/baseline -update rewrites it")
 }
 
-// What each program's file says, by its own figures (README.md beside the fixtures tells
-// which were written by runs), in seconds, and with nothing that it does not say.
+// The import of each program's file has the figures of that file, in seconds, and no others. README.md
+// beside the fixtures lists the files that were written by runs.
 func TestImportOfOtherPrograms(t *testing.T) {
 	for _, name := range []string{"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4", "aiperf-0.3", "aiperf-0.6", "vllm-bench-backend"} {
 		t.Run(name, func(t *testing.T) { golden(t, name, imported(t, name+".json")) })

@@ -151,8 +151,8 @@ func offsetsOf(text []byte, name string) (offsets []int64) {
 	return offsets
 }
 
-// walk tells the path and the offset of every value, the outer ones first. It ends
-// where the text is not JSON any more.
+// walk calls visit with the path and the offset of every value, the outer ones first. It
+// stops at the first text that is not JSON.
 func walk(d *json.Decoder, path string, text []byte, visit func(path string, at int64)) bool {
 	at := d.InputOffset()
 	for at < int64(len(text)) && strings.ContainsRune(" \t\r\n,:", rune(text[at])) {

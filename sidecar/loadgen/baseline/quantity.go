@@ -43,10 +43,10 @@ type Quantity struct {
 	row, cluster, interval, lookedUp, error []int // where it stands in each; nil: it does not
 }
 
-// pace is what TPOT may differ by, in per cent, beyond what the intervals of two windows
-// tell: workers are not equally fast, and which turns are on which changes more slowly
-// than the batches that an interval is made of. An assumption, held against the
-// simulated cluster, whose workers differ by 1.5 %, in sidecar/test/intervals: without it,
+// pace is the allowance for TPOT, in per cent, on top of the intervals of two windows:
+// workers are not equally fast, and the assignment of turns to workers changes more slowly
+// than the batches that an interval is made of. It is an assumption. The test in
+// sidecar/test/intervals checks it on the simulated cluster, whose workers differ by 1.5 %: without it,
 // one pair in eight of equal windows of a minute would differ at 180 conversations.
 const pace = 1.
 
