@@ -15,7 +15,7 @@ type CapacityPlan struct {
 	Levels     []int           `json:"levels"`     // of the coarse scan, ascending
 	Resolution int             `json:"resolution"` // conversations: levels that lie closer together are not parted further
 	Seconds    float64         `json:"seconds"`    // that a span counts at least
-	MaxTime    float64         `json:"max_time"`   // seconds, of all spans with their warm-up; no span is begun that would take longer
+	MaxTime    float64         `json:"max_time"`   // seconds, of all spans with their warm-up; a longer span is not begun
 	SLO        api.SLO         `json:"slo"`
 	Seed       uint64          `json:"seed,string"` // of the order and of the draws
 }
@@ -63,9 +63,10 @@ func (p CapacityPlan) Validate() error {
 //
 // Both are the same question, of where in a row of levels a limit begins to be missed: an SLO, or the order of the
 // modes that the lowest levels have. More load makes nothing faster, so the figures rise with the level: isotonic
-// regression over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the interval
-// of 95 %; see [decide.Capacity]. The variance of a span is that between spans of one level, of all levels together. With two SLOs,
-// the one that is missed first counts. A level that certainly misses by itself ends the row, whatever lies above.
+// regression over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the
+// interval of 95 %; see [decide.Capacity]. The variance of a span is that between spans of one level, of all levels
+// together. With two SLOs, the one that is missed first counts. A level that certainly misses by itself ends the row,
+// whatever lies above.
 //
 // First each level of the scan is measured once in every mode. Then comes, question by question, whichever level within
 // the interval, or out of order, was measured least often, up to [maxRepeats] times, and the middle of the gap around
@@ -188,7 +189,7 @@ func (c *Capacity) at(t task) (h held) {
 	return h
 }
 
-// task chooses what to measure next; false where nothing is left that would tell more.
+// task chooses the next measurement. It returns false if no further one would add information.
 func (c *Capacity) task() (task, bool) {
 	for _, level := range c.Plan.Levels {
 		if t, ok := c.fewest(level, 1); ok {

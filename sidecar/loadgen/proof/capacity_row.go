@@ -34,8 +34,8 @@ type row []level
 // there.
 const leastAtEnds = 4
 
-// chosen is by how much the variance is taken to be larger for an interval: what is measured next was chosen by the spans
-// before, and each of two figures may be the one that is missed first. It was found by simulation.
+// chosen is by how much the variance is taken to be larger for an interval: what is measured next was chosen by the
+// spans before, and each of two figures may be the one that is missed first. It was found by simulation.
 const chosen = 1.5
 
 // scatter is the variance of a span's figure, of all levels together.
@@ -118,8 +118,8 @@ func (l level) seems() bool {
 	return slices.ContainsFunc(l.excess, func(spans []float64) bool { return stat.Mean(spans, nil) > 0 })
 }
 
-// open says whether a level lies within the interval, at an end of it with few spans, or seems to be on the wrong side of
-// the estimate.
+// open says whether a level lies within the interval, at an end of it with few spans, or seems to be on the wrong
+// side of the estimate.
 func (a answer) open(l level) bool {
 	at := float64(l.concurrency)
 	switch {
@@ -131,8 +131,8 @@ func (a answer) open(l level) bool {
 	return a.Interval[0] < at && at < a.Interval[1]
 }
 
-// wish is the level to measure next for a question: of those that are open one that was measured least often, or the
-// middle of the gap around the estimate; false where none would tell more.
+// wish returns the level to measure next for a question: an open one that was measured least often, or the
+// middle of the gap around the estimate. It returns false if no further level would add information.
 func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 	a, known := r.answer()
 	if !known {
@@ -221,8 +221,8 @@ func (c *Capacity) judge(concurrency int, h held) level {
 	return l
 }
 
-// order holds the TTFT p95 of a level in the second mode against that in the first, by pairs of spans with the same draws:
-// it passes where the second is the better one.
+// order holds the TTFT p95 of a level in the second mode against that in the first, by pairs of spans with the same
+// draws: it passes where the second is the better one.
 func order(concurrency int, a, b held) level {
 	l := level{concurrency: concurrency, lost: a.lost || b.lost, excess: [][]float64{nil}, late: [][2]float64{{}}}
 	for i := range min(len(a.good), len(b.good)) {
@@ -236,8 +236,8 @@ func order(concurrency int, a, b held) level {
 	return l
 }
 
-// turn makes levels of the crossing pass where the modes stand as they do at the lowest level, if that is certain, else as
-// they seem to at the lowest two. It returns which mode is better there; empty: nothing is known.
+// turn makes levels of the crossing pass where the modes stand as they do at the lowest level, if that is certain,
+// else as they seem to at the lowest two. It returns which mode is better there; empty: nothing is known.
 func (r row) turn() (below string) {
 	var lowest []float64
 	levels := 0

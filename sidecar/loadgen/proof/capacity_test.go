@@ -336,7 +336,7 @@ func TestCapacityOfASpoiledMode(t *testing.T) {
 	assert.Nil(t, s.Crossing)
 }
 
-// A span that does not tell what the SLOs are about in all of its sections is spoiled.
+// A span is spoiled if one of its sections lacks a metric of the SLOs.
 func TestCapacitySpanWithoutTPOT(t *testing.T) {
 	c := newCapacity(t, nil)
 	s, _ := c.Next()

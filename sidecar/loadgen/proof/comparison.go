@@ -57,8 +57,8 @@ type Side struct {
 type Pair struct {
 	A           int                  `json:"a"`
 	B           int                  `json:"b"`
-	Differences []api.Difference     `json:"differences"`        // of deployment and workload: B's is live, A's the baseline's
-	Withheld    string               `json:"withheld,omitempty"` // why no advantage is told
+	Differences []api.Difference     `json:"differences"`        // of deployment and workload: live is B's, baseline A's
+	Withheld    string               `json:"withheld,omitempty"` // why no advantage is reported
 	Levels      []Level              `json:"levels"`             // that both have
 	OnlyA       []int                `json:"only_a"`             // levels that the other side has not
 	OnlyB       []int                `json:"only_b"`
@@ -216,7 +216,8 @@ func Compare(a, b api.Baseline, q Question) (Comparison, error) {
 	return c, nil
 }
 
-// baselines are the inputs where no others are given: each baseline with the time of its latest row or run, and its runs.
+// baselines are the inputs where no others are given: each baseline with the time of its latest row or run, and its
+// runs.
 func (c *Comparison) baselines() (all []api.Source) {
 	for i := range c.Sides {
 		s := &c.Sides[i]
@@ -365,7 +366,7 @@ func forget(v reflect.Value) {
 	}
 }
 
-// name gives the sides names that tell them apart: of their modes, and of the baselines
+// name gives the sides distinct names: those of their modes, and of the baselines
 // where the mode is the same.
 func (c *Comparison) name() {
 	modes := make([]api.ModeState, len(c.Sides))
@@ -436,7 +437,7 @@ func (c *Comparison) compare() {
 	}
 }
 
-// What stands where no advantage is told.
+// Reasons why no advantage is reported.
 const (
 	otherOpenings = "the opening texts of the two differ in length, or one of them does not record it, so every prompt differs"
 	modeUnknown   = "the routing mode of one of them is unknown"
@@ -470,7 +471,7 @@ func (c *Comparison) pair(i, j int) Pair {
 	return p
 }
 
-func compareAt(level int, a, b *Side, told bool, of []Quantity) Level {
+func compareAt(level int, a, b *Side, judged bool, of []Quantity) Level {
 	column, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
 	other, _ := b.table.At(b.Mode.Mode, b.Mode.Speculation, level)
 	column = baseline.Against(column, other)
@@ -481,7 +482,7 @@ func compareAt(level int, a, b *Side, told bool, of []Quantity) Level {
 			A: *q.In(row), IntervalA: q.IntervalOf(row), UnlikeA: q.UnlikeIn(row),
 			B: *q.In(otherRow), IntervalB: q.IntervalOf(otherRow), UnlikeB: q.UnlikeIn(otherRow),
 		}
-		if f.A != nil && f.B != nil && told {
+		if f.A != nil && f.B != nil && judged {
 			f.judge(q, q.lookedUpIn(&column), q.lookedUpIn(&other))
 		}
 		l.Figures[q] = f

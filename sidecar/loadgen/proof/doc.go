@@ -1,6 +1,6 @@
-// Package proof decides from measured spans which of two routing modes is better. It is
-// the statistics of it alone: no clock, no I/O, no goroutine. Whoever runs the spans
-// hands their turns in, and asks what they show.
+// Package proof decides from measured spans which of two routing modes is better. It
+// contains only the statistics: no clock, no I/O, no goroutine. The caller runs the spans,
+// adds their turns and reads the result.
 //
 //   - [Trial] compares two modes at one concurrency, in turns, until that is decided.
 //   - [Sweep] measures levels in modes.

@@ -23,8 +23,8 @@ type levelTest struct {
 
 // judgeLevels judges the levels of a sweep: one variance for all levels of a quantity, since a few repeats of one level
 // say little of it, and Holm's procedure over all that is [Named]: a report on equal modes names a level in 5 % of
-// cases. The other quantities of the tables are judged in the same way, by themselves. A sweep of one repeat has its spans'
-// parts in the place of repeats.
+// cases. The other quantities of the tables are judged in the same way, by themselves. A sweep of one repeat has its
+// spans' parts in the place of repeats.
 func (c *Comparison) judgeLevels() {
 	for _, family := range []bool{true, false} {
 		var tests []levelTest

@@ -27,8 +27,8 @@ const (
 	Goodput Metric = "goodput"
 )
 
-// Metrics are those that every trial and every run tells, in the order of tables: all but [LaterTTFT95], which only a
-// trial that is decided by it tells.
+// Metrics are those that every trial and every run reports, in the order of tables: all but [LaterTTFT95], which only
+// a trial that is decided by it reports.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
 
 // known reports whether a trial may be decided by the metric.
@@ -126,7 +126,7 @@ type tally struct {
 	ended, good     float64
 }
 
-// value is a metric of what was counted, NaN where nothing tells it.
+// value returns a metric of the counted turns, NaN if it was not measured.
 func (t *tally) value(m Metric) float64 {
 	switch m {
 	case MeanTTFT:

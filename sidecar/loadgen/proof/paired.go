@@ -229,8 +229,8 @@ func (p *Pairs) Differences() []Paired {
 	return all
 }
 
-// ratio is a metric that is a ratio of sums. How far a batch lies from all turns is linearized, as for the variance of a
-// ratio estimator over clusters: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3.
+// ratio is a metric that is a ratio of sums. How far a batch lies from all turns is linearized, as for the variance
+// of a ratio estimator over clusters: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3.
 func (c *pairCell) ratio(m Metric, batches []*pairCell) Paired {
 	i := slices.Index(ratioMetrics[:], m)
 	r := &c.sums[i]

@@ -21,10 +21,10 @@ const runSections = 4
 
 // Row gives what a recording shows as the row of a table, with 95 % intervals from
 // its parts, which hold for a time fixed before the start: to look again and again is what [Trial] is for. With
-// snapshots, it is read as the recorded results were: the mean of what the last 60 s show at the end of each of so many equal parts, of the turns that
-// ended in them. Without any, it is what all of the counted time shows, with each TTFT
-// at the time of the first token. Concurrency and mode are the caller's to set. An error is
-// an *[api.FieldError]: the recording is too short, or none.
+// snapshots, it is read as the recorded results were: the mean of what the last 60 s show at the end of each of so
+// many equal parts, of the turns that ended in them. Without any, it is what all of the counted time shows, with each
+// TTFT at the time of the first token. Concurrency and mode are the caller's to set. An error is an
+// *[api.FieldError]: the recording is too short, or none.
 func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	if err := r.validate(); err != nil {
 		return api.BaselineRow{}, err

@@ -28,7 +28,8 @@ type Saturation struct {
 }
 
 // Saturation is that of a side; nil: too few rates are known. A level saturates where the rate has grown from the
-// lowest one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would show.
+// lowest one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would
+// show.
 func (s *Side) Saturation() *Saturation {
 	for _, q := range []Quantity{QuantityRequests, QuantityThroughput} {
 		points := s.rates(q)

@@ -23,7 +23,7 @@ type Plan struct {
 	// Smallest is the smallest difference of interest: relative for times and rates, in points for shares.
 	Smallest float64 `json:"smallest"`
 	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
-	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; no block is begun that would take longer
+	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; a longer block is not begun
 	SLO      api.SLO `json:"slo"`
 	Seed     uint64  `json:"seed,string"` // of the order and of the draws
 	// Together runs the two arms at the same time, on two targets, in turn on either.
