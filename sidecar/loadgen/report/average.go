@@ -12,8 +12,8 @@ import (
 )
 
 // MeanBaseline makes one result of several of one system, such as separate sweeps: each row is the mean of theirs, as
-// [proof.MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error is
-// an *[api.FieldError] that names the field, or that nothing can be averaged.
+// [proof.MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error
+// is an *[api.FieldError] that names the field, or that nothing can be averaged.
 func MeanBaseline(all []api.Baseline) (api.Baseline, error) {
 	mean := all[0]
 	mean.Rows, mean.Notes, mean.Provenance.Runs = nil, "", nil

@@ -38,7 +38,7 @@ type Result struct {
 type unit int
 
 const (
-	duration unit = iota // a Go duration, such as 600ms; told in seconds
+	duration unit = iota // a Go duration, such as 600ms; reported in seconds
 	ratio                // a percentage, such as 1%, or 0 to 1
 	amount               // a plain number
 	word                 // one of a measure's words

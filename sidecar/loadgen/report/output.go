@@ -65,7 +65,7 @@ func OpenOutputs(formats Formats, paths []string) (o Outputs, err error) {
 // Unwritable is the refusal of a file that cannot be written.
 func (f Formats) Unwritable(path string, err error) error {
 	if inner := new(os.PathError); errors.As(err, &inner) {
-		err = inner.Err // the path is told beside it
+		err = inner.Err // the refusal names the path already
 	}
 	return api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", f.Allowed(), err))
 }

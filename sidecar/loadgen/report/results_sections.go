@@ -147,7 +147,7 @@ func workload(w *api.WorkloadShape) string {
 	return strings.Join(parts, ", ")
 }
 
-// setup tells what the sides were measured on: once where they do not differ.
+// setup lists the deployment and workload of the sides. Values that do not differ are listed once.
 func (r *Results) setup() Section {
 	s := Section{Title: "Setup"}
 	add := func(name, text string) {
@@ -420,10 +420,10 @@ func (r *Results) explained() (text []string) {
 	measured, estimated := r.intervals()
 	switch {
 	case measured && r.Sweep != nil && r.Sweep.Request.Kind == api.SweepLevels:
-		text = append(text, "95 % intervals are in brackets, each by itself. Repeats of all levels tell "+
-			"together how much they scatter. A level is called better or worse where that holds for all levels and for TTFT "+
-			"p95, throughput and hit rate together, with an error of 5 % (Holm), so an interval may leave out zero where no "+
-			"difference is shown. The other quantities are judged together in the same way.")
+		text = append(text, "95 % intervals are in brackets, each by itself. The scatter of the values "+
+			"is estimated from the repeats of all levels together. A level is called better or worse where that holds "+
+			"for all levels and for TTFT p95, throughput and hit rate together, with an error of 5 % (Holm), so an "+
+			"interval may leave out zero where no difference is shown. The other quantities are judged together in the same way.")
 	case measured:
 		text = append(text, "95 % intervals are in brackets. Where the interval of an advantage includes zero, no difference is shown.")
 	}

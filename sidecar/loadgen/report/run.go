@@ -196,7 +196,7 @@ type Point struct {
 	ttft, tpot            []float64
 }
 
-// points are the spans that a run is told in.
+// points is the number of spans that the report of a run is divided into.
 const points = 60
 
 // Builder gathers a run's turns. It is not safe for concurrent use.

@@ -104,7 +104,7 @@ func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTok
 	}
 	for _, p := range f.Policies {
 		if p.Policy.Kind == shadow.Actual && p.Total.Requests == 0 {
-			continue // nobody knows the real workers
+			continue // the real workers are unknown
 		}
 		row := ShadowPolicy{
 			Policy: p.Policy.Name, Requests: p.Total.Requests, PromptTokens: p.Total.PromptTokens, HitTokens: p.Total.HitTokens,

@@ -69,7 +69,7 @@ func modeCapacity(m api.ModeState, level, low, high int) api.ModeCapacity {
 	}
 }
 
-// searched is a capacity search with everything that its table can tell.
+// searched is a capacity search with a value in every column of its table.
 func searched() api.Sweep {
 	isolated, unsure := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(kv, 0, 0, 28)
 	isolated.Isolated, unsure.Above = []int{130}, true
@@ -102,8 +102,8 @@ func TestWords(t *testing.T) {
 	}
 	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0, []string{"As it was stored."}
-	told := tried(proof.BBetter, &lower) // modes that differ in speculation alone are told apart
-	told.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
+	sameMode := tried(proof.BBetter, &lower) // modes that differ in speculation alone get distinct names
+	sameMode.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}
 	round, isolated := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(roundRobin, 96, 90, 100)
@@ -127,7 +127,7 @@ func TestWords(t *testing.T) {
 		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,
 		"trial, running, no look yet": noLook,
-		"trial, one mode twice":       told,
+		"trial, one mode twice":       sameMode,
 		"trial, trade-offs of B": tried(proof.BBetter, &lower, difference(proof.TPOT95, .04, .01, .07, proof.ABetter),
 			notWorse(difference(proof.Throughput, .06, .04, .08, proof.BBetter)), difference(proof.HitRate, .091, .08, .1, proof.BBetter),
 			difference(proof.TTFT50, .01, -.02, .03, proof.NoDifference), difference(proof.Goodput, .02, -.1, .1, proof.Running)),

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Classes are those that series are told apart by; a series beyond them begins anew.
+// Classes are the CSS classes of the series, in order. Further series start again at the first.
 var Classes = []string{"first", "second", "third", "fourth"}
 
 // Series is a line over concurrencies.
@@ -155,8 +155,8 @@ func (c *Chart) series(class string, s Series, unit string, across func(int) flo
 	c.Lines = append(c.Lines, line{Class: class, Path: path})
 }
 
-// shape is a mark's outline, one for each class, so that series can be told apart on
-// grey paper too.
+// shape returns a mark's outline, a different one for each class, so that series stay
+// distinguishable in grayscale print.
 func shape(class string, x, y float64) string {
 	const s = markSize
 	switch class {
