@@ -81,8 +81,10 @@ type Section struct {
 // Check returns an [api.FieldError] for invalid options, or nil.
 func (o Options) Check() error {
 	urls := []struct{ field, value string }{
-		{"loadgen-url", o.LoadgenURL}, {"target-url", o.TargetURL},
-		{"prometheus-url", o.PrometheusURL}, {"grafana-url", o.GrafanaURL},
+		{"loadgen-url", o.LoadgenURL},
+		{"target-url", o.TargetURL},
+		{"prometheus-url", o.PrometheusURL},
+		{"grafana-url", o.GrafanaURL},
 	}
 	for i, u := range urls {
 		if u.value == "" && i > 0 {

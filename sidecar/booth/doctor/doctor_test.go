@@ -317,11 +317,13 @@ func TestOneProblemAtATime(t *testing.T) {
 			"a key is required", doctor.Target, skip, "requires an API key", "set LOADGEN_TARGET_API_KEY",
 			func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil,
 		},
-		{"missing worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090",
+		{
+			"missing worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090",
 			"start it again", func(w *world) {
 				w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
 				w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
-			}, nil},
+			}, nil,
+		},
 		{
 			"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers is 1",
 			"correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil,
@@ -419,23 +421,29 @@ func TestOneProblemAtATime(t *testing.T) {
 				code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`,
 			}
 		}, nil},
-		{"Grafana requires a login", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN",
+		{
+			"Grafana requires a login", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN",
 			func(w *world) {
 				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
-			}, nil},
-		{"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it",
+			}, nil,
+		},
+		{
+			"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it",
 			func(w *world) {
 				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
-			}, nil},
+			}, nil,
+		},
 
 		{
 			"no credentials", doctor.Kubernetes, bad, "no credentials for Kubernetes here", "--kubeconfig", nil,
 			func(o *doctor.Options) { o.Context = "no-such-context" },
 		},
-		{"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig",
+		{
+			"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig",
 			func(w *world) {
 				w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
-			}, nil},
+			}, nil,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

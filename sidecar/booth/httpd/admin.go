@@ -27,24 +27,34 @@ const (
 func (s *Server) admin() []endpoint {
 	return []endpoint{
 		{
-			"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded,
+			"/sim/v1/state",
+			methods{http.MethodGet: s.getState},
+			s.guarded,
 			"Mode, speculation, speed, faults, workers, and the available options.",
 		},
 		{
-			"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded,
+			"/sim/v1/mode",
+			methods{http.MethodPut: s.putMode},
+			s.guarded,
 			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
 				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches.",
 		},
 		{
-			"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded,
+			"/sim/v1/faults",
+			methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults},
+			s.guarded,
 			"Fractions of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`.",
 		},
 		{
-			"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded,
+			"/sim/v1/workers/{id}/lose",
+			methods{http.MethodPost: s.loseWorker},
+			s.guarded,
 			"Removes a worker for `seconds`.",
 		},
 		{
-			"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded,
+			"/sim/v1/decisions",
+			methods{http.MethodGet: s.getDecisions},
+			s.guarded,
 			"The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000.",
 		},
 	}

@@ -44,8 +44,11 @@ func TestChunksHaveDynamosShape(t *testing.T) {
 			intent     string
 			ours, real int
 		}{
-			{"first", 1, 1}, {"second", 2, 2}, {"before the finish", last - 3, 3},
-			{"finish", last - 2, 4}, {"usage", last - 1, 5},
+			{"first", 1, 1},
+			{"second", 2, 2},
+			{"before the finish", last - 3, 3},
+			{"finish", last - 2, 4},
+			{"usage", last - 1, 5},
 		} {
 			want, got := []byte(dynamos[pair.real].data), []byte(ours[pair.ours].data)
 			assert.Equal(t, httpdtest.Shape(want), httpdtest.Shape(got), pair.intent)
@@ -84,10 +87,12 @@ func TestNextTurnReusesCachedAnswer(t *testing.T) {
 		}{
 			sim.H200().Model,
 			[]map[string]string{
-				{"role": "user", "content": prompt}, {"role": "assistant", "content": a.text},
+				{"role": "user", "content": prompt},
+				{"role": "assistant", "content": a.text},
 				{"role": "user", "content": "Go on."},
 			},
-			5, map[string]any{"extra_fields": []string{"worker_id", "timing"}},
+			5,
+			map[string]any{"extra_fields": []string{"worker_id", "timing"}},
 		}
 		data, err := json.Marshal(body)
 		require.NoError(t, err)

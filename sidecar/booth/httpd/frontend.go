@@ -22,16 +22,22 @@ func (s *Server) endpoints() []endpoint {
 		{"/v1/chat/completions", methods{http.MethodPost: s.chat}, s.up, "Chat completion, streamed or not."},
 		{"/v1/models", methods{http.MethodGet: s.models}, s.up, "Lists the model."},
 		{
-			"/v1/models/{id...}", methods{http.MethodGet: s.model}, s.up,
+			"/v1/models/{id...}",
+			methods{http.MethodGet: s.model},
+			s.up,
 			"The model by its ID, with or without escaping its slash; 404 for any other.",
 		},
 		{
-			"/health", methods{http.MethodGet: s.health}, nil,
+			"/health",
+			methods{http.MethodGet: s.health},
+			nil,
 			"The available workers with their IDs; 503 while the cluster restarts.",
 		},
 		{"/live", methods{http.MethodGet: live}, s.up, "Whether the frontend is running."},
 		{
-			"/metrics", methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}, s.up,
+			"/metrics",
+			methods{http.MethodGet: s.metrics.Frontend().ServeHTTP},
+			s.up,
 			"The frontend's and the router's metrics.",
 		},
 	}, s.admin()...)

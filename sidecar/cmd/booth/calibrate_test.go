@@ -117,7 +117,8 @@ func TestCalibrateRejectsBadInput(t *testing.T) {
 		{"no such file", []string{"--from=nowhere.csv"}, "from: nowhere.csv is not allowed: a readable file"},
 		{"no baseline", []string{"--from=" + broken}, "broken.json: line 1, name: number is not allowed"},
 		{
-			"one level", []string{"--from=" + one, "--profile=" + start},
+			"one level",
+			[]string{"--from=" + one, "--profile=" + start},
 			"mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not " +
 				"what of it grows with the load; measure at 2 and 4, too",
 		},

@@ -103,13 +103,40 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	if err != nil {
 		return err
 	}
+	rows, summary, err := c.replayModes(ctx, out, o, files, p.grid.Modes)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted; nothing was written")
+	case err != nil:
+		return err
+	case rows[0].Requests == 0:
+		allowed := fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens",
+			o.Profile.KV.Tokens())
+		return api.Refuse("trace", files.String(), allowed)
+	}
+	r := replayed{
+		Simulated: true, Heading: c.heading(o, files), Trace: files.String(), Form: summary.Form,
+		Arrivals: summary.Arrivals.Seconds(), Sessions: summary.Sessions, Lacking: summary.Lacking(),
+		Unused: summary.Unused, Cut: summary.Cut, Speed: c.TraceSpeed, Modes: rows,
+	}
+	for _, n := range summary.Notes {
+		r.Notes = append(r.Notes, n.Error())
+	}
+	return c.report(&r, out.stdout)
+}
+
+// replayModes replays the trace in each mode concurrently, with a progress bar. The summary of the trace is the same for
+// all modes.
+func (c *simulateCmd) replayModes(
+	ctx context.Context, out *screen, o sim.Options, files *trace.Files, modes []api.Mode,
+) ([]replayedRow, trace.Summary, error) {
 	size := files.Size
 	bar := out.bar(1000, "simulating")
 	var read atomic.Int64
-	rows, summaries := make([]replayedRow, len(p.grid.Modes)), make([]trace.Summary, len(p.grid.Modes))
+	rows, summaries := make([]replayedRow, len(modes)), make([]trace.Summary, len(modes))
 	g, working := errgroup.WithContext(ctx)
 	g.SetLimit(c.Jobs)
-	for i, mode := range p.grid.Modes {
+	for i, mode := range modes {
 		g.Go(func() (err error) {
 			o := o
 			o.Mode = mode
@@ -127,28 +154,9 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 			return err
 		})
 	}
-	err = g.Wait()
+	err := g.Wait()
 	_ = bar.Clear()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return errors.New("interrupted; nothing was written")
-	case err != nil:
-		return err
-	case rows[0].Requests == 0:
-		allowed := fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens",
-			o.Profile.KV.Tokens())
-		return api.Refuse("trace", files.String(), allowed)
-	}
-	summary := summaries[0]
-	r := replayed{
-		Simulated: true, Heading: c.heading(o, files), Trace: files.String(), Form: summary.Form,
-		Arrivals: summary.Arrivals.Seconds(), Sessions: summary.Sessions, Lacking: summary.Lacking(),
-		Unused: summary.Unused, Cut: summary.Cut, Speed: c.TraceSpeed, Modes: rows,
-	}
-	for _, n := range summary.Notes {
-		r.Notes = append(r.Notes, n.Error())
-	}
-	return c.report(&r, out.stdout)
+	return rows, summaries[0], err
 }
 
 // report writes all files and prints the table.

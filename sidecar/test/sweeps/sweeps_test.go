@@ -178,7 +178,8 @@ func TestSpanWithWarmCachesIsSpoiled(t *testing.T) {
 	}{
 		"cold": {virtual.Options{}, []bool{false, false}, []string{"found no unexplained cached tokens in all 2 spans"}},
 		"silent": {
-			virtual.Options{Silent: true}, []bool{false, false},
+			virtual.Options{Silent: true},
+			[]bool{false, false},
 			[]string{"not known whether cold: no first turn with its cached tokens is recorded"},
 		},
 		"warm": {virtual.Options{Warm: true}, []bool{false, true, true}, []string{

@@ -381,7 +381,8 @@ func TestNoSentenceFits(t *testing.T) {
 	}
 	short := "It ends here."
 	messages := []sim.Message{
-		{Role: "user", Content: content + " " + short}, {Role: "assistant", Content: short},
+		{Role: "user", Content: content + " " + short},
+		{Role: "assistant", Content: short},
 		{Role: "user", Content: "Go on."},
 	}
 	assertValid(t, answer.Compose(messages, answer.Asked{Max: 50}), 50, short)

@@ -48,7 +48,12 @@ func TestMinIsReached(t *testing.T) {
 	for name, messages := range several(t) {
 		natural := answer.Compose(messages, answer.Asked{})
 		for _, row := range []struct{ least, most, fewest int }{
-			{100, 0, 100}, {2000, 0, 2000}, {2000, 2010, 2000}, {60, 50, 50}, {50, 50, 50}, {12, 14, 12},
+			{100, 0, 100},
+			{2000, 0, 2000},
+			{2000, 2010, 2000},
+			{60, 50, 50},
+			{50, 50, 50},
+			{12, 14, 12},
 			{1400, 1500, 1400},
 		} {
 			what := fmt.Sprintf("%s: %+v", name, row)

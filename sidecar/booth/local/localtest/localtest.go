@@ -99,7 +99,8 @@ func GrafanaArchive(t testing.TB, more ...Entry) []byte {
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", filepath.Join(Grafana(t), "bin", "grafana"))
 	return Archive(t, append([]Entry{
 		{Name: "grafana-v1/bin/grafana", Content: script},
-		{Name: "grafana-v1/conf/defaults.ini"}, {Name: "grafana-v1/public/index.html"},
+		{Name: "grafana-v1/conf/defaults.ini"},
+		{Name: "grafana-v1/public/index.html"},
 	}, more...)...)
 }
 
