@@ -55,12 +55,12 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	ctx, killCtx := signalled()
+	ctx, killCtx := signaled()
 	os.Exit(run(ctx, killCtx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// signalled returns a context that ends at the first stop signal, and one that ends at the second.
-func signalled() (ctx, killCtx context.Context) {
+// signaled returns a context that ends at the first stop signal, and one that ends at the second.
+func signaled() (ctx, killCtx context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
 	killCtx, kill := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

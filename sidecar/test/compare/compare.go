@@ -66,7 +66,7 @@ func (b bounded) difference(p *pair) (value, margin float64) {
 
 // judge compares the difference with the bound. A difference beyond the bound by less than chance is undecided. A
 // figure that was not measured does not meet its bound.
-func (b bounded) judge(p *pair) judgement {
+func (b bounded) judge(p *pair) judgment {
 	value, margin := b.difference(p)
 	switch apart := math.Abs(value); {
 	case apart <= b.bound:
@@ -85,13 +85,13 @@ func (b bounded) size(v float64) string {
 	return points(v)
 }
 
-// judgement is the result of comparing a figure with its bound.
-type judgement string
+// judgment is the result of comparing a figure with its bound.
+type judgment string
 
 const (
-	met    judgement = "met"
-	open   judgement = "open"
-	notMet judgement = "NOT MET"
+	met    judgment = "met"
+	open   judgment = "open"
+	notMet judgment = "NOT MET"
 )
 
 // judge returns the figures that do not meet their bounds, and those that only a longer span could decide.

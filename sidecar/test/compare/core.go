@@ -87,7 +87,7 @@ func coreRun(o sim.Options, w closedloop.Workload, read part) (result, error) {
 		turns = append(turns, turnOf(&loop.Turns()[i], began))
 	}
 	from, to := loop.Turns()[read.warmUp].Ended, loop.Turns()[read.warmUp+read.measured].Ended
-	r := summarise(turns, began.Add(from), began.Add(to))
+	r := summarize(turns, began.Add(from), began.Add(to))
 	var spreads []float64
 	for _, second := range loop.Seconds()[from/time.Second : to/time.Second] {
 		spreads = append(spreads, float64(second.Most-second.Least))

@@ -44,7 +44,7 @@ func TestDemoLiveMatchesCore(t *testing.T) {
 			var out strings.Builder
 			fmt.Fprintf(&out, "\n%v, %v: %d turns live, %d runs of the core\n", s, *span, got.turns, len(runs))
 			table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-			row(table, "", "live", "core", "its runs", "95 % of further runs", "recorded", "colour live", "core")
+			row(table, "", "live", "core", "its runs", "95 % of further runs", "recorded", "color live", "core")
 			column := recorded(profile, s)
 			for _, f := range figures {
 				b, v := bandOf(runs, f.of), f.of(&got)
@@ -57,7 +57,7 @@ func TestDemoLiveMatchesCore(t *testing.T) {
 					t.Errorf("%s: %s live, %s ± %s in the core", f.name, f.text(v), f.text(b.mean), f.text(b.run999))
 				}
 				row(table, f.name, f.text(v), f.text(b.mean), b.text(f.text), within, lookedUp(f.recorded(&column), f.text),
-					colour(f.slo, v), colour(f.slo, b.mean))
+					color(f.slo, v), color(f.slo, b.mean))
 			}
 			table.Flush()
 			fmt.Fprint(t.Output(), out.String())
@@ -65,8 +65,8 @@ func TestDemoLiveMatchesCore(t *testing.T) {
 	}
 }
 
-// colour returns a figure's color on the screen, "" without an SLO.
-func colour(slo, v float64) string {
+// color returns a figure's color on the screen, "" without an SLO.
+func color(slo, v float64) string {
 	if slo == 0 {
 		return ""
 	}

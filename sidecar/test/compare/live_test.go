@@ -119,7 +119,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	}
 	cancel()
 	running.Wait()
-	r := summarise(seen.turns, from, from.Add(span))
+	r := summarize(seen.turns, from, from.Add(span))
 	require.Empty(t, r.failed)
 	r.spread = mean(spreads)
 	return r

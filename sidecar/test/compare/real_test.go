@@ -183,7 +183,7 @@ func (r *run) collect(t *testing.T, from, to time.Time) result {
 	require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), "turns.csv"), raw.Bytes(), 0o600))
 	turns, err := api.ReadTurns(&raw)
 	require.NoError(t, err)
-	got := summarise(turns, from, to)
+	got := summarize(turns, from, to)
 	require.NotZero(t, got.turns, "no turn ended well in the span; failed: %s. %s", classes(got.failed),
 		r.last.Target.Problem)
 	got.spread = mean(r.spreads)

@@ -22,9 +22,9 @@ type result struct {
 	mistrust   string        // when and why the client was unreliable; empty if it was not
 }
 
-// summarise computes the result of the turns that ended in [from, to). The turns before them determine the workers of
+// summarize computes the result of the turns that ended in [from, to). The turns before them determine the workers of
 // their conversations.
-func summarise(turns []api.Turn, from, to time.Time) result {
+func summarize(turns []api.Turn, from, to time.Time) result {
 	before := 0
 	t := tally{workers: map[place]string{}, failed: map[api.ErrorClass]int{}}
 	for i := range turns {

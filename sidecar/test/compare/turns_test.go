@@ -24,20 +24,20 @@ func at(seconds int, conversation string, number int, worker string, prompt, cac
 	}
 }
 
-func TestSummariseCountsTurnsOfSpan(t *testing.T) {
+func TestSummarizeCountsTurnsOfSpan(t *testing.T) {
 	failed := at(15, "c", 1, "1", 1000, 0)
 	failed.Status, failed.ErrorClass = api.TurnError, api.ErrorStall
-	cancelled := at(15, "d", 1, "1", 1000, 0)
-	cancelled.Status = api.TurnCancelled
+	canceled := at(15, "d", 1, "1", 1000, 0)
+	canceled.Status = api.TurnCancelled
 	turns := []api.Turn{
 		at(5, "a", 1, "1", 1000, 0),     // before the span; a is on worker 1
 		at(10, "a", 2, "1", 2000, 1000), // on the same worker
 		at(19, "a", 3, "2", 3000, 2000), // on another worker
 		at(12, "b", 3, "1", 1000, 1000), // b's worker before is not known
 		at(20, "a", 4, "2", 9000, 0),    // after the span
-		failed, cancelled,
+		failed, canceled,
 	}
-	r := summarise(turns, noon.Add(10*time.Second), noon.Add(20*time.Second))
+	r := summarize(turns, noon.Add(10*time.Second), noon.Add(20*time.Second))
 	assert.Equal(t, 1, r.before)
 	assert.Equal(t, 3, r.turns)
 	assert.Equal(t, map[api.ErrorClass]int{api.ErrorStall: 1}, r.failed)
@@ -47,7 +47,7 @@ func TestSummariseCountsTurnsOfSpan(t *testing.T) {
 	assert.InDelta(t, .12, *r.ttft.P50, 1e-9)
 	assert.InDelta(t, .025, *r.tpot.P50, 1e-9)
 
-	r = summarise(nil, noon, noon.Add(time.Second))
+	r = summarize(nil, noon, noon.Add(time.Second))
 	assert.Zero(t, r.turns)
 	assert.True(t, math.IsNaN(r.hit) && math.IsNaN(r.stay), "NaN without turns")
 	assert.Nil(t, r.ttft.P50)

@@ -68,7 +68,7 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 		v, err = b.client.Twin(t.Context())
 		return err == nil && len(v.SharedWorkers) == len(d.Workers())
 	})
-	t.Logf("recognised %.1f s after the start", time.Since(began).Seconds())
+	t.Logf("recognized %.1f s after the start", time.Since(began).Seconds())
 	instances, err := d.Instances(t.Context())
 	require.NoError(t, err)
 	slices.Sort(instances)
@@ -98,7 +98,7 @@ func (b *booth) noneFailed(t *testing.T) {
 	}
 	t.Logf("all turns: %v", count)
 	if count[string(api.TurnError)] != 0 || count[string(api.TurnCancelled)] == 0 {
-		t.Errorf("all turns: %v; want none that failed, and some that a switch cancelled", count)
+		t.Errorf("all turns: %v; want none that failed, and some that a switch canceled", count)
 	}
 }
 

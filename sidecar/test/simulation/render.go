@@ -210,7 +210,7 @@ const (
 	height = 4.2 * vg.Inch
 )
 
-var colours = []color.Color{
+var colors = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff},
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 	color.RGBA{0x00, 0x9e, 0x73, 0xff},
@@ -270,7 +270,7 @@ func drawCrossing(scales []scale, which string) ([]byte, error) {
 		for _, xy := range xys {
 			low, high = min(low, xy.Y), max(high, xy.Y)
 		}
-		if err := add(p, fmt.Sprintf("%d workers", s.Workers), xys, colours[i%len(colours)]); err != nil {
+		if err := add(p, fmt.Sprintf("%d workers", s.Workers), xys, colors[i%len(colors)]); err != nil {
 			return nil, err
 		}
 	}
@@ -312,7 +312,7 @@ func drawCost(r results) ([]byte, error) {
 		xys = append(xys, xy)
 		labels.XYs, labels.Labels = append(labels.XYs, xy), append(labels.Labels, fmt.Sprintf("  %d workers", c.Workers))
 	}
-	if err := add(p, "", xys, colours[0]); err != nil {
+	if err := add(p, "", xys, colors[0]); err != nil {
 		return nil, err
 	}
 	words, err := plotter.NewLabels(labels)

@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Generator is a load generator without its API: store, catalogue, texts, lanes and view are the real ones. Lanes are
+// Generator is a load generator without its API: store, catalog, texts, lanes and view are the real ones. Lanes are
 // added before it runs. After it has ended, another generator can use its directory, as after a kill.
 type Generator struct {
 	Context   context.Context // of everything that runs in it
