@@ -64,6 +64,7 @@ type conn struct {
 	from address
 }
 
+// RemoteAddr returns the client's address.
 func (c *conn) RemoteAddr() net.Addr { return c.from }
 
 // address is a TCP host and port.

@@ -31,6 +31,7 @@ type Failure struct {
 	Output string // the first lines of its output, indented
 }
 
+// String returns a line with the name, followed by the output.
 func (f Failure) String() string { return "FAILED " + f.Name + f.Output }
 
 func (c *Count) add(other Count) {

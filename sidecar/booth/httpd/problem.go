@@ -34,6 +34,7 @@ type problem struct {
 	after time.Duration // wall-clock time until a retry; 0 omits Retry-After
 }
 
+// Error returns the message.
 func (p *problem) Error() string { return p.Message }
 
 func newProblem(status int, kind, format string, args ...any) *problem {
