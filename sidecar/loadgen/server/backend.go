@@ -27,7 +27,7 @@ type Backend interface {
 	Lane(name string) (Lane, error)
 }
 
-// Lane steers and tells one lane; [lane.Lane] is one.
+// Lane controls one lane and returns its data. [lane.Lane] implements it.
 type Lane interface {
 	Start(ctx context.Context, by string, req api.StartRequest) (api.State, error)
 	Stop(ctx context.Context, by string, req api.StopRequest) (api.State, error)

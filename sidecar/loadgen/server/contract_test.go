@@ -35,8 +35,7 @@ type contract struct {
 	seen map[string]bool
 }
 
-// The document is read once; nothing changes it. Reports are of types that its validator
-// has to be told of.
+// document31 reads the document once; it is immutable. The validator needs a decoder for each media type of a report.
 var document31 = sync.OnceValues(func() (*openapi3.T, error) {
 	for _, f := range api.ReportFormats[1:] {
 		bare, _, _ := strings.Cut(f.MediaType(), ";")
@@ -153,8 +152,8 @@ func TestEveryOperation(t *testing.T) {
 			got, err := call.do(ctx)
 			require.NoError(t, err)
 			require.Equal(t, call.answer, got)
-			if call.heard.name != "" {
-				require.Equal(t, call.heard, b.last())
+			if call.received.name != "" {
+				require.Equal(t, call.received, b.last())
 			}
 		})
 	}
@@ -169,10 +168,10 @@ func TestEveryOperation(t *testing.T) {
 }
 
 type clientCall struct {
-	name   string
-	do     func(context.Context) (any, error)
-	answer any
-	heard  call
+	name     string
+	do       func(context.Context) (any, error)
+	answer   any
+	received call
 }
 
 func everyCall(c *api.Client) []clientCall {
@@ -315,7 +314,7 @@ func TestBackendErrors(t *testing.T) {
 	require.NoError(t, err)
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
-		switch call.heard.name {
+		switch call.received.name {
 		case "", "cluster", "history", "shadow", "baselines", "simulations", "sweeps":
 			continue // it cannot fail
 		}
@@ -347,7 +346,7 @@ func TestUnknownLane(t *testing.T) {
 	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, base, "")
 	require.NoError(t, err)
 	for _, call := range everyCall(client) {
-		if call.heard.lane == "" || call.heard.name == "conversations" || call.heard.name == "events" {
+		if call.received.lane == "" || call.received.name == "conversations" || call.received.name == "events" {
 			continue
 		}
 		_, err := call.do(t.Context())
@@ -357,7 +356,7 @@ func TestUnknownLane(t *testing.T) {
 	require.Empty(t, b.last())
 }
 
-func TestReadyzTellsWhy(t *testing.T) {
+func TestReadyzReportsReason(t *testing.T) {
 	b := &recorder{ready: errors.New("lane main: connection refused; start the target")}
 	base := start(t, b, withToken)
 	c := newContract(t)

@@ -89,9 +89,8 @@ func (s *Server) admit(r *http.Request, a access) (by string, session context.Co
 	return by, nil, err
 }
 
-// checkSite refuses a name that the server does not know, which may be another
-// site's that was rebound to this address, and a page of another site. Kubelets
-// and Prometheus call by IP address, which nobody can rebind.
+// checkSite refuses an unknown host name, which may be another site's name that was rebound to this address,
+// and a request from a page of another site. Kubelets and Prometheus call by IP address, which cannot be rebound.
 func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	host := api.Hostname(r.Host)
 	_, notIP := netip.ParseAddr(host)
@@ -104,9 +103,9 @@ func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	return nil
 }
 
-// admitScrape lets in everybody where the metrics have no token of their own, else
-// who has that token or may do everything. A public page does not open them. Their
-// token keeps no connection alive: who has it alone must not crowd out an operator.
+// admitScrape accepts every request where the metrics have no token of their own. Otherwise it requires that token
+// or the server's token. A public page does not open the metrics. The metrics token does not protect a connection
+// from being closed, so that scrapers cannot use up the connections of operators.
 func (s *Server) admitScrape(r *http.Request) error {
 	token, ok := tokenOf(r)
 	switch {
@@ -146,15 +145,15 @@ func tokenOf(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// Wrong tokens that are told so: ten at once, then one in six seconds.
+// Rate limit of the answers to wrong tokens: ten at once, then one every six seconds.
 const (
 	failureBurst = 10
 	failurePause = 6 * time.Second
 )
 
-// checkAttempt compares a token with the server's in constant time. The right one
-// always gets in, so that nobody's guesses lock out who knows it; only the answers
-// to wrong ones are limited, all senders together.
+// checkAttempt compares a token with the server's in constant time. The right token is always accepted, so that
+// wrong guesses do not lock out a caller with the token. Only the answers to wrong tokens are limited, for all
+// senders together.
 func (s *Server) checkAttempt(r *http.Request, token string) error {
 	if match(token, s.token) {
 		trust(r)

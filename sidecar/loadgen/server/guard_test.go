@@ -338,7 +338,7 @@ func TestGuessesAreLimited(t *testing.T) {
 
 // No number of guesses locks out a caller with the token: not from the same address, not
 // from one that was never seen, and not at the exchange.
-func TestGuessesLockNobodyOut(t *testing.T) {
+func TestGuessesDoNotLockOutToken(t *testing.T) {
 	s := newServer(t, &recorder{}, withToken)
 	with := cookie(signIn(t, s, nil).Value)
 	for i := range 100 {

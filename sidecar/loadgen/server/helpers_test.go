@@ -24,14 +24,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "a-token-for-tests"
 
-// call is what the backend heard.
+// call is a call that the backend received.
 type call struct {
 	name, lane, by string
 	req            any
 }
 
-// recorder is a Backend that notes what it hears and answers with values that
-// have every field filled, or with err.
+// recorder is a Backend that records its calls. It returns values with every field filled, or err.
 type recorder struct {
 	mu    sync.Mutex
 	calls []call
@@ -52,8 +51,8 @@ func (b *recorder) note(c call) error {
 	return b.err
 }
 
-// heard notes a call and answers it with a sample.
-func heard[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
+// recordCall records a call and returns a sample.
+func recordCall[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
 
 // last is the newest call, and none if there was none.
 func (b *recorder) last() call {
@@ -78,7 +77,7 @@ type laneRecorder struct {
 }
 
 func (l *laneRecorder) state(name, by string, req any) (api.State, error) {
-	return heard[api.State](l.recorder, call{name, l.lane, by, req})
+	return recordCall[api.State](l.recorder, call{name, l.lane, by, req})
 }
 
 func (l *laneRecorder) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
@@ -102,33 +101,33 @@ func (l *laneRecorder) CancelMode(_ context.Context, by string) (api.State, erro
 }
 
 func (l *laneRecorder) Cluster() api.Cluster {
-	v, _ := heard[api.Cluster](l.recorder, call{"cluster", l.lane, "", nil}) // it cannot fail
+	v, _ := recordCall[api.Cluster](l.recorder, call{"cluster", l.lane, "", nil}) // it cannot fail
 	return v
 }
 
 func (l *laneRecorder) History() api.History {
-	v, _ := heard[api.History](l.recorder, call{"history", l.lane, "", nil}) // it cannot fail
+	v, _ := recordCall[api.History](l.recorder, call{"history", l.lane, "", nil}) // it cannot fail
 	return v
 }
 
 func (l *laneRecorder) Decisions(_ context.Context, limit int) (api.DecisionList, error) {
-	return heard[api.DecisionList](l.recorder, call{"decisions", l.lane, "", limit})
+	return recordCall[api.DecisionList](l.recorder, call{"decisions", l.lane, "", limit})
 }
 
 func (l *laneRecorder) Starter(id string) (api.Starter, error) {
-	return heard[api.Starter](l.recorder, call{"starter", l.lane, "", id})
+	return recordCall[api.Starter](l.recorder, call{"starter", l.lane, "", id})
 }
 
 func (l *laneRecorder) Comparison(name string) (api.Comparison, error) {
-	return heard[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
+	return recordCall[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
 }
 
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
-	return heard[api.ConversationList](b, call{"conversations", q.Lane, "", q})
+	return recordCall[api.ConversationList](b, call{"conversations", q.Lane, "", q})
 }
 
 func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation, error) {
-	return heard[api.Conversation](b, call{"conversation", "", "", id})
+	return recordCall[api.Conversation](b, call{"conversation", "", "", id})
 }
 
 func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
@@ -143,12 +142,12 @@ func (b *recorder) Events(_ context.Context, lane string, limit int) ([]api.Even
 }
 
 func (b *recorder) Baselines() []api.Baseline {
-	v, _ := heard[api.BaselineList](b, call{name: "baselines"}) // it cannot fail
+	v, _ := recordCall[api.BaselineList](b, call{name: "baselines"}) // it cannot fail
 	return v.Baselines
 }
 
 func (b *recorder) Baseline(name string) (api.Baseline, error) {
-	return heard[api.Baseline](b, call{"baseline", "", "", name})
+	return recordCall[api.Baseline](b, call{"baseline", "", "", name})
 }
 
 func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {
@@ -171,11 +170,11 @@ func (b *recorder) DeleteBaseline(_ context.Context, by, name string) ([]api.Bas
 }
 
 func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
-	return heard[api.Settings](b, call{"patch settings", "", by, p})
+	return recordCall[api.Settings](b, call{"patch settings", "", by, p})
 }
 
 func (b *recorder) Simulations() api.SimulationList {
-	v, _ := heard[api.SimulationList](b, call{name: "simulations"}) // it cannot fail
+	v, _ := recordCall[api.SimulationList](b, call{name: "simulations"}) // it cannot fail
 	return v
 }
 
@@ -183,18 +182,18 @@ func (b *recorder) StartSimulation(by, who string, req api.SimulationRequest) (a
 	b.mu.Lock()
 	b.who = who
 	b.mu.Unlock()
-	return heard[api.SimulationResult](b, call{"start simulation", "", by, req})
+	return recordCall[api.SimulationResult](b, call{"start simulation", "", by, req})
 }
 
 func (b *recorder) Simulation(id string) (api.SimulationResult, error) {
-	return heard[api.SimulationResult](b, call{"simulation", "", "", id})
+	return recordCall[api.SimulationResult](b, call{"simulation", "", "", id})
 }
 
 func (b *recorder) CancelSimulation(id string) (api.SimulationResult, error) {
-	return heard[api.SimulationResult](b, call{"cancel simulation", "", "", id})
+	return recordCall[api.SimulationResult](b, call{"cancel simulation", "", "", id})
 }
 
-// FollowSimulation tells of one point, then of the progress until follow ends.
+// FollowSimulation publishes one point, then the progress until follow ends.
 func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(string, any) error) error {
 	if err := b.note(call{"follow simulation", "", "", id}); err != nil {
 		return err
@@ -212,51 +211,51 @@ func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(stri
 }
 
 func (l *laneRecorder) Shadow() api.Shadow {
-	v, _ := heard[api.Shadow](l.recorder, call{"shadow", l.lane, "", nil}) // it cannot fail
+	v, _ := recordCall[api.Shadow](l.recorder, call{"shadow", l.lane, "", nil}) // it cannot fail
 	return v
 }
 
-func (b *recorder) Twin() (api.Twin, error) { return heard[api.Twin](b, call{name: "twin"}) }
+func (b *recorder) Twin() (api.Twin, error) { return recordCall[api.Twin](b, call{name: "twin"}) }
 
 func (b *recorder) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
-	return heard[api.Twin](b, call{"arrange twin", "", by, req})
+	return recordCall[api.Twin](b, call{"arrange twin", "", by, req})
 }
 
 func (b *recorder) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
-	return heard[api.Twin](b, call{"start showcase", "", by, req})
+	return recordCall[api.Twin](b, call{"start showcase", "", by, req})
 }
 
 func (b *recorder) StopShowcase(_ context.Context, by string) (api.Twin, error) {
-	return heard[api.Twin](b, call{"stop showcase", "", by, nil})
+	return recordCall[api.Twin](b, call{"stop showcase", "", by, nil})
 }
 
 func (b *recorder) Sweeps(context.Context) api.SweepList {
-	v, _ := heard[api.SweepList](b, call{name: "sweeps"}) // it cannot fail
+	v, _ := recordCall[api.SweepList](b, call{name: "sweeps"}) // it cannot fail
 	return v
 }
 
 func (b *recorder) SweepOutlook(_ context.Context, lane string, req api.SweepRequest) (api.SweepOutlook, error) {
-	return heard[api.SweepOutlook](b, call{"sweep outlook", lane, "", req})
+	return recordCall[api.SweepOutlook](b, call{"sweep outlook", lane, "", req})
 }
 
 func (b *recorder) StartSweep(_ context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error) {
-	return heard[api.Sweep](b, call{"start sweep", lane, by, req})
+	return recordCall[api.Sweep](b, call{"start sweep", lane, by, req})
 }
 
 func (b *recorder) Sweep(_ context.Context, id string) (api.Sweep, error) {
-	return heard[api.Sweep](b, call{"sweep", "", "", id})
+	return recordCall[api.Sweep](b, call{"sweep", "", "", id})
 }
 
 func (b *recorder) PatchSweep(_ context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
-	return heard[api.Sweep](b, call{"patch sweep " + id, "", by, p})
+	return recordCall[api.Sweep](b, call{"patch sweep " + id, "", by, p})
 }
 
 func (b *recorder) DeleteSweep(_ context.Context, by, id string) (api.SweepList, error) {
-	return heard[api.SweepList](b, call{"delete sweep", "", by, id})
+	return recordCall[api.SweepList](b, call{"delete sweep", "", by, id})
 }
 
 func (b *recorder) SweepBaseline(_ context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
-	return heard[api.Baseline](b, call{"baseline of sweep " + id, "", by, req})
+	return recordCall[api.Baseline](b, call{"baseline of sweep " + id, "", by, req})
 }
 
 func (b *recorder) WriteSeconds(_ context.Context, w io.Writer, id string) error {

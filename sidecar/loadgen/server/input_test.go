@@ -20,8 +20,8 @@ import (
 
 const v1 = api.Prefix
 
-// Bad input is refused before the backend hears of it, by a problem that names
-// the field and what it may be, and the document does not allow it either.
+// Bad input is refused before it reaches the backend. The problem names the field and its allowed values.
+// The document does not allow the input either.
 func TestBadInput(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, path, body string
@@ -240,12 +240,21 @@ func TestLocations(t *testing.T) {
 // The query says where an import goes: dry_run stores nothing, and merge adds rows instead of replacing the
 // baseline. What the caller says of another program's results reaches the reader. A table says its modes itself.
 func TestImport(t *testing.T) {
-	for _, tt := range []struct{ contentType, query, heard, contains, field string }{
-		{contentType: "text/csv", query: "title=Our+run&dry_run=true", heard: "check baseline", contains: `"title":"Our run"`},
-		{contentType: "text/csv", query: "title=Our+run", heard: "save baseline", contains: `"title":"Our run"`},
-		{query: "mode=kv&speculation=draft&merge=true", heard: "merge baseline", contains: `"mode":"kv","speculation":"draft"`},
-		{query: "mode=kv&speculation=draft&merge=true&dry_run=true", heard: "check merged baseline", contains: `"mode":"kv","speculation":"draft"`},
-		{query: "mode=kv&speculation=draft&merge=false", heard: "save baseline", contains: `"mode":"kv","speculation":"draft"`},
+	for _, tt := range []struct{ contentType, query, call, contains, field string }{
+		{contentType: "text/csv", query: "title=Our+run&dry_run=true", call: "check baseline", contains: `"title":"Our run"`},
+		{contentType: "text/csv", query: "title=Our+run", call: "save baseline", contains: `"title":"Our run"`},
+		{
+			query: "mode=kv&speculation=draft&merge=true", call: "merge baseline",
+			contains: `"mode":"kv","speculation":"draft"`,
+		},
+		{
+			query: "mode=kv&speculation=draft&merge=true&dry_run=true", call: "check merged baseline",
+			contains: `"mode":"kv","speculation":"draft"`,
+		},
+		{
+			query: "mode=kv&speculation=draft&merge=false", call: "save baseline",
+			contains: `"mode":"kv","speculation":"draft"`,
+		},
 		{query: "dry_run=yes", field: "dry_run"},
 		{query: "merge=1", field: "merge"},
 		{contentType: "text/csv", query: "mode=kv", field: "mode, speculation"},
@@ -266,7 +275,7 @@ func TestImport(t *testing.T) {
 		require.Less(t, res.StatusCode, 300, text)
 		require.Contains(t, text, tt.contains)
 		require.Len(t, b.calls, 1)
-		require.Equal(t, tt.heard, b.calls[0].name, tt.query)
+		require.Equal(t, tt.call, b.calls[0].name, tt.query)
 	}
 }
 
@@ -318,7 +327,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// What does not exist, and what exists but not so, are told apart, as problems.
+// An unknown path and a wrong method on a known path are answered with different problems.
 func TestNoSuchCall(t *testing.T) {
 	s := newServer(t, &recorder{}, nil)
 	for _, path := range []string{v1 + "/sweep", "/api/v2/status", v1 + "/sweeps/a1/report.pdf", v1 + "/sweeps/a1/report", v1 + "/report.pdf", v1 + "/sweeps/a1/rows"} {

@@ -54,10 +54,10 @@ func (b *bounded) add(c *conn) *conn {
 	return b.excess()
 }
 
-// excess returns the connection to close: of the address that has most, the one that has been as it is for longest.
-// Callers who know the token keep theirs as long as others have more than an eighth of all. Beyond that, theirs go,
-// too, idle ones first: the rest is for health, readiness and whoever comes next. Streams have a limit of their own,
-// which leaves half of the places to the rest. The lock is held.
+// excess returns the connection to close: of the address with the most connections, the one whose state is oldest.
+// Connections of authenticated callers stay open while other connections are more than an eighth of all. Beyond that,
+// they are closed too, idle ones first: the rest is for health, readiness and new callers. Streams have a limit of
+// their own, which leaves half of the places to the rest. The lock is held.
 func (b *bounded) excess() *conn {
 	untrusted := func(c *conn) bool { return !c.trusted && c.state != http.StateHijacked }
 	places := 0

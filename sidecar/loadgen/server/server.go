@@ -53,7 +53,7 @@ type Options struct {
 
 	TLS *tls.Config // HTTPS with these certificates, HTTP/1.1 alone, which WebSockets need; nil: HTTP
 
-	Token        string       // empty: whoever reaches the server may do everything, save as MetricsToken says
+	Token        string       // empty: every request is allowed, except as MetricsToken says
 	MetricsToken string       // empty: /metrics is open; else it wants this token or Token
 	Hosts        []string     // names and addresses of the server besides the loopback ones
 	PublicPage   bool         // reads need no token
@@ -172,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verdict hears what the mux says of a request that matches no route.
+// verdict records the status and the header that the mux writes for a request that matches no route.
 type verdict struct {
 	header http.Header
 	status int

@@ -52,8 +52,8 @@ func (s *sessions) begin() (id string) {
 	return s.open[len(s.open)-1].id
 }
 
-// of returns the session of a caller's cookie, nil without one in force. Ids are too random for a comparison's
-// time to tell anything.
+// of returns the session of a caller's cookie, nil without one in force. Ids are too random for the
+// duration of a comparison to reveal anything.
 func (s *sessions) of(r *http.Request) context.Context {
 	c, err := r.Cookie(cookieName)
 	if err != nil {

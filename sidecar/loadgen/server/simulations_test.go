@@ -89,7 +89,7 @@ func TestFollowSimulationIsAStream(t *testing.T) {
 	})
 }
 
-// Callers with the same token are told apart by their logins.
+// Callers with the same token are distinguished by their logins.
 func TestStartSimulation(t *testing.T) {
 	b := &recorder{}
 	s := newServer(t, b, withToken)

@@ -20,7 +20,7 @@ const (
 	pingPause       = readerLost / 4
 	answerTimeout   = time.Second     // for the first pong, within which a new stream counts as read
 	farewellTimeout = time.Second / 2 // between the end of a stream and that of its connection
-	maxMessage      = 512             // of what a client sends, which nobody reads
+	maxMessage      = 512             // bytes of a client's message, which is discarded
 )
 
 // maxStreams is how many streams are open at a time; a server that keeps few connections has fewer, see [streams].
@@ -45,16 +45,16 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, _ none) error {
 	}
 	// A reader that does not read blocks a write, and the farewell after it.
 	defer context.AfterFunc(open, func() { time.AfterFunc(farewellTimeout, func() { _ = conn.NetConn().Close() }) })()
-	heard := make(chan struct{})
+	readerDone := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(readerDone)
 		defer open.end(nil)
 		s.listen(conn, open)
 	}()
 	s.send(conn, open)
 	open.end(nil)
 	_ = conn.Close()
-	<-heard
+	<-readerDone
 	return nil
 }
 
@@ -63,8 +63,8 @@ func (s *Server) refuseUpgrade(w http.ResponseWriter, r *http.Request, status in
 	s.fail(w, r, &refused{status: status, detail: reason.Error()})
 }
 
-// listen reads until the client closes, goes silent or sends too much. Reading
-// is what answers pings and hears pongs; messages are thrown away.
+// listen reads until the client closes, sends nothing for [readerLost] or sends too much. Reading answers pings and
+// receives pongs; messages are discarded.
 func (s *Server) listen(conn *websocket.Conn, open *stream) {
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error {
@@ -87,20 +87,21 @@ func (s *Server) send(conn *websocket.Conn, open *stream) {
 	defer unsubscribe()
 	ping := time.NewTicker(pingPause)
 	defer ping.Stop()
-	alive := pinged(conn)
-	for alive {
+	connected := pinged(conn)
+	for connected {
 		select {
 		case <-open.Done():
 			goodbye(conn, context.Cause(open))
 			return
 		case <-ping.C:
-			alive = pinged(conn)
+			connected = pinged(conn)
 		case frame, ok := <-frames:
 			if !ok {
 				goodbye(conn, errEnding)
 				return
 			}
-			alive = conn.SetWriteDeadline(deadline(frameTimeout)) == nil && conn.WriteMessage(websocket.TextMessage, frame) == nil
+			connected = conn.SetWriteDeadline(deadline(frameTimeout)) == nil &&
+				conn.WriteMessage(websocket.TextMessage, frame) == nil
 		}
 	}
 }
@@ -115,7 +116,7 @@ var (
 	errDisplaced = errors.New("this stream was not read, and another reader needed its place")
 )
 
-// goodbye tells the client why the server ends the stream, and does not wait for its answer.
+// goodbye sends the reason why the server ends the stream, and does not wait for the client's answer.
 func goodbye(conn *websocket.Conn, why error) {
 	code := websocket.CloseGoingAway
 	switch {

@@ -111,7 +111,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 }
 
 // A reader that does not read loses its stream, and so does one that answers no ping. One that reads keeps it.
-func TestDeadReadersLoseTheirStreams(t *testing.T) {
+func TestUnresponsiveReadersLoseTheirStreams(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
 		open := func() *websocket.Conn {
@@ -264,7 +264,8 @@ func TestStreamsAreBounded(t *testing.T) {
 // from the same address, before them and after them.
 func TestReadersThatReadAreKept(t *testing.T) {
 	r := &recorder{}
-	inBubble(t, r, func(o *Options) { o.MaxConnections = 64 }, func(t *testing.T, b *bubble) { // 32 streams, 16 of loopback
+	manyConnections := func(o *Options) { o.MaxConnections = 64 } // 32 streams, 16 of loopback
+	inBubble(t, r, manyConnections, func(t *testing.T, b *bubble) {
 		hostile := func() {
 			for range 40 {
 				go func() { _, _, _ = b.stream(t, "127.0.0.1", nil) }()
