@@ -47,8 +47,8 @@ var (
 	_ instancemgmt.InstanceDisposer = (*App)(nil)
 )
 
-// NewApp makes an [App]. Settings that are wrong are no error here, or nobody
-// would learn what is wrong with them: the app then says so wherever it is asked.
+// NewApp returns an [App]. Invalid settings are no error here: Grafana would not show the reason. The app reports
+// them in the answer to each call instead.
 func NewApp(ctx context.Context, s backend.AppInstanceSettings) (instancemgmt.Instance, error) {
 	return newApp(ctx, s, normal), nil
 }

@@ -7,9 +7,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// follow passes on events as they come, to whoever wants some. It is given up when the
-// load generator or the reader does nothing for some time; the load generator says how
-// far it is every other second.
+// follow forwards events as they arrive, to a caller that accepts events. It ends when the load generator or the
+// reader stalls; the load generator reports its progress every other second.
 func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error {
 	if !api.WantsEvents(r) {
 		return a.forward(w, r, login)

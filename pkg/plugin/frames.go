@@ -16,12 +16,12 @@ import (
 // display name, unit and decimals are for people.
 
 const (
-	dash       = "—"
-	deafness   = "not read"     // in the place of a value that might be told, but that nobody reads
-	silence    = "not reported" // in the place of a value that nobody tells, however long one waits
-	remembered = time.Minute    // for which a worker that has gone has rows
+	dash           = "—"
+	unreadText     = "not read"     // shown for a value whose source is not scraped
+	unreportedText = "not reported" // shown for a value that the source does not report
+	remembered     = time.Minute    // for which a removed worker keeps its row
 
-	mostRemembered = 10_000 // workers, beyond which all that have gone are forgotten
+	mostRemembered = 10_000 // workers; beyond that, all removed ones are dropped
 )
 
 // column makes a field of rows.
@@ -121,7 +121,7 @@ func kpi(lane string, m message) *data.Frame {
 	f := frame("kpi", m.at, []laneView{now}, kpiColumns)
 	if now.lane != nil && now.lane.KV.NotReported != "" {
 		if field, _ := f.FieldByName("kv_hit_ratio"); field != nil {
-			field.Config.NoValue = silence
+			field.Config.NoValue = unreportedText
 		}
 	}
 	return f
@@ -218,7 +218,7 @@ var workerColumns = []column[api.Worker]{
 	}),
 }
 
-// total is nil where there are no GPUs, or one of them does not tell.
+// total is nil if there are no GPUs, or if one of them does not report the value.
 func total(gpus []api.GPU, value func(api.GPU) *float64) *float64 {
 	var sum float64
 	for _, g := range gpus {
@@ -264,8 +264,8 @@ func workers(lane string, m message, seen map[string]time.Time) *data.Frame {
 	return f
 }
 
-// setUnread says in the place of values that nobody reads that it is so: that they are
-// not reported would be said of engines that nobody has asked.
+// setUnread marks the missing values of sources that are not scraped as not read: whether the engines report them
+// is unknown.
 func setUnread(f *data.Frame, unread api.Unread) {
 	for _, field := range f.Fields {
 		why := unread.Workers
@@ -273,7 +273,7 @@ func setUnread(f *data.Frame, unread api.Unread) {
 			why = unread.GPUs
 		}
 		if why != "" && field.Config != nil {
-			field.Config.NoValue = deafness
+			field.Config.NoValue = unreadText
 		}
 	}
 }

@@ -55,9 +55,10 @@ func TestKPI(t *testing.T) {
 		"errors": 9., "error_ratio": .01, "awaiting": 3., "awaiting_oldest_seconds": .4, "concurrency": 118.,
 	}, running)
 
-	nobody := sample()
-	nobody.Lanes[0].Window.Awaiting = api.Awaiting{}
-	require.Nil(t, values(t, kpi("main", live(nobody)), 0)["awaiting_oldest_seconds"], "nobody waits, which is not 0 s")
+	idle := sample()
+	idle.Lanes[0].Window.Awaiting = api.Awaiting{}
+	oldest := values(t, kpi("main", live(idle)), 0)["awaiting_oldest_seconds"]
+	require.Nil(t, oldest, "without a waiting turn there is no age, not 0 s")
 
 	silent := sample()
 	silent.Lanes[0].KV = api.KV{NotReported: "the engine does not report cached tokens"}
@@ -66,7 +67,7 @@ func TestKPI(t *testing.T) {
 		field, _ := kpi("main", live(s)).FieldByName("kv_hit_ratio")
 		return field.Config.NoValue
 	}
-	require.Equal(t, "not reported", noValue(silent), "nobody tells it")
+	require.Equal(t, "not reported", noValue(silent), "the engine does not report it")
 	require.Equal(t, "—", noValue(sample()))
 	deaf := sample()
 	deaf.Lanes[0].Cluster.Unread = api.Unread{Workers: "Prometheus does not scrape the workers"}

@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-const healthTimeout = 8 * time.Second // all of it; whoever presses "Test connection" waits
+const healthTimeout = 8 * time.Second // of the whole test, which "Test connection" blocks on
 
 // The reasons that only a test of the connection has.
 const (
@@ -88,8 +88,8 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 	return a.diagnose(d, snapshot.Lanes)
 }
 
-// unwell tells an error. The status call takes nothing that a load generator
-// could refuse, so that whoever refuses it is none.
+// unwell returns the status and the message of an error. A load generator accepts every status call, so that a
+// server that refuses one is not a load generator.
 func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string) {
 	f := a.explain(err)
 	d.Reason = f.reason
@@ -103,7 +103,7 @@ func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string)
 	return backend.HealthStatusError, sentence(f.Detail)
 }
 
-// diagnose tells what the load generator says of its lanes.
+// diagnose returns the status and the message for the lanes that the load generator reports.
 func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.HealthStatus, string) {
 	var down, doing []string
 	for _, l := range lanes {

@@ -39,8 +39,8 @@ var impatient = limits{
 	pauses: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}, refused: 50 * time.Millisecond,
 }
 
-// heard is a request as the sidecar got it.
-type heard struct {
+// recordedRequest is a request as the sidecar received it.
+type recordedRequest struct {
 	method, uri, body string
 	header            http.Header
 }
@@ -54,7 +54,7 @@ type sidecar struct {
 	answer   http.HandlerFunc // in the place of its own; nil: it answers itself
 	status   api.Status
 	snapshot api.Snapshot
-	requests []heard
+	requests []recordedRequest
 	streams  int     // open ones
 	text     *string // what streams send in the place of the snapshot; nil: nothing
 	silent   bool    // streams are open and say nothing
@@ -92,7 +92,7 @@ func (s *sidecar) open() int {
 }
 
 // take gives the requests since the last call.
-func (s *sidecar) take() []heard {
+func (s *sidecar) take() []recordedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.requests
@@ -103,7 +103,7 @@ func (s *sidecar) take() []heard {
 func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
-	s.requests = append(s.requests, heard{r.Method, r.RequestURI, string(body), r.Header.Clone()})
+	s.requests = append(s.requests, recordedRequest{r.Method, r.RequestURI, string(body), r.Header.Clone()})
 	answer, status, snapshot, down := s.answer, s.status, s.snapshot, s.down
 	s.mu.Unlock()
 	path := strings.TrimPrefix(r.URL.Path, api.Prefix)
@@ -236,7 +236,7 @@ func startWith(t testing.TB, s backend.AppInstanceSettings, l limits) *App {
 // startAt is an app whose load generator is at a URL.
 func startAt(t testing.TB, url string) *App { return start(t, configured(url, "")) }
 
-func user(role string) *backend.User { return &backend.User{Login: "somebody", Role: role} }
+func user(role string) *backend.User { return &backend.User{Login: "user", Role: role} }
 
 // call makes a resource call whose answer goes to a sender, piece by piece.
 func call(ctx context.Context, a *App, req *backend.CallResourceRequest, send func(*backend.CallResourceResponse)) error {

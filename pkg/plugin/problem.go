@@ -23,7 +23,7 @@ import (
 type reason string
 
 const (
-	reasonNoURL       reason = "no_url"      // of the load generator: nobody has configured the app yet
+	reasonNoURL       reason = "no_url"      // the app is not configured yet: the load generator's URL is missing
 	reasonSettings    reason = "settings"    // of the app
 	reasonCall        reason = "call"        // what was asked for cannot be had
 	reasonUnreachable reason = "unreachable" // no connection
@@ -34,7 +34,7 @@ const (
 	reasonForeign     reason = "foreign"     // the answer is no load generator's
 )
 
-// fault is an error as it is told.
+// fault is an error as the app reports it.
 type fault struct {
 	reason reason
 	api.Problem
@@ -55,10 +55,10 @@ var passed = []int{
 	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
-// noURL says the same to everybody: there is nothing to hide yet.
+// noURL is the detail for every role: it holds nothing to hide.
 const noURL = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
 
-// outlines say what is wrong to those who only look: they need not learn where things are.
+// outlines are the details for roles that may only read: they hold no addresses.
 var outlines = map[reason]string{
 	reasonSettings:    "the app's settings are invalid",
 	reasonUnreachable: "the load generator is unreachable",
@@ -150,7 +150,7 @@ func (a *App) refusal(p api.Problem) fault {
 func (a *App) trouble(err error) fault {
 	cause := err
 	if u := (*url.Error)(nil); errors.As(err, &u) {
-		cause = u.Err // without the URL, which is told anyway
+		cause = u.Err // without the URL, which the detail contains already
 	}
 	var (
 		untrusted *tls.CertificateVerificationError

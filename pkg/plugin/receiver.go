@@ -20,22 +20,22 @@ type receiver struct {
 	began time.Time
 	wake  chan struct{} // wakes watch
 
-	mu   sync.Mutex // of the fields below, and held while they are told
-	last time.Time  // the newest snapshot came then; zero: none has come
-	why  fault      // of the newest attempt; zero: it has brought a snapshot, or nothing yet
+	mu   sync.Mutex // guards the fields below, and is held while they are published
+	last time.Time  // time of the newest snapshot; zero: none has arrived
+	why  fault      // of the newest attempt; zero: it has received a snapshot, or nothing yet
 }
 
 // receive opens the stream, and again whenever it has ended, until ctx ends.
 func (s *receiver) receive(ctx context.Context) {
 	t := s.relay.limits
 	for pause := t.pauses[0]; ; pause = min(2*pause, t.pauses[1]) {
-		heard, err := s.follow(ctx)
+		received, err := s.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		f := s.relay.explain(err)
 		s.failed(f)
-		if heard {
+		if received {
 			pause = t.pauses[0]
 		}
 		wait := pause/2 + rand.N(pause/2+1) // or all instances would come at once
@@ -51,18 +51,18 @@ func (s *receiver) receive(ctx context.Context) {
 	}
 }
 
-// follow hears one connection to its end.
-func (s *receiver) follow(ctx context.Context) (heard bool, err error) {
+// follow reads one connection to its end. received reports whether a snapshot has arrived.
+func (s *receiver) follow(ctx context.Context) (received bool, err error) {
 	for text, err := range s.relay.open(ctx) {
 		if err != nil {
-			return heard, err
+			return received, err
 		}
 		if err := s.received(ctx, text); err != nil {
-			return heard, err
+			return received, err
 		}
-		heard = true
+		received = true
 	}
-	return heard, errors.New("the stream has ended")
+	return received, errors.New("the stream has ended")
 }
 
 // received publishes a snapshot. The error says that the text is none.
@@ -81,7 +81,7 @@ func (s *receiver) received(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// failed notes why, for watch to tell.
+// failed records why, for watch to publish.
 func (s *receiver) failed(why fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *receiver) failed(why fault) {
 	s.why = why
 }
 
-// watch tells that the load generator is lost, whether the connection has ended
-// or is merely silent, and goes on telling, until ctx ends.
+// watch publishes that the load generator is lost, whether the connection has ended or only sends nothing. It
+// repeats the message until ctx ends or a snapshot arrives.
 func (s *receiver) watch(ctx context.Context) {
 	timer := time.NewTimer(s.relay.limits.silence)
 	defer timer.Stop()
@@ -118,13 +118,13 @@ func (s *receiver) check(ctx context.Context, now time.Time) time.Duration {
 	if left := s.relay.limits.silence - now.Sub(s.last); left > 0 {
 		return left
 	}
-	s.tellLost(ctx, now)
+	s.publishLost(ctx, now)
 	return s.relay.limits.repeat
 }
 
-// tellLost is called with the lock held.
-func (s *receiver) tellLost(ctx context.Context, now time.Time) {
-	m := message{at: now, since: s.last, problem: s.why.outline().Detail} // everybody listens
+// publishLost is called with the lock held.
+func (s *receiver) publishLost(ctx context.Context, now time.Time) {
+	m := message{at: now, since: s.last, problem: s.why.outline().Detail} // listeners may have any role
 	if s.last.IsZero() {
 		m.since = s.began
 	}

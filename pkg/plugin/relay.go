@@ -20,7 +20,7 @@ const (
 
 // limits is what tests make smaller.
 type limits struct {
-	answer  int64         // bytes of an answer at most, exports aside
+	answer  int64         // bytes of an answer at most, except of exports
 	answers int           // held at once
 	exports int           // at once
 	stall   time.Duration // after which an export that does not go on is given up
@@ -72,7 +72,7 @@ type relay struct {
 	listeners map[chan message]struct{}
 	latest    *message
 	stop      context.CancelFunc // of the stream; nil: there is none
-	linger    *time.Timer        // runs while nobody listens; nil: somebody does
+	linger    *time.Timer        // runs while there are no listeners; nil: there are some
 }
 
 func newRelay(open func(context.Context) iter.Seq2[[]byte, error], explain func(error) fault, t limits) *relay {
@@ -112,7 +112,7 @@ func (f *relay) leave(c chan message) {
 	}
 }
 
-// rest ends the stream, if still nobody listens.
+// rest ends the stream, if there are still no listeners.
 func (f *relay) rest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,8 +154,8 @@ func (f *relay) close() {
 	f.running.Wait()
 }
 
-// publish tells every listener, in the place of what it has not yet heard. What
-// belongs to a stream that was ended is told to nobody.
+// publish sends a message to every listener. It replaces a message that the listener has not received yet. Messages
+// of a stream that was ended are dropped.
 func (f *relay) publish(ctx context.Context, m message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -130,7 +130,7 @@ func TestLostAndBack(t *testing.T) {
 			require.Equal(t, 19*normal.repeat, lost[19].at.Sub(lost[0].at))
 			require.Equal(t, last, lost[19].since)
 			if name == "down" {
-				require.Contains(t, lost[19].problem, outlines[reasonForeign], "everybody may read it")
+				require.Contains(t, lost[19].problem, outlines[reasonForeign], "it is the text for every role")
 			}
 			require.NotEmpty(t, lost[0].problem)
 
@@ -220,7 +220,7 @@ func TestPauses(t *testing.T) {
 // One stream serves any number of listeners, and ends some time after the last.
 func TestOneStream(t *testing.T) {
 	withRelay(t, func(t *testing.T, f *relay, s *source) {
-		require.Zero(t, s.opened.Load(), "nobody listens")
+		require.Zero(t, s.opened.Load(), "there are no listeners")
 		a, leaveA, err := f.subscribe()
 		require.NoError(t, err)
 		b, leaveB, err := f.subscribe()
@@ -233,7 +233,7 @@ func TestOneStream(t *testing.T) {
 		leaveB()
 		wait.Advance(normal.linger - time.Second)
 		synctest.Wait()
-		require.EqualValues(t, 1, s.opened.Load(), "somebody may come back")
+		require.EqualValues(t, 1, s.opened.Load(), "a listener may return")
 		c, leaveC, err := f.subscribe()
 		require.NoError(t, err)
 		require.NotNil(t, (<-c).snapshot, "at once")
@@ -253,13 +253,12 @@ func TestOneStream(t *testing.T) {
 		require.NoError(t, err)
 		defer leaveD()
 		synctest.Wait()
-		require.Empty(t, d, "what was heard before the pause is old")
+		require.Empty(t, d, "messages from before the pause are dropped")
 		require.EqualValues(t, 1, s.opened.Load())
 	})
 }
 
-// A listener that does not read loses messages, never the newest, and holds up
-// nobody.
+// A listener that does not read loses messages, but never the newest, and does not block other listeners.
 func TestSlowListener(t *testing.T) {
 	withRelay(t, func(t *testing.T, f *relay, s *source) {
 		slow, leave, err := f.subscribe()

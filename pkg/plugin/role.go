@@ -27,10 +27,10 @@ func (r role) rank() int {
 	return 0
 }
 
-// access is what a call asks of its caller.
+// access is the permission that a call requires.
 type access int
 
-// Whoever Grafana lets through to the plugin may see.
+// The levels of access. Every user that Grafana admits to the plugin has see.
 const (
 	configure access = iota // first, so that a forgotten one asks for the most
 	operate
@@ -73,7 +73,7 @@ type caller struct {
 	Role         string `json:"role"`
 	CanOperate   bool   `json:"canOperate"`
 	CanConfigure bool   `json:"canConfigure"`
-	Configured   bool   `json:"configured"` // false: nobody has said yet where the load generator is
+	Configured   bool   `json:"configured"` // false: the load generator's URL is not set
 }
 
 // me answers whether the settings are right or wrong: the configuration page

@@ -141,13 +141,13 @@ func TestMe(t *testing.T) {
 		want           caller
 	}{
 		{url, "", caller{Configured: true}},
-		{url, "Viewer", caller{"somebody", "Viewer", false, false, true}},
-		{url, "Editor", caller{"somebody", "Editor", true, false, true}},
-		{url, "Admin", caller{"somebody", "Admin", true, true, true}},
-		{url + `,"operatorRole":"Admin"`, "Editor", caller{"somebody", "Editor", false, false, true}},
-		// Nothing can be operated, but somebody has to mend it.
-		{"", "Editor", caller{"somebody", "Editor", false, false, false}},
-		{"", "Admin", caller{"somebody", "Admin", false, true, false}},
+		{url, "Viewer", caller{"user", "Viewer", false, false, true}},
+		{url, "Editor", caller{"user", "Editor", true, false, true}},
+		{url, "Admin", caller{"user", "Admin", true, true, true}},
+		{url + `,"operatorRole":"Admin"`, "Editor", caller{"user", "Editor", false, false, true}},
+		// Nothing can be operated, but an administrator can configure the app.
+		{"", "Editor", caller{"user", "Editor", false, false, false}},
+		{"", "Admin", caller{"user", "Admin", false, true, false}},
 	} {
 		var u *backend.User
 		if tt.role != "" {
@@ -170,7 +170,8 @@ func TestHeaders(t *testing.T) {
 		"Origin", "http://elsewhere", "X-Forwarded-For", "1.2.3.4", "X-Other", "1",
 	}
 	for want, u := range map[string]*backend.User{
-		"somebody": user("Editor"), "gräfin@example.com": {Login: "gräfin@example.com", Role: "Editor"}, "anonymous": {Role: "Editor"},
+		"user": user("Editor"), "anonymous": {Role: "Editor"},
+		"gräfin@example.com": {Login: "gräfin@example.com", Role: "Editor"},
 	} {
 		res := resource(t, a, u, "POST", "workload/stop", `{"drain":false}`, spoofed...)
 		require.Equal(t, 200, res.Status, string(res.Body))
@@ -230,8 +231,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// What a query and a body hold is the load generator's to judge, and it gets them
-// as they came; but nobody makes the app hold more than the largest body.
+// The load generator validates queries and bodies, so that the app forwards them unchanged. The app buffers no more
+// than the largest body.
 func TestBodies(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)

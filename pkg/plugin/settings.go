@@ -26,8 +26,8 @@ type settings struct {
 	OperatorRole role   `json:"operatorRole"` // the least role that may operate
 	token        string
 
-	// secret is what Grafana keeps of the token: the URL that it was entered for, a
-	// space, and the token. Nobody who may change the URL can have the token sent elsewhere.
+	// secret is what Grafana stores for the token: the URL that it was entered for, a space, and the token. A changed
+	// URL therefore does not receive the token.
 	secret string
 }
 

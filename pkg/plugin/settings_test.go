@@ -47,7 +47,8 @@ func TestWrongSettings(t *testing.T) {
 		require.NotEmpty(t, p.Value)
 		require.NotEmpty(t, p.Allowed)
 		require.Contains(t, p.Detail, "settings are invalid")
-		require.Equal(t, 403, problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}")).Status, "nobody operates")
+		stop := problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}"))
+		require.Equal(t, 403, stop.Status, "no operation is allowed")
 
 		health, _ := check(t, a)
 		require.Equal(t, backend.HealthStatusError, health.Status)
@@ -61,8 +62,8 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
-// What Grafana gives before anybody has entered anything is no URL. That is nothing
-// wrong: whoever asks hears what is to be done, and by whom.
+// Before any setting is entered, Grafana passes no URL. The settings are then not invalid: the answers say that an
+// administrator must set the URL.
 func TestEmptySettings(t *testing.T) {
 	const todo = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
@@ -91,7 +92,7 @@ func TestLabelsAreTheForms(t *testing.T) {
 	}
 }
 
-// A token is for the URL that it was entered for, whoever changes that.
+// A token is only sent to the URL that it was entered for.
 func TestTokenOfAnotherURL(t *testing.T) {
 	s := newSidecar(t)
 	for _, secret := range []string{token, "http://127.0.0.1:1 " + token, s.URL + ".example " + token} {

@@ -65,8 +65,8 @@ func channel(path string) publisher {
 	return open(parts[0])
 }
 
-// SubscribeStream lets everybody subscribe whom Grafana lets through, to a path
-// that there is. Whether there is such a lane, its messages tell.
+// SubscribeStream accepts every subscription that Grafana passes on, to a path that exists. Whether the lane exists
+// is reported in the messages.
 func (a *App) SubscribeStream(_ context.Context, req *backend.SubscribeStreamRequest) (*backend.SubscribeStreamResponse, error) {
 	if channel(req.Path) == nil {
 		return &backend.SubscribeStreamResponse{Status: backend.SubscribeStreamStatusNotFound}, nil
@@ -74,15 +74,13 @@ func (a *App) SubscribeStream(_ context.Context, req *backend.SubscribeStreamReq
 	return &backend.SubscribeStreamResponse{Status: backend.SubscribeStreamStatusOK}, nil
 }
 
-// PublishStream lets nobody publish.
+// PublishStream denies every publication.
 func (a *App) PublishStream(context.Context, *backend.PublishStreamRequest) (*backend.PublishStreamResponse, error) {
 	return &backend.PublishStreamResponse{Status: backend.PublishStreamStatusPermissionDenied}, nil
 }
 
-// RunStream publishes on one channel until ctx ends. What goes wrong with the
-// load generator is published too. An error means that the app was disposed of,
-// after which Grafana calls the app that has taken its place, or that nobody
-// listens any more.
+// RunStream publishes on one channel until ctx ends. Faults of the load generator are published too. An error means
+// that the app was disposed of, after which Grafana calls the new instance, or that there are no listeners left.
 func (a *App) RunStream(ctx context.Context, req *backend.RunStreamRequest, to *backend.StreamSender) error {
 	publish := channel(req.Path)
 	if publish == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Everybody may subscribe to a channel that exists, and nobody may publish.
+// Every role may subscribe to a channel that exists, and none may publish.
 func TestSubscribe(t *testing.T) {
 	a := startAt(t, "http://127.0.0.1:1")
 	for status, paths := range map[backend.SubscribeStreamStatus][]string{
