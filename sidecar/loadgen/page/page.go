@@ -97,7 +97,7 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request, name string, stat
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = io.Copy(w, f) // who does not listen any more need not be told
+		_, _ = io.Copy(w, f) // an error means that the client has disconnected
 	}
 }
 
