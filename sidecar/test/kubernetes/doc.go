@@ -1,11 +1,11 @@
-// Package kubernetes holds the product against a real Kubernetes: etcd, API server, controllers and scheduler of the
-// program that "go tool mage kube" builds, with KWOK in place of nodes, all on loopback. [Start] brings one up and skips
-// the test where there is no such program. Pods run nothing, but are scheduled, become ready, roll and end as real ones
-// do; a pod's annotation kvbooth/start says how long it takes to be ready, and one whose image has "broken" in its name
-// never is.
+// Package kubernetes tests the product against a real Kubernetes: etcd, API server, controllers and scheduler of the
+// program that "go tool mage kube" builds, with KWOK in place of nodes, all on loopback. [Start] starts a control plane
+// and skips the test where that program is missing. Pods run nothing, but are scheduled, become ready, roll and end as
+// real ones do. A pod's annotation kvbooth/start sets how long it takes to be ready. A pod whose image has "broken" in
+// its name is never ready.
 //
-// On it, [ControlPlane.Operator] treats a DynamoGraphDeployment as Dynamo's operator was seen to, with what is odd
-// about that, and [ControlPlane.Frontend] is a simulated cluster that serves as the pods of one would.
+// [ControlPlane.Operator] handles a DynamoGraphDeployment as Dynamo's operator does, with the peculiarities that were
+// observed. [ControlPlane.Frontend] is a simulated cluster that serves in place of the pods of a graph.
 //
 // The tests have the build tag kubernetes. Those of other packages may use this one under the same tag.
 package kubernetes

@@ -42,18 +42,18 @@ func TestDoctor(t *testing.T) {
 	require.NoError(t, c.Client().Create(t.Context(), object))
 	look := func(change func(*doctor.Options)) string { return c.doctor(t, change) }
 
-	c.hears(t, look, "nothing is there that the graph needs",
+	c.waitForLines(t, look, "nothing is there that the graph needs",
 		"problem: the claim default/model-nfs-pvc, which the pods mount, does not exist -> create it",
 		"problem: the Secret default/hf-token does not exist -> create it: kubectl -n default create secret generic hf-token",
 		"is Pending: 0/1 nodes are available: persistentvolumeclaim \"model-nfs-pvc\" not found")
 
 	c.claim(t)
-	c.hears(t, look, "the claim is not bound",
+	c.waitForLines(t, look, "the claim is not bound",
 		"problem: the claim default/model-nfs-pvc is Pending, not Bound -> create a matching PersistentVolume",
 		"unbound immediate PersistentVolumeClaims")
 
 	c.volume(t)
-	c.hears(t, look, "a GPU is missing",
+	c.waitForLines(t, look, "a GPU is missing",
 		"ok: the claim default/model-nfs-pvc is bound to models",
 		"not checked: the weights on the volume: there is no download Job",
 		"is Pending: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu",
@@ -62,12 +62,15 @@ func TestDoctor(t *testing.T) {
 
 	require.NoError(t, c.Client().Create(t.Context(), &corev1.Secret{ObjectMeta: inNamespace(secretName)}))
 	c.Node(t, "gpu-1", 1)
-	c.hears(t, look, "the Secret is empty", "problem: the Secret default/hf-token is empty -> delete it", "ok: 4 of 4 pods of graph are ready", "ok: graph has all the GPUs it requests")
+	c.waitForLines(t, look, "the Secret is empty",
+		"problem: the Secret default/hf-token is empty -> delete it",
+		"ok: 4 of 4 pods of graph are ready", "ok: graph has all the GPUs it requests")
 
 	secret := &corev1.Secret{ObjectMeta: inNamespace(secretName)}
-	require.NoError(t, c.Client().Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"hf_of_nobody"}}`))))
+	filled := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"hf_example"}}`))
+	require.NoError(t, c.Client().Patch(t.Context(), secret, filled))
 	c.job(t)
-	said := c.hears(t, look, "all is well",
+	said := c.waitForLines(t, look, "all is well",
 		"ok: the API server "+c.Config().Host, "ok: its clock matches", "ok: DynamoGraphDeployments are served as nvidia.com/v1beta1",
 		"ok: Gateway API (gateway.networking.k8s.io) is not installed", "ok: DynamoGraphDeployment default/graph: 1 × Frontend, 3 × TRTLLMWorker",
 		"ok: the Secret default/hf-token exists", "ok: the weights are downloaded: Job model-download is complete")
@@ -83,12 +86,16 @@ func TestDoctor(t *testing.T) {
 	assert.NotContains(t, said, "problem:")
 
 	c.serve(t, "v1")
-	c.hears(t, look, "another version is served", "problem: DynamoGraphDeployments are served in no version that KV Booth reads; the Kubernetes cluster has v1 -> install a Dynamo operator")
+	c.waitForLines(t, look, "another version is served",
+		"problem: DynamoGraphDeployments are served in no version that KV Booth reads; "+
+			"the Kubernetes cluster has v1 -> install a Dynamo operator")
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(definitionKind)
 	definition.SetName("dynamographdeployments.nvidia.com")
 	require.NoError(t, c.Client().Delete(t.Context(), definition))
-	c.hears(t, look, "graphs are unknown", "problem: the Kubernetes cluster has no DynamoGraphDeployments (dynamographdeployments.nvidia.com) -> install Dynamo's operator")
+	c.waitForLines(t, look, "graphs are unknown",
+		"problem: the Kubernetes cluster has no DynamoGraphDeployments (dynamographdeployments.nvidia.com) "+
+			"-> install Dynamo's operator")
 }
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -153,8 +160,10 @@ func (c *ControlPlane) serve(t *testing.T, version string) {
 		{"op": "replace", "path": "/spec/versions/0/served", "value": false}]`))))
 }
 
-// hears looks until the doctor has said each line, and gives all of them.
-func (c *ControlPlane) hears(t *testing.T, look func(func(*doctor.Options)) string, when string, lines ...string) (said string) {
+// waitForLines runs look until the report contains each of lines, and returns the report.
+func (c *ControlPlane) waitForLines(
+	t *testing.T, look func(func(*doctor.Options)) string, when string, lines ...string,
+) (said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -179,13 +188,12 @@ func (c *ControlPlane) hears(t *testing.T, look func(func(*doctor.Options)) stri
 	}
 }
 
-// doctor gives what the doctor says of Kubernetes, a line for each finding; each problem has
-// something to do.
+// doctor returns the doctor's findings on Kubernetes, one per line. Each problem has a remedy.
 func (c *ControlPlane) doctor(t *testing.T, change func(*doctor.Options)) string {
 	t.Helper()
-	nobody := httptest.NewServer(http.NotFoundHandler()) // the cluster is looked at without a load generator, too
-	defer nobody.Close()
-	o := doctor.Options{LoadgenURL: nobody.URL, Kubeconfig: c.Kubeconfig(), Graphs: []string{"graph"}}
+	noLoadgen := httptest.NewServer(http.NotFoundHandler()) // the cluster is examined without a load generator, too
+	defer noLoadgen.Close()
+	o := doctor.Options{LoadgenURL: noLoadgen.URL, Kubeconfig: c.Kubeconfig(), Graphs: []string{"graph"}}
 	if change != nil {
 		change(&o)
 	}

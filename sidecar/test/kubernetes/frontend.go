@@ -200,7 +200,7 @@ func (f *follower) run(ctx context.Context, events watch.Interface) {
 	}
 }
 
-// signature tells pods apart as far as a frontend serves otherwise for them.
+// signature differs between sets of pods for which a frontend serves differently.
 func signature(pods []*corev1.Pod) string {
 	all := make([]string, len(pods))
 	for i, p := range pods {

@@ -62,7 +62,7 @@ type component struct {
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 }
 
-// status is what the operator tells of a DynamoGraphDeployment.
+// status is the status that the operator writes to a DynamoGraphDeployment.
 type status struct {
 	ObservedGeneration int64                      `json:"observedGeneration,omitempty"`
 	State              string                     `json:"state,omitempty"`
@@ -214,7 +214,8 @@ func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.De
 	}
 }
 
-// strategy is what the annotations of the podTemplate ask for; without them, Kubernetes' own: a quarter more, none less.
+// strategy returns the strategy that the annotations of the podTemplate set. The default is 25% for both maxSurge and
+// maxUnavailable, as in Kubernetes.
 func (c *component) strategy() appsv1.DeploymentStrategy {
 	annotations := c.PodTemplate.Annotations
 	surge, unavailable := intstr.Parse(cmp.Or(annotations[annotationSurge], "25%")), intstr.Parse(cmp.Or(annotations[annotationUnavailable], "25%"))

@@ -50,8 +50,8 @@ func (h *helm) HandleWarningHeader(_ int, _, text string) {
 	h.warned = append(h.warned, text)
 }
 
-// TestHelm holds the Helm chart against a real API server, with the definitions of all kinds that it knows, and installs
-// it among controllers, a scheduler and an operator.
+// TestHelm checks the Helm chart with a real API server that has the definitions of all kinds that the chart renders.
+// It installs the chart beside controllers, a scheduler and an operator.
 func TestHelm(t *testing.T) {
 	c := Start(t)
 	root, err := source.Root()
@@ -111,7 +111,7 @@ func (h *helm) defines(t *testing.T, kinds ...string) {
 	}
 }
 
-// volumes makes some for claims of the default class, since nobody provisions here.
+// volumes creates volumes for claims of the default class, since the control plane has no provisioner.
 func (h *helm) volumes(t *testing.T) {
 	t.Helper()
 	class := &storagev1.StorageClass{
@@ -130,7 +130,8 @@ func (h *helm) volumes(t *testing.T) {
 	}
 }
 
-// try has the API server check an object, or take it, as server-side apply with strict validation, and gives its warnings.
+// try sends an object to the API server as a server-side apply with strict validation, and returns the warnings. With
+// dry, the object is only checked.
 func (h *helm) try(t *testing.T, object *unstructured.Unstructured, namespace string, dry bool) (warned []string, err error) {
 	t.Helper()
 	kind := object.GroupVersionKind()
@@ -240,7 +241,8 @@ func testValues(t *testing.T, h *helm) {
 			assert.NoError(t, err, "%s: %s %s", c.Name, object.GetKind(), object.GetName())
 			assert.Empty(t, warned, "%s: %s %s", c.Name, object.GetKind(), object.GetName())
 			spec, ok := object.Object["spec"].(map[string]any)
-			if !ok || c.Name != "everything" || object.GetKind() == kind.Kind { // whose other fields the definition here does not know
+			// The definition of kind here does not contain its other fields.
+			if !ok || c.Name != "everything" || object.GetKind() == kind.Kind {
 				continue
 			}
 			spec["mispelt"] = true
@@ -326,8 +328,8 @@ func (h *helm) rendered(t *testing.T, o chart.Options) []*unstructured.Unstructu
 	return objects
 }
 
-// versions are the generations of the release's objects, which a change of what is asked for changes, and of those without
-// a generation their versions.
+// versions returns the generations of the release's objects, which change with the specification. For an object without
+// a generation, it returns the resource version.
 func (h *helm) versions(t *testing.T, o chart.Options) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -361,7 +363,7 @@ func (h *helm) deletes(t *testing.T, o chart.Options) {
 }
 
 // Everything at once, with a Dynamo of the chart's own, which the operator makes pods of: it becomes ready; an upgrade
-// keeps the token, and the mode that somebody switched to.
+// keeps the token, and a mode that was switched to.
 func testAllOfIt(t *testing.T, h *helm) {
 	cases, err := chart.Cases(h.root)
 	require.NoError(t, err)
@@ -397,11 +399,11 @@ func testAllOfIt(t *testing.T, h *helm) {
 	assert.Equal(t, nats.Data, natsAfter.Data, "an upgrade keeps the certificate")
 
 	reset := with(o, "serving.resetMode=true")
-	h.switchTo(t, "kvbooth", "least-loaded", "somebody")
+	h.switchTo(t, "kvbooth", "least-loaded", "other-manager")
 	report = h.manifest(t, reset)
-	assert.Contains(t, report, `conflict with "somebody"`)
+	assert.Contains(t, report, `conflict with "other-manager"`)
 	assert.Contains(t, report, "add --force-conflicts to helm upgrade")
-	require.ErrorContains(t, h.install(t, reset), `conflict with "somebody"`)
+	require.ErrorContains(t, h.install(t, reset), `conflict with "other-manager"`)
 	require.NoError(t, h.install(t, reset, "--force-conflicts"))
 	assert.Equal(t, "kv", h.mode(t, "kvbooth"))
 

@@ -75,10 +75,10 @@ func TestMembersMeet(t *testing.T) {
 		t.Skip("no nats-server")
 	}
 	launch(t, environment(t, objects, container("kvbooth-nats"), ""), server, "--config="+filepath.Join(conf, "nats.conf"))
-	hears := launch(t, nil, loadgen, "--config="+filepath.Join(conf, "loadgen.yaml"))
+	running := launch(t, nil, loadgen, "--config="+filepath.Join(conf, "loadgen.yaml"))
 	launch(t, environment(t, objects, member, "kvbooth-member-1"), loadgen, args...)
 	wait.Eventually(t, "the member is present", func() (any, bool) {
-		return nil, strings.Contains(hears.String(), "kvbooth-member-1")
+		return nil, strings.Contains(running.String(), "kvbooth-member-1")
 	})
 
 	files("nats", map[string]string{"token": strings.Repeat("x", 40)})
@@ -135,7 +135,7 @@ func environment(t *testing.T, objects []*unstructured.Unstructured, c corev1.Co
 	return all
 }
 
-// free is a port that nobody listens on.
+// free returns a port without a listener.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -78,7 +78,7 @@ func (c *ControlPlane) Operator(t testing.TB) {
 	})
 }
 
-// Reconcile brings one graph a step further, and tells how far it is. The manager calls it.
+// Reconcile brings one graph a step further, and writes its status. The manager calls it.
 func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(o.kind)

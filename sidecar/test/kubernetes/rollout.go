@@ -161,7 +161,7 @@ func (r *rollOut) roll(ctx context.Context, c *component, hash string) (done boo
 	}
 	surge, unavailable := bounds(c.strategy().RollingUpdate, c.replicas())
 	want := max(now, min(c.replicas(), c.replicas()+surge-left))
-	// What serves nobody goes first, and of the others so many that enough are left.
+	// Unavailable pods are removed first. keep is the number of old pods that the strategy still requires.
 	keep := min(left, leftAvailable, max(0, c.replicas()-unavailable-available))
 	if err := r.put(ctx, c, r.graph.deployment(c, hash, want)); err != nil {
 		return false, err

@@ -163,7 +163,7 @@ func TestDriver(t *testing.T) {
 	bin := boothtest.Programs(t)
 	t.Run("twenty switches under load", func(t *testing.T) { testSwitches(t, newStage(t, c, bin, "twenty"), 20) })
 	t.Run("killed in mid-switch", func(t *testing.T) { testKilled(t, newStage(t, c, bin, "killed")) })
-	t.Run("two load generators, and somebody else", func(t *testing.T) { testOthers(t, newStage(t, c, bin, "others")) })
+	t.Run("two load generators, another manager", func(t *testing.T) { testOthers(t, newStage(t, c, bin, "others")) })
 	t.Run("too few rights", func(t *testing.T) { testRights(t, newStage(t, c, bin, "rights")) })
 	t.Run("Dynamo 0.9's definitions", func(t *testing.T) {
 		c := startWith(t, earlierKind)
@@ -280,8 +280,8 @@ func testKilled(t *testing.T, s *stage) {
 	assert.Contains(t, fmt.Sprint(events.Events), "Round-robin to KV-aware")
 }
 
-// A second load generator waits while the first switches, and what somebody else sets is kept
-// and told, with their name.
+// A second load generator waits while the first switches. A mode that another field manager sets is kept and
+// reported, with the name of that manager.
 func testOthers(t *testing.T, s *stage) {
 	s.run(t, "first")
 	second := *s
@@ -300,7 +300,7 @@ func testOthers(t *testing.T, s *stage) {
 	patch := []byte(`[{"op": "replace", "path": "/spec/env", "value": [{"name": "DYN_ROUTER_MODE", "value": "least-loaded"}]}]`)
 	require.NoError(t, s.plane.client.Patch(t.Context(), s.object(t), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("argocd-controller")))
 	for _, each := range []*stage{s, &second} {
-		each.sees(t, "somebody else's mode", func(st api.State) bool { return st.Mode == api.ModeLeastLoaded })
+		each.sees(t, "another manager's mode", func(st api.State) bool { return st.Mode == api.ModeLeastLoaded })
 		wait.Eventually(t, "an event that names who changed the mode", func() (any, bool) {
 			events, err := each.Events(t.Context(), api.DefaultLane, 20)
 			return events.Events, err == nil && strings.Contains(fmt.Sprint(events.Events), "last changed by argocd-controller")
@@ -308,7 +308,7 @@ func testOthers(t *testing.T, s *stage) {
 	}
 }
 
-// Who may not patch is told the rule, before and during a switch.
+// Without the right to patch, the missing rule is reported, before and during a switch.
 func testRights(t *testing.T, s *stage) {
 	looks := s.plane.KubeconfigFor(t, "looker",
 		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"}, ResourceNames: []string{s.name}, Verbs: []string{"get"}},
