@@ -82,8 +82,8 @@ func TestTwoReleases(t *testing.T) {
 	}
 }
 
-// edit changes one object of a rendering: its kind, a part of its name, or all of it behind "=", and what is merged into
-// it. In lists the elements are merged one by one; null removes.
+// edit changes one object of a rendering: its kind, a part of its name, or the whole name after "=", and the change to
+// merge into it. The elements of lists are merged one by one; null removes a field.
 type edit struct{ kind, name, change, says string }
 
 func (e edit) is(object *unstructured.Unstructured) bool {

@@ -65,7 +65,8 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	assert.GreaterOrEqual(t, named, 8)
 }
 
-// known looks a value up in values.yaml, and what lies below loadgen.config, which has no defaults there, in the schema.
+// known looks a value up in values.yaml. A value below loadgen.config is looked up in the schema, since values.yaml has
+// no defaults there.
 func known(ctx context.Context, name string, values map[string]any) error {
 	if strings.HasPrefix(name, "loadgen.config.") {
 		_, _, err := helm.Render(ctx, Options{Set: []string{"serving.name=booth", name + "=something"}})

@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The chart's own Prometheus takes its configuration and its rules, and reads each pod that tells something once, in
-// the namespaces that its Roles are for, with the labels that the dashboards ask for.
+// The chart's own Prometheus accepts its configuration and its rules. It scrapes each pod with metrics once, in the
+// namespaces that its Roles are for, with the labels that the dashboards use.
 func TestPrometheus(t *testing.T) {
 	objects, _, err := helm.Render(t.Context(), Options{Set: []string{
 		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true", "members.replicas=2",
@@ -167,7 +167,7 @@ func configMap(t *testing.T, objects []*unstructured.Unstructured, name string) 
 	return data
 }
 
-// Nobody changes anything from outside without a token or a login, whatever the values say.
+// No request from outside changes anything without a token or a login, whatever the values say.
 func TestWayInIsClosed(t *testing.T) {
 	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com"}
 	for _, more := range []string{"grafana.anonymousViewer=true", "grafana.anonymousViewer=false"} {

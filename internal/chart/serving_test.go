@@ -49,7 +49,7 @@ func container(t *testing.T, graph *unstructured.Unstructured, component int) an
 	return at(t, graph.Object, "spec", "components", component, "podTemplate", "spec", "containers", 0)
 }
 
-// The workers' flags for events and metrics have the names that each version of Dynamo gave them, as its wheels have it.
+// The workers' flags for events and metrics have the names that each version of Dynamo defines, as found in its wheels.
 func TestEventsFlag(t *testing.T) {
 	for version, want := range map[string][]any{
 		"1.2.1": {"--publish-events-and-metrics"},
@@ -65,7 +65,7 @@ func TestEventsFlag(t *testing.T) {
 	}
 }
 
-// The mode stands in the graph's environment, so that one patch of it begins frontend and workers anew, and nowhere else.
+// The mode is set in the graph's environment only, so that one patch of it restarts frontend and workers.
 func TestMode(t *testing.T) {
 	all := rendered(t, "serving.mode=least-loaded", "serving.twin.enabled=true", "serving.twin.workers=2")
 	for name, want := range map[string]string{"kvbooth": "least-loaded", "kvbooth-twin": "kv"} {
@@ -129,7 +129,7 @@ func TestDashboardsNamespace(t *testing.T) {
 	assert.Nil(t, rendered(t)["ConfigMap kvbooth-grafana-dashboards"], "all namespaces where no Prometheus is known")
 }
 
-// A roll-out asks for no GPU that nobody has, unless the values say that there are some.
+// A roll-out requests no GPUs beyond those in use, unless serving.exactGPUs is false.
 func TestExactGPUs(t *testing.T) {
 	metadata := func(set ...string) any {
 		return at(t, rendered(t, set...)["DynamoGraphDeployment kvbooth"].Object, "spec", "components", 1, "podTemplate", "metadata")
@@ -140,7 +140,7 @@ func TestExactGPUs(t *testing.T) {
 	assert.NotContains(t, metadata("serving.exactGPUs=false"), "annotations")
 }
 
-// Everything that the pods of the graph mount is there to be read only, and they wait for each model that the Job fetches.
+// The pods of the graph mount everything read-only, and wait for each model that the Job fetches.
 func TestModel(t *testing.T) {
 	nfs := []string{"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share", "serving.variants={off,draft}"}
 	all := rendered(t, nfs...)
