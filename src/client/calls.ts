@@ -47,7 +47,7 @@ export function patchWorkload(client: Client, lane: string, patch: WorkloadPatch
   return client.write('PATCH', lanePath('/workload', lane), patch);
 }
 
-/** Begins a mode change; the live state tells how it goes on. */
+/** Begins a mode change. The live state reports its progress. */
 export function changeMode(client: Client, lane: string, request: ModeRequest): Promise<State> {
   return client.write('PUT', lanePath('/cluster/mode', lane), request);
 }
@@ -91,7 +91,10 @@ export interface BaselineFile {
   merge?: boolean;
 }
 
-/** Imports a baseline, in place of an earlier import of its name or into it; a trial stores nothing. It gives what was read. */
+/**
+ * Imports a baseline, in place of an earlier import of its name or into it; a trial stores nothing. It gives what was
+ * read.
+ */
 export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
   const params = new URLSearchParams({
     ...(file.name && { name: file.name }),

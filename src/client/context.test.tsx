@@ -5,7 +5,7 @@ import { admin, FakeClient, viewer } from '../test/fixtures';
 import { ClientProvider, ME_EVERY, ME_RETRY, useClient, useLive, useMe } from './context';
 
 function Who() {
-  return <p>{useMe()?.login ?? 'nobody'}</p>;
+  return <p>{useMe()?.login ?? 'unknown'}</p>;
 }
 
 function Where({ lane }: { lane: string }) {
@@ -45,12 +45,12 @@ describe('useMe', () => {
     jest.useRealTimers();
   });
 
-  it('is nobody until it is known, and asks again', async () => {
+  it('is unknown until the first answer, and is requested again', async () => {
     const client = new FakeClient();
     client.who.mockRejectedValueOnce(new Error('x')).mockResolvedValueOnce(viewer).mockResolvedValue(admin);
     const { unmount } = show(client, <Who />);
     await act(() => jest.advanceTimersByTimeAsync(0));
-    expect(screen.getByText('nobody')).toBeInTheDocument();
+    expect(screen.getByText('unknown')).toBeInTheDocument();
     await act(() => jest.advanceTimersByTimeAsync(ME_RETRY));
     expect(screen.getByText('visitor')).toBeInTheDocument();
     await act(() => jest.advanceTimersByTimeAsync(ME_EVERY));

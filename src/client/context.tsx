@@ -19,8 +19,8 @@ export function ClientProvider({ client, children }: PropsWithChildren<{ client:
 }
 
 /**
- * The load generator may answer where the browser takes itself for offline. What
- * nobody looks at any more is forgotten, so that no old number is shown later.
+ * A query runs even when the browser reports that it is offline, because the load generator
+ * may be reachable. An unused result is dropped at once, so that no old number is shown later.
  */
 function newQueries(): QueryClient {
   const queries = { networkMode: 'always', retry: false, gcTime: 1000, refetchOnWindowFocus: false } as const;
@@ -60,10 +60,13 @@ export function useLive(name: string): Live {
 /** How often who looks is asked for again, in milliseconds: roles and settings change. */
 export const ME_EVERY = 30_000;
 
-/** How long a question rests that had no answer, or that somebody is about to change by configuring the app, in milliseconds. */
+/**
+ * The pause after a request for the user that failed, or while the app is not configured,
+ * in milliseconds.
+ */
 export const ME_RETRY = 3000;
 
-/** Who looks; undefined until it is known. While it is not, nobody may change anything. */
+/** The current user; undefined until it is known. Until then, every control is disabled. */
 export function useMe(): Me | undefined {
   const client = useClient();
   return usePolled(

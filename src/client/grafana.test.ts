@@ -97,7 +97,7 @@ describe('calls', () => {
 });
 
 describe('live', () => {
-  it('has one subscription for all who follow a lane, and tells a latecomer what is known', () => {
+  it('shares one subscription per lane, and replays the last state to a late subscriber', () => {
     const events = new Subject<Event>();
     streamed.mockReturnValue(events);
     const first = follow();
@@ -130,14 +130,14 @@ describe('live', () => {
     second.stop();
   });
 
-  it('tells a loss in the words of the backend', () => {
+  it('reports a loss with the message of the backend', () => {
     streamed.mockReturnValue(of(message({ lost: true, since: '2026-11-20T10:00:00Z', problem: 'wrong token' })));
     const { last, stop } = follow();
     expect(last()).toMatchObject({ status: 'lost', since: Date.parse('2026-11-20T10:00:00Z'), problem: 'wrong token' });
     stop();
   });
 
-  it('tells that the connection to Grafana is lost', () => {
+  it('reports that the connection to Grafana is lost', () => {
     const events = new Subject<Event>();
     streamed.mockReturnValue(events);
     const { last, stop } = follow();
@@ -164,7 +164,7 @@ describe('live', () => {
     stop();
   });
 
-  it('asks again when the channel is silent, and stops asking when nobody follows', () => {
+  it('subscribes again when the channel is silent, and stops without subscribers', () => {
     streamed.mockReturnValue(NEVER);
     const { last, stop } = follow();
     jest.advanceTimersByTime(RENEW_AFTER);

@@ -113,7 +113,7 @@ function channel(lane: string, attempt: number): Observable<Message> {
 }
 
 /**
- * A path that has ended can tell those who ask again of a stale error, so every
+ * A path that has ended can return a stale error to a new subscriber, so every
  * further attempt has a path of its own. From Grafana 12.4 on, an address's
  * namespace is called stream.
  */

@@ -10,4 +10,4 @@ export { asProblem, Problem } from './problem';
 export type * from './types';
 export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
-export { SHOWCASE_EVERY, useTwin, useTwinTold } from './useTwin';
+export { SHOWCASE_EVERY, useTwin, useSetTwin } from './useTwin';

@@ -6,7 +6,7 @@ import type { LiveState, Snapshot } from './types';
 /** How long a snapshot counts as live when no other follows, in milliseconds. */
 export const STALE_AFTER = 3500;
 
-/** What a source of snapshots tells: a snapshot, or why there is none. */
+/** A message from a source of snapshots: a snapshot, or why there is none. */
 export type Message = { snapshot: Snapshot } | { problem: string; since?: number };
 
 /**

@@ -133,7 +133,7 @@ describe('live', () => {
     expect(FakeSocket.last().closed).toBe(true);
   });
 
-  it('tells a loss at once, and comes back by itself', () => {
+  it('reports a loss at once, and reconnects by itself', () => {
     const { last, stop } = follow();
     FakeSocket.last().send(snapshot());
     FakeSocket.last().onclose?.();
@@ -177,7 +177,7 @@ describe('live', () => {
     stop();
   });
 
-  it('stops asking when nobody follows', () => {
+  it('stops requesting without subscribers', () => {
     const { stop } = follow();
     FakeSocket.last().onclose?.();
     stop();

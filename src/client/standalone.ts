@@ -83,7 +83,7 @@ export const MAX_PAUSE = 2000;
 /** How long a stream may be silent before it is opened anew, in milliseconds: the sidecar speaks every second. */
 export const RENEW_AFTER = 6000;
 
-/** Snapshots for as long as somebody listens: a stream that ends is opened again, after growing pauses. */
+/** Snapshots while there is a subscriber. A stream that ends is opened again, after growing pauses. */
 function snapshots(): Observable<Message> {
   let failures = 0;
   return defer(stream).pipe(
@@ -94,7 +94,9 @@ function snapshots(): Observable<Message> {
   );
 }
 
-/** A quarter of a second, then twice as long each time, and by chance a bit less, so that not all pages come at once. */
+/**
+ * A quarter of a second, then twice as long each time, and by chance a bit less, so that not all pages come at once.
+ */
 function pause(failures: number): number {
   return Math.min(MAX_PAUSE, 250 * 2 ** failures) * (0.5 + Math.random() / 2);
 }

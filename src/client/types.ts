@@ -13,9 +13,9 @@ export interface Me {
   role: string;
   canOperate: boolean;
   canConfigure: boolean;
-  /** A recording is played, in which nobody can change anything. */
+  /** A recording is played, in which nothing can be changed. */
   replay?: boolean;
-  /** Whether anybody has said where the load generator is; a page that it serves itself knows. */
+  /** Whether the address of the load generator is configured. A page that it serves itself always has it. */
   configured: boolean;
 }
 

@@ -63,7 +63,7 @@ describe('usePolled', () => {
     expect(result.current).toEqual({ value: 3, at: Date.now() });
   });
 
-  it('tells a first failure, even of a load that throws', async () => {
+  it('reports a first failure, even of a load that throws', async () => {
     const { result } = poll({
       load: () => {
         throw new Error('broken');
@@ -84,7 +84,7 @@ describe('usePolled', () => {
     expect((result.current.value as { rows: unknown }).rows).toBe(before.rows);
   });
 
-  it('forgets the value when the key changes, and hears no late answer to the old question', async () => {
+  it('drops the value when the key changes, and ignores a late answer for the old key', async () => {
     let late!: (value: string) => void;
     const first = jest.fn(() => new Promise<string>((resolve) => (late = resolve)));
     const { result, rerender } = poll({ load: first });
@@ -131,7 +131,7 @@ describe('usePolled', () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
-  it('rests while nobody can see the page, and asks at once when somebody can', async () => {
+  it('pauses while the page is hidden, and loads at once when it is visible again', async () => {
     const load = jest.fn().mockResolvedValue(1);
     poll({ load });
     await pass(0);

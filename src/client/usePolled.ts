@@ -16,11 +16,10 @@ export interface Polled<T> {
 type Interval<T> = number | false | ((known: Polled<T>) => number | false);
 
 /**
- * Asks for something at once and then every so many milliseconds, one question
- * at a time, for as long as the component is there and somebody can see it.
- * Without load it rests, and keeps what it knows. The key says what is asked
- * for: who asks for the same below one ClientProvider shares the answers, and
- * when it changes, the earlier answer is not shown.
+ * Loads a value at once and then at each interval, in milliseconds, one request
+ * at a time, while the component is mounted and the page is visible. Without load
+ * it pauses and keeps the last value. Components below one ClientProvider that use
+ * the same key share the value. When the key changes, the earlier value is not shown.
  */
 export function usePolled<T>(load: (() => Promise<T>) | undefined, every: Interval<T>, key: string): Polled<T> {
   const queries = useQueryClient();

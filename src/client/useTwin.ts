@@ -14,7 +14,7 @@ export const SHOWCASE_EVERY = 250;
 
 const KEY = 'twin';
 
-/** Two lanes that run the same conversations, while there are two and somebody looks. */
+/** Two lanes that run the same conversations. It is polled while active is true. */
 export function useTwin(active: boolean): Polled<Twin> {
   const client = useClient();
   return usePolled(
@@ -24,8 +24,8 @@ export function useTwin(active: boolean): Polled<Twin> {
   );
 }
 
-/** Gives a function that takes the answer to a call that changed something for the newest known. */
-export function useTwinTold(): (twin: Twin) => void {
+/** Returns a function that stores the answer to a change as the newest value. */
+export function useSetTwin(): (twin: Twin) => void {
   const queries = useQueryClient();
   return useCallback(
     (twin: Twin) => void queries.setQueryData<Polled<Twin>>([KEY], { value: twin, at: Date.now() }),

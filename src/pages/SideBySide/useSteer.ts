@@ -4,7 +4,7 @@ import {
   stopShowcase,
   useClient,
   useMe,
-  useTwinTold,
+  useSetTwin,
   type Twin,
   type TwinArrangement,
 } from '../../client';
@@ -35,13 +35,13 @@ export interface Steer {
 export function useSteer({ live, sides }: Both): Steer {
   const client = useClient();
   const me = useMe();
-  const told = useTwinTold();
+  const setTwin = useSetTwin();
   const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
   const confirm = useConfirm();
   const may = me?.canOperate === true && sides.a.lane !== undefined && sides.b.lane !== undefined;
   const run = (name: string, call: () => Promise<Twin>) => {
     if (may && action.busy === undefined) {
-      void action.run(name, async () => told(await call()));
+      void action.run(name, async () => setTwin(await call()));
     }
   };
   return {
