@@ -113,7 +113,10 @@ interface Reading {
   text: string;
 }
 
-/** How far from a moment the value of another line may be, in milliseconds: lines of two lanes have moments of their own. */
+/**
+ * How far from a moment the value of another line may be, in milliseconds: lines of two lanes have moments of their
+ * own.
+ */
 const NEAR = 1500;
 
 /** The values of all lines at a place of the data. */

@@ -63,7 +63,7 @@ describe('the tables', () => {
     expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();
   });
 
-  it('tell all of a value in words', () => {
+  it('describe a value completely in words', () => {
     showLane();
     const ttft = row(latencies(), 'TTFT');
     expect(ttft).toHaveTextContent('374.7 ms');
@@ -160,7 +160,7 @@ describe('the states', () => {
     expect(screen.getByText(/has not been measured in another mode yet/)).toBeInTheDocument();
   });
 
-  it('tells which measured row was not kept, and why', () => {
+  it('shows which measured row was not kept, and why', () => {
     const not_kept = {
       mode: 'round_robin' as const,
       speculation: 'off' as const,
@@ -174,7 +174,7 @@ describe('the states', () => {
     );
   });
 
-  it('tells why nothing is better or worse', () => {
+  it('explains why nothing is better or worse', () => {
     const withheld = 'lane twin shares its workers';
     const columns = [
       {
@@ -203,7 +203,7 @@ describe('the states', () => {
       { state: { mode: 'unknown', driver: 'manual' }, baseline: { withheld: 'the routing mode is unknown' } },
       /Set it to compare\.$/,
     ],
-  ])('tells that nothing is better or worse where %s', (_, lane, words) => {
+  ])('reports that nothing is better or worse where %s', (_, lane, words) => {
     showLane(lane);
     expect(screen.getByText('No verdict').parentElement).toHaveTextContent(words);
   });
@@ -242,7 +242,7 @@ describe('a baseline of one’s choice', () => {
     expect(client.reads).toHaveBeenCalledTimes(3);
     expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
     unmount();
-    await pass(COMPARE_EVERY); // until what nobody looks at is forgotten
+    await pass(COMPARE_EVERY); // until the unused result is dropped
     expect(jest.getTimerCount()).toBe(0);
   });
 

@@ -75,7 +75,7 @@ it('says that figures settle, and has none of a workload that does not run, or i
   }
 });
 
-it('is as the API tells it in JSON, with what it was measured on', () => {
+it('is the JSON of the API, with what it was measured on', () => {
   const given = JSON.parse(comparisonJson(exported()));
   expect(given.comparison).toEqual(JSON.parse(JSON.stringify(comparison())));
   expect(given).toMatchObject({ time: '2026-11-20T10:00:00Z', live: true, slo: { ttft: 0.6 }, state: { mode: 'kv' } });

@@ -45,7 +45,10 @@ const rates = [
 
 type Found = Column['kv_hit_ratio'];
 
-/** A comparison as a table with a line for each figure: live ones with their intervals, and how each recorded one was found. Times are in seconds. */
+/**
+ * A comparison as a table with a line for each figure: live ones with their intervals, and how each recorded one was
+ * found. Times are in seconds.
+ */
 export function comparisonCsv(exported: Exported): string {
   const { comparison, known, isLive } = exported;
   const { state } = known.lane;
@@ -97,7 +100,7 @@ export function comparisonCsv(exported: Exported): string {
   return toCsv(names, rows);
 }
 
-/** A comparison as the API tells it, with what it was measured on. Times are in seconds. */
+/** A comparison as the API returns it, with what it was measured on. Times are in seconds. */
 export function comparisonJson({ comparison, known, isLive, client }: Exported): string {
   const { lane, settings, time } = known;
   const { target, state }: LaneSnapshot = lane;

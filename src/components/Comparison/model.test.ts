@@ -42,7 +42,7 @@ describe('columns', () => {
     expect(sources.map(({ short }) => short)).toEqual(named);
   });
 
-  it('name the speculation where the mode alone does not tell them apart', () => {
+  it('name the speculation where the mode alone does not distinguish them', () => {
     const columns = [
       column(),
       column({ mode: 'kv', speculation: 'off' }),
@@ -52,7 +52,7 @@ describe('columns', () => {
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV Off', 'KV EAGLE-3']);
   });
 
-  it('of this target leave out the mode in force, and tell when and from how much they were measured', () => {
+  it('of this target omit the mode in force, and state when and from how many turns they were measured', () => {
     const columns = [
       column({ speculation: 'off', measured: '2026-11-20T09:50:00Z', n: 412 }),
       column({ mode: 'kv', speculation: 'off' }),
@@ -93,7 +93,7 @@ describe('values', () => {
 });
 
 describe('differences', () => {
-  it('are told by sign and word, or as none', () => {
+  it('are shown by sign and word, or as none', () => {
     const { latencies, rates } = model();
     expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({
       kind: 'better',
@@ -115,7 +115,7 @@ describe('differences', () => {
     expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+351 (+12.5 %)');
   });
 
-  it('are not told where the turns are too few', () => {
+  it('are not shown where the turns are too few', () => {
     const improvement = { percent: -12, outcome: 'too_variable' as const };
     const requests_per_second = { value: 4, lookup: 'exact' as const, improvement };
     const { rates } = model({ comparison: comparison({ columns: [column({ requests_per_second })] }) });
@@ -126,7 +126,7 @@ describe('differences', () => {
     });
   });
 
-  it('are not told where there is nothing to compare', () => {
+  it('are not shown where there is nothing to compare', () => {
     expect(cell(model().latencies, 'ITL', 'RR p50').difference).toBeUndefined();
   });
 });
@@ -199,12 +199,12 @@ describe('tags', () => {
     expect(latencies.heads[0].note).toBe('');
   });
 
-  it('tell a hit rate that no answer tells from one that there is not yet', () => {
-    const told = { ...comparison(), live_kv_hit_ratio: undefined };
-    const { rates, tags } = model({ comparison: { ...told, n: 12 } });
+  it('distinguish a hit rate that is not reported from one that has no value yet', () => {
+    const unreported = { ...comparison(), live_kv_hit_ratio: undefined };
+    const { rates, tags } = model({ comparison: { ...unreported, n: 12 } });
     expect(cell(rates, 'KV hit rate', 'Live')).toEqual({ live: true, text: '—', tag: 'not reported' });
     expect(tags).toContain('not reported');
-    expect(cell(model({ comparison: { ...told, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
+    expect(cell(model({ comparison: { ...unreported, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
   });
 
   it('say that the load generator is unreachable, and leave what was recorded', () => {
@@ -214,7 +214,7 @@ describe('tags', () => {
     expect(cell(latencies, 'TTFT', 'RR p50')).toMatchObject({ text: '374.7 ms', difference: undefined });
   });
 
-  it('of the error rate: nobody recorded it', () => {
+  it('of the error rate: it was not recorded', () => {
     expect(cell(model().rates, 'Error rate, 60 s', 'RR').tag).toBe('not recorded');
   });
 });

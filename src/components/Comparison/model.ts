@@ -220,7 +220,9 @@ function latencyTable(input: Input, columns: Column[], absent: Tag): TableModel 
   };
 }
 
-/** The latencies as a table for each percentile, p50 first, for a place that is too narrow for both beside each other. */
+/**
+ * The latencies as a table for each percentile, p50 first, for a place that is too narrow for both beside each other.
+ */
 export function byPercentile({ heads, rows }: TableModel): TableModel[] {
   const half = heads.length / 2;
   return [0, half].map((from) => ({
@@ -253,7 +255,7 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   ];
 }
 
-/** A column's short name: the mode alone where that is enough to tell the columns apart. */
+/** A column's short name: the mode alone where that is enough to distinguish the columns. */
 export function shortName(column: Column, all: Column[]): string {
   const alone = all.filter((other) => other.mode === column.mode).length === 1;
   return alone ? modeShort(column.mode) : `${modeShort(column.mode)} ${speculationName(column.speculation)}`;
@@ -324,7 +326,7 @@ function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
       };
 }
 
-/** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */
+/** Only the hit rate may be missing where turns have ended: an engine may not report its cached tokens. */
 function silentTag(input: Input, { key }: RateInfo): Tag | undefined {
   return key === 'kv_hit_ratio' && isRunning(input) && input.comparison.n > 0 ? 'not reported' : undefined;
 }

@@ -8,7 +8,7 @@ import type { ModeRequest, State } from '../../client';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
 
-/** Whether the question is still open. Until it is answered nobody is offered a switch, which looks the same. */
+/** Whether the question is still open. Until it is answered the mode switch is hidden, because it looks the same. */
 export function isAsked({ mode, mode_from, driver }: State): boolean {
   return mode === 'unknown' && mode_from === undefined && driver === 'manual';
 }
@@ -20,8 +20,8 @@ interface AskModeProps {
 }
 
 /**
- * Asks the operator once which mode a server uses that does not tell it. Who has said
- * that it is not known can still say it later.
+ * Asks the operator once which mode a server uses that does not report it. After the
+ * answer "unknown" the mode can still be set later.
  */
 export function AskMode({ state, disabled, onSay }: AskModeProps) {
   const styles = useStyles2(getStyles);

@@ -301,7 +301,7 @@ describe('concurrency', () => {
     expect(screen.getByRole('alert')).toHaveTextContent('concurrency: 150 is not allowed');
   });
 
-  it('follows somebody else', async () => {
+  it('follows a change by another user', async () => {
     const { client } = await showLane();
     act(() => client.show({ state: { concurrency: { target: 80, actual: 100 } } }));
     expect(slider()).toHaveValue('80');
@@ -408,7 +408,7 @@ describe('mode and speculation', () => {
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { ...change.to, confirm: true });
   });
 
-  it('tell of a roll-back and of a failure', async () => {
+  it('report a roll-back and a failure', async () => {
     const { client } = await showLane({
       state: { phase: 'switching', mode_change: { ...change, phase: 'rolling_back' } },
     });
@@ -548,28 +548,28 @@ describe('more settings', () => {
   });
 });
 
-describe('a mode that nobody has told', () => {
-  const untold = { mode: 'unknown' as const, driver: 'manual', speculation: 'off' as const };
+describe('a mode that is not reported', () => {
+  const unreported = { mode: 'unknown' as const, driver: 'manual', speculation: 'off' as const };
 
   it('is asked for, once, and nothing is switched', async () => {
-    const { client } = await showLane({ state: untold });
+    const { client } = await showLane({ state: unreported });
     const answers = () => within(screen.getByRole('group', { name: 'Routing mode of this server' }));
     expect(answers().getAllByRole('button')).toHaveLength(3);
     expect(screen.queryByRole('group', { name: 'Routing' })).not.toBeInTheDocument(); // which would switch
     await userEvent.click(answers().getByRole('button', { name: 'Round-robin' }));
     const said = { mode: 'round_robin', speculation: 'off', in_force: true };
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', said);
-    act(() => client.show({ state: { ...untold, mode: 'round_robin', mode_from: 'operator' } }));
+    act(() => client.show({ state: { ...unreported, mode: 'round_robin', mode_from: 'operator' } }));
     expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
     expect(screen.getByRole('group', { name: 'Routing' })).toBeInTheDocument();
   });
 
   it('may stay unknown, and be said later', async () => {
-    const { client } = await showLane({ state: untold });
+    const { client } = await showLane({ state: unreported });
     await userEvent.click(button('Another mode, or unknown'));
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'unknown', in_force: true });
     const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 1000); // the snapshot follows the answer
-    act(() => client.show({ state: { ...untold, mode_from: 'operator' } }));
+    act(() => client.show({ state: { ...unreported, mode_from: 'operator' } }));
     clock.mockRestore();
     expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
     expect(screen.getAllByText('Mode unknown')).toHaveLength(2); // among the figures, and as what is in force
@@ -585,13 +585,13 @@ describe('a mode that nobody has told', () => {
 
   it.each([
     ['a viewer', viewer, 'manual'],
-    ['anybody where the driver will know', undefined, 'simulated'],
+    ['any user where the driver reports it', undefined, 'simulated'],
   ])('is not asked of %s', async (_, who, driver) => {
     const client = new FakeClient();
     if (who) {
       client.who.mockResolvedValue(who);
     }
-    client.show({ state: { ...untold, driver } });
+    client.show({ state: { ...unreported, driver } });
     await show(client);
     expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
     expect(screen.getAllByText('Mode unknown').length).toBeGreaterThan(0);
@@ -599,7 +599,7 @@ describe('a mode that nobody has told', () => {
 });
 
 describe('trouble', () => {
-  it('is told: the load generator is unreachable', async () => {
+  it('is reported: the load generator is unreachable', async () => {
     const { client } = await showLane();
     act(() => client.lose('http://127.0.0.1:8088: connection refused'));
     expect(screen.getByRole('alert')).toHaveTextContent('The load generator is unreachable');
@@ -609,13 +609,13 @@ describe('trouble', () => {
     expect(screen.getAllByText('—')).toHaveLength(5);
   });
 
-  it('is told: the target does not answer', async () => {
+  it('is reported: the target does not answer', async () => {
     await showLane({ target: { reachable: false, problem: 'connection refused; is the server running?' } });
     expect(screen.getByRole('alert')).toHaveTextContent('The target is unreachable');
     expect(screen.getByRole('alert')).toHaveTextContent('is the server running?');
   });
 
-  it('is told: there is no such lane', async () => {
+  it('is reported: there is no such lane', async () => {
     const client = new FakeClient();
     client.show({ name: 'other' });
     await show(client);

@@ -15,7 +15,7 @@ interface FiguresProps {
   withWorkload?: boolean;
 }
 
-/** What the workload is told, and what it does. */
+/** The settings of the workload, and what it does. */
 export function Figures({ lane, withWorkload }: FiguresProps) {
   const styles = useStyles2(getStyles);
   const figures = [...stateFigures(lane), ...(withWorkload ? workloadFigures(lane) : [])];

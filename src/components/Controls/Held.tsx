@@ -19,9 +19,9 @@ interface HeldProps {
 }
 
 /**
- * Says that a limit keeps the workload below its concurrency, with the limit's control
- * beside that. The start rate is told of only where the workload stands still by it:
- * otherwise it is on its way.
+ * Reports that a limit keeps the workload below its concurrency, with the limit's control
+ * beside the message. The start rate is reported only where it stops the workload: otherwise
+ * the workload still ramps up.
  */
 export function Held({ lane, form }: HeldProps) {
   const { state } = lane;

@@ -5,7 +5,7 @@ import { useLatest } from '../../lib/useLatest';
 /** How long the slider rests before what it says is sent, in milliseconds. */
 export const DEBOUNCE = 300;
 
-/** How long an answered value stands while the snapshot that tells it is under way, in milliseconds. */
+/** How long an answered value is shown before a snapshot contains it, in milliseconds. */
 export const SETTLE = 1500;
 
 /** A concurrency on its way from the slider to the load generator. */
@@ -16,7 +16,7 @@ interface ConcurrencyDraft {
   change(value: number): void;
   /** Sends at once what waits. */
   flush(): void;
-  /** Gives what waits to somebody else to send. */
+  /** Returns the pending value and clears it; the caller sends it. */
   take(): number | undefined;
 }
 

@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { PROPORTIONAL, wideTable } from '../../lib/styles';
 
 interface DataTableProps {
-  /** What those hear who scroll it by keys. */
+  /** The accessible name of the scrollable area. */
   label: string;
   /** What stands above it. */
   caption?: ReactNode;

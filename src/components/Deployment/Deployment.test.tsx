@@ -32,7 +32,7 @@ const texts = (row: string) =>
     .map((cell) => cell.textContent);
 
 describe('the table of deployments', () => {
-  it('puts what is recorded beside what is live, and says what nobody told', async () => {
+  it('shows the recorded values beside the live ones, and which are not reported', async () => {
     const { container } = render(
       <DeploymentTable live={{ engine: 'vllm', chunked_prefill: false }} recorded={recorded} />
     );

@@ -9,7 +9,7 @@ import { settingsOf } from '../../lib/deployment';
 import { visuallyHidden } from '../../lib/styles';
 
 interface DeploymentTableProps {
-  /** What serves now; undefined while nobody knows. */
+  /** What serves now; undefined while it is not known. */
   live: Deployment | undefined;
   /** The results whose deployment stands beside it. */
   recorded: Baseline | undefined;

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 import { getDiagramStyles } from './styles';
 
 interface DiagramProps {
-  /** What those hear who do not see it. */
+  /** The accessible description. */
   label: string;
   /** Of the view box, which scales to the width there is. */
   width: number;

@@ -16,7 +16,7 @@ export function worker(n: number, change: Partial<Worker> = {}): Worker {
   };
 }
 
-/** A cluster of these workers, as Prometheus tells it. */
+/** A cluster of these workers, as read from Prometheus. */
 export function cluster(workers: Worker[], change: Partial<Cluster> = {}): Cluster {
   return {
     available: true,
@@ -31,7 +31,7 @@ export function cluster(workers: Worker[], change: Partial<Cluster> = {}): Clust
   };
 }
 
-/** Two of 2,000 workers, and what all tell together. */
+/** Two of 2,000 workers, and the summary of all. */
 export function crowd(): Cluster {
   return cluster([worker(0), worker(1999)], {
     all_workers: {

@@ -14,7 +14,7 @@ export interface ExportFile {
   /** What its name says that it is of: "comparison". */
   of: string;
   format: Format;
-  /** Makes its text; until then nothing is read. It ends when the signal says that nobody waits. */
+  /** Builds the text. Nothing is read before it is called. It ends when the signal is aborted. */
   text(signal: AbortSignal): string | Promise<string>;
 }
 

@@ -209,7 +209,7 @@ describe('imported baselines', () => {
     await userEvent.click(button('Keep it'));
     expect(client.writes).not.toHaveBeenCalled();
     await userEvent.click(button('Delete My run'));
-    await userEvent.click(button('Delete “My run” for everybody'));
+    await userEvent.click(button('Delete “My run” for all users'));
     expect(client.writes).toHaveBeenCalledWith('DELETE', '/baselines/mine', undefined);
   });
 
@@ -217,7 +217,7 @@ describe('imported baselines', () => {
     const { client } = await show([mine]);
     client.writes.mockRejectedValue(new Problem(409, '"mine" is the default baseline; choose another default first'));
     await userEvent.click(button('Delete My run'));
-    await userEvent.click(button('Delete “My run” for everybody'));
+    await userEvent.click(button('Delete “My run” for all users'));
     expect(await screen.findByText(/choose another default first/)).toBeInTheDocument();
   });
 });

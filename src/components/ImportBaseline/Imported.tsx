@@ -41,7 +41,7 @@ export function Imported({ baselines }: { baselines: Baseline[] }) {
             {asked === name ? (
               <>
                 <Button type="button" size="sm" variant="destructive" onClick={() => remove(name)}>
-                  Delete “{title}” for everybody
+                  Delete “{title}” for all users
                 </Button>
                 <Button type="button" size="sm" variant="secondary" autoFocus onClick={() => setAsked(undefined)}>
                   Keep it

@@ -7,7 +7,7 @@ import { modeName, speculationName } from '../../lib/names';
 
 /** How the requests of an import were served, where its file does not say. */
 export interface Run {
-  /** None: nobody has said it yet. */
+  /** Undefined until it is chosen. */
   mode?: Mode;
   speculation: Speculation;
 }

@@ -102,12 +102,12 @@ describe('the key figures', () => {
     expect(card('Queued')).toHaveTextContent(`—Waiting at the frontend${words}`);
   });
 
-  it('tell a queue that nobody tells from one that cannot be read', () => {
+  it('distinguish a queue that is not reported from one that cannot be read', () => {
     show({ ...full, cluster: { ...lane.cluster, queued: undefined } });
     expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend reports its queue');
   });
 
-  it('tell a queue that nobody tells from one that nobody reads', () => {
+  it('distinguish a queue that is not reported from one that is not read', () => {
     const unread = { frontend: 'Prometheus does not scrape a Dynamo frontend' };
     show({ ...full, cluster: { ...lane.cluster, queued: undefined, unread } });
     expect(card('Queued')).toHaveTextContent('not readPrometheus does not scrape a Dynamo frontend');
@@ -122,7 +122,7 @@ describe('the key figures', () => {
     expect(card('KV cache hit')).toHaveTextContent(words);
   });
 
-  it('tell no cache hits yet from none that are reported', () => {
+  it('distinguish cache hits without a value yet from those that are not reported', () => {
     const { client } = show({ ...full, kv: {} });
     expect(card('KV cache hit')).toHaveTextContent('No turn has ended yet');
     const metrics = { ...lane.window.metrics, ttft: { n: 4 } };

@@ -18,7 +18,7 @@ export interface Kpi {
   name: string;
   /** What the name stands for. */
   meaning: string;
-  /** A dash where there is no value yet, words where nobody tells it. */
+  /** A dash where there is no value yet, words where it is not reported. */
   text: string;
   bad?: boolean;
   /** Whether the text is words in the place of a value. */
@@ -79,8 +79,8 @@ function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
     return sentence(lane.kv.not_reported);
   }
-  switch (lane && (lane.kv.hit_ratio === undefined ? 'nobody' : lane.kv.source)) {
-    case 'nobody':
+  switch (lane && (lane.kv.hit_ratio === undefined ? 'none' : lane.kv.source)) {
+    case 'none':
       return 'No turn has ended yet';
     case 'frontend':
       return `${CACHED}, reported by the frontend`;
@@ -95,7 +95,7 @@ function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** How many wait at the frontend: a dash while the cluster cannot be read, words where it has no frontend that tells. */
+/** How many requests wait at the frontend: a dash while the cluster cannot be read, words where it is not reported. */
 function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
   const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;

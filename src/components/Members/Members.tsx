@@ -11,7 +11,9 @@ import { DataTable, UNSTACKED } from '../DataTable';
 import { Section } from '../Section';
 import { columns, notes, totals } from './model';
 
-/** The load generators that hold the conversations, in a part of the page that is there only where there are several. */
+/**
+ * The load generators that hold the conversations, in a part of the page that is there only where there are several.
+ */
 export function Members({ lane }: { lane: string }) {
   const { state } = useLive(lane);
   const members = shownMembers(lastSnapshot(state)?.members);
@@ -68,10 +70,10 @@ function MemberTable({ members }: { members: Member[] }) {
 const Row = memo(function Row({ member }: { member: Member }) {
   const styles = useStyles2(getStyles);
   const { name, state } = member;
-  const told = notes(member);
+  const remarks = notes(member);
   return (
     <>
-      <tr className={cx(told.length > 0 && styles.noted)}>
+      <tr className={cx(remarks.length > 0 && styles.noted)}>
         <th scope="row">{name}</th>
         <td data-wide>
           <span className={cx(styles.dot, styles[state])} aria-hidden="true" />
@@ -83,10 +85,10 @@ const Row = memo(function Row({ member }: { member: Member }) {
           </td>
         ))}
       </tr>
-      {told.length > 0 && (
+      {remarks.length > 0 && (
         <tr>
           <td colSpan={2 + columns.length} className={styles.note} data-wide>
-            {told.join(' ')}
+            {remarks.join(' ')}
           </td>
         </tr>
       )}

@@ -2,7 +2,7 @@ import type { Member, MemberState } from '../../client';
 import { digits, milliseconds, MS, number, percent } from '../../lib/format';
 import { memberStates } from '../../lib/members';
 
-/** What stands where a member does not tell a figure. */
+/** What is shown where a member does not report a figure. */
 const NOT_KNOWN = 'not known';
 
 /** How late a member's self-check found it; there is no number before it has looked for a while. */
@@ -38,9 +38,10 @@ export const columns: Column[] = [
 
 /** What there is to say of a member beyond its figures, in sentences. */
 export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[] {
-  const told = reason && `${memberStates[state]}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`;
-  const turns = `${number(lost)} ${lost === 1 ? 'turn is' : 'turns are'} lost: it could not deliver ${lost === 1 ? 'it' : 'them'}.`;
-  return [...(told ? [told] : []), ...(lost > 0 ? [turns] : [])];
+  const remark = reason && `${memberStates[state]}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`;
+  const [turn, object] = lost === 1 ? ['turn is', 'it'] : ['turns are', 'them'];
+  const turns = `${number(lost)} ${turn} lost: it could not deliver ${object}.`;
+  return [...(remark ? [remark] : []), ...(lost > 0 ? [turns] : [])];
 }
 
 /** All members together. */

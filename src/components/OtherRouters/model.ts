@@ -12,7 +12,10 @@ export interface Row {
   accounted: boolean;
 }
 
-/** What was measured, and each policy's account; the largest hit rate first is not what they are sorted by, but the load generator's order. */
+/**
+ * What was measured, and each policy's account; the largest hit rate first is not what they are sorted by, but the
+ * load generator's order.
+ */
 export function toRows({ measured, policies }: Shadow): Row[] {
   return [
     { key: 'measured', title: 'As measured', word: 'measured', figures: measured, accounted: false },

@@ -10,7 +10,7 @@ interface CopyLinkProps {
   size?: 'sm' | 'md';
 }
 
-/** Copies the address of what is seen: with what was chosen, and the same minutes for whoever opens it later. */
+/** Copies the address of the current view, with the selection and a fixed time range. */
 export function CopyLink({ span, size = 'md' }: CopyLinkProps) {
   const [refused, setRefused] = useState<string>();
   return (

@@ -2,7 +2,10 @@ import React, { useSyncExternalStore } from 'react';
 
 import { Button } from '@grafana/ui';
 
-/** Fills the screen with what the browser shows, and gives it back. It is not there where the browser does not permit that. */
+/**
+ * Fills the screen with what the browser shows, and gives it back. It is not there where the browser does not permit
+ * that.
+ */
 export function FullScreenButton() {
   const full = useSyncExternalStore(subscribe, isFull);
   if (!document.fullscreenEnabled) {

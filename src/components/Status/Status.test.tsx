@@ -70,7 +70,7 @@ describe('ClientVerdict', () => {
 });
 
 describe('Troubles', () => {
-  it('tell for how long the load generator is unreachable', async () => {
+  it('show for how long the load generator is unreachable', async () => {
     render(<Troubles live={{ state: { status: 'lost', since: Date.now() - 61_000, problem: 'wrong token' } }} />);
     expect(screen.getByRole('alert')).toHaveTextContent('wrong token');
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 1 s)');
@@ -78,7 +78,7 @@ describe('Troubles', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 2 s)');
   });
 
-  it('tell which metrics cannot be judged, while it runs', () => {
+  it('show which metrics cannot be judged, while it runs', () => {
     const reason = 'ITL cannot be judged: the load generator’s own error is at most 13 ms of an ITL of 20 ms (p50)';
     const live = (lane: LaneChange) => {
       const { lanes, ...rest } = snapshot(lane, { client: clientError('client_bottleneck', { reason }) });

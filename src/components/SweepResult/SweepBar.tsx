@@ -8,7 +8,10 @@ import type { SweepSummary } from '../../client';
 import { progressBar } from '../../lib/styles';
 import { secondsUsed } from '../../lib/sweeps';
 
-/** How far a sweep is by the seconds of its spans, on an axis up to its latest end, with the next look and the expected end. */
+/**
+ * How far a sweep is by the seconds of its spans, on an axis up to its latest end, with the next look and the
+ * expected end.
+ */
 export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
   const styles = useStyles2(getStyles);
   const { seconds_left: left, seconds_least: least, seconds_most: most, of, spans } = progress;

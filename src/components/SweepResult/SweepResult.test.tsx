@@ -92,7 +92,7 @@ describe('which sweep is shown', () => {
 });
 
 describe('the verdict', () => {
-  it('of a trial is told in the load generator’s own words, with each difference and its interval', async () => {
+  it('of a trial is shown in the load generator’s own words, with each difference and its interval', async () => {
     const words = ['KV-aware wins by 42.9 %.', 'Throughput agrees.'];
     const { container } = show(having(trial({ words })), 'verdict');
     expect(await screen.findByText(words[0])).toBeInTheDocument();
@@ -179,7 +179,7 @@ describe('a sweep in progress', () => {
       ...change,
     });
 
-  it('says how far it is, as the snapshot tells it every second', async () => {
+  it('shows its progress, as the snapshot reports it every second', async () => {
     const client = having(going());
     show(client, 'verdict');
     expect(
@@ -277,7 +277,7 @@ describe('the curves', () => {
 });
 
 describe('the spans', () => {
-  it('are told with why one does not count, or that none has ended', async () => {
+  it('are shown with why one does not count, or that none has ended', async () => {
     const { unmount } = show(having(sweep({ spans: [] })), 'spans');
     expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
     unmount();

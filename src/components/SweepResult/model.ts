@@ -32,13 +32,16 @@ export function linesOf(rows: BaselineRow[]): Line[] {
   return found;
 }
 
-/** Whether two kinds of speculation may stand beside each other: what is not recorded as speculating did not, as far as anybody knows. */
+/** Whether two kinds of speculation may be compared. “Not recorded” counts as “off”. */
 function isLike(a: ModeState, b: ModeState): boolean {
   const served = ({ speculation }: ModeState) => (speculation === 'not_recorded' ? 'off' : speculation);
   return a.mode === b.mode && served(a) === served(b);
 }
 
-/** The recorded rows that can stand beside measured ones: of their modes, and of their range of levels. Nothing is interpolated. */
+/**
+ * The recorded rows that can stand beside measured ones: of their modes, and of their range of levels. Nothing is
+ * interpolated.
+ */
 export function besideOf(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
   const levels = rows.map(({ concurrency }) => concurrency);
   const [low, high] = [Math.min(...levels), Math.max(...levels)];

@@ -34,7 +34,7 @@ export function useShown(lane: string, id: string): Shown {
   };
 }
 
-/** A sweep with the progress that the snapshot tells every second. */
+/** A sweep with the progress that the snapshot reports every second. */
 function withProgress(sweep: Sweep, { lane }: Live): Sweep {
   const now = lane?.state.sweep;
   return now?.id === sweep.id && sweep.state === 'running' ? { ...sweep, progress: now.progress } : sweep;

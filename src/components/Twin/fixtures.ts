@@ -16,7 +16,7 @@ export function paired(change: Partial<PairedMetric> = {}): PairedMetric {
   };
 }
 
-/** Two lanes, KV-aware beside round-robin, of which nobody knows yet whether their clusters differ. */
+/** Two lanes, KV-aware beside round-robin, before it is known whether their clusters differ. */
 export function twin(change: Partial<Twin> = {}): Twin {
   const side = { target: 'http://127.0.0.1:8000', speculation: 'off' } as const;
   return {
@@ -52,7 +52,7 @@ export function showcase(change: Partial<Showcase> = {}): Showcase {
     topic: 'Observability',
     turn: 2,
     turns: 5,
-    question: 'What does a trace tell that a metric does not?',
+    question: 'What does a trace show that a metric does not?',
     a: { text: 'A trace follows one request', done: false, sent: true, ttft: 0.2, worker: 'worker-1' },
     b: { text: '', done: false, sent: true },
     results: [{ turn: 1, a: 0.25, b: 0.75, first: 'main', lead: 0.5 }],

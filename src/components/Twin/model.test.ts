@@ -33,7 +33,7 @@ describe('a paired difference', () => {
       '+1.0 s to +1.4 s',
     ],
     [paired({ difference: undefined, interval: undefined }), undefined, 'No pairs yet.', '—'],
-  ])('%# is told in words, with its interval', (metric, better, words, interval) => {
+  ])('%# is described in words, with its interval', (metric, better, words, interval) => {
     expect(standing(metric)).toBe(better);
     expect(differenceWords(metric, names)).toBe(words);
     expect(intervalWords(metric)).toBe(interval);

@@ -80,7 +80,10 @@ function signed(metric: string, difference: number): string {
   return `${sign}${size(metric, difference)}`;
 }
 
-/** How a difference stands: which side has the better values, none where chance could explain it, undefined while nobody can say. */
+/**
+ * The outcome of a difference: which side has the better values, none where chance could
+ * explain it, undefined while it is not known.
+ */
 type Standing = SideKey | 'same' | undefined;
 
 /** Which side is better: undefined without an interval, and 'same' where it holds zero. */
@@ -124,12 +127,12 @@ export function pairingWords({ variance_ratio: ratio }: PairedMetric): string {
   if (ratio === undefined || !(ratio >= 0)) {
     return DASH;
   }
-  const told = `ratio ${number(ratio, 2)}`;
+  const note = `ratio ${number(ratio, 2)}`;
   if (Math.abs(ratio - 1) <= EVEN) {
-    return `Makes no difference (${told})`;
+    return `Makes no difference (${note})`;
   }
   if (ratio > 1) {
-    return `Does not help: unpaired turns would be more precise (${told})`;
+    return `Does not help: unpaired turns would be more precise (${note})`;
   }
-  return `Helps: each pair is worth ${number(1 / Math.max(ratio, 0.001), 1)} unpaired (${told})`;
+  return `Helps: each pair is worth ${number(1 / Math.max(ratio, 0.001), 1)} unpaired (${note})`;
 }

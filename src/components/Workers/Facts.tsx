@@ -21,7 +21,7 @@ export function Facts({ lane, isLive }: FactsProps) {
   const { cluster } = lane;
   const direct = whyUnread(cluster, 'workers') ? 'the target itself' : 'the workers themselves';
   const source = cluster.source === 'direct' ? direct : 'Prometheus';
-  // What an engine only tells of its work is not missed before there was any.
+  // A figure that an engine reports only after its first work is not marked as missing before.
   const worked = lane.state.running && lane.totals.ok > 0;
   const why = whyUnread(cluster, 'workers');
   const absent = (term: string) =>

@@ -15,9 +15,9 @@ interface WorkerCardProps {
   worker: Worker;
   /** Why there are no figures; undefined where there are. */
   absent?: string;
-  /** Why nobody reads what the worker tells; undefined where somebody does. */
+  /** Why the worker's metrics are not read; undefined where they are. */
   unread?: string;
-  /** Why nobody reads what its GPUs' exporter tells. */
+  /** Why the metrics of its GPUs' exporter are not read; undefined where they are. */
   unreadGPUs?: string;
 }
 
@@ -43,7 +43,7 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unr
 
 type Field = 'inflight' | 'waiting' | 'queue_seconds' | 'cache_use' | 'hit_ratio' | 'routed';
 
-/** Whether nobody tells a worker's figure, in difference to one that has no value yet. */
+/** Whether a worker's figure is not reported, as opposed to one that has no value yet. */
 function isSilent(worker: Worker, field: Field): boolean {
   return worker[field] === undefined && (worker.not_reported ?? []).includes(field);
 }
@@ -59,7 +59,7 @@ function figures(worker: Worker): Array<[term: string, field: Field, value: stri
   ];
 }
 
-/** A card for the GPUs of a host of which nothing tells the worker that uses them. */
+/** A card for the GPUs of a host whose worker is not known. */
 export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
   const styles = useStyles2(getStyles);
   return (

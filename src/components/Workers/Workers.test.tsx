@@ -96,7 +96,7 @@ describe('the workers', () => {
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
 
-  it('tell a Prometheus that has nothing of the cluster from one that is gone', () => {
+  it('distinguish a Prometheus without metrics of the cluster from one that is unreachable', () => {
     const lost = { available: false, source: 'prometheus', problem: 'it has scraped no metrics' };
     const { client } = show(cluster([], { ...lost, unread: { workers: 'Prometheus does not scrape the workers' } }));
     expect(screen.getByRole('alert')).toHaveTextContent('Prometheus has no data on this cluster');
@@ -105,7 +105,7 @@ describe('the workers', () => {
     expect(screen.getByRole('alert')).toHaveTextContent('Prometheus unavailable');
   });
 
-  it('say what nobody reads, and why, rather than blame the engine', () => {
+  it('show what is not read, and why, instead of “not reported”', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     const unread = {
       workers: 'Prometheus does not scrape the workers',
@@ -120,7 +120,7 @@ describe('the workers', () => {
     expect(screen.queryByText(/not reported/)).not.toBeInTheDocument();
   });
 
-  it('do not miss what an engine tells of its work before there was any', () => {
+  it('do not mark a figure of an engine as missing before its first work', () => {
     const { totals } = laneSnapshot();
     show({ ...cluster(two, { speculation: {} }), totals: { ...totals, ok: 0 } });
     expect(screen.getByText('Tokens per step').nextSibling).toHaveTextContent('—');

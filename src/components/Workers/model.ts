@@ -21,7 +21,7 @@ export function memoryShare({ memory_used, memory_total }: GPU): number | undefi
 /** How long a worker that no longer reports keeps its card, in milliseconds. */
 export const REMEMBERED = 60_000;
 
-/** A worker with when it was last heard of, in milliseconds of the load generator's clock. */
+/** A worker with the time of its last report, in milliseconds of the load generator's clock. */
 export interface Seen {
   worker: Worker;
   at: number;
@@ -44,7 +44,7 @@ export function withoutFigures({ id, name, gpus }: Worker): Worker {
   return { id, name, gpus: gpus.map(({ index }) => ({ index })) };
 }
 
-/** What is known of the cluster as a whole; what it does not tell is undefined. */
+/** The figures of the whole cluster; those that it does not report are undefined. */
 export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: string, value: string | undefined]> {
   const { acceptance, tokens_per_step } = cluster.speculation;
   return [
