@@ -323,7 +323,7 @@ describe('unsaved changes', () => {
     expect(locationService.getLocation().pathname).toBe('/elsewhere');
   });
 
-  it('hold nobody up once there are none', async () => {
+  it('do not block leaving once there are none', async () => {
     locationService.push('/plugins');
     const { unmount } = await show();
     leave();
@@ -368,7 +368,8 @@ describe('before anything is configured', () => {
 
 describe('panels that Grafana has not loaded', () => {
   it('are named, with all that has to be allow-listed', async () => {
-    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 500, { message: 'Plugin signature is missing' }); // as Grafana 12.2 does
+    // The answer of Grafana 12.2.
+    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 500, { message: 'Plugin signature is missing' });
     refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 404, { message: 'Plugin not found' });
     await show();
     expect(
@@ -381,7 +382,7 @@ describe('panels that Grafana has not loaded', () => {
     ).toBeInTheDocument();
   });
 
-  it('are not those that it does not tell of', async () => {
+  it('do not include plugins of unknown state', async () => {
     refuse('GET /api/plugins/kvbooth-controls-panel/settings', 403, { message: 'no' });
     refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 500, { message: 'no' });
     await show();

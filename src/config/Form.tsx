@@ -24,7 +24,7 @@ interface FormProps<In extends FieldValues, Out> {
   save(values: Out): Promise<In>;
   /** The field that a problem is about. */
   fieldOf?(problem: Problem): Path<In> | undefined;
-  /** Hears whether there is something to save. */
+  /** Called with whether there are changes to save. */
   onChanged(changed: boolean): void;
   /** Further buttons, and what came of them. */
   actions?: ReactNode;

@@ -3,7 +3,7 @@ import React, { useEffect, useState } from 'react';
 import { locationService } from '@grafana/runtime';
 import { ConfirmModal } from '@grafana/ui';
 
-/** Where somebody was about to go. */
+/** The address that the blocked navigation leads to. */
 interface Destination {
   pathname: string;
   search: string;

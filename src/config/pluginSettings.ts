@@ -96,8 +96,8 @@ export async function testConnection(): Promise<Health> {
 export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id, benchmarks.id, routers.id];
 
 /**
- * The ids of the app's panels that Grafana has not loaded, and shows blank. It knows nothing of them, or says that
- * they have no signature; any other answer tells nothing. It never rejects.
+ * The ids of the app's panels that Grafana has not loaded, and shows blank. Its answer is
+ * then that they do not exist, or have no signature; any other answer is ignored. missingPanels never rejects.
  */
 export async function missingPanels(): Promise<string[]> {
   const missing = PLUGIN_IDS.slice(1).map(async (id) => {

@@ -70,7 +70,8 @@ it('has the booth’s title and buttons in Grafana’s page, and the pages below
   );
   expect(await screen.findByRole('heading', { level: 2, name: 'Live' })).toBeInTheDocument();
   expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
-  expect(screen.getByTestId('page')).toHaveAttribute('data-nav', 'Dashboard'); // which Grafana's menu calls by the app's name
+  // Grafana's menu shows this page under the app's name.
+  expect(screen.getByTestId('page')).toHaveAttribute('data-nav', 'Dashboard');
   act(() => mockClient.show({}, { settings: settings({ title: 'More users', subtitle: 'on the same GPUs' }) }));
   expect(screen.getByRole('heading', { level: 1, name: 'More users' })).toBeInTheDocument();
   expect(screen.getByText('on the same GPUs')).toBeInTheDocument();
@@ -103,7 +104,7 @@ it('opens a page that has the whole screen over Grafana, by its key, and leaves 
   grafana.remove();
 });
 
-describe('an app that nobody has configured yet', () => {
+describe('an app that is not configured yet', () => {
   const open = (address = '/a/kvbooth-inference-app') =>
     render(
       <MemoryRouter initialEntries={[address]}>
@@ -139,7 +140,7 @@ describe('an app that nobody has configured yet', () => {
     }
   );
 
-  it('tells others whom to ask, and shows the page once it is configured', async () => {
+  it('shows other users whom to ask, and shows the page once it is configured', async () => {
     jest.useFakeTimers();
     mockClient.who.mockResolvedValue({ ...viewer, ...none });
     open();

@@ -6,13 +6,13 @@ import { EmptyState, LinkButton } from '@grafana/ui';
 import { useMe } from '../client';
 import { PLUGIN_ID } from '../client/grafana';
 
-/** Its children, once the app has been told where its load generator is; until then, what is to be done, and by whom. */
+/** Its children, once the address of the load generator is configured; until then, what is to be done, and by whom. */
 export function Configured({ children }: PropsWithChildren) {
   const me = useMe();
   return me?.configured === false ? <FirstRun mayConfigure={me.canConfigure} /> : <>{children}</>;
 }
 
-/** Leads who may configure the app to where that is done, and tells the others whom to ask. */
+/** Links to the configuration for users who may change it, and shows the others whom to ask. */
 export function FirstRun({ mayConfigure }: { mayConfigure: boolean }) {
   return (
     <EmptyState

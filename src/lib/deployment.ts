@@ -8,7 +8,10 @@ interface Setting {
   value?: string;
 }
 
-/** All that may be known of a deployment, in the order in which it is shown: what serves, its stack, the engine's settings. */
+/**
+ * All that may be known of a deployment, in the order in which it is shown: what serves, its stack, the engine's
+ * settings.
+ */
 export function settingsOf(deployment: Deployment): Setting[] {
   const { speculation, free_gpu_memory_fraction: memory } = deployment;
   return [

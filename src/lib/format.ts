@@ -1,7 +1,7 @@
 /** What stands where there is no value, or none yet. */
 export const DASH = '—';
 
-/** What stands where there will be no value either, as nobody tells it. */
+/** What is shown where a value is not reported and will not follow. */
 export const NOT_REPORTED = 'not reported';
 
 /** Writes a number with so many decimals and thousands separators; a dash without one. */

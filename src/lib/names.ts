@@ -19,7 +19,10 @@ export function modeName(mode: Mode): string {
   return modes[mode].name;
 }
 
-/** The routing mode of a name, or of a value of the API, which earlier versions wrote into their sentences; undefined for other words. */
+/**
+ * The routing mode of a name, or of a value of the API, which earlier versions wrote into their sentences; undefined
+ * for other words.
+ */
 export function modeNamed(words: string): Mode | undefined {
   const known = Object.keys(modes) as Mode[];
   return known.find((mode) => words === mode || words.toLowerCase() === modeName(mode).toLowerCase());
@@ -35,7 +38,7 @@ export function modeShort(mode: Mode): string {
   return modes[mode].short;
 }
 
-/** Who told the mode in force, as the subject of a sentence. */
+/** The source of the mode in force, as the subject of a sentence. */
 export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'driver'>): string {
   switch (mode_from) {
     case 'operator':
@@ -67,8 +70,8 @@ export function engineName(engine: string | undefined): string | undefined {
 }
 
 /**
- * What serves, or could: the simulated cluster imitates the recorded deployment, of
- * which nobody knows whether it speculated.
+ * The speculation that serves, or could serve. The simulated cluster imitates the recorded
+ * deployment, for which speculation is not known.
  */
 export function servedSpeculation(speculation: Speculation, driver: string): string {
   return speculation === 'not_recorded' && driver === 'simulated'

@@ -11,8 +11,8 @@ export interface Phase {
 
 /**
  * The story from a plain deployment to one with everything switched on, one change at a
- * time. The recorded tables belong to none of them: nobody wrote down whether those runs
- * speculated.
+ * time. The recorded tables belong to none of them: whether those runs speculated is not
+ * recorded.
  */
 export const PHASES: readonly Phase[] = [
   { id: '1', mode: 'round_robin', speculation: 'off', title: 'Round-robin, no speculation' },
@@ -21,7 +21,7 @@ export const PHASES: readonly Phase[] = [
   { id: '3b', mode: 'kv', speculation: 'eagle3', title: 'KV-aware with EAGLE-3' },
 ];
 
-/** Whether any tokens were drafted, as far as rows tell; one token per step says that none were. */
+/** Whether the rows report drafted tokens; one token per step means that none were. */
 export function hasDrafts(rows: BaselineRow[]): boolean {
   return rows.some(
     ({ acceptance_rate, tokens_per_step = 1 }) => acceptance_rate !== undefined || tokens_per_step !== 1

@@ -35,7 +35,7 @@ describe.each(['dark', 'light'] as const)('the colours of the %s theme', (mode) 
     }
   });
 
-  it('tell better from worse by lightness, too, and have neither in common with the SLO', () => {
+  it('distinguish better from worse by lightness, too, and have neither in common with the SLO', () => {
     const { better, worse } = comparison;
     expect(getContrastRatio(better, worse)).toBeGreaterThanOrEqual(1.4);
     const { met, near, missed } = verdicts(theme);

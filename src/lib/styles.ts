@@ -2,7 +2,7 @@ import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
-/** For words that are heard but not seen. */
+/** For text that only screen readers read. */
 export const visuallyHidden = css({
   position: 'absolute',
   width: 1,
@@ -40,8 +40,8 @@ export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme
   });
 
 /**
- * Better and worse. Red and green belong to the SLO alone, and these are neither its colours nor a mode’s. One is light,
- * one dark, so that those who see few colours tell them apart, too.
+ * Better and worse. Red and green are reserved for the SLO, and these are neither its colors nor a mode’s. One is
+ * light and one dark, so that they differ for color-blind readers, too.
  */
 export const comparisonColors = ({ isDark }: GrafanaTheme2) =>
   isDark ? { better: '#a5f0ff', worse: '#ea5cff' } : { better: '#003f70', worse: '#a81ad0' };

@@ -7,12 +7,12 @@ import { mostFrequent } from './errorNames';
  */
 export type TargetKind = 'simulated' | 'mock' | 'dynamo' | 'plain' | 'unknown';
 
-/** Which request extensions the target takes, as GET /status tells; undefined while it is not known. */
+/** Which request extensions the target takes, as GET /status reports; undefined while it is not known. */
 type Extensions = Record<string, boolean> | undefined;
 
 /**
- * Tells what is under load from what the load generator knows of it, and whether it
- * takes Dynamo's request extension nvext.
+ * Derives the kind of the target from the lane and from whether it takes Dynamo's request
+ * extension nvext.
  */
 export function targetKind(lane: LaneSnapshot | undefined, extensions: Extensions): TargetKind {
   if (!lane) {

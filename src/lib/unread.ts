@@ -1,7 +1,7 @@
 import type { Cluster } from '../client';
 import { NOT_REPORTED } from './format';
 
-/** What stands where a part of the cluster has a value that nobody reads. */
+/** What is shown where a value of a part of the cluster is not read. */
 export const NOT_READ = 'not read';
 
 /** A part of a cluster that has metrics of its own. */

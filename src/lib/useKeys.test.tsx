@@ -21,7 +21,7 @@ function Listening({ dialog }: { dialog?: boolean }) {
 
 beforeEach(() => jest.clearAllMocks());
 
-it('hears a letter in either case, before anybody else does', async () => {
+it('handles a letter in either case, before other listeners', async () => {
   const others = jest.fn();
   document.addEventListener('keydown', others);
   render(<Listening />);

@@ -15,9 +15,9 @@ const DIALOG = '[role="dialog"], [role="alertdialog"]';
 const PRESSING = [' ', 'Enter'];
 
 /**
- * Listens to keys on the whole page for as long as the component is there: not while
- * somebody types, nor while a dialog is open, nor with Ctrl, Alt or Meta. It hears a key
- * before Grafana does, whose own meaning of that key is then not in force.
+ * Handles keys on the whole page while the component is mounted, but not while an input has
+ * the focus, while a dialog is open, or with Ctrl, Alt or Meta. It handles a key before
+ * Grafana, whose own shortcut for that key is then disabled.
  */
 export function useKeys(keys: Keys) {
   const press = useStable((event: KeyboardEvent) => {
@@ -38,7 +38,7 @@ export function useKeys(keys: Keys) {
   }, [press]);
 }
 
-/** Whether the key is somebody else's. */
+/** Whether another element handles the key. */
 function isTaken({ key, target }: KeyboardEvent): boolean {
   const element = target instanceof Element ? target : undefined;
   const presses = PRESSING.includes(key) && element?.closest('button, a[href], summary');

@@ -3,8 +3,8 @@ import { useRef } from 'react';
 import { useStable } from './useStable';
 
 /**
- * Tells the latest of several asynchronous calls from the earlier ones. The result begins a call, and returns a
- * function that says whether no other has begun since.
+ * Identifies the latest of several asynchronous calls. The result begins a call, and returns a function that reports
+ * whether no other call has begun since.
  */
 export function useLatest(): () => () => boolean {
   const count = useRef(0);

@@ -31,7 +31,7 @@ export function unlisted(cluster: Cluster): string | undefined {
   return more > 0 ? `${number(more)} more workers` : undefined;
 }
 
-/** What all workers tell together, in sentences, where only some are listed. */
+/** A summary of all workers, in sentences, where only some are listed. */
 export function aboutAll(cluster: Cluster): string | undefined {
   const all = cluster.all_workers;
   if (!all) {
