@@ -8,7 +8,7 @@ import { grafanaClient } from '../client/grafana';
 import { Configured } from '../grafana/Configured';
 
 interface PanelProps {
-  /** What a panel is called by those who hear it. */
+  /** The accessible name of a panel. */
   label: string;
 }
 

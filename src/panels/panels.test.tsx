@@ -60,7 +60,7 @@ describe('the panels', () => {
     expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
   });
 
-  it('show the sweep that the dashboard means, and tell it which one is chosen', async () => {
+  it('show the sweep that the dashboard selects, and report a choice to it', async () => {
     const older = sweep({ request: { ...sweep().request, title: 'Before' } });
     const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After' } });
     const answers: Record<string, unknown> = {
@@ -94,7 +94,7 @@ describe('the panels', () => {
     expect(await screen.findByText('There is one lane.')).toBeInTheDocument();
   });
 
-  it('say what is to be done where nobody has configured the app yet', async () => {
+  it('say what is to be done where the app is not configured yet', async () => {
     const fetch = () => of({ data: { ...viewer, configured: false } });
     jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
     for (const panel of [

@@ -53,7 +53,7 @@ export function Layout({ access }: { access: Access }) {
 /** Those of the messages about a server that is lost: by then it can no longer deliver them. */
 const outageIcons = ['exclamation-circle', 'exclamation-triangle', 'sync'] as const;
 
-/** The browser's title names the page first: it is what tells tabs apart. */
+/** The browser's title names the page first, which distinguishes tabs. */
 function useTitle(title: string) {
   const page = useCurrentPage()?.title;
   useEffect(() => {
@@ -69,7 +69,7 @@ function useTop() {
   }, [pathname]);
 }
 
-/** When the other pages are fetched, in milliseconds after the first: nobody waits for them. */
+/** When the other pages are fetched, in milliseconds after the first. */
 export const FETCH_AFTER = 3000;
 
 /** Fetches what the other pages need, so that they open at once, and even while the load generator is unreachable. */

@@ -75,7 +75,7 @@ const button = (name: string) => screen.getByRole('button', { name });
 const token = () => screen.getByLabelText(/Token/, { selector: 'input' });
 
 describe('without a token', () => {
-  it('is for everybody, and asks nobody', async () => {
+  it('allows every user, without sign-in', async () => {
     await show(open);
     expect(await screen.findByRole('heading', { name: 'Live' })).toBeInTheDocument();
     act(() => mockClient.show({}, { settings: settings({ title: 'More users' }) }));
@@ -85,7 +85,7 @@ describe('without a token', () => {
     expect(screen.queryByRole('button', { name: 'Sign out' })).not.toBeInTheDocument();
   });
 
-  it('shows its pages, and the loss, when nobody answers', async () => {
+  it('shows its pages, and the loss, without an answer', async () => {
     await show(new Problem(0, 'no answer'));
     expect(await screen.findByRole('heading', { name: 'Live' })).toBeInTheDocument();
     act(() => mockClient.lose());

@@ -3,7 +3,9 @@ import { useCallback, useMemo } from 'react';
 import { usePolled, type Session } from '../client';
 import type { StandaloneClient } from '../client/standalone';
 
-/** How often what one may do is asked for, in milliseconds: a session ends with the load generator or after its time. */
+/**
+ * How often what one may do is asked for, in milliseconds: a session ends with the load generator or after its time.
+ */
 export const SESSION_EVERY = 10_000;
 
 /** What one may do, and how to be let in. */

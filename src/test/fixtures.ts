@@ -76,19 +76,19 @@ export function sweepSummary(change: Partial<SweepSummary> = {}): SweepSummary {
   };
 }
 
-/** An improvement in per cent, which is told or lies within chance. */
-export function improved(percent: number, isTold = true): NonNullable<Column['kv_hit_ratio']['improvement']> {
-  const half = isTold ? Math.abs(percent) / 2 : Math.abs(percent) + 1;
-  const outcome = !isTold ? 'no_difference' : percent > 0 ? 'better' : 'worse';
+/** An improvement in per cent, which is decided or lies within chance. */
+export function improved(percent: number, isDecided = true): NonNullable<Column['kv_hit_ratio']['improvement']> {
+  const half = isDecided ? Math.abs(percent) / 2 : Math.abs(percent) + 1;
+  const outcome = !isDecided ? 'no_difference' : percent > 0 ? 'better' : 'worse';
   return { percent, outcome, interval: [percent - half, percent + half] };
 }
 
 /** A recorded column with every value at this level. */
 export function column(change: Partial<Column> = {}): Column {
-  const exact = (value: number, percent?: number, isTold = true) => ({
+  const exact = (value: number, percent?: number, isDecided = true) => ({
     value,
     lookup: 'exact' as const,
-    improvement: percent === undefined ? undefined : improved(percent, isTold),
+    improvement: percent === undefined ? undefined : improved(percent, isDecided),
   });
   const notRecorded = { lookup: 'not_recorded' as const };
   return {
@@ -218,9 +218,9 @@ export function member(name: string, change: Partial<Member> = {}): Member {
   };
 }
 
-/** Somebody who may do everything. */
+/** A user who may do everything. */
 export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true, configured: true };
-/** Somebody who may look. */
+/** A user who may only view. */
 export const viewer: Me = {
   login: 'visitor',
   role: 'Viewer',

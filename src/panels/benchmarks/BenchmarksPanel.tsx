@@ -15,7 +15,7 @@ export interface BenchmarksOptions extends LaneOptions {
   part?: SweepPart;
 }
 
-/** What each part is called by those who hear it. */
+/** The accessible name of each part. */
 const labels: Record<SweepPart, string> = {
   verdict: 'Benchmark verdict',
   curves: 'Benchmark curves',

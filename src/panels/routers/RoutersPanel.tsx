@@ -15,7 +15,7 @@ export interface RoutersOptions extends LaneOptions {
   part?: RoutersPart;
 }
 
-/** What each part is called by those who hear it. */
+/** The accessible name of each part. */
 const labels: Record<RoutersPart, string> = {
   pairs: 'Two routers, turn by turn',
   shadow: 'Other routers on the same traffic',
