@@ -71,7 +71,7 @@ export const schema = object({
   /** The last of the four takeaways. */
   takeaway: object({ title: text, text }),
   visitors,
-  /** What the cluster stands on, told: a heading, what the figures in it are, the parts, and what they come down to. */
+  /** The platform below the cluster, as text: a heading, the kind of its figures, the parts, and the conclusion. */
   story: object({ title: text, info: text, parts: some(object({ id, title: text, text })), message: text }),
   platform,
   /** What visitors ask about the platform, in the order of the guide. */
@@ -85,7 +85,7 @@ export const schema = object({
    * One without a source is in the documents of the demonstration alone.
    */
   claims: any(object({ id, value: text, date, source: id.optional() })),
-  /** Where something was published, for everybody to read: what has no public address is no source. */
+  /** A public address where something was published. What has none is no source. */
   sources: any(object({ id, title: text, url })),
   /** Where to read on. */
   links: any(object({ id, title: text, url })),

@@ -9,7 +9,7 @@ const AGAIN_AFTER = 5000;
 /**
  * Gives the vendor that the load generator's settings name, once its file is there; before, or
  * where it cannot be fetched, none, and then the problem. It is asked for until it comes.
- * Snapshots of the lane tell the name; a new one draws nothing anew unless it tells another.
+ * Snapshots of the lane contain the name. A new snapshot renders nothing unless the name changes.
  */
 export function useVendor(lane: string): Polled<Vendor> {
   const client = useClient();

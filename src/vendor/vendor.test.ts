@@ -33,7 +33,7 @@ describe('the vendor files', () => {
   });
 });
 
-describe('a mistake is told by name', () => {
+describe('a mistake is reported by name', () => {
   it.each<[string, (file: Vendor) => void, string]>([
     ['a missing text', (f) => delete (f as Partial<Vendor>).pitch, 'pitch: must be a non-empty string'],
     [
@@ -80,7 +80,7 @@ describe('a mistake is told by name', () => {
     ],
     ['a claim that is not there', (f) => (f.pitch = 'Up to {claim.fast}'), 'texts: there is no claim “fast”'],
     [
-      'a claim that nobody quotes',
+      'a claim that no text quotes',
       (f) => f.claims.push({ id: 'spare', value: '1', date: '2026' }),
       'claims[spare]: no text quotes it',
     ],
