@@ -44,7 +44,7 @@ async function show(address = '/guide', client = new FakeClient(), events: objec
     </MemoryRouter>
   );
   if (client.states.value.status === 'loading') {
-    act(() => client.lose()); // whose guide it is nobody can say then, so it is neutral
+    act(() => client.lose()); // the vendor is then unknown, so the guide is neutral
   }
   await screen.findByRole('search');
   await settled(client, '/baselines', '/events?lane=main');
@@ -348,7 +348,7 @@ describe('the search', () => {
   it('narrows as one types, and counts', async () => {
     await show();
     expect(count()).toHaveTextContent('21 of 21 questions');
-    await userEvent.type(search(), 'everybody');
+    await userEvent.type(search(), 'deadlock');
     expect(count()).toHaveTextContent('1 of 21 questions, 0 of');
     expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
     expect(screen.getByText('No matching terms. Try fewer or different words.')).toBeInTheDocument();

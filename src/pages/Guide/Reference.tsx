@@ -11,7 +11,7 @@ import type { Part } from './parse';
 import { Questions } from './Questions';
 import { likelyFirst, type Found } from './search';
 
-const NOBODY: string[] = [];
+const NO_IDS: string[] = [];
 
 interface ReferenceProps {
   glossary: Part;
@@ -24,7 +24,7 @@ interface ReferenceProps {
 export const Reference = memo(function Reference({ glossary, found, visitor, isFiltered }: ReferenceProps) {
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
-  const likely = visitor?.asks ?? NOBODY;
+  const likely = visitor?.asks ?? NO_IDS;
   const ordered = useMemo(
     () => found.groups.map((group) => ({ ...group, questions: likelyFirst(group.questions, likely) })),
     [found, likely]

@@ -25,7 +25,7 @@ function live(lane: LaneChange = {}): Live {
 const facts = (lane: LaneChange = {}) => buildFacts({ live: live(lane), baselines });
 const figures = (lane: LaneChange = {}) => facts(lane).figures;
 
-/** A target that nobody said to be imitated. */
+/** A target that is not known to be imitated. */
 const real = { driver: 'endpoints' };
 
 describe('what is now', () => {
@@ -74,9 +74,9 @@ describe('what is now', () => {
     expect(stopped['live.concurrency']).toEqual({ value: '120', word: 'configured' });
   });
 
-  it('is a dash where nobody knows', () => {
+  it('is a dash where it is not known', () => {
     expect(figures()['live.queued']).toEqual({ value: '—', word: 'not reported' });
-    expect(figures()['live.gpu']).toEqual({ value: '—', word: 'not told' });
+    expect(figures()['live.gpu']).toEqual({ value: '—', word: 'not reported' });
     expect(figures({ totals: { ...snapshot().lanes[0].totals, ok: 0 } })['live.prompt-tokens'].value).toBe('—');
   });
 
@@ -172,7 +172,7 @@ describe('what holds', () => {
       ['kv better'],
     ],
     [
-      'nothing of that under a mode that nobody has told',
+      'nothing of that under a mode that is not reported',
       { state: { mode: 'unknown' }, baseline: ttft(12, true) },
       ['running'],
       ['kv better'],
@@ -185,7 +185,7 @@ describe('what holds', () => {
     ],
     ['a missed SLO', {}, ['slo missed'], ['slo met']], // TPOT p95 is 61.2 ms
     ['speculation', { state: { speculation: 'eagle3' } }, ['speculating', 'simulated'], []],
-    ['a serving that nobody told', {}, ['serving not known'], ['aggregated', 'disaggregated']],
+    ['a serving that is not reported', {}, ['serving not known'], ['aggregated', 'disaggregated']],
     [
       'a disaggregated serving',
       { target: { deployment: { serving: 'disaggregated' } } },

@@ -84,13 +84,13 @@ function only(condition: Condition, holds: boolean): Condition[] {
   return holds ? [condition] : [];
 }
 
-/** Whether each worker does all of a request: as the deployment is described, since no metric tells. */
+/** Whether each worker does all of a request, from the configured deployment, since no metric reports it. */
 function serving({ target }: LaneSnapshot): Condition {
-  const { serving: told } = target.deployment;
-  return told === 'aggregated' || told === 'disaggregated' ? told : 'serving not known';
+  const { serving: configured } = target.deployment;
+  return configured === 'aggregated' || configured === 'disaggregated' ? configured : 'serving not known';
 }
 
-/** Nothing is said of a simulated cluster's timing before it has told what it is set to. */
+/** A simulated cluster's timing has no condition before the cluster reports its settings. */
 function simulation(state: LaneSnapshot['state']): Condition[] {
   if (!state.simulation) {
     return [];

@@ -114,7 +114,7 @@ export function liveFigures({ state, lane }: Live): Figures {
     Object.fromEntries(Object.entries(reads).map(([id, of]) => [id, figure(from && of(from), as, none)]));
   return {
     ...read(configured, lane, 'configured', why),
-    ...read(reported, lane, 'as configured', lane ? 'not told' : why),
+    ...read(reported, lane, 'as configured', lane ? 'not reported' : why),
     ...read(measured, runs ? lane : undefined, lane?.state.settling ? 'settling' : word, runs ? 'no data yet' : why),
     ...read(running, runs ? lane : undefined, word, lane && runs ? silence(whyUnread(lane.cluster, 'workers')) : why),
   };

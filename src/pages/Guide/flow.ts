@@ -108,7 +108,7 @@ const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phase
 /** The demonstration's flow: its stories, each with the steps to show. */
 export const [story] = parse(file);
 
-/** Steps that tell one story. */
+/** The steps of one part of the demonstration. */
 interface Group {
   title: string;
   /** What one needs to know before it. */

@@ -40,7 +40,7 @@ import { Visitors } from './Visitors';
 /** The name of the choice in the address. */
 const VISITOR = 'visitor';
 
-/** What a presenter needs at hand: whom to tell what, the flow, the questions, the words. */
+/** The presenter's guide: visitors, the flow, questions and the glossary. */
 export default function Guide() {
   const live = useLive(LANE);
   const { value: vendor, problem } = useVendor(LANE);
@@ -53,11 +53,11 @@ export default function Guide() {
       <Loading text="Opening presenter’s guide" bars={8} />
     );
   }
-  return <Told live={live} vendor={vendor} />;
+  return <VendorGuide live={live} vendor={vendor} />;
 }
 
-/** The guide as it is told under one vendor: its contents and the search, and the topic that is open. */
-function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
+/** The guide of one vendor: its contents and the search, and the open topic. */
+function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
   const styles = useStyles2(getStyles);
   const content = useMemo(() => contentOf(vendor), [vendor]);
   const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
@@ -96,7 +96,7 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
   return (
     <FactsProvider facts={facts}>
       <div className={styles.guide} ref={top} onKeyDown={moveByArrows}>
-        <div className={styles.aside}>
+        <div className={styles.sidebar}>
           <SearchBox
             query={query}
             onChange={setQuery}
@@ -247,7 +247,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
       [wide]: { gridTemplateColumns: '15em minmax(0, 1fr)' },
     }),
-    aside: css({
+    sidebar: css({
       position: 'sticky',
       top: 'var(--kvbooth-sticky-top, 0px)',
       zIndex: 1,

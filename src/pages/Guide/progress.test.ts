@@ -18,7 +18,7 @@ const START = time('00:00');
 
 const stopped: LaneChange = { state: { running: false, phase: 'stopped', started: undefined } };
 
-/** A lane that runs since ten o'clock, of which nobody has an answer yet. */
+/** A lane that runs since ten o'clock, without an answer yet. */
 function runs({ state, baseline, totals, ...change }: LaneChange = {}): LaneChange {
   return {
     ...change,
@@ -80,7 +80,7 @@ describe('nothing is ticked that was not seen', () => {
     expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
   });
 
-  it('of a hit rate that nobody tells', () => {
+  it('of a hit rate that is not reported', () => {
     const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
     const why = 'Cannot be shown here: the engine does not report cached tokens.';
     expect(item('hit', nothing, { ...settled('kv', 0.45), kv })).toMatchObject({ done: false, why });
@@ -211,7 +211,7 @@ it('later turns that start hardly sooner may be chance', () => {
 });
 
 describe('more tokens per second', () => {
-  const kv = (tokens: number, told: boolean) =>
+  const kv = (tokens: number, decided: boolean) =>
     settled('kv', 0.45, {
       baseline: {
         live_output_tokens_per_second: tokens,
@@ -220,7 +220,7 @@ describe('more tokens per second', () => {
             output_tokens_per_second: {
               value: 2817,
               lookup: 'exact',
-              improvement: improved(100 * (tokens / 2817 - 1), told),
+              improvement: improved(100 * (tokens / 2817 - 1), decided),
             },
           }),
         ],
@@ -261,7 +261,7 @@ describe('uneven in-flight', () => {
     });
   });
 
-  it('is not claimed where both are alike, or where nobody tells', () => {
+  it('is not claimed where both are alike, or where it is not reported', () => {
     const alike = minute(minute(nothing, 'round_robin', 0, 12), 'kv', 1, 12);
     expect(item('uneven', alike).done).toBe(false);
     const silent = minute(minute(nothing, 'round_robin', 0), 'kv', 1);
@@ -297,7 +297,7 @@ describe('a document of their own', () => {
     expect(blind(lane('kv', 0, 0.54)).done).toBe(false);
   });
 
-  it('tells the odds from the number of workers', () => {
+  it('derives the odds from the number of workers', () => {
     const workers = Array.from({ length: 4 }, (_, i) => ({ id: `${i}`, name: `w${i}`, gpus: [] }));
     const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
     expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
@@ -326,7 +326,7 @@ describe('the phases', () => {
     expect(why).toContain('Phase 2: TTFT p95 450 ms, median ITL 26.0 ms.');
   });
 
-  it('are none where nobody knows whether it speculates', () => {
+  it('are none where it is not known whether it speculates', () => {
     const lane = speculating('not_recorded', 0.026);
     expect(ticked(see(nothing, { at: '01:00', lane })).filter((id) => id.startsWith('phase'))).toEqual([]);
   });
@@ -433,7 +433,7 @@ describe('two lanes', () => {
       /^Needs two different modes/,
       /^Needs both/,
     ],
-  ])('that run %s are not told apart', (_, second, first, next) => {
+  ])('that run %s are not distinguished', (_, second, first, next) => {
     const shown = both(settled('kv', 0.4), second);
     const found = itemsOf(observe(nothing, shown, 'main'), shown);
     expect(found.map(({ done }) => done)).toEqual([false, false]);
@@ -449,13 +449,13 @@ describe('two lanes', () => {
   });
 });
 
-describe('what happened while nobody looked', () => {
+describe('what happened while the guide was closed', () => {
   const event = (at: string, kind: string, text: string): LaneEvent => ({ id: at, time: time(at), kind, text });
   const since = see(nothing, { at: '00:00', lane: stopped });
 
   it('is no change where a mode becomes known', () => {
     const events = [
-      event('03:02', 'mode_change', 'unknown to kv: the router’s own metrics tell'),
+      event('03:02', 'mode_change', 'unknown to kv: the router’s own metrics report it'),
       event('03:01', 'start', '60 conversations, mode unknown'),
     ];
     const progress = recall(since, events, []);

@@ -55,7 +55,7 @@ function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: stri
   };
 }
 
-/** A higher concurrency than the lowest so far. What is told late may lie before what is known. */
+/** A higher concurrency than the lowest so far. A late report may be of a time before the last known one. */
 export function climb({ lowest, raised }: Progress, concurrency: number, at: string): Partial<Progress> {
   const isEarlier = lowest !== undefined && Date.parse(at) < Date.parse(lowest.at);
   if (lowest === undefined || concurrency < lowest.concurrency || (concurrency === lowest.concurrency && isEarlier)) {

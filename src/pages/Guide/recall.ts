@@ -17,8 +17,8 @@ const CHANGE = /^(.+?) to (.+?)(?:: the cluster is in that mode)?$/;
 const SPECULATION = /(\/\w+| with .+)$/;
 
 /**
- * Takes into account what happened while nobody looked at the guide: events, newest
- * first as the API gives them, and steps of this target that were measured.
+ * Adds what happened while the guide was closed: events, newest first as the API
+ * returns them, and steps of this target that were measured.
  */
 export function recall(before: Progress, events: LaneEvent[], baselines: Baseline[]): Progress {
   const { since } = before;

@@ -48,8 +48,8 @@ export interface Turns {
 
 /**
  * What was seen of the demonstration since a moment. Plain data, so that it
- * outlives a change of page; nothing is in it that no snapshot, event or
- * measured row has told.
+ * survives a change of page. All of it comes from snapshots, events and
+ * measured rows.
  */
 export interface Progress {
   /** Since when, by the load generator's clock; absent until the first snapshot. */
@@ -78,7 +78,9 @@ export interface Progress {
   /** When both had settled so, with the TTFT p95 of each in seconds. */
   bothSettled?: Lanes & { ttft: [number, number] };
   slo?: { at: string; concurrency: number; ttft: number; tpot: number };
-  /** Turns that failed since then; how many failed in the run that was seen last, and how many had ended well before. */
+  /**
+   * Turns that failed since then; how many failed in the run that was seen last, and how many had ended well before.
+   */
   errors: { total: number; run?: string; inRun: number; okBefore: number };
   /** Whether a turn has ended well since then. */
   answered: boolean;
@@ -92,7 +94,7 @@ export function isSame(a: Progress, b: Progress): boolean {
   return Object.entries(b).every(([key, value]) => a[key as keyof Progress] === value);
 }
 
-/** How settled steps are told apart. */
+/** The key that identifies a settled step. */
 export function settledKey({ mode, speculation }: ModeState, concurrency: number): string {
   return `${mode}/${speculation}/${concurrency}`;
 }

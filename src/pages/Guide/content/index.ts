@@ -40,7 +40,7 @@ export interface Content {
   published: Figures;
 }
 
-/** The guide as it is told under one vendor. */
+/** The guide of one vendor. */
 export function contentOf(vendor: Vendor): Content {
   const read = (file: string) =>
     parse(file.replaceAll('{vendor.name}', vendor.name).replaceAll('{vendor.router}', vendor.router));

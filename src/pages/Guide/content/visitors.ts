@@ -15,13 +15,13 @@ export interface Visitor {
   first: string[];
   /** What to leave out. */
   leave: string[];
-  /** How the platform's story is told: first, after the pitch, or only on request. */
+  /** When the platform is presented: first, after the pitch, or only on request. */
   story: 'first' | 'after' | 'asked';
   /** What such a visitor is likely to ask: ids of questions. */
   asks: string[];
 }
 
-/** What does not depend on the vendor: how far to go, and when to tell of the platform. */
+/** What does not depend on the vendor: how far to go, and when to present the platform. */
 const kinds: Array<Pick<Visitor, 'id' | 'depth' | 'story'>> = [
   { id: 'returning', depth: 1, story: 'first' },
   { id: 'newcomer', depth: 1, story: 'after' },
