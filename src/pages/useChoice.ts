@@ -1,7 +1,10 @@
 import { useCallback } from 'react';
 import { useLocation, useSearchParams } from 'react-router-dom';
 
-/** What somebody chose on a page, which its address keeps under a name, so that a link shows the same; undefined where nothing is chosen. */
+/**
+ * A choice on a page, kept in its address under a name, so that a link shows the same;
+ * undefined where nothing is chosen.
+ */
 export function useChoice(name: string): [chosen: string | undefined, choose: (value: string | undefined) => void] {
   const [params, setParams] = useSearchParams();
   const { state } = useLocation(); // whence the page was reached, which stays so

@@ -45,7 +45,7 @@ describe('the drawing', () => {
     expect(part(/^Router 94\.2 % KV hit rate KV-aware mode/)).toBeInTheDocument();
   });
 
-  it('says how many workers it leaves out, and what all tell together', async () => {
+  it('shows how many workers it omits, and a summary of all', async () => {
     await show({ cluster: crowd() });
     expect(workers()).toHaveLength(2);
     expect(screen.getByText('1,998 more workers')).toBeInTheDocument();
@@ -170,7 +170,7 @@ describe('the dots', () => {
     expect(traffic()).toBeEmptyDOMElement();
   });
 
-  it('rest while nobody can see them', async () => {
+  it('pause while the page is hidden', async () => {
     still(false);
     await show(laneChange(3));
     await pass(1000);

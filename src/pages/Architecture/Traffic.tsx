@@ -54,7 +54,7 @@ const Marks = memo(function Marks({ points }: { points: Point[] }) {
   return points.map(({ x, y }, i) => <circle key={i} className={styles.mark} cx={x} cy={y} r={4.5} />);
 });
 
-/** Takes a step again and again, but not while nobody can see it. Gives what ends that. */
+/** Repeats a step, except while the page is hidden. Returns a function that ends it. */
 function whileVisible(take: () => void): () => void {
   let timer: number | undefined;
   const follow = () => {

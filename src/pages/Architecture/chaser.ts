@@ -1,7 +1,7 @@
 import type { Rect } from '../../components/Diagram';
 import type { Layout, Waypoint } from './layout';
 
-/** No more requests set out in a second: more could not be told apart. Less than there are steps. */
+/** The most requests that are drawn per second: more could not be distinguished. Less than the steps per second. */
 export const MAX_DOTS = 4;
 
 /** From one step to the next, in milliseconds. Each costs the browser a frame: that, and not what is in it, is dear. */

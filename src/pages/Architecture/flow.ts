@@ -16,7 +16,10 @@ interface Reading {
 /** Nothing seen yet. */
 export const NO_FLOW: Flow = { readings: [] };
 
-/** Adds what a snapshot of the given time (milliseconds) says, and forgets what is too old; the same flow where it says nothing new. */
+/**
+ * Adds what a snapshot of the given time (milliseconds) says, and forgets what is too old; the same flow where it
+ * says nothing new.
+ */
 export function advance(flow: Flow, workers: Worker[], at: number): Flow {
   const last = flow.readings.at(-1);
   if (last && last.at === at) {

@@ -120,7 +120,7 @@ describe('the chase', () => {
     expect(setOut(0.1, [0, 1, 0], 100).to).toEqual([0, 10, 0]);
   });
 
-  it('shows no more than can be told apart, and keeps none that arrived', () => {
+  it('shows no more than can be distinguished, and keeps none that arrived', () => {
     const { to, most, travelling } = setOut(1000, [1, 0, 0], 100);
     expect(to).toEqual([100 * MAX_DOTS, 0, 0]);
     expect(most).toBe(1);
@@ -228,7 +228,7 @@ describe('the parts', () => {
     expect(spoken(path.events)).toBe('Event plane, not used');
   });
 
-  it('claim nothing of the events under a mode that nobody has told', () => {
+  it('claim nothing of the events under a mode that is not reported', () => {
     const path = requestPath(laneOn(3, { state: { mode: 'unknown', driver: 'manual' } }), true, target);
     expect(path.events.presence).toMatchObject({ is: 'unknown' });
     expect(path.router.figures.find(({ name }) => name === 'mode')).toEqual({
@@ -256,7 +256,7 @@ describe('the parts', () => {
     expect(path.enduser.presence).toMatchObject({ is: 'here', why: expect.stringContaining('llama-8b') });
   });
 
-  it('mean a worker’s GPUs, where they tell', () => {
+  it('average over a worker’s GPUs that report a value', () => {
     const gpus = [{ index: '0', utilisation: 0.5 }, { index: '1', utilisation: 1 }, { index: '2' }];
     expect(utilisation(worker(0, { gpus }))).toBe(0.75);
     expect(utilisation(worker(0, { gpus: [] }))).toBeUndefined();

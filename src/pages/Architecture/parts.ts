@@ -48,7 +48,7 @@ export interface RequestPath {
   more?: string;
 }
 
-/** The parts in the order in which they are told. */
+/** The parts in the order in which they are presented. */
 export function inOrder({ workers, ...p }: RequestPath): Part[] {
   return [p.client, p.enduser, p.frontend, p.router, ...workers, p.request, p.discovery, p.events, p.prometheus];
 }
@@ -63,8 +63,8 @@ function clusterSource(lane: LaneSnapshot | undefined): string {
 }
 
 /**
- * Fills the drawing's parts. The lane tells which parts there are, and may be
- * what was last seen; without live, every number is a dash.
+ * Fills the drawing's parts. The lane determines which parts there are, and may be
+ * the last known one; without live, every number is a dash.
  */
 export function requestPath(lane: LaneSnapshot | undefined, live: boolean, target: TargetFacts): RequestPath {
   const now = live ? lane : undefined;
@@ -157,7 +157,7 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
         value: kv?.not_reported ? NOT_REPORTED : percent(kv?.hit_ratio),
         source: kv?.not_reported ? `Not reported: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
       },
-      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: toldBy(now) },
+      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: modeNote(now) },
       { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate the router predicted.' },
       {
         name: 'achievable',
@@ -172,13 +172,13 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   };
 }
 
-/** Who told the mode. */
-function toldBy(now: LaneSnapshot | undefined): string {
+/** The source of the mode, as a sentence. */
+function modeNote(now: LaneSnapshot | undefined): string {
   if (now?.state.mode === 'unknown') {
     return 'Unknown: neither an operator nor this server has reported it.';
   }
-  const told = now ? modeSource(now.state) : 'the mode driver';
-  return `Reported by ${told}.`;
+  const source = now ? modeSource(now.state) : 'the mode driver';
+  return `Reported by ${source}.`;
 }
 
 function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
@@ -239,7 +239,7 @@ function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
 /** What carries each plane of a Dynamo that this product starts on one machine, as it starts it. */
 const ON_ONE_MACHINE = { discovery: 'files', request: 'TCP', events: 'ZMQ' };
 
-/** What carries a plane, where that is known; nothing where the target does not tell. */
+/** The transport of a plane; undefined where the target does not report it. */
 function carrier(
   plane: keyof typeof ON_ONE_MACHINE,
   now: LaneSnapshot | undefined,
@@ -304,10 +304,10 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
   };
 }
 
-/** The mean utilisation of a worker's GPUs, 0 to 1; undefined where none tells it. */
+/** The mean utilisation of a worker's GPUs, 0 to 1; undefined where none reports it. */
 export function utilisation(worker: Worker | undefined): number | undefined {
-  const told = (worker?.gpus ?? []).flatMap((g) => (g.utilisation === undefined ? [] : [g.utilisation]));
-  return told.length === 0 ? undefined : told.reduce((a, b) => a + b, 0) / told.length;
+  const reported = (worker?.gpus ?? []).flatMap((g) => (g.utilisation === undefined ? [] : [g.utilisation]));
+  return reported.length === 0 ? undefined : reported.reduce((a, b) => a + b, 0) / reported.length;
 }
 
 /** A part and its numbers in one sentence, for the list. */

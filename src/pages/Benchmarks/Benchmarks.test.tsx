@@ -164,7 +164,7 @@ describe('the form', () => {
     expect(booth.writes).not.toHaveBeenCalled();
   });
 
-  it('tells what the load generator has against it, at the field that it is about, unfolded', async () => {
+  it('shows why the load generator refuses it, at the field that it is about, unfolded', async () => {
     const booth = new Booth();
     booth.refusal = new Problem(422, 'span_seconds: 60 is too short here', 'span_seconds', 'from 90');
     await show(booth);
@@ -443,7 +443,7 @@ describe('a result', () => {
     expect(screen.queryByRole('button', { name: /Delete|baseline/ })).not.toBeInTheDocument();
   });
 
-  it('tells of its spans how they began and ended', async () => {
+  it('shows how its spans began and ended', async () => {
     await showOne({ ...done, spans: [span(0, { cold: 'nonce', failed: 2 })] });
     const table = screen.getByRole('table', { name: /^Spans/, hidden: true });
     const [, row] = within(table).getAllByRole('row', { hidden: true });

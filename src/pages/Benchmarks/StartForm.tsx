@@ -237,7 +237,7 @@ function Form(props: FormProps) {
   );
 }
 
-/** Why nobody, or not this person, may start now. */
+/** Why a sweep cannot be started now, or not by this user. */
 function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: boolean): string | undefined {
   if (me && !me.canOperate) {
     if (me.replay) {

@@ -87,7 +87,7 @@ function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
   );
 }
 
-/** The snapshot tells every second how far the one under way is. */
+/** The snapshot reports the progress of the running sweep every second. */
 function newest(sweep: Sweep, { lane }: Live): SweepSummary {
   const now = lane?.state.sweep;
   return now?.id === sweep.id && !hasEnded(sweep.state) ? now : sweep;
@@ -110,7 +110,7 @@ function End({ summary }: { summary: SweepSummary }) {
     );
   }
   if (words.length > 0) {
-    return null; // they tell it, too
+    return null; // the figures show it, too
   }
   return (
     <p role="status">

@@ -54,7 +54,7 @@ it('says at its field what cannot be', () => {
   expect(errors('capacity', { modes: 'kv off, kv draft, kv eagle3' })).toEqual({ modes: 'One or two modes' });
 });
 
-it('tells modes apart that differ in a speculation without a name', () => {
+it('distinguishes modes that differ in a speculation without a name', () => {
   const label = (...modes: SweepList['modes']) => optionsOf('modes', { ...listOf(), modes }).map((one) => one.label);
   const [off, unknown] = [
     { mode: 'kv', speculation: 'off' },
@@ -78,7 +78,7 @@ it('finds the field of a problem', () => {
   expect(at('sweep')).toBeUndefined();
 });
 
-it('tells how long it takes from the request alone', () => {
+it('derives how long it takes from the request alone', () => {
   expect(durationText(defaults.trial)).toBe('At most 1 h 0 min; it ends automatically once decided.');
   expect(durationText(defaults.sweep)).toBe(
     '18 spans of at least 6 min 0 s: 1 h 48 min, plus the time for the changes between them.'

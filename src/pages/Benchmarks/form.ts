@@ -380,7 +380,7 @@ function toMode(key: string): ModeState {
   return { mode, speculation } as ModeState;
 }
 
-/** At which field a problem is told; undefined where the form has none for it. */
+/** The field at which a problem is shown; undefined where the form has none for it. */
 export function fieldOfProblem(kind: SweepKind, problem: Problem | undefined): FieldName | undefined {
   const named = problem?.field?.replace(/^modes\..*/, 'modes');
   const at = kind === 'trial' && named === 'modes' ? 'b' : named;
@@ -401,5 +401,6 @@ export function durationText(request: SweepRequest): string {
   const spans = levels.length * modes.length * repeats;
   const each = warm + counted;
   const [pairs, atOnce] = request.together ? [spans / 2, ', two at a time'] : [spans, ''];
-  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}${atOnce}: ${span(pairs * each)}, plus the time for the changes between them.`;
+  const what = `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}${atOnce}`;
+  return `${what}: ${span(pairs * each)}, plus the time for the changes between them.`;
 }

@@ -25,7 +25,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Gives elements room to scroll in, which jsdom does not; a scroll by script is heard by nobody. */
+/** Gives elements room to scroll in, which jsdom does not. A scroll by script fires no event. */
 function stubScrolling() {
   jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(1e6);
   Element.prototype.scrollTo = function (this: Element, to?: ScrollToOptions | number) {

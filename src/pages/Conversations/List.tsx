@@ -28,7 +28,7 @@ interface ListProps {
   lane: string;
   /** Where a conversation leads to. */
   linkTo(conversation: Conversation): string;
-  /** Hears which conversation is at the top of what is seen. */
+  /** Called with the conversation at the top of the visible part. */
   onSee(id: string | undefined): void;
 }
 

@@ -19,7 +19,7 @@ it('reads every page of a filter, newest first', async () => {
   expect(new Set(all.map(({ id }) => id)).size).toBe(450);
 });
 
-it('reads no further once nobody waits', async () => {
+it('reads no further once the signal is aborted', async () => {
   const client = clientWith(4500);
   const leaving = new AbortController();
   leaving.abort();

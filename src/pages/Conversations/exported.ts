@@ -3,7 +3,7 @@ import { toCsv } from '../../lib/csv';
 import { hitRate, workersIn } from './figures';
 import type { Filter } from './useConversations';
 
-/** Reads all conversations of a filter that there are at this moment, newest first, until the signal says that nobody waits. */
+/** Reads all current conversations of a filter, newest first, until the signal is aborted. */
 export async function readAll(client: Client, filter: Filter, signal: AbortSignal): Promise<Conversation[]> {
   const all: Conversation[] = [];
   const { lane, ...query } = filter;

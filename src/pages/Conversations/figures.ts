@@ -8,10 +8,12 @@ export function ttftsText({ figures = [] }: Figures): string {
   return figures.map(({ ttft }) => digits(ttft, { ...MS, decimals: 0 })).join(' · ') || DASH;
 }
 
-/** The share of a conversation's prompt tokens that came from a cache; undefined where the server does not report it. */
+/**
+ * The share of a conversation's prompt tokens that came from a cache; undefined where the server does not report it.
+ */
 export function hitRate({ figures = [] }: Figures): number | undefined {
-  const told = figures.filter(({ cached_tokens }) => cached_tokens !== undefined);
-  const sum = (key: 'prompt_tokens' | 'cached_tokens') => told.reduce((total, turn) => total + (turn[key] ?? 0), 0);
+  const reported = figures.filter(({ cached_tokens }) => cached_tokens !== undefined);
+  const sum = (key: 'prompt_tokens' | 'cached_tokens') => reported.reduce((total, turn) => total + (turn[key] ?? 0), 0);
   const prompt = sum('prompt_tokens');
   return prompt > 0 ? sum('cached_tokens') / prompt : undefined;
 }

@@ -55,25 +55,25 @@ describe('a paged list', () => {
     expect(numbers()).toEqual(descending(900, 500));
   });
 
-  it('tells of changes only, and keeps the rows that did not change', async () => {
+  it('reports changes only, and keeps the rows that did not change', async () => {
     const { list, store } = pagedListOf(range(0, 10));
     await list.refresh();
     const before = list.get();
-    const heard = jest.fn();
-    const end = list.subscribe(heard);
+    const listener = jest.fn();
+    const end = list.subscribe(listener);
     store.all = range(0, 10);
     await list.refresh();
-    expect(heard).not.toHaveBeenCalled();
+    expect(listener).not.toHaveBeenCalled();
     expect(list.get()).toBe(before);
     store.all = [...range(0, 9), conversation(9, { turns_done: 3 })];
     await list.refresh();
-    expect(heard).toHaveBeenCalledTimes(1);
+    expect(listener).toHaveBeenCalledTimes(1);
     expect(list.get().rows[0]).toMatchObject({ turns_done: 3 });
     expect(list.get().rows[1]).toBe(before.rows[1]);
     end();
     store.all = range(0, 12);
     await list.refresh();
-    expect(heard).toHaveBeenCalledTimes(1);
+    expect(listener).toHaveBeenCalledTimes(1);
   });
 
   it('reads the page that is seen again while some on it are in progress', async () => {

@@ -45,8 +45,8 @@ export interface Conversations {
 }
 
 /**
- * The conversations of a filter, read again and again. seen tells which one the
- * reader sees. Beyond so many, those that the reader is not at are forgotten.
+ * The conversations of a filter, polled. seen returns the one that is in view.
+ * Beyond keep rows, those far from it are dropped.
  */
 export function useConversations(
   { lane, status, topic }: Filter,

@@ -19,7 +19,10 @@ import { useChoice } from '../useChoice';
 import { HistoryExport } from './HistoryExport';
 import { LiveCharts } from './LiveCharts';
 
-/** The main view: the last ten minutes, live against recorded, key figures, TTFT by turn, the recorded results, what serves, and who holds the conversations where others do. */
+/**
+ * The main view: the last ten minutes, live against recorded, key figures, TTFT by turn, the recorded results, what
+ * serves, and who holds the conversations where others do.
+ */
 export default function Dashboard() {
   const styles = useStyles2(getStyles);
   const comparison = useChoice('compare');

@@ -42,14 +42,14 @@ describe('the features', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('follow the mode, and the loss of what tells it', async () => {
+  it('follow the mode, and the loss of its source', async () => {
     const { client } = await show(laneChange(3, { state: { mode: 'round_robin' } }));
     expect(card('KV-aware routing').getByText('Not in use here')).toBeInTheDocument();
     act(() => client.lose());
     expect(screen.getAllByText('Unknown here')).toHaveLength(6);
   });
 
-  it('claim nothing of a mode that nobody has told, and say who told one', async () => {
+  it('claim nothing of a mode that is not reported, and name the source of one', async () => {
     const { client } = await show(laneChange(3, { state: { mode: 'unknown', driver: 'manual' } }));
     expect(card('KV-aware routing').getByText('Unknown here')).toBeInTheDocument();
     expect(card('KV-aware routing').getByText(/The routing mode of this server has not been set/)).toBeInTheDocument();
@@ -186,7 +186,7 @@ describe('usage', () => {
   it.each([
     ['kvbm', true, 'yes'],
     ['planner', false, 'no'],
-  ] as const)('of %s is what the deployment tells', (name, in_use, is) => {
+  ] as const)('of %s is what the deployment reports', (name, in_use, is) => {
     const features = [{ name, in_use, evidence: 'DynamoGraphDeployment a/b has it.' }];
     expect(usage(name, laneOn(3, { target: { features } }), 'dynamo')).toEqual({ is, why: features[0].evidence });
     expect(usage('nixl', laneOn(3, { target: { features } }), 'dynamo')).toMatchObject({ is: 'unknown' });

@@ -6,7 +6,7 @@ import { targetTrouble, type TargetKind } from '../../lib/target';
 /** What Dynamo offers. */
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
 
-/** A figure that somebody has published. None of it was measured here. */
+/** A published figure. It was not measured here. */
 export interface Published {
   figure: string;
   source: string;
@@ -113,7 +113,7 @@ const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing' | 'speculation'>, 
   nixl: 'No blocks move between its workers.',
 };
 
-/** What the live state tells of a feature. Without a lane, nothing is known. */
+/** The state of a feature according to the live state. Without a lane, nothing is known. */
 export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: TargetKind): Usage {
   if (!lane) {
     return { is: 'unknown', why: 'No current data on the running cluster.' };
@@ -139,9 +139,9 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
   if (id === 'disaggregated' && serving === 'disaggregated') {
     return { is: 'yes', why: 'The deployment is configured as disaggregated.' };
   }
-  const told = lane.target.features?.find(({ name }) => name === id);
-  if (told) {
-    return { is: told.in_use ? 'yes' : 'no', why: told.evidence };
+  const reported = lane.target.features?.find(({ name }) => name === id);
+  if (reported) {
+    return { is: reported.in_use ? 'yes' : 'no', why: reported.evidence };
   }
   return { is: 'unknown', why: 'The target does not report it.' };
 }
@@ -151,14 +151,15 @@ function routing({ state }: LaneSnapshot, kind: TargetKind): Usage {
   if (mode === 'unknown') {
     return { is: 'unknown', why: 'The routing mode of this server has not been set.' };
   }
-  const told = `The routing mode is ${modeName(mode)}, as ${modeSource(state)} ${state.mode_from === 'metrics' ? 'report' : 'reports'}`;
+  const verb = state.mode_from === 'metrics' ? 'report' : 'reports';
+  const reason = `The routing mode is ${modeName(mode)}, as ${modeSource(state)} ${verb}`;
   if (mode !== 'kv') {
-    return { is: 'no', why: `${told}.` };
+    return { is: 'no', why: `${reason}.` };
   }
   if (kind === 'plain') {
-    return { is: 'unknown', why: `${told}, but the target does not expose a router.` };
+    return { is: 'unknown', why: `${reason}, but the target does not expose a router.` };
   }
-  return { is: 'yes', why: kind === 'simulated' ? `${told}; the cluster is simulated.` : `${told}.` };
+  return { is: 'yes', why: kind === 'simulated' ? `${reason}; the cluster is simulated.` : `${reason}.` };
 }
 
 function speculating({ state: { speculation, driver }, cluster }: LaneSnapshot, kind: TargetKind): Usage {
@@ -177,7 +178,7 @@ function speculating({ state: { speculation, driver }, cluster }: LaneSnapshot, 
         : 'Whether the engines use speculation has not been configured.';
     return { is: 'unknown', why };
   }
-  const told = `Speculation is “${speculationName(speculation)}”, as the mode driver “${driver}” reports`;
+  const reason = `Speculation is “${speculationName(speculation)}”, as the mode driver “${driver}” reports`;
   const note = kind === 'simulated' && speculation !== 'off' ? '; the cluster is simulated, and its gain assumed' : '';
-  return { is: speculation === 'off' ? 'no' : 'yes', why: `${told}${note}.` };
+  return { is: speculation === 'off' ? 'no' : 'yes', why: `${reason}${note}.` };
 }

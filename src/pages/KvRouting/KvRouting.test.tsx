@@ -12,7 +12,7 @@ import { answered, settled } from '../../test/settled';
 import { conversation, decision, turn } from './fixtures';
 import KvRouting from '.';
 
-const told: DecisionList = {
+const listed: DecisionList = {
   source: 'simulated',
   decisions: [
     decision({ seconds: 3 }),
@@ -29,7 +29,7 @@ interface Answers {
   detail?: typeof grown | Problem;
 }
 
-function answer(client: FakeClient, { decisions = told, active = [grown], detail = grown }: Answers) {
+function answer(client: FakeClient, { decisions = listed, active = [grown], detail = grown }: Answers) {
   const give = (value: unknown) => (value instanceof Problem ? Promise.reject(value) : Promise.resolve(value));
   client.reads.mockImplementation((path) => {
     if (path.startsWith('/decisions')) {
@@ -77,7 +77,7 @@ describe('the decisions', () => {
     await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
     expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
     answer(client, {
-      decisions: { ...told, decisions: [decision({ seconds: 9, request_id: 'main-abc-12-3' }), ...told.decisions] },
+      decisions: { ...listed, decisions: [decision({ seconds: 9, request_id: 'main-abc-12-3' }), ...listed.decisions] },
     });
     expect(await screen.findByRole('button', { name: '12, turn 3' })).toBeInTheDocument();
     expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
@@ -99,8 +99,8 @@ describe('the decisions', () => {
   });
 
   it('turn round under round-robin', async () => {
-    const decisions = told.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
-    await show({ decisions: { ...told, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));
+    const decisions = listed.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
+    await show({ decisions: { ...listed, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));
     await candidates();
     expect(screen.getByText(/Round-robin chose worker-0; costs were not used/)).toBeInTheDocument();
     await userEvent.click(screen.getByLabelText('What lowest cost would have done'));
@@ -174,7 +174,7 @@ describe('inferred decisions', () => {
 });
 
 describe('a target that does not report its decisions', () => {
-  it('shows what it told with the last answers', async () => {
+  it('shows what it reported with the last answers', async () => {
     const { container } = await show({ decisions: silent });
     expect(await screen.findByText('This target does not report its decisions.')).toBeInTheDocument();
     const table = await screen.findByRole('table', { name: 'What the target reported with the latest answers' });

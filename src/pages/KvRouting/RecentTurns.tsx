@@ -22,7 +22,7 @@ const EVERY = 5000;
 const CONVERSATIONS = 6;
 const SHOWN = 8;
 
-/** What the target tells of its routing with each answer, where it does not report its decisions. */
+/** What the target reports of its routing with each answer, where it does not report its decisions. */
 export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
   const client = useClient();
   const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');

@@ -33,7 +33,7 @@ export function workOut({ blocks, weight, workers } = EXAMPLE): ExampleRow[] {
   return rows.map((r) => ({ ...r, chosen: r.cost === lowest }));
 }
 
-/** The steps of the loop, as they are told one after the other. */
+/** The steps of the loop, in the order in which they are shown. */
 export const STEPS = [
   {
     title: 'Event',

@@ -32,12 +32,12 @@ export default function KvRouting() {
   const [pinned, pin] = useState<Decision>();
   const workers = known?.lane.cluster.workers ?? NO_WORKERS;
   const inferred = decisions.value?.source === INFERRED;
-  const told = (decisions.value?.decisions.length ?? 0) > 0;
+  const listed = (decisions.value?.decisions.length ?? 0) > 0;
   return (
     <div className={styles.page}>
       <div className={styles.first}>
         <Section
-          title={told || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
+          title={listed || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
           info={
             inferred
               ? 'Why each request went to its worker, inferred from the load generator’s own model of the caches and the requests in progress: this target’s router does not report it. Totals over the list are computed here.'
@@ -46,8 +46,8 @@ export default function KvRouting() {
           actions={inferred && <Badge color="orange" text="Inferred" />}
         >
           <State decisions={decisions} running={!known || known.lane.state.running} active={active} />
-          {told && inferred && decisions.value && <Inferred list={decisions.value} />}
-          {told && (
+          {listed && inferred && decisions.value && <Inferred list={decisions.value} />}
+          {listed && (
             <Decisions
               decisions={decisions.value?.decisions ?? []}
               dealt={decisions.dealt}
@@ -55,7 +55,7 @@ export default function KvRouting() {
               onPin={pin}
             />
           )}
-          {decisions.value && !told && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
+          {decisions.value && !listed && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
         </Section>
       </div>
       {(hasTwin(live) ? [LANE, TWIN] : [LANE]).map((lane) => (
@@ -79,7 +79,7 @@ export default function KvRouting() {
   );
 }
 
-/** Whether the target would tell its decisions, but has not made any yet. */
+/** Whether the target reports its decisions, but has not made any yet. */
 function simulatedOnly({ value }: Known): boolean {
   return value !== undefined && value.source !== '';
 }

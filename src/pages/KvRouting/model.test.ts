@@ -37,13 +37,13 @@ describe('a decision', () => {
     expect(heldTokens(decision({ prompt_tokens: 3190 }), candidate(1, 100, 5))).toBe(3190);
   });
 
-  it('tells the overlap weight by its costs', () => {
+  it('derives the overlap weight from its costs', () => {
     expect(overlapWeight(decision())).toBe(1);
     const doubled = decision().candidates.map((c) => ({ ...c, cost: (2 * c.prefill_tokens) / 32 + c.decode_blocks }));
     expect(overlapWeight(decision({ candidates: doubled }))).toBe(2);
   });
 
-  it('does not tell it where nothing is to be prefilled, or the costs contradict each other', () => {
+  it('is undefined where nothing is to be prefilled, or the costs contradict each other', () => {
     expect(overlapWeight(decision({ candidates: [candidate(0, 100, 5)] }))).toBeUndefined();
     expect(overlapWeight(decision({ candidates: [] }))).toBeUndefined();
     const odd = [candidate(0, 20, 10), { ...candidate(1, 20, 10), cost: 7 }];
@@ -60,7 +60,7 @@ describe('a decision', () => {
   it.each([
     ['the longest prefix', {}, /worker-1 has the longest cached prefix and the lowest cost/],
     ['a busier one', { chosen: 0, candidates: [candidate(0, 20, 10), candidate(1, 75, 500)] }, /that one is busier/],
-    ['nobody', { chosen: 0, candidates: [candidate(0, 0, 1), candidate(1, 0, 5)] }, /No worker has any/],
+    ['no cached prefix', { chosen: 0, candidates: [candidate(0, 0, 1), candidate(1, 0, 5)] }, /No worker has any/],
     ['temperature', { chosen: 0 }, /the router’s temperature is above 0/],
     ['a pinned request', { pinned: true }, /specified its worker, worker-1/],
     [
@@ -136,7 +136,7 @@ describe('the prefix tree', () => {
     expect(tree).toMatchObject({ tokens: 6800, shared: 3500, others: [{ number: 4, state: 'to come' }] });
   });
 
-  it('names the end of an id that the cluster does not list, and nothing where nothing was told', () => {
+  it('names the end of an id that the cluster does not list, and nothing where none was reported', () => {
     const tree = buildTree(conversation([turn(1, { worker: '123456789' }), turn(2, { worker: undefined })]), workers);
     expect(tree.branches[0]).toMatchObject({ worker: -1, workerName: '…456789' });
     expect(tree.branches[1]).toMatchObject({ worker: -1, workerName: undefined, moved: false });
@@ -196,7 +196,7 @@ describe('the recent turns', () => {
     ]);
   });
 
-  it('say nothing of what was not told', () => {
+  it('omit what was not reported', () => {
     const silent = turn(1, {
       prompt_tokens: undefined,
       cached_tokens: undefined,

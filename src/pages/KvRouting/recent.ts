@@ -1,7 +1,7 @@
 import type { Conversation, Turn, Worker } from '../../client';
 import { nameOf } from '../../lib/workers';
 
-/** What was told of a turn's routing. */
+/** What was reported of a turn's routing. */
 interface RoutedTurn {
   id: string;
   conversation: string;

@@ -3,10 +3,10 @@ import { modeName } from '../../lib/names';
 
 export type { Candidate, Decision };
 
-/** The source of decisions that the router does not tell: they are those of the load generator's own account. */
+/** The source of decisions that the router does not report: the load generator's own account. */
 export const INFERRED = 'inferred';
 
-/** What tells a decision from all others. */
+/** The key that identifies a decision. */
 export function keyOf({ request_id, seconds }: Decision): string {
   return `${request_id}@${seconds}`;
 }
@@ -38,7 +38,7 @@ export function toCompute(decision: Decision, candidate: Candidate): number {
 }
 
 /**
- * The overlap weight, which no call tells: worked out from the costs, as cost −
+ * The overlap weight, which no call reports: derived from the costs, as cost −
  * decode blocks over prefill blocks. Undefined where no worker has anything to
  * prefill, or where the candidates contradict each other.
  */
@@ -141,7 +141,7 @@ interface Tally {
   decisions: number;
   prompt: number;
   chosen: number;
-  /** Estimated: had each gone to the worker that insteadOf tells, with the caches as they were. */
+  /** Estimated: had each gone to the worker that insteadOf returns, with the caches as they were. */
   instead: number;
 }
 

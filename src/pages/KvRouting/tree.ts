@@ -24,7 +24,9 @@ export interface Tree {
   others: Array<{ number: number; state: 'streaming' | 'failed' | 'to come'; workerName?: string }>;
   /** The length of the longest prompt with its answer. */
   tokens: number;
-  /** The part of the first prompt that a worker held already: what other conversations on the same starter left there. */
+  /**
+   * The part of the first prompt that a worker held already: what other conversations on the same starter left there.
+   */
   shared?: number;
 }
 

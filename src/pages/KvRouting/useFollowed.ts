@@ -23,7 +23,7 @@ const LIMIT = limits['conversations.limit'].max;
 interface Followed {
   conversation?: Conversation;
   siblings: number;
-  /** Whether all that there is to choose from has been told. */
+  /** Whether all choices are loaded. */
   none: boolean;
   problem?: Problem;
   /** Goes on to another one; undefined where there is none. */

@@ -37,7 +37,7 @@ export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps)
   );
 }
 
-/** What one may do with what is seen: fill the screen with it, and send it to somebody. */
+/** Actions for the current view: full screen, and a link to share. */
 export function ViewTools() {
   return (
     <>

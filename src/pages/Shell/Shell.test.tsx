@@ -164,7 +164,7 @@ describe('Start and Stop', () => {
   it.each([
     [viewer, 'The role Viewer can view'],
     [{ ...viewer, role: '' }, 'requires the token'],
-  ])('are not there for who may not use them, who is told why', async (me, why) => {
+  ])('are replaced by the reason for users who may not use them', async (me, why) => {
     const client = new FakeClient();
     client.who.mockResolvedValue(me);
     await show(client);

@@ -14,7 +14,7 @@ import { LANE } from '../lane';
 
 type Command = 'start' | 'stop';
 
-/** Starts and stops the workload from every page; who may not is told why. */
+/** Starts and stops the workload from every page. Without permission, it shows why. */
 export function StartStop({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   const me = useMe();
@@ -29,7 +29,7 @@ export function StartStop({ live }: { live: Live }) {
   return <Buttons live={live} known={me !== undefined} />;
 }
 
-/** Why somebody may not operate; undefined for who may, and while that is not known. */
+/** Why the user may not operate; undefined for a user who may, and while that is not known. */
 export function readOnlyReason(me: Me | undefined): string | undefined {
   if (!me || me.canOperate) {
     return undefined;

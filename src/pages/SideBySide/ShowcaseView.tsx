@@ -56,7 +56,7 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
 interface AnswerProps {
   name: string;
   side: ShowcaseSide;
-  /** Who answers, where that is told. */
+  /** The worker that answers, where it is reported. */
   worker?: string;
   running: boolean;
   bare?: boolean;

@@ -16,7 +16,7 @@ export function stateOf({ sent, done, ttft, error }: ShowcaseSide): string {
   return sent ? 'Waiting for the first token' : 'Not sent yet';
 }
 
-/** Who is first in the turn under way and by how much, in a sentence; undefined while nobody is. */
+/** Which lane is first in the turn under way and by how much, in a sentence; undefined before a first token. */
 export function leader(twin: Pick<Twin, 'a' | 'b'>, { a, b }: Pick<Showcase, 'a' | 'b'>): string | undefined {
   const names = { a: nameOfLane(twin, twin.a.lane), b: nameOfLane(twin, twin.b.lane) };
   const [ta, tb] = [a.ttft, b.ttft];

@@ -17,7 +17,7 @@ interface BarsProps {
   cluster?: Cluster;
   /** Whether it is of the present moment; earlier figures are dimmed. */
   isLive: boolean;
-  /** What those hear who do not see it, where there are several. */
+  /** The accessible name, where there are several. */
   label?: string;
 }
 

@@ -20,14 +20,17 @@ interface FigureViewProps {
   value: Value;
   references: Reference[];
   points: HistoryPoint[];
-  /** The load generator's clock when it was last heard of, in milliseconds since 1970; undefined until it is known. */
+  /** The load generator's clock at the last snapshot, in milliseconds since 1970; undefined until it is known. */
   now?: number;
   /** The objective in seconds, where the figure has one. */
   slo?: number;
   isLive: boolean;
 }
 
-/** One large figure over the last 60 s, what is recorded of it, and its last ten minutes: the curve ends at the figure. */
+/**
+ * One large figure over the last 60 s, what is recorded of it, and its last ten minutes: the curve ends at the
+ * figure.
+ */
 export function FigureView(props: FigureViewProps) {
   const styles = useStyles2(getStyles);
   const { figure, meaning, value, references, points, now, slo, isLive } = props;

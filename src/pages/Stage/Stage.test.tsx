@@ -248,7 +248,8 @@ describe('the keys', () => {
   });
 
   it('only stop the workload while a trial has it, and say so', async () => {
-    const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } }); // between its spans
+    // The state between two spans of a sweep.
+    const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } });
     const words =
       'A trial is in progress: KV-aware vs. Round-robin at 120. Pause it on the Benchmarks page to control the workload by hand.';
     for (const keys of ['k', '{ArrowUp}']) {
@@ -263,7 +264,7 @@ describe('the keys', () => {
     expect(written(shown)).toEqual([['POST', '/workload/stop?lane=main', { drain: false }]]);
   });
 
-  it('tell who may not operate why not, and nobody operates what is lost', async () => {
+  it('show users who may not operate the reason, and do nothing after a loss', async () => {
     const shown = await show({}, viewer);
     for (const key of [' ', 'k', 'r', '{ArrowUp}']) {
       await press(key);

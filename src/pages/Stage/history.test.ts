@@ -44,7 +44,7 @@ describe('what is kept', () => {
 });
 
 describe('the curve', () => {
-  it('has a line for each mode, and a gap where nobody answered', () => {
+  it('has a line for each mode, and a gap where there was no answer', () => {
     const [rr, kv] = linesOf(
       [...points(0, 1, { mode: 'round_robin' }), ...points(2, 3), ...points(60, 60)],
       'ttft_p95'

@@ -29,7 +29,7 @@ export function sourceWord({ name }: Pick<Comparison, 'name'>): string {
 /** One bar: a worker and how many requests are in flight there. */
 interface Bar {
   name: string;
-  /** Undefined where the engine does not tell. */
+  /** Undefined where the engine does not report it. */
   inflight?: number;
   /** Of the longest bar, from 0 to 1. */
   share: number;

@@ -16,8 +16,8 @@ interface Known {
 }
 
 /**
- * The last ten minutes of the lane that live tells of: what the load generator has kept of them, asked for when the
- * stage opens and whenever it is back after a loss, and every snapshot since.
+ * The last ten minutes of the lane of live: the history that the load generator keeps, requested when the stage
+ * opens and after each loss, and every snapshot since.
  */
 export function useHistory({ state, lane }: Live, name: string = LANE): HistoryPoint[] {
   const client = useClient();

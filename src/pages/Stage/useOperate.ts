@@ -48,7 +48,7 @@ export interface Operate {
   notice?: string;
 }
 
-/** Does what an operator wants, by whatever key or button; who may not is told why. */
+/** Runs the operator's commands from keys and buttons. Without permission, it shows why. */
 export function useOperate(live: Live): Operate {
   const client = useClient();
   const me = useMe();

@@ -128,7 +128,7 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
   }
 }
 
-/** Nobody knows whether the recorded deployment speculated. */
+/** Whether the recorded deployment speculated is not known. */
 function speculationText(speculation: string): string {
   return speculation === 'not_recorded' ? 'Unknown (as in the recording)' : speculationName(speculation as Speculation);
 }

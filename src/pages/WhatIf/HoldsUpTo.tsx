@@ -25,18 +25,18 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUp
     return null;
   }
   const rows = sources.flatMap((source) => {
-    const told = modes.flatMap((mode) => {
+    const levels = modes.flatMap((mode) => {
       const level = holdsUpTo(judged, source, mode);
       return level === undefined ? [] : [{ mode, text: level === 0 ? 'no level' : number(level) }];
     });
-    return told.length > 0 ? [{ source, told }] : [];
+    return levels.length > 0 ? [{ source, levels }] : [];
   });
   return (
     <div className={styles.holds} role="group" aria-label="Levels within the SLO">
       <span>TTFT p95 ≤ {milliseconds(slo.ttft, 0)} up to a concurrency of:</span>
-      {rows.map(({ source, told }) => (
+      {rows.map(({ source, levels }) => (
         <span key={source}>
-          {told.map(({ mode, text }, i) => (
+          {levels.map(({ mode, text }, i) => (
             <React.Fragment key={mode}>
               {i > 0 && ', '}
               {modeName(mode)} <b>{text}</b>

@@ -94,7 +94,7 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
   );
 }
 
-/** How far the profile is from the recorded table, in words; nothing where nobody has computed it. */
+/** How far the profile is from the recorded table, in words; empty where it is not computed. */
 export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string {
   const parts = [
     ['TTFT p50', errors?.ttft_p50],
@@ -102,10 +102,10 @@ export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string
     ['TPOT p50', errors?.tpot_p50],
     ['throughput', errors?.tokens_per_second],
   ] as const;
-  const told = parts.flatMap(([name, error]) => (error === undefined ? [] : [`${name} ${percent(error)}`]));
+  const times = parts.flatMap(([name, error]) => (error === undefined ? [] : [`${name} ${percent(error)}`]));
   const hits = errors?.hit_ratio;
   const points = hits === undefined ? [] : [`hit rate ${(100 * hits).toFixed(1)} points`];
-  const all = [...told, ...points];
+  const all = [...times, ...points];
   return all.length > 0 ? `Mean error against the recorded table: ${all.join(', ')}.` : '';
 }
 

@@ -190,7 +190,7 @@ describe('a change', () => {
 });
 
 describe('an answer that does not come', () => {
-  it('is cancelled by whoever leaves, or by a button, which keeps what there is', async () => {
+  it('is cancelled by leaving the page, or by a button, which keeps what there is', async () => {
     const { booth, unmount } = await show();
     await click(screen.getByRole('button', { name: 'Cancel' }));
     expect(screen.getByText(/^Cancelled. The curves cover 8 of 12 runs./)).toBeInTheDocument();
@@ -237,16 +237,16 @@ describe('an answer that does not come', () => {
     expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
   });
 
-  it('that was given up while the page slept is asked for anew, but not one that somebody cancelled', async () => {
+  it('that expired while the page slept is requested again, but not one that was cancelled', async () => {
     const { booth } = await show();
-    booth.answer = simulation({ progress: { state: 'cancelled', ahead: 0, done: 8, of: 12 }, error: 'nobody looked' });
+    booth.answer = simulation({ progress: { state: 'cancelled', ahead: 0, done: 8, of: 12 }, error: 'not requested' });
     booth.asked = simulation({ id: '9' });
     jest.setSystemTime(Date.now() + 2 * SLEPT);
     await wait(LOOK_EVERY);
     expect(booth.questions).toHaveLength(2);
     await wait(LOOK_EVERY);
     expect(booth.questions).toHaveLength(2);
-    expect(screen.getByText(/^Cancelled: nobody looked/)).toBeInTheDocument();
+    expect(screen.getByText(/^Cancelled: not requested/)).toBeInTheDocument();
   });
 
   it('cannot be asked for where simulations are off, or nothing is known of them', async () => {

@@ -47,7 +47,7 @@ export function curvesCsv(result: SimulationResult, series: Series[], beside: Be
   return toCsv(names, [...simulated, ...others]);
 }
 
-/** A simulation as the API tells it, with the question that it answers. */
+/** A simulation as the API returns it, with the question that it answers. */
 export function simulationJson(result: SimulationResult): string {
   return JSON.stringify(result, undefined, 2);
 }

@@ -2,7 +2,9 @@ import type { SimulationLimit, SimulationRequest } from '../../client';
 import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 
-/** What of a question a person can change, as the page's address calls it. Dynamo's own switches have their own names. */
+/**
+ * What of a question a person can change, as the page's address calls it. Dynamo's own switches have their own names.
+ */
 export type FieldName =
   | 'openings'
   | 'opening_tokens'

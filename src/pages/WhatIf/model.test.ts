@@ -186,7 +186,7 @@ describe('what is exported', () => {
   });
 });
 
-it('tells a profile’s error as far as it is known', () => {
+it('shows a profile’s error as far as it is known', () => {
   expect(errorText(profile)).toBe('Mean error against the recorded table: TTFT p50 3.1 %, hit rate 2.4 points.');
   expect(errorText({})).toBe('');
 });

@@ -1,7 +1,7 @@
 import type { SimulationList, SimulationPreset, SimulationProfile, SimulationRequest } from '../../client';
 import { check, fields, requestOf, valuesOf, type FieldName, type Values } from './fields';
 
-/** What somebody asks: a profile, a preset of it, and what was changed in the fields. */
+/** A question: a profile, a preset of it, and the changed fields. */
 export interface Question {
   profile: SimulationProfile;
   preset?: SimulationPreset;

@@ -19,7 +19,7 @@ import { sloLevel, type SLOLevel } from '../../lib/slo';
 export interface FigureInfo {
   key: keyof SimulationFigures;
   name: string;
-  /** In what it is told; a reader need not know more of it. */
+  /** The unit of its values, for a reader. */
   unit: string;
   format: Format;
   recorded?(row: BaselineRow): number | undefined;
@@ -120,13 +120,13 @@ export function seriesOf(result: SimulationResult, beside: Beside, slo: Settings
     const level = (value: number) => figure.slo && sloLevel(value, slo?.[figure.slo]);
     const values = [
       ...result.points.flatMap((point) => simulated(point, figure.key)),
-      ...(['recorded', 'measured'] as const).flatMap((source) => told(rows[source], source, figure)),
+      ...(['recorded', 'measured'] as const).flatMap((source) => baselineValues(rows[source], source, figure)),
     ];
     return { figure, values: values.map((value) => ({ ...value, slo: level(value.value) })) };
   });
 }
 
-/** What is not told to speculate did not, as far as anybody knows. */
+/** A row without recorded speculation counts as one without speculation. */
 function served(speculation: Speculation): Speculation {
   return speculation === 'not_recorded' ? 'off' : speculation;
 }
@@ -151,7 +151,7 @@ function simulated({ concurrency, mode, seeds, figures: all }: SimulationPoint, 
     : [];
 }
 
-function told(rows: BaselineRow[], source: Source, { recorded }: FigureInfo): Value[] {
+function baselineValues(rows: BaselineRow[], source: Source, { recorded }: FigureInfo): Value[] {
   return rows.flatMap((row) => {
     const value = recorded?.(row);
     return value === undefined ? [] : [{ source, mode: row.mode, concurrency: row.concurrency, value }];
@@ -195,14 +195,17 @@ export function draw({ figure, values }: Series, levels: number[], slo: Settings
   };
 }
 
-/** The highest level such that it and every lower one of a source and mode meet the objective; 0: not even the lowest; undefined without values. */
+/**
+ * The highest level such that it and every lower one of a source and mode meet the objective; 0: not even the lowest;
+ * undefined without values.
+ */
 export function holdsUpTo({ values }: Series, source: Source, mode: Mode): number | undefined {
   const own = values.filter((value) => value.source === source && value.mode === mode && value.slo !== undefined);
   const missed = own.findIndex(({ slo }) => slo === 'missed');
   return own.length === 0 ? undefined : missed === 0 ? 0 : own.at(missed < 0 ? -1 : missed - 1)?.concurrency;
 }
 
-/** The modes of a result, in the order in which they are told: first what is compared with. */
+/** The modes of a result, in the order in which they are shown: the mode to compare with is first. */
 export function modesOf({ request: { modes = [] } }: SimulationResult): Mode[] {
   const order: Mode[] = ['round_robin', 'least_loaded', 'kv'];
   return order.filter((mode) => modes.includes(mode));

@@ -155,7 +155,7 @@ const press = async (button: HTMLElement) => {
 };
 
 describe('the article that it begins with', () => {
-  it('is one line, and not asked for, until somebody wants it', async () => {
+  it('is one line, and not loaded, until it is opened', async () => {
     const { articles } = await show(done);
     await pass(10 * FOLLOW_EVERY);
     expect(toggle()).toHaveAttribute('aria-expanded', 'false');

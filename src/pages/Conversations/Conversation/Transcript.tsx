@@ -39,7 +39,7 @@ export function Transcript({ conversation, workerName, now }: TranscriptProps) {
       atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
     }
   };
-  useLayoutEffect(follow, [article]); // nobody who opens it is at the end any more
+  useLayoutEffect(follow, [article]); // opening it moves the end out of view
   const opening = (number: number) => (number === 1 ? article : undefined);
   return (
     <div

@@ -8,7 +8,7 @@ export interface Bar {
   turn: number;
   /** Seconds; undefined where no token came. */
   ttft?: number;
-  /** The share of its prompt that came from a cache, where the server tells it. */
+  /** The share of its prompt that came from a cache; undefined where the server does not report it. */
   cached?: number;
   state: 'ok' | 'failed' | 'cancelled' | 'waiting' | 'streaming' | 'planned';
 }

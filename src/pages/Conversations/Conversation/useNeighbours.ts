@@ -15,8 +15,8 @@ export interface Neighbours {
 
 /** The neighbours of a conversation in the list that it was opened from. */
 export function useNeighbours(of: Conversation | undefined, filter: Filter): Neighbours {
-  const [nobody] = useState(() => () => undefined);
-  const { rows, more, problem, older } = useConversations(filter, nobody, 2 * REACH);
+  const [seenNone] = useState(() => () => undefined);
+  const { rows, more, problem, older } = useConversations(filter, seenNone, 2 * REACH);
   const place = of && orderOf(of);
   const next = place === undefined ? -1 : rows.findIndex((row) => orderOf(row) < place);
   const missing = place !== undefined && next < 0 && more && !problem && rows.length < REACH;
