@@ -86,7 +86,7 @@ export async function addUser(login) {
   }
 }
 
-/** The lane of the tests, as its status tells. */
+/** The lane of the tests, from its status. */
 export async function lane() {
   const status = await call('GET', '/api/v1/status');
   return status.lanes[0];

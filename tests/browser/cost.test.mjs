@@ -46,7 +46,9 @@ test('our panels at one message a second are cheap', async ({ visit }) => {
   }
 });
 
-/** What the page's main thread does while the workload runs, for some snapshots: its share of a core, and its changes. */
+/**
+ * What the page's main thread does while the workload runs, for some snapshots: its share of a core, and its changes.
+ */
 async function measure(page) {
   await start();
   const { controls } = await Dashboard.open(page, UID, '', { refreshes: true });

@@ -25,8 +25,8 @@ const grafanasOwn = [
 ];
 
 /**
- * Grafana brings a library along that, once in a thousand pages, reports to its
- * maker on the internet, unless told that it has done so already.
+ * Grafana contains a library that, once in a thousand pages, reports to its maker
+ * on the internet, unless this flag marks the report as done.
  */
 function silenceSurveys() {
   window.__fpjs_d_m = true;

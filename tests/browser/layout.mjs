@@ -10,7 +10,10 @@ export const SIZES = [
   [3840, 2160],
 ];
 
-/** The texts in the part of the page that a selector names whose letters are smaller than so many pixels, were it 1080 high. */
+/**
+ * The texts in the part of the page that a selector names whose letters are smaller than so many pixels, were it 1080
+ * high.
+ */
 export function smallTexts(page, selector, least) {
   return page.evaluate(
     ([selector, least]) => {
@@ -91,7 +94,7 @@ export function cuts(page, selector) {
       return { fault, box: { left, right, top, bottom } };
     };
 
-    /** Whether somebody sees it: not what only screen readers say, nor what waits outside the window's top. */
+    /** Whether it is visible: neither text for screen readers only, nor what is above the window's top. */
     const seen = (element) => {
       if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) {
         return false;

@@ -32,8 +32,8 @@ export class Dashboard {
   }
 
   /**
-   * Opens a dashboard by its uid and waits until its panels are there. Unless it refreshes as often as it does
-   * for its visitors, it does so seldom, and whenever it is told to: see refresh.
+   * Opens a dashboard by its uid and waits until its panels are there. Unless it refreshes as often as it
+   * does for its visitors, it refreshes seldom, and on each call of refresh.
    */
   static async open(page, uid, query = '', { refreshes = false } = {}) {
     const address = refreshes ? query : `${query ? `${query}&` : '?'}${seldom(uid)}`;

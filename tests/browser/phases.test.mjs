@@ -1,4 +1,4 @@
-/** The dashboard of the demo tells the phases apart, and keeps each worker's history. */
+/** The dashboard of the demo distinguishes the phases, and keeps each worker's history. */
 import { call, firstTurn, start } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';

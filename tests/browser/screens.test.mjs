@@ -1,4 +1,7 @@
-/** The dashboards and the configuration, from a phone to a wall, in both of Grafana's themes: whole, accessible, and in pictures for people to look at. */
+/**
+ * The dashboards and the configuration, from a phone to a wall, in both of Grafana's themes: whole, accessible, and
+ * in pictures for people to look at.
+ */
 import { violations } from './axe.mjs';
 import { firstTurn, start } from './booth.mjs';
 import { expect, picture, test } from './journey.mjs';

@@ -6,7 +6,7 @@ import { ConfigPage, Dashboard, open } from './pages.mjs';
 const SETTINGS = '/api/plugins/kvbooth-inference-app/settings';
 
 test(
-  'an app that nobody has configured leads to its configuration, from the pages and the panels',
+  'an app that is not configured leads to its configuration, from the pages and the panels',
   { tag: '@gate' },
   async ({ visit }) => {
     const { enabled, pinned, jsonData } = await (await grafanaCall('GET', SETTINGS)).json();
@@ -18,7 +18,8 @@ test(
       (await (await grafanaCall('GET', '/api/plugins/kvbooth-inference-app/resources/me')).json()).configured;
     await configure({ ...jsonData, sidecarUrl: '' });
     try {
-      await eventually('the backend has the new settings', async () => (await configured()) === false); // Grafana remembers them for 5 s
+      // Grafana caches the settings for 5 s.
+      await eventually('the backend has the new settings', async () => (await configured()) === false);
       // What a page asks for before it knows is refused.
       const expected = [/503 .*\/resources\//];
       const viewer = await visit({ login: 'viewer', expected });
@@ -49,7 +50,7 @@ test(
 );
 
 test(
-  'a wrong token is told in words, here and in the panels, which go on with the right one',
+  'a wrong token is reported in words, here and in the panels, which go on with the right one',
   { tag: '@gate' },
   async ({ visit }) => {
     const { controls } = await Dashboard.open(await visit(), 'kvbooth-booth');

@@ -1,4 +1,4 @@
-/** Baselines on the pages: an import with an error at its line, the choice of one, and the events that tell of it. */
+/** Baselines on the pages: an import with an error at its line, the choice of one, and the events that report it. */
 import { call } from '../booth.mjs';
 import { expect, host, Page, section, test } from './page.mjs';
 
@@ -14,7 +14,7 @@ concurrency,mode,ttft_p50_ms,ttft_p95_ms,tops
 80,kv,260,650,1300
 `;
 
-/** Only the administrator of Grafana may import; on the load generator's address whoever may operate. */
+/** Only the administrator of Grafana may import; on the load generator's address, every operator may. */
 const importer = { login: 'admin', browser: {} };
 const by = host.alone ? host.by : 'admin';
 
@@ -28,7 +28,7 @@ async function forget() {
 test.beforeEach(forget);
 test.afterEach(forget);
 
-test('a baseline is imported, chosen, and told of among the events', { tag: ['@gate', '@path'] }, async ({ visit }) => {
+test('a baseline is imported, chosen, and listed among the events', { tag: ['@gate', '@path'] }, async ({ visit }) => {
   const { page } = await Page.open(await visit({ ...importer, expected: [/422 \(Unprocessable Entity\)/] }));
   await section(page, 'Recorded benchmark').getByRole('button', { name: 'Import…' }).click();
   const form = page.getByRole('form', { name: 'Import a baseline' });
@@ -57,7 +57,7 @@ test('a baseline is imported, chosen, and told of among the events', { tag: ['@g
   await page.keyboard.press('Escape');
   await expect(form).toBeHidden();
 
-  // Chosen by its viewer, and by nobody else.
+  // The choice applies to this viewer alone.
   const live = section(page, 'Live against baseline');
   await live.getByRole('combobox', { name: 'Compare with' }).click();
   await page.getByRole('option', { name: TITLE }).click();
@@ -71,7 +71,8 @@ test('a baseline is imported, chosen, and told of among the events', { tag: ['@g
   const events = section(page, 'Events');
   const first = events.locator('tbody tr').first();
   await expect(first).toHaveText(new RegExp(`Baseline\\s*${by}\\s*imported baseline ${NAME}`), { useInnerText: true });
-  await events.getByRole('radio', { name: 'Baseline' }).press('Space'); // a pointer may miss it, since the list moves it
+  // The list moves the radio button, so a click may miss it.
+  await events.getByRole('radio', { name: 'Baseline' }).press('Space');
   await expect(events.locator('tbody tr').filter({ hasNotText: 'baseline' })).toHaveCount(0);
   await call('DELETE', `/api/v1/baselines/${NAME}`);
   await expect(first, 'the news comes by itself').toContainText(`deleted baseline ${NAME}`);

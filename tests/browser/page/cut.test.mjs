@@ -1,4 +1,4 @@
-/** What tells whether a page is cut off. */
+/** The check for a page that is cut off. */
 import { cuts } from '../layout.mjs';
 import { expect, test } from './page.mjs';
 

@@ -43,7 +43,7 @@ test('the drawing has every worker and its traffic, and explains what is chosen'
 });
 
 test(
-  'a decision is told with its costs, and the lowest wins; the tree grows',
+  'a decision is shown with its costs, and the lowest wins; the tree grows',
   { tag: ['@gate', '@path'] },
   async ({ visit }) => {
     await start(20);

@@ -2,7 +2,7 @@
 import { firstTurn, killPart, start, startPart, eventually } from '../booth.mjs';
 import { expect, gate, gone, Page, test } from './page.mjs';
 
-test('a load generator that dies is told, and is found again without a reload', gate, async ({ visit }) => {
+test('a load generator that exits is reported, and is found again without a reload', gate, async ({ visit }) => {
   const page = await visit({ browser: {}, expected: gone });
   const guide = scriptsWith(page, 'Thirty seconds');
   const booth = await Page.open(page);

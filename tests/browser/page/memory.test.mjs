@@ -1,4 +1,6 @@
-/** What a tab keeps of the snapshots that it was sent: of an hour of them in seconds, or of eight where BENCH is set. */
+/**
+ * What a tab keeps of the snapshots that it was sent: of an hour of them in seconds, or of eight where BENCH is set.
+ */
 import { env, eventually } from '../booth.mjs';
 import { expect, Page, registered, replay, test } from './page.mjs';
 
@@ -45,7 +47,7 @@ async function play(page, n, total) {
   await eventually(`the last of ${n} snapshots`, shown, { within: 180_000 });
 }
 
-/** What the tab's scripts hold when all that nobody needs is gone, in bytes. */
+/** The memory of the tab's scripts after a garbage collection, in bytes. */
 async function heap(cdp) {
   for (let i = 0; i < 3; i++) {
     await cdp.send('HeapProfiler.collectGarbage');

@@ -3,7 +3,7 @@ import { call, eventAfter, newestEvent, start, stateUntil } from '../booth.mjs';
 import { expect, gate, host, Page, section, test } from './page.mjs';
 
 test(
-  'start, slider, mode and stop are done, and told as theirs who asked',
+  'start, slider, mode and stop are done, and reported with their author',
   { tag: ['@gate', '@path'] },
   async ({ visit }) => {
     const booth = await Page.open(await visit());

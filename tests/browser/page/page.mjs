@@ -14,7 +14,7 @@ const hosts = {
   /** On the load generator's address a visitor may bring a browser of his own. */
   loadgen: {
     name: 'page',
-    /** As whose events tell of what is done here. */
+    /** The author of the events of what is done here. */
     by: 'page',
     /** What is ours on the screen. */
     ours: 'body',
@@ -74,7 +74,9 @@ export const test = anywhere.extend({
   visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
 });
 
-/** Of a journey of the gate. Those with @path are made inside a Grafana under a path, too, where they go another way. */
+/**
+ * Of a journey of the gate. Those with @path are made inside a Grafana under a path, too, where they go another way.
+ */
 export const gate = { tag: '@gate' };
 
 /** Calls the API of another load generator, and gives the answer. */
@@ -124,7 +126,10 @@ export const { gone } = host;
 
 const source = await fs.readFile(new URL('../../../src/pages/registry.ts', import.meta.url), 'utf8');
 
-/** All pages that are registered: their addresses, titles, whether another page leads to them, whether nothing is around them, and whether they need a second lane. */
+/**
+ * All pages that are registered: their addresses, titles, whether another page leads to them, whether nothing is
+ * around them, and whether they need a second lane.
+ */
 export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*)'([^{}]*)/g)].map(
   ([, path, title, rest]) => ({
     path,

@@ -1,10 +1,13 @@
-/** Two routers side by side: figures of both, one conversation on both at once, and all of it on a phone and on the stage. */
+/**
+ * Two routers side by side: figures of both, one conversation on both at once, and all of it on a phone and on the
+ * stage.
+ */
 import { violations } from '../axe.mjs';
 import { eventually } from '../booth.mjs';
 import { lastingCuts, smallTexts } from '../layout.mjs';
 import { ask, expect, gate, host, Page, section, test, twin } from './page.mjs';
 
-const told = async () => (await ask(twin, 'GET', '/api/v1/twin')).showcase;
+const current = async () => (await ask(twin, 'GET', '/api/v1/twin')).showcase;
 
 test('both routers, and a showcase that grows on both sides', gate, async ({ visit }) => {
   await ask(twin, 'POST', '/api/v1/workload/start', { concurrency: 12 });
@@ -26,7 +29,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
     await expect(showcase.getByText(/ was first, by [\d.,]+ ms/)).toBeVisible();
     const lengths = async () => (await texts.allInnerTexts()).map((text) => text.length);
     await eventually('text on both sides', async () => (await lengths()).every((length) => length > 40));
-    await eventually('the first turn among those that have ended', async () => (await told()).results.length > 0);
+    await eventually('the first turn among those that have ended', async () => (await current()).results.length > 0);
     await showcase.getByRole('row', { name: /^1 [\d.,]+ ms [\d.,]+ ms KV-aware \((main|twin)\), by/ }).waitFor();
     expect(await violations(page, host.ours)).toEqual([]);
 
@@ -49,7 +52,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
     await page.keyboard.press('Escape');
     await showcase.getByRole('button', { name: /End the showcase|Another showcase/ }).waitFor();
   } finally {
-    if ((await told())?.state === 'running') {
+    if ((await current())?.state === 'running') {
       await ask(twin, 'DELETE', '/api/v1/twin/showcase');
     }
     await ask(twin, 'POST', '/api/v1/workload/stop', { drain: false });

@@ -9,7 +9,7 @@ const SMALL = 'from=60&to=120&every=60&seeds=1';
 
 const simulations = async () => (await call('GET', '/api/v1/simulations')).simulations;
 
-/** A figure of both modes at the lowest level, as its chart tells it to those who use keys. */
+/** A figure of both modes at the lowest level, as its chart reports it to keyboard users. */
 async function read(page, name) {
   const slider = page.getByRole('slider', { name: `${name} by concurrency: read its values` });
   await slider.focus();
